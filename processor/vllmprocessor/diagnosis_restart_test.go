@@ -2,6 +2,8 @@ package vllmprocessor
 
 import (
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,4 +212,51 @@ func TestSlownessRightAfterARestartIsSeen(t *testing.T) {
 	unknowing.gap = 0.06
 	assert.Equal(t, 1.0, fresh.watch(unknowing, 5*time.Minute)["condition=healthy"], "60 ms is usual where nothing else is known")
 	fresh.end()
+}
+
+// The collector restarts at any time of a story of troubles, which it reports as one that does not
+// restart. While the engine does what it did for eight windows before, each severity is the same. What
+// begins after it is found within five windows of the other one.
+func TestARestartAtAnyTimeReportsTheSame(t *testing.T) {
+	names := slices.Sorted(maps.Keys(troubles))
+	const windows = 4 // A window has four scrapes.
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 17))
+		var story []string
+		for range 3 {
+			story = append(story, slices.Repeat([]string{names[random.IntN(len(names))]}, 12+random.IntN(40))...)
+		}
+		begin, gap := random.IntN(len(story)), random.IntN(16)
+		var severities [2][]float64
+		for i := range severities {
+			folder, server := t.TempDir(), steady("one:8000", noon)
+			p := newInstance(t, remembering(), &archive.Shared{})
+			p.begin(files(t, folder))
+			p.watch(server, 12*time.Minute)
+			for n, name := range story {
+				server.rate, server.firstToken, server.stalled, server.own, server.waiting = 1, 0.1, false, nil, 0
+				troubles[name](server)
+				if i == 1 && n == begin {
+					p.end()
+					p = newInstance(t, remembering(), &archive.Shared{})
+					p.begin(files(t, folder))
+				}
+				if i == 1 && n >= begin && n < begin+gap {
+					server.scrape()
+					severities[i] = append(severities[i], -1)
+					continue
+				}
+				severities[i] = append(severities[i], max(p.diagnoses(server)["severity"], 1)) // Notices may differ.
+			}
+			p.end()
+		}
+		for n := begin + gap; n < len(story); n++ {
+			same := begin >= 8*windows && !slices.ContainsFunc(story[max(begin-8*windows, 0):n], func(name string) bool { return name != story[n] })
+			near := severities[0][max(n-5*windows, 0):min(n+5*windows+1, len(story))]
+			if same {
+				near = severities[0][n : n+1]
+			}
+			require.Contains(t, near, severities[1][n], "seed %d: %s at %d, away from %d for %d\n%v\n%v", seed, story[n], n, begin, gap, severities[0], severities[1])
+		}
+	}
 }
