@@ -130,13 +130,16 @@ func TestBaselinesThatCannotBeReadAreLearnedAnew(t *testing.T) {
 func TestAStorageThatFailsIsNoReasonNotToDiagnose(t *testing.T) {
 	p := newInstance(t, remembering(), &archive.Shared{})
 	p.begin(hostWith{stateID, &memory{failRead: true, failWrite: true}})
-	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
+	require.Len(t, p.sentences(zapcore.WarnLevel), 2)
 	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "the diagnosis learns anew what is usual")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[1], "what was degraded before is judged anew")
 	assert.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
 	p.diagnosis().Archive.Save(context.Background())
-	require.Len(t, p.sentences(zapcore.WarnLevel), 2)
-	assert.Contains(t, p.sentences(zapcore.WarnLevel)[1], "the baselines of the diagnosis could not be saved")
-	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_failed_saves", ""))
+	p.diagnosis().Diagnoses.Save(context.Background())
+	require.Len(t, p.sentences(zapcore.WarnLevel), 4)
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[2], "the baselines of the diagnosis could not be saved")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[3], "the diagnoses of engines could not be saved")
+	assert.Equal(t, int64(2), p.counted("otelcol_processor_vllm_failed_saves", ""))
 	p.end()
 }
 

@@ -73,6 +73,8 @@ func TestAStorageThatCannotBeReadIsAStatus(t *testing.T) {
 	p.begin(host)
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, host.statuses())
 	p.diagnosis().Archive.Save(t.Context())
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError}, host.statuses(), "the diagnoses were not written yet")
+	p.diagnosis().Diagnoses.Save(t.Context())
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.statuses())
 	p.end()
 }

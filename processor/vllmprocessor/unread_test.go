@@ -146,7 +146,7 @@ func TestARestartOfTheCollectorClearsNoPage(t *testing.T) {
 			defer after.end()
 			got := conditionsOf(after, server, "refused", 8)
 			// Without a restart it is unreachable from the second failed scrape on.
-			want := append(times("unknown", max(1-before, 0)), times("unreachable", 8-max(1-before, 0))...)
+			want := append(times("healthy", max(1-before, 0)), times("unreachable", 8-max(1-before, 0))...)
 			assert.Equal(t, want, got)
 			lines := after.changes()
 			require.Len(t, lines, 1, "the new log has the page, too")

@@ -134,6 +134,18 @@ func (a *archive) end(key string, state []byte, user *User) {
 	}
 }
 
+// forget drops the state of a server that its user has forgotten.
+func (a *archive) forget(key string, user *User) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if owner := a.owners[key]; owner != nil && owner != user {
+		return
+	}
+	delete(a.owners, key)
+	delete(a.sources, key)
+	delete(a.kept, key)
+}
+
 // prune drops states that are too old. Where there are still too many it drops the
 // oldest of the servers that have most, so that one server with many models that come
 // and go takes nothing from others. It makes the remaining states smaller.

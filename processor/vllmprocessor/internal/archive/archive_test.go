@@ -89,6 +89,25 @@ func TestAStateIsContinuedUpToItsAge(t *testing.T) {
 	}
 }
 
+// A state that is forgotten is given to no server, also where it was stored before. What another
+// user owns stays.
+func TestAForgottenStateIsGone(t *testing.T) {
+	b := newBench(10)
+	b.user.End("key", state(noon, 10))
+	_, known := b.user.Begin("key", "", "server")
+	require.True(t, known)
+	other := NewUser(states, b.user.settings, func(func(string, []byte)) {})
+	other.archive = b.archive
+	other.Forget("key")
+	_, known = b.user.Begin("key", "", "server")
+	require.True(t, known)
+	b.user.Forget("key")
+	assert.Empty(t, b.archive.kept)
+	assert.Empty(t, b.archive.owners)
+	_, known = b.user.Begin("key", "", "server")
+	assert.False(t, known)
+}
+
 func TestAStateThatCannotBeReadLeavesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(0)

@@ -20,7 +20,7 @@ type Status struct {
 }
 
 // errStorage says what fails and what to do. The storage's own error is in the log.
-var errStorage = errors.New("the storage cannot be read or written, so objectives and baselines would be lost by a restart; " +
+var errStorage = errors.New("the storage cannot be read or written, so objectives, baselines and diagnoses would be lost by a restart; " +
 	"see the log for the reason, and check the disk, the folder and its permissions")
 
 // Start begins to report to a host.

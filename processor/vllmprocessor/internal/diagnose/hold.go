@@ -63,15 +63,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	}
 	e.notices()
 	e.reported.Because = e.because(s)
-	e.reported.Severity = conditions[e.reported.Condition].Severity
-	if e.reported.Because == StalledOrFrozen {
-		// A warning. A page would be wrong for an empty engine until its next request, and
-		// that can be days; nothing at all would be wrong for one that has stalled.
-		e.reported.Severity = conditions[Degraded].Severity
-	}
-	if e.reported.Notices != ([NumCauses]bool{}) {
-		e.reported.Severity = max(e.reported.Severity, 1)
-	}
+	e.reported.Severity = e.reported.severity()
 	changed, primary := e.refine(raw, at, span)
 	same := e.reported.same(&before)
 	if !e.memory.any() || !same || changed || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
@@ -86,6 +78,20 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 			s.transitions = append(s.transitions, t)
 		}
 	}
+}
+
+// severity is that of the rest of the verdict.
+func (v *Verdict) severity() int {
+	severity := conditions[v.Condition].Severity
+	if v.Because == StalledOrFrozen {
+		// A warning. A page would be wrong for an empty engine until its next request, and
+		// that can be days; nothing at all would be wrong for one that has stalled.
+		severity = conditions[Degraded].Severity
+	}
+	if v.Notices != ([NumCauses]bool{}) {
+		severity = max(severity, 1)
+	}
+	return severity
 }
 
 // decided reports whether the evidence of latencies has decided that an engine is degraded,

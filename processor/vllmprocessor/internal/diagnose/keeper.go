@@ -16,6 +16,10 @@ type Keeper interface {
 	Begin(attributes []collect.Attribute) []byte
 	// End gets the baseline of an engine that has gone; nil where nothing was learned.
 	End(attributes []collect.Attribute, baseline []byte)
+	// BeginDiagnosis returns the diagnosis of an engine with these attributes from before the
+	// collector restarted; nil without one. EndDiagnosis is for an engine that has gone.
+	BeginDiagnosis(attributes []collect.Attribute) []byte
+	EndDiagnosis(attributes []collect.Attribute)
 	// BeginServer returns the server of these engines, as EndServer got it last; nil
 	// without one.
 	BeginServer() []byte
@@ -56,12 +60,13 @@ func (s *State) beginBaseline(attributes []collect.Attribute, now int64) *learn.
 	return learn.NewBaseline()
 }
 
-// endBaseline hands the baseline of an engine that has gone to the keeper.
-func (s *State) endBaseline(e *engine) {
+// endEngine hands the baseline of an engine that has gone to the keeper, and ends its diagnosis.
+func (s *State) endEngine(e *engine) {
 	if s.Keeper == nil || e.number == ServerOnly {
 		return
 	}
 	s.Keeper.End(e.attributes, e.baseline.Encode())
+	s.Keeper.EndDiagnosis(e.attributes)
 }
 
 // End hands over everything that is to be kept. No more will be observed.
@@ -70,7 +75,7 @@ func (s *State) End() {
 		s.Keeper.EndServer(s.Server())
 	}
 	for _, e := range s.engines {
-		s.endBaseline(e)
+		s.endEngine(e)
 	}
 	s.engines, s.byNumber = nil, nil
 }

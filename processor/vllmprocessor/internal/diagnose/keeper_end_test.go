@@ -12,8 +12,10 @@ import (
 // ended counts the calls of a keeper.
 type ended struct{ begun, ended int }
 
-func (k *ended) Begin([]collect.Attribute) []byte { k.begun++; return nil }
-func (*ended) BeginServer() []byte                { return nil }
+func (k *ended) Begin([]collect.Attribute) []byte        { k.begun++; return nil }
+func (*ended) BeginDiagnosis([]collect.Attribute) []byte { return nil }
+func (*ended) EndDiagnosis([]collect.Attribute)          {}
+func (*ended) BeginServer() []byte                       { return nil }
 
 func (*ended) EndServer([]byte) {}
 

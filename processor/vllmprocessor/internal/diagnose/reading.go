@@ -30,6 +30,9 @@ type reading struct {
 	// progress has numbers that change whenever an engine works, generated tokens
 	// first; NaN for those that the server does not report.
 	progress [numProgress]float64
+	// received are the same as the server sends them: a collector that has restarted reads the
+	// same.
+	received [numProgress]float64
 	// front is what the server in front of the engine has answered, endedByEngine what the
 	// engine has finished, as totals. freezes is true where gauges can keep their last
 	// values.
@@ -106,12 +109,8 @@ func (r *reader) read(v *window.View, at int64) reading {
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
 	out.healthy = r.healthy
 	out.restarted, _ = v.Restarted()
-	out.progress = [numProgress]float64{
-		value(v.Total(collect.GenerationTokens)), lookups(v),
-		value(v.Gauge(collect.KVCacheUtilization)), value(v.Total(collect.EstimatedFLOPs)),
-		// A model that only embeds generates nothing, and may have no KV cache.
-		value(v.Total(collect.PromptTokens)),
-	}
+	out.progress = progressOf(v, func(in collect.Input) float64 { return value(v.Total(in)) })
+	out.received = progressOf(v, v.Received)
 	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(collect.RequestSuccess)), r.freezes
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(collect.Running))
@@ -216,11 +215,32 @@ var ofOneEngine = []signal.Signal{
 
 // lookups are the prefix cache's, where they show progress. A request that waits can be
 // looked up at each step, also where the engine can never admit it.
-func lookups(v *window.View) float64 {
+func lookups(v *window.View, number func(collect.Input) float64) float64 {
 	if waiting, _ := v.Gauge(collect.Waiting); waiting > 0 && v.Affected(catalog.DefectCacheQueriesRecounted) {
 		return 0
 	}
-	return value(v.Total(collect.PrefixCacheQueries))
+	return number(collect.PrefixCacheQueries)
+}
+
+// The places of the numbers of progress.
+const (
+	generatedTokens = iota
+	cacheLookups
+	cacheInUse
+	estimatedFLOPs
+	promptTokens
+
+	numProgress
+)
+
+// progressOf are the numbers that change whenever an engine works.
+func progressOf(v *window.View, number func(collect.Input) float64) [numProgress]float64 {
+	return [numProgress]float64{
+		generatedTokens: number(collect.GenerationTokens), cacheLookups: lookups(v, number),
+		cacheInUse: number(collect.KVCacheUtilization), estimatedFLOPs: number(collect.EstimatedFLOPs),
+		// A model that only embeds generates nothing, and may have no KV cache.
+		promptTokens: number(collect.PromptTokens),
+	}
 }
 
 // lacks reports whether the server lacks both latencies of tokens.

@@ -107,3 +107,24 @@ func (r *Report) Values(enabled map[*derive.Row]bool, values []derive.Value) []d
 
 // Verdict is the reported diagnosis.
 func (r *Report) Verdict() *Verdict { return &r.reported }
+
+// Save returns the stored form of the diagnosis of a pool, whose requests have waited for no reason
+// since starved until fed, both in Unix nanoseconds; nil where there is nothing to keep.
+func (r *Report) Save(starved, fed int64) []byte {
+	return r.save(func(d *savedDiagnosis) { d.Starved, d.Fed = starved, fed })
+}
+
+// Resume continues a stored diagnosis of the pool at a time, and returns it as a transition; false
+// where it cannot be used.
+func (r *Report) Resume(settings *Settings, saved []byte, at int64) (starved, fed int64, continues []Transition, resumed bool) {
+	d := r.resume(settings, saved, at)
+	if d == nil {
+		return 0, 0, nil, false
+	}
+	r.judged.reported, r.judged.shown = r.details.reported, r.details.shown
+	*r.described = r.judged.reported
+	var s State
+	r.continues(&s)
+	r.resumption = nil
+	return d.Starved, d.Fed, s.transitions, true
+}

@@ -39,6 +39,8 @@ type rig struct {
 	model    string
 	planted  map[collect.Input]float64
 	upgrades []Upgrade
+	// away is true while no collector reads the server.
+	away bool
 }
 
 type series struct {
@@ -171,6 +173,9 @@ func (r *rig) part(all ...scraped) []Transition {
 				Input: in, Bounds: slices.Clone(bounds), Counts: slices.Clone(r.buckets[key]), Count: was[0], Sum: was[1], HasSum: true,
 			})
 		}
+	}
+	if r.away {
+		return nil
 	}
 	require.True(r.t, r.window.Observe(&batch, 1_000_000).Observed)
 	changes := slices.Clone(r.state.Observe(r.settings, r.window))

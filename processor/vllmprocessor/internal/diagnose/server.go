@@ -116,11 +116,15 @@ func (s *server) unread(settings *Settings, age int64) Condition {
 }
 
 // restore adds the engines that the server had before the collector restarted.
-func (s *State) restore(r *window.Resource) {
+func (s *State) restore(settings *Settings, r *window.Resource) {
 	for i := range s.server.restored {
 		saved := &s.server.restored[i]
-		e := s.engine(r.Expect(saved.Attributes), r.Time())
-		e.at, e.reported.Condition, e.reported.Because = r.Time(), Unknown, JustSeen
+		e := s.engine(settings, r.Expect(saved.Attributes), r.Time())
+		if e.at = r.Time(); e.resumption == nil {
+			e.reported.Condition, e.reported.Because = Unknown, JustSeen
+		} else {
+			e.continues(s)
+		}
 	}
 	s.server.restored = nil
 }

@@ -62,9 +62,6 @@ type progress struct {
 	later bool
 }
 
-// numProgress is how many numbers move when an engine works, see reading.
-const numProgress = 5
-
 func (p *progress) observe(r *reading) {
 	moved := p.at == 0
 	for i, now := range r.progress {

@@ -22,6 +22,8 @@ type Settings struct {
 	// RelearnAfter is how long a level beyond the baseline has to be stable, or work has to
 	// have grown, until it is what is usual.
 	RelearnAfter time.Duration
+	// MaxStaleness is after how long a server that is silent is forgotten.
+	MaxStaleness time.Duration
 	// StartTimeout is for how long a server that has never answered is starting.
 	StartTimeout time.Duration
 	// SpeculationBreakEven is the number of tokens that a step of speculative
@@ -124,6 +126,12 @@ type engine struct {
 	still    standstill
 	restarts restarts
 	last     reading
+	// restarted is the time of its last restart that is known; 0 without one. process is when the
+	// process of its server began, in Unix seconds; 0 where it does not say.
+	restarted int64
+	process   float64
+	// resumption is nil where nothing is resumed, or not any more.
+	resumption *resumption
 	// raw is the condition that the newest reading alone shows, since rawSince. bad is
 	// true where it is harm; badSince is when bad changed last.
 	raw Condition
@@ -176,6 +184,9 @@ type Transition struct {
 	Earlier, Version string
 	// Relearned is true where a stable level has become the baseline.
 	Relearned bool
+	// Continues is true where nothing has changed: it is what was reported before the collector
+	// restarted, and At the time of the last reading before.
+	Continues bool
 }
 
 // State is the diagnosis of one resource. Its zero value is ready for use.
@@ -195,6 +206,8 @@ type State struct {
 	transitions []Transition
 	// version is that of the server; empty where it is not known exactly.
 	version string
+	// process is when its process began, in Unix seconds; 0 where it does not say.
+	process float64
 	upgrade Upgrade
 }
 
@@ -208,6 +221,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, freezes: freezes(r)}
 	engines := 0
 	s.server.begin(s.Keeper)
+	s.process = r.ProcessStart()
 	up := math.NaN()
 	late := s.late(r)
 	s.queues = s.queues[:0]
@@ -258,7 +272,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	for i := range s.views {
 		if v := &s.views[i]; isEngine(v) {
-			s.engine(v.Group(), r.Time()).observe(settings, s, v, r.Time())
+			s.engine(settings, v.Group(), r.Time()).observe(settings, s, v, r.Time())
 		}
 	}
 	for number := range r.PendingGroups() {
@@ -267,7 +281,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 	}
 	if up == 0 {
-		s.restore(r)
+		s.restore(settings, r)
 		s.reportUnreachable(settings, r.Time())
 	}
 	if up == 1 && len(s.engines) > 0 {
@@ -275,7 +289,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	s.engines = slices.DeleteFunc(s.engines, func(e *engine) bool {
 		if !e.listed {
-			s.endBaseline(e)
+			s.endEngine(e)
 			delete(s.byNumber, e.number)
 		}
 		return !e.listed
@@ -309,30 +323,6 @@ func arrived(v *window.View) float64 {
 	return max(signal.OrZero(first+value(v.Change(collect.Waiting))), 0)
 }
 
-func (s *State) engine(g *window.Group, at int64) *engine {
-	if e := s.byNumber[g.Number]; e != nil {
-		e.listed = true
-		return e
-	}
-	e := &engine{number: g.Number, attributes: g.Attributes, first: s.server.first(g.Attributes, at), began: at, baseline: s.beginBaseline(g.Attributes, at), listed: true, follows: notReported}
-	if server := s.byNumber[ServerOnly]; server != nil {
-		e.follows = server.reported
-	}
-	s.include(e)
-	return e
-}
-
-func (s *State) include(e *engine) {
-	if s.byNumber == nil {
-		s.byNumber = map[int]*engine{}
-	}
-	s.byNumber[e.number] = e
-	s.engines = append(s.engines, e)
-}
-
-// ServerOnly is the group number of a server without a known engine.
-const ServerOnly = math.MaxInt32
-
 // observe reads an engine and reports its diagnosis.
 func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64) {
 	if e.at == at {
@@ -347,6 +337,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.at = at
 	s.upgraded(e)
 	r := s.reader.read(v, at)
+	e.check(settings, s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
@@ -368,6 +359,9 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	if s.server.draining {
 		raw = Draining
+	}
+	if e.partial(settings, &r, raw) {
+		return
 	}
 	e.explain(settings, &r, &found, raw)
 	e.report(settings, s, raw, at, &found)

@@ -16,7 +16,7 @@ import (
 const scrape = int64(15 * time.Second)
 
 func settings(hold int) *Settings {
-	return &Settings{Window: time.Minute, Hold: hold, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute}
+	return &Settings{Window: time.Minute, Hold: hold, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, MaxStaleness: 5 * time.Minute}
 }
 
 // healthyReading is one of an engine that serves a request a second.
@@ -219,7 +219,9 @@ func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
 
 type kept []byte
 
-func (k kept) Begin([]collect.Attribute) []byte { return k }
-func (kept) End([]collect.Attribute, []byte)    {}
-func (kept) BeginServer() []byte                { return nil }
-func (kept) EndServer([]byte)                   {}
+func (k kept) Begin([]collect.Attribute) []byte        { return k }
+func (kept) End([]collect.Attribute, []byte)           {}
+func (kept) BeginDiagnosis([]collect.Attribute) []byte { return nil }
+func (kept) EndDiagnosis([]collect.Attribute)          {}
+func (kept) BeginServer() []byte                       { return nil }
+func (kept) EndServer([]byte)                          {}

@@ -183,7 +183,9 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1
 	}
-	if _, measured := settings.longest(model, collect.InterTokenLatency); !measured {
+	if _, measured := settings.longest(model, collect.InterTokenLatency); measured {
+		e.harms[slowTokens] = evidence{}
+	} else {
 		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.gap > 1
 	}

@@ -21,8 +21,8 @@ import (
 // begins with, and what identifies and bounds what is kept.
 var notThresholds = map[string]bool{
 	"referenceVersion": true, "guessNoise": true, "guessWidth": true,
-	"baselineVersion": true, "BaselineMemory": true, "numProgress": true, "unbelievable": true,
-	"serverVersion": true, "leastSignals": true, "maxSavedServer": true,
+	"baselineVersion": true, "BaselineMemory": true, "unbelievable": true,
+	"serverVersion": true, "leastSignals": true, "maxSavedServer": true, "diagnosisVersion": true, "maxSavedName": true,
 }
 
 // The table of thresholds in the guide has the numbers of the code: all of them,

@@ -76,13 +76,16 @@ func (e *engine) because(s *State) Because {
 }
 
 // News reports whether an operator should read about the change. A change of contributing
-// causes alone is not news, nor is a new engine that turns out to be healthy. Another detail
+// causes alone is not news, nor is a new engine that turns out to be healthy. After a restart of the
+// collector harm that continues is. Another detail
 // of the primary cause is news: it decides what to do, and the line before says something
 // else.
 func (t *Transition) News() bool {
 	switch {
 	case t.Relearned, t.Refined:
 		return true
+	case t.Continues:
+		return t.To.Severity >= 2
 	case t.From.same(&t.To) && t.From.Notices == t.To.Notices:
 		return false
 	case t.To.Because == JustSeen:

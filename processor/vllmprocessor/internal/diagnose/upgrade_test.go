@@ -113,10 +113,12 @@ func TestTheVersionIsSavedWithTheBaseline(t *testing.T) {
 // has is a keeper with one baseline.
 type has []byte
 
-func (h has) Begin([]collect.Attribute) []byte { return h }
-func (h has) BeginServer() []byte              { return nil }
-func (h has) End([]collect.Attribute, []byte)  {}
-func (h has) EndServer([]byte)                 {}
+func (h has) Begin([]collect.Attribute) []byte        { return h }
+func (has) BeginDiagnosis([]collect.Attribute) []byte { return nil }
+func (has) EndDiagnosis([]collect.Attribute)          {}
+func (h has) BeginServer() []byte                     { return nil }
+func (h has) End([]collect.Attribute, []byte)         {}
+func (h has) EndServer([]byte)                        {}
 
 // Most defects of the catalogue begin or end somewhere without a signal of which numbers
 // before and after differ. The baseline survives these versions: it shows whether the new

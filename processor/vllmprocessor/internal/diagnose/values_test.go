@@ -216,6 +216,7 @@ func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {
 // store is a Keeper in memory.
 type store struct {
 	baselines map[string][]byte
+	diagnoses map[string][]byte
 	server    []byte
 	ended     int
 }
@@ -233,6 +234,14 @@ func (s *store) End(attributes []collect.Attribute, baseline []byte) {
 	s.ended++
 	s.baselines[storeKey(attributes)] = baseline
 }
+
+func (s *store) BeginDiagnosis(attributes []collect.Attribute) []byte {
+	return s.diagnoses[storeKey(attributes)]
+}
+
+func (s *store) EndDiagnosis(attributes []collect.Attribute) {
+	delete(s.diagnoses, storeKey(attributes))
+}
 func (s *store) BeginServer() []byte     { return s.server }
 func (s *store) EndServer(server []byte) { s.server = server }
 
@@ -240,6 +249,10 @@ func (s *store) EndServer(server []byte) { s.server = server }
 func (r *rig) restartCollector(s *store) {
 	for attributes, baseline := range r.state.Baselines() {
 		s.baselines[storeKey(attributes)] = baseline
+	}
+	s.diagnoses = map[string][]byte{}
+	for attributes, diagnosis := range r.state.Diagnoses() {
+		s.diagnoses[storeKey(attributes)] = diagnosis
 	}
 	s.server = r.state.Server()
 	r.state = &State{Keeper: s}
@@ -295,7 +308,7 @@ func TestAServerThatIsDownWhileTheCollectorRestartsIsNotNew(t *testing.T) {
 		r.restartCollector(s)
 		r.changes = nil
 		r.scrape(answers(0))
-		want := Unknown
+		want := Healthy // One failed scrape is not a reading: what was reported stays.
 		if down {
 			want = Unreachable
 		}

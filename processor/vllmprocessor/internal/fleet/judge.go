@@ -45,6 +45,10 @@ type pool struct {
 	// a reason since starvedSince; fedSince is when that ended. 0 is never.
 	queued                 float64
 	starvedSince, fedSince int64
+	// before is its diagnosis before the collector restarted, until the first evaluation; nil
+	// without one. It holds until holds, a time in Unix nanoseconds.
+	before []byte
+	holds  int64
 }
 
 func (p *pool) clear() {

@@ -173,7 +173,11 @@ func (p *Pools) Evaluate(settings *diagnose.Settings, at int64, enabled map[*der
 			continue
 		}
 		one.conclude(at)
-		p.transitions = append(p.transitions, one.report.Observe(settings, one.judge(settings, at))...)
+		judged := one.judge(settings, at)
+		continues, holds := one.resumed(settings, at)
+		if p.transitions = append(p.transitions, continues...); !holds {
+			p.transitions = append(p.transitions, one.report.Observe(settings, judged)...)
+		}
 		p.values = one.report.Values(enabled, p.values)
 	}
 	return p.values, p.transitions

@@ -9,13 +9,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 )
 
-// Keeper keeps the references of pools that have gone, for when they come back.
+// Keeper keeps what is to be kept of pools, for when they come back.
 type Keeper interface {
 	// Begin returns the references of a pool with these attributes, as End got them last; nil
 	// without any.
 	Begin(attributes []collect.Attribute) []byte
 	// End gets the references of a pool that has gone; nil where nothing is known.
 	End(attributes []collect.Attribute, references []byte)
+	// BeginDiagnosis returns the diagnosis of a pool from before the collector restarted; nil
+	// without one. EndDiagnosis is for a pool that has gone.
+	BeginDiagnosis(attributes []collect.Attribute) []byte
+	EndDiagnosis(attributes []collect.Attribute)
 }
 
 // siblings are the engines of a pool that serve one model with one configuration, and what was
@@ -115,12 +119,14 @@ func (p *pool) begin(keeper Keeper) {
 	for i := range saved {
 		p.siblings = append(p.siblings, &siblings{Reference: saved[i], peers: &diagnose.Peers{Before: saved[i].Usual}})
 	}
+	p.before = keeper.BeginDiagnosis(p.attributes)
 }
 
 // end hands the references to the keeper.
 func (p *pool) end(keeper Keeper) {
 	if keeper != nil {
 		keeper.End(p.attributes, p.references())
+		keeper.EndDiagnosis(p.attributes)
 	}
 }
 

@@ -37,6 +37,13 @@ type kept map[string][]byte
 
 func (k kept) Begin(attributes []collect.Attribute) []byte   { return k[attributes[0].Value] }
 func (k kept) End(attributes []collect.Attribute, of []byte) { k[attributes[0].Value] = of }
+func (k kept) BeginDiagnosis(attributes []collect.Attribute) []byte {
+	return k["diagnosis of "+attributes[0].Value]
+}
+
+func (k kept) EndDiagnosis(attributes []collect.Attribute) {
+	delete(k, "diagnosis of "+attributes[0].Value)
+}
 
 const day = int64(24 * time.Hour)
 

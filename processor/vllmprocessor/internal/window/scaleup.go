@@ -86,13 +86,17 @@ func (e *engine) counted() bool {
 // from the time of boot, which follows the clock of the machine.
 const startJitter = 1
 
+// SameStart reports whether two starts, in Unix seconds, can be those of one process; also where
+// one is 0, which means that it is not known.
+func SameStart(a, b float64) bool { return a == 0 || b == 0 || math.Abs(a-b) <= startJitter }
+
 // sameProcess reports whether it is proven that the server is the same process as in the
 // previous batch. Either it says when it began. Or the counters of its front end go on:
 // each is there again, has not fallen, and has the same start, and they are not all 0. vLLM
 // counts what the front end answers apart from its engines.
 func (u *update) sameProcess() bool {
 	if was, is := u.evidence.ProcessStart, u.batch.Evidence.ProcessStart; was != 0 && is != 0 {
-		return math.Abs(is-was) <= startJitter
+		return SameStart(was, is)
 	}
 	front := u.engines[""]
 	if front == nil {

@@ -4,6 +4,7 @@ package diagnosis
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,9 @@ import (
 
 // Stage diagnoses the engines of servers.
 type Stage struct {
-	// Archive has the baselines of engines, and what is known of their servers.
-	Archive *archive.User
+	// Archive has the baselines of engines, and what is known of their servers. Diagnoses has the
+	// diagnoses of engines and pools.
+	Archive, Diagnoses *archive.User
 
 	settings diagnose.Settings
 	on       AttributesOn
@@ -48,12 +50,24 @@ var baselines = archive.Kind{
 		"the first of these servers continues with it, and the diagnosis learns anew what is usual for the others",
 }
 
+// diagnoses are those of engines and pools. They change at once, so they are saved each minute. After a
+// restart they are used for as long as a server that is silent is not forgotten.
+func diagnoses(maxStaleness time.Duration) archive.Kind {
+	return archive.Kind{
+		Storage: "diagnoses", Key: "diagnoses", Interval: time.Minute, Age: maxStaleness, Newest: diagnose.DiagnosisAge,
+		Unread:    "the diagnoses that were saved cannot be read from the storage, so what was degraded before is judged anew",
+		Unsaved:   "the diagnoses of engines could not be saved; they continue and are saved with the next attempt, but after a restart before that the engines are judged anew",
+		Damaged:   "what the storage has of diagnoses is damaged or was written by another version; %d of them could be read and continue, the other engines are judged anew",
+		Continued: "the diagnosis of the engines continues from before the restart",
+	}
+}
+
 // New returns the stage. objectives are thresholds that the diagnosis compares latencies
 // with.
 func New(config *Config, objectives []objective.Objective, p *stage.Processor) *Stage {
 	s := &Stage{
 		settings: diagnose.Settings{
-			Window: p.Window, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
+			Window: p.Window, MaxStaleness: p.MaxStaleness, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
 			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
 		},
 		on:      config.Attributes.On,
@@ -63,6 +77,16 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 	s.Archive = stage.NewArchive[*state](p, baselines, func(put func(key string, state []byte)) {
 		if s.pools != nil {
 			s.pools.snapshot(put)
+		}
+	})
+	s.Diagnoses = archive.NewUser(diagnoses(p.MaxStaleness), p.Archive, func(put func(key string, state []byte)) {
+		p.Each(func(server *stage.Server) {
+			if one, has := stage.Of[*state](server); has {
+				one.snapshotDiagnoses(put)
+			}
+		})
+		if s.pools != nil {
+			s.pools.snapshotDiagnoses(put)
 		}
 	})
 	for _, row := range diagnose.Rows() {
@@ -81,11 +105,16 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 
 // Start opens the storage.
 func (s *Stage) Start(ctx context.Context, host component.Host) error {
-	return s.Archive.Start(ctx, host)
+	if err := s.Archive.Start(ctx, host); err != nil {
+		return err
+	}
+	return s.Diagnoses.Start(ctx, host)
 }
 
-// Shutdown saves the baselines and closes the storage.
-func (s *Stage) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(ctx) }
+// Shutdown saves the baselines and the diagnoses, and closes the storage.
+func (s *Stage) Shutdown(ctx context.Context) error {
+	return errors.Join(s.Diagnoses.Shutdown(ctx), s.Archive.Shutdown(ctx))
+}
 
 // Derives reports whether a metric is about the diagnosis of engines.
 func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.diagnosis.") }
@@ -93,7 +122,7 @@ func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vl
 // Begin returns the state of a new server.
 func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
 	started := &state{Stage: s, server: server, series: series}
-	started.engines.Keeper = &keeper{s.Archive, server.Key}
+	started.engines.Keeper = &keeper{s.Archive, s.Diagnoses, server.Key}
 	switch s.on {
 	case OnDerived:
 		server.EngineMark = started.engineMark

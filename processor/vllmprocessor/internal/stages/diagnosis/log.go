@@ -156,11 +156,15 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	}
 	fields = append(fields, zap.String("runbook", words.Runbook))
 	level := logLevels[t.To.Severity]
-	if t.Refined {
+	said := "diagnosis: "
+	if t.Refined || t.Continues {
 		// It is as bad as before.
 		level = zap.InfoLevel
 	}
-	l.logger.Log(level, "diagnosis: "+words.Sentence, fields...)
+	if t.Continues {
+		said += "as before the collector restarted: "
+	}
+	l.logger.Log(level, said+words.Sentence, fields...)
 }
 
 // causeNames is a log field of causes other than the primary one, the largest share of the

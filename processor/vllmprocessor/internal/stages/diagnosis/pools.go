@@ -27,7 +27,7 @@ type Pools struct {
 
 // NewPools returns the diagnosis of at most so many pools.
 func (s *Stage) NewPools(limit int) *Pools {
-	s.pools = &Pools{stage: s, pools: fleet.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive}}}
+	s.pools = &Pools{stage: s, pools: fleet.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive, s.Diagnoses}}}
 	return s.pools
 }
 
@@ -40,11 +40,23 @@ func (p *Pools) snapshot(put func(key string, state []byte)) {
 	})
 }
 
-// poolKeeper gives the diagnosis of pools what an archive has of them.
-type poolKeeper struct{ archive *archive.User }
+// snapshotDiagnoses passes the diagnoses of the pools to put.
+func (p *Pools) snapshotDiagnoses(put func(key string, state []byte)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pools.Diagnoses(func(attributes []collect.Attribute, diagnosis []byte) {
+		put(archive.KeyOf("", attributes, poolDiagnosisName), diagnosis)
+	})
+}
 
-// poolName is the name of the keys of pools.
-const poolName = "pool"
+// poolKeeper gives the diagnosis of pools what an archive has of them.
+type poolKeeper struct{ archive, diagnoses *archive.User }
+
+// The names of the keys of pools.
+const (
+	poolName          = "pool"
+	poolDiagnosisName = "pool diagnosis"
+)
 
 // Begin returns what was usual in a pool before.
 func (k poolKeeper) Begin(attributes []collect.Attribute) []byte {
@@ -83,4 +95,16 @@ func (p *Pools) Append(
 	p.stage.logChanges(ctx, changes, resource, now)
 	out.Append(&p.series, values, now.UnixNano())
 	return leftOut
+}
+
+// BeginDiagnosis returns the diagnosis of a pool before the collector restarted.
+func (k poolKeeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
+	key := archive.KeyOf("", attributes, poolDiagnosisName)
+	saved, _ := k.diagnoses.Begin(key, "", key)
+	return saved
+}
+
+// EndDiagnosis forgets the diagnosis of a pool.
+func (k poolKeeper) EndDiagnosis(attributes []collect.Attribute) {
+	k.diagnoses.Forget(archive.KeyOf("", attributes, poolDiagnosisName))
 }

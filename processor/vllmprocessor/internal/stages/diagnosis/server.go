@@ -38,13 +38,21 @@ func (s *state) Append(_ context.Context, _ *stage.Batch, out *delivery.Output) 
 	out.Append(s.series, s.engines.Values(s.server.Window, s.enabled), s.server.Window.Time())
 }
 
-// Snapshot passes the baselines of all engines to put, and what is known of their server.
+// Snapshot passes what is stored as baselines to put: those of all engines, and what is known of
+// their server.
 func (s *state) Snapshot(put func(key string, state []byte)) {
 	for attributes, baseline := range s.engines.Baselines() {
 		put(archive.KeyOf(s.server.Key, attributes, baselineName), baseline)
 	}
 	if server := s.engines.Server(); server != nil {
 		put(archive.KeyOf(s.server.Key, nil, serverName), server)
+	}
+}
+
+// snapshotDiagnoses passes the diagnoses of all engines to put.
+func (s *state) snapshotDiagnoses(put func(key string, state []byte)) {
+	for attributes, diagnosis := range s.engines.Diagnoses() {
+		put(archive.KeyOf(s.server.Key, attributes, diagnosisName), diagnosis)
 	}
 }
 
@@ -71,14 +79,15 @@ func markOf(verdict *diagnose.Verdict, judged bool) (mark emit.Mark) {
 
 // keeper gives the diagnosis of a server what an archive has of it.
 type keeper struct {
-	archive *archive.User
-	server  string
+	archive, diagnoses *archive.User
+	server             string
 }
 
-// The names of the two kinds of keys.
+// The names of the kinds of keys.
 const (
-	baselineName = "baseline"
-	serverName   = "server"
+	baselineName  = "baseline"
+	serverName    = "server"
+	diagnosisName = "diagnosis"
 )
 
 // Begin returns what was learned of an engine before.
@@ -91,6 +100,17 @@ func (k *keeper) Begin(attributes []collect.Attribute) []byte {
 // End keeps what was learned of an engine.
 func (k *keeper) End(attributes []collect.Attribute, baseline []byte) {
 	k.archive.End(archive.KeyOf(k.server, attributes, baselineName), baseline)
+}
+
+// BeginDiagnosis returns the diagnosis of an engine before the collector restarted.
+func (k *keeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
+	saved, _ := k.diagnoses.Begin(archive.KeyOf(k.server, attributes, diagnosisName), "", k.server)
+	return saved
+}
+
+// EndDiagnosis forgets the diagnosis of an engine.
+func (k *keeper) EndDiagnosis(attributes []collect.Attribute) {
+	k.diagnoses.Forget(archive.KeyOf(k.server, attributes, diagnosisName))
 }
 
 // BeginServer returns what was known of the server before.
