@@ -58,6 +58,16 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 4 of 4 (numbers begin with 0); an even share is 3",
 			warning: "this collector is shard 4, but with modulus 4 the shards are 0 to 3, so it scrapes none of 10 discovered targets. Set modulus in relabel_configs of all collectors to the number of collectors",
 		},
+		"rules after the choice drop all": {
+			rules: shard, tally: tally{discovered: 10, reached: 10, chosen: 4, several: true},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
+			warning: "keeps none of 10 discovered targets: 4 belong to shard 2 of 4, and rules after the choice of the shard drop all of these. Check the actions keep and drop",
+		},
+		"no target of the only pool gets to the shard": {
+			rules: shard, onePool: true, tally: tally{discovered: 10},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0)",
+			warning: "rules before the choice of the shard drop all of them",
+		},
 		"the only pool belongs to this shard": {
 			rules: shard, onePool: true, tally: tally{discovered: 10, reached: 10, kept: 10, largest: "a", together: 10},
 			info: "Discovery: relabelling keeps 10 of 10 discovered targets for shard 2 of 4 (numbers begin with 0)",
