@@ -261,7 +261,12 @@ func (r *Runner) poolChanged(p *pool) {
 	}
 }
 
+// loop makes the updates. Each pod of a fleet that rolls out changes several times, and an
+// update goes through all addresses. So after an update, changes of pods wait four times as
+// long as it has taken.
 func (r *Runner) loop(ctx context.Context) {
+	// pods is nil while changes of pods wait, and rested ends the wait.
+	pods, rested := r.podsChanged, (<-chan time.Time)(nil)
 	for {
 		select {
 		case groups, ok := <-r.manager.SyncCh():
@@ -272,7 +277,10 @@ func (r *Runner) loop(ctx context.Context) {
 			for set, book := range r.books {
 				book.forget(groups[set])
 			}
-		case <-r.podsChanged:
+		case <-pods:
+		case <-rested:
+			pods, rested = r.podsChanged, nil
+			continue
 		case p := <-r.pools:
 			r.changePool(ctx, p)
 		case <-r.heldUntil:
@@ -283,7 +291,9 @@ func (r *Runner) loop(ctx context.Context) {
 			continue
 		}
 		if ctx.Err() == nil {
+			began := time.Now()
 			r.update(ctx)
+			pods, rested = nil, time.After(min(4*time.Since(began), r.options.Delay))
 		}
 	}
 }
