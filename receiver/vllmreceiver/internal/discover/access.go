@@ -77,6 +77,7 @@ type prober struct {
 	logger *zap.Logger
 	// again is the time until the next attempt after a failure.
 	again time.Duration
+	found *obstacles
 }
 
 // newClient returns a client of the API server of a Kubernetes discovery. closeIdle
@@ -110,8 +111,10 @@ func (p *prober) run(ctx context.Context) {
 		for _, obstacle := range obstacles {
 			logged.warn(p.logger, obstacle)
 			denied = true
+			p.found.set(p, obstacle)
 		}
 		if len(obstacles) == 0 {
+			p.found.set(p, "")
 			if denied {
 				p.logger.Info("Kubernetes now lets this collector discover its targets")
 			}

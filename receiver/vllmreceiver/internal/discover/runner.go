@@ -35,6 +35,9 @@ type Options struct {
 	// number of targets above the limit. One goroutine calls it, and it may block; its
 	// context ends with the runner. If it returns false, it is called again after Retry.
 	Wanted func(ctx context.Context, targets []Target, over int) bool
+	// Obstacle, if not nil, is called when it changes why Kubernetes cannot be asked for
+	// targets, with a sentence, or with "" once it can. It must not call the runner.
+	Obstacle func(sentence string)
 	// Delay is how long a change may wait for further changes; 0 means 5 s.
 	Delay time.Duration
 	// Hold is how long the servers of a pool stay after a change of its selector, so
@@ -107,6 +110,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 		sharding: shardingOf(settings.RelabelConfigs), share: shareLog{gap: 2 * options.Delay},
 	}
+	obstacles := newObstacles(options.Obstacle)
 	var err error
 	// The library requires a registry for its own metrics. It is not exposed: the
 	// receiver has self-telemetry.
@@ -117,7 +121,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	for set, configs := range r.configs() {
 		r.books[set] = newPodBook(r.podsChanged)
 		for _, c := range configs {
-			if err := r.prepare(c, r.books[set]); err != nil {
+			if err := r.prepare(c, r.books[set], obstacles); err != nil {
 				return nil, fmt.Errorf("%s: %w", set, err)
 			}
 		}
@@ -127,18 +131,27 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
+		r.follower.obstacles = obstacles
+		// Its pods are asked for once it is found.
+		pods, err := newProber(settings.InferencePool.expand(&pool{}), options.Logger, options.Retry)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", setPool, err)
+		}
+		pods.found = obstacles
+		r.probers = append(r.probers, pods)
 	}
 	return r, nil
 }
 
 // prepare returns the mistakes of a mechanism that its library finds. The manager would
 // only log them.
-func (r *Runner) prepare(c discovery.Config, book *podBook) error {
+func (r *Runner) prepare(c discovery.Config, book *podBook, found *obstacles) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
 		p, err := newProber(sd, r.options.Logger, r.options.Retry)
 		if err != nil {
 			return err
 		}
+		p.found = found
 		r.probers = append(r.probers, p)
 		w, err := newPodWatcher(sd, r.options.Logger, book)
 		if err != nil {
@@ -266,7 +279,8 @@ func (r *Runner) poolChanged(p *pool) {
 // long as it has taken.
 func (r *Runner) loop(ctx context.Context) {
 	// pods is nil while changes of pods wait, and rested ends the wait.
-	pods, rested := r.podsChanged, (<-chan time.Time)(nil)
+	pods := r.podsChanged
+	var rested <-chan time.Time
 	for {
 		select {
 		case groups, ok := <-r.manager.SyncCh():
