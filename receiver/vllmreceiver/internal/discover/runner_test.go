@@ -3,6 +3,7 @@ package discover
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,12 +22,12 @@ func TestChangesOfPodsLeaveTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const update, whole = 300 * time.Millisecond, time.Minute
 		ctx, cancel := context.WithCancel(t.Context())
-		updates := 0
+		var updates atomic.Int64
 		r := &Runner{
 			settings: parse(t, "static_configs: [{targets: [a]}]"), warnings: newWarnings(),
 			podsChanged: make(chan struct{}, 1),
 			options: Options{Logger: zap.NewNop(), Delay: 5 * time.Second, Wanted: func(context.Context, []Target, int) bool {
-				updates++
+				updates.Add(1)
 				time.Sleep(update)
 				return true
 			}},
@@ -45,10 +46,10 @@ func TestChangesOfPodsLeaveTime(t *testing.T) {
 		}
 		// The last change is seen, and then there is nothing to do.
 		time.Sleep(5 * update)
-		assert.InDelta(t, int(whole/(5*update)), updates, 2)
-		after := updates
+		assert.InDelta(t, int64(whole/(5*update)), updates.Load(), 2)
+		after := updates.Load()
 		time.Sleep(whole)
-		assert.Equal(t, after, updates)
+		assert.Equal(t, after, updates.Load())
 		cancel()
 		ended.Wait()
 	})
