@@ -58,7 +58,25 @@ func TestWhatHindersAPoolIsReported(t *testing.T) {
 			assert.Equal(t, 1, logs.FilterMessageSnippet(rule).FilterLevelExact(zap.WarnLevel).Len())
 			api.Forbid(denied, false)
 			require.Eventually(t, func() bool { return newest() == "" }, within, 10*time.Millisecond)
+			assert.Equal(t, 1, logs.FilterMessageSnippet(rule).Len(), "the watch does not say it again")
 		})
+	}
+}
+
+// A permission can be withdrawn while the collector runs.
+func TestAPermissionThatIsLostLaterIsLogged(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New(t, kubeapi.Pools)
+	api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	api.Apply(kubeapi.Pools, kubeapi.Pool("inference", "llama", vllmLabels, 8000))
+	for _, text := range []string{poolSection(api), shortForm(api, "")} {
+		r := run(t, 10, text)
+		r.waitFor("the server", "http://10.0.0.1:8000/metrics")
+		api.Forbid(kubeapi.Pods, true)
+		api.Disconnect()
+		r.waitForLog(`does not let this collector list and watch pods in the namespace "inference"`)
+		r.waitFor("what is known is scraped", "http://10.0.0.1:8000/metrics")
+		api.Forbid(kubeapi.Pods, false)
 	}
 }
 

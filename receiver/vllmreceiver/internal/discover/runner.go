@@ -82,6 +82,8 @@ type Runner struct {
 	again    <-chan time.Time
 	reported bool
 	warnings *warnings
+	// denied are the warnings about what Kubernetes denies. Any goroutine may use it.
+	denied *warnings
 	// advised is the limit that the log has advised while there are more targets than the
 	// limit, else 0.
 	advised int
@@ -106,7 +108,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	}
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
-		pools: make(chan *pool, 1), warnings: newWarnings(),
+		pools: make(chan *pool, 1), warnings: newWarnings(), denied: newWarnings(),
 		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 		sharding: shardingOf(settings.RelabelConfigs), share: shareLog{gap: 2 * options.Delay},
 	}
@@ -133,7 +135,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		}
 		r.follower.obstacles = obstacles
 		// Its pods are asked for once it is found.
-		pods, err := newProber(settings.InferencePool.expand(&pool{}), options.Logger, options.Retry)
+		pods, err := newProber(settings.InferencePool.expand(&pool{}), options.Logger, options.Retry, r.denied)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
@@ -147,13 +149,13 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 // only log them.
 func (r *Runner) prepare(c discovery.Config, book *podBook, found *obstacles) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
-		p, err := newProber(sd, r.options.Logger, r.options.Retry)
+		p, err := newProber(sd, r.options.Logger, r.options.Retry, r.denied)
 		if err != nil {
 			return err
 		}
 		p.found = found
 		r.probers = append(r.probers, p)
-		w, err := newPodWatcher(sd, r.options.Logger, book)
+		w, err := newPodWatcher(sd, r.options.Logger, r.denied, book)
 		if err != nil {
 			return err
 		}
@@ -352,7 +354,7 @@ func (r *Runner) followPods(ctx context.Context) {
 		return
 	}
 	book := newPodBook(r.podsChanged)
-	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, book)
+	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, r.denied, book)
 	if err != nil {
 		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
 			remote.Text(err.Error()))
