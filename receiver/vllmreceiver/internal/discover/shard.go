@@ -103,8 +103,9 @@ type tally struct {
 	// reached are those that get to the rule which keeps one shard, and chosen those that
 	// it keeps.
 	reached, chosen int
-	// several is true if these have at least two keys.
+	// several is true if these have at least two keys; else key is the one that all have.
 	several bool
+	key     string
 	// largest is the key with the most kept addresses, and together is their number.
 	largest  string
 	together int
@@ -142,6 +143,9 @@ func (c *counting) tally(merged map[string][]*candidate) tally {
 		discovered: len(c.discovered), kept: len(merged), reached: len(c.reached), chosen: len(c.chosen), several: c.several,
 	}
 	together := map[string]int{}
+	if !c.several {
+		out.key = c.firstKey
+	}
 	for _, candidates := range merged {
 		key := candidates[0].key
 		together[key]++
@@ -167,7 +171,13 @@ func (s *sharding) report(t tally, onePool bool) report {
 	}
 	out := report{info: fmt.Sprintf("Discovery: relabelling keeps %d of %d discovered targets", t.kept, t.discovered)}
 	if s == nil || s.number < 0 {
-		if t.kept == 0 {
+		switch {
+		case t.kept == 0 && s != nil && t.reached > 0 && t.chosen == 0:
+			out.about = "no number"
+			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: the action keep has the regex %q, which matches none of their numbers, "+
+				"and with modulus %d these are 0 to %d. Set regex to the number of this collector",
+				t.discovered, remote.Text(s.keep.Regex.String()), s.hash.Modulus, s.hash.Modulus-1)
+		case t.kept == 0:
 			out.about = "none"
 			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets, so this collector scrapes none of them. "+
 				"Check the actions keep and drop of relabel_configs", t.discovered)
@@ -196,17 +206,29 @@ func (s *sharding) report(t tally, onePool bool) report {
 	case t.kept == 0 && oneKey:
 		out.info = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d; all of them belong to one other shard",
 			t.discovered, s.number, shards)
+	case t.kept == 0 && !t.several && t.reached > 1:
+		out.about = "same"
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d: %d of them %s, so all of these belong to one other shard. "+
+			"Check source_labels of the action hashmod in relabel_configs", t.discovered, s.number, shards, t.reached, s.common(t.key))
 	case t.kept == 0:
 		out.about = "none"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d, so this collector scrapes none of them. "+
 			"With few pools this is chance, and other shards scrape them. Use fewer shards, or hash __address__, which divides pools", t.discovered, s.number, shards)
 	case !oneKey && t.together > max(even, 1):
 		out.about = "large " + t.largest
-		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets have the same hash key %q and stay together on shard %d; an even share of %d shards is %d. "+
+		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets %s and stay together on shard %d; an even share of %d shards is %d. "+
 			"More shards do not divide them. Give each collector the CPU and memory for this many, or hash __address__ for them, which divides their pool",
-			t.together, t.discovered, remote.Text(t.largest), s.number, shards, even)
+			t.together, t.discovered, s.common(t.largest), s.number, shards, even)
 	}
 	return out
+}
+
+// common says what targets with the same key have in common.
+func (s *sharding) common(key string) string {
+	if strings.ReplaceAll(key, s.hash.Separator, "") == "" {
+		return "have none of the labels that the action hashmod hashes"
+	}
+	return fmt.Sprintf("have the same hash key %q", remote.Text(key))
 }
 
 // emptyRules finds values of a relabelling rule that are set and empty, as from an

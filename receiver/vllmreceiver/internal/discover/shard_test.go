@@ -187,7 +187,7 @@ func TestOtherRulesAreCountedApart(t *testing.T) {
 		rules string
 		want  tally
 	}{
-		"before": {fmt.Sprintf(drop, "a") + choose, tally{discovered: 3, reached: 1, chosen: 1, kept: 1, largest: "q", together: 1}},
+		"before": {fmt.Sprintf(drop, "a") + choose, tally{discovered: 3, reached: 1, chosen: 1, kept: 1, key: "q", largest: "q", together: 1}},
 		"after":  {choose + fmt.Sprintf(drop, "a"), tally{discovered: 3, reached: 3, chosen: 3, kept: 1, several: true, largest: "q", together: 1}},
 		"all":    {choose + fmt.Sprintf(drop, ".+"), tally{discovered: 3, reached: 3, chosen: 3, several: true}},
 	} {
