@@ -2,8 +2,11 @@ package discover
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,4 +100,28 @@ func TestOneObstacleIsReportedUntilThereIsNone(t *testing.T) {
 	}
 	assert.Equal(t, []string{"second", "first", "second", ""}, got)
 	newObstacles(nil).set("a", "nothing asks for it")
+}
+
+// The kubelet kills a collector that has not ended after 30 s, and then its state of the last
+// minutes is lost. client-go waits longer and longer, so some attempts are made first.
+func TestADiscoveryEndsSoonWhileTheAPIServerIsBusy(t *testing.T) {
+	t.Parallel()
+	var streams atomic.Int64
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sendInitialEvents") == "true" {
+			streams.Add(1)
+		}
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(busy.Close)
+	r, err := NewRunner(parse(t, "inference_pool: {namespace: models, name: llama, api_server: '"+busy.URL+"'}"), Options{
+		Logger: zap.NewNop(), Defaults: defaults, Limit: 10, Wanted: func(context.Context, []Target, int) bool { return true },
+	})
+	require.NoError(t, err)
+	require.NoError(t, r.Start())
+	// Two groups, four attempts each: the next wait is 6 to 13 s.
+	require.Eventually(t, func() bool { return streams.Load() >= 8 }, within, 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	assert.NoError(t, r.Shutdown(ctx))
 }
