@@ -45,7 +45,7 @@ func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, err
 	d.runner, err = discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
 		Logger:   r.shared.settings.Logger,
 		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
-		Limit:    cfg.Limits.Targets, Wanted: d.reconcile,
+		Limit:    cfg.Limits.Targets, Wanted: d.reconcile, Obstacle: r.status.hindered,
 	})
 	if err != nil {
 		return nil, err

@@ -10,7 +10,8 @@ import (
 )
 
 // receiverStatus reports the component status when it changes: a recoverable error while
-// the last scrape of every target failed, else OK.
+// the last scrape of every target failed, or while there is no target because Kubernetes
+// cannot be asked for targets, else OK.
 type receiverStatus struct {
 	// reporting is held while a status is reported. No goroutine waits for it: its holder
 	// also reports the changes that others make meanwhile.
@@ -24,6 +25,8 @@ type receiverStatus struct {
 	failing, working int
 	// newest is the message of the newest failure.
 	newest string
+	// obstacle is why Kubernetes cannot be asked for targets; empty if it can.
+	obstacle string
 	// reported is true if the last report was the error.
 	reported bool
 }
@@ -69,6 +72,14 @@ func (s *receiverStatus) removed(key string) {
 	s.report()
 }
 
+// hindered records why Kubernetes cannot be asked for targets; "" means that it can.
+func (s *receiverStatus) hindered(obstacle string) {
+	s.mu.Lock()
+	s.obstacle = obstacle
+	s.mu.Unlock()
+	s.report()
+}
+
 func (s *receiverStatus) set(key string, result scrapeResult, failure string) {
 	s.mu.Lock()
 	if last, known := s.last[key]; known && last == scrapeSucceeded && result == scrapeSucceeded {
@@ -98,8 +109,10 @@ func (s *receiverStatus) count(result scrapeResult, by int) {
 // scraped yet, the status does not change. It needs mu.
 func (s *receiverStatus) isBad() bool {
 	switch {
-	case s.working > 0 || len(s.last) == 0:
+	case s.working > 0:
 		return false
+	case len(s.last) == 0:
+		return s.obstacle != ""
 	case s.failing == len(s.last):
 		return true
 	}
@@ -122,7 +135,10 @@ func (s *receiverStatus) changed() (component.Host, *componentstatus.Event) {
 }
 
 func (s *receiverStatus) sentence() error {
-	if s.failing == 1 {
+	switch s.failing {
+	case 0:
+		return errors.New("no target is discovered: " + s.obstacle)
+	case 1:
 		return errors.New("the only target cannot be scraped: " + s.newest)
 	}
 	return fmt.Errorf("none of the %d targets can be scraped; the newest failure is of %s", s.failing, s.newest)

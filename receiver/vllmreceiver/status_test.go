@@ -269,3 +269,24 @@ func TestShutdownWithoutStartReportsNoStatus(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Shutdown(t.Context()))
 }
+
+// A collector that may not ask for targets has none that could fail.
+func TestTheStatusFollowsTheDiscovery(t *testing.T) {
+	host := newStatusHost()
+	s := newReceiverStatus()
+	s.start(host)
+	s.hindered("Kubernetes is away")
+	s.hindered("Kubernetes is still away")
+	s.hindered("")
+	s.added("a")
+	s.succeeded("a")
+	s.hindered("Kubernetes is away again")
+	assert.Equal(t, []string{
+		"StatusRecoverableError no target is discovered: Kubernetes is away", "StatusOK",
+	}, host.seen(), "a server that is scraped does not need Kubernetes")
+	s.removed("a")
+	s.added("b")
+	assert.Len(t, host.seen(), 3)
+	s.succeeded("b")
+	assert.Equal(t, []string{"StatusRecoverableError no target is discovered: Kubernetes is away again", "StatusOK"}, host.seen()[2:])
+}

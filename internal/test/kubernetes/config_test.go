@@ -44,7 +44,7 @@ type configuration struct {
 	Service struct {
 		Extensions []string
 		Telemetry  struct {
-			Resource map[string]string
+			Resource struct{ Attributes []attribute }
 			Metrics  struct {
 				Readers []struct {
 					Pull struct {
@@ -61,6 +61,9 @@ type configuration struct {
 		Pipelines map[string]struct{ Receivers, Processors []string }
 	}
 }
+
+// attribute is one of the resource of the collector's own metrics.
+type attribute struct{ Name, Value string }
 
 // configTexts are the configurations that a container's --config name, out of the ConfigMaps
 // that are mounted there, in their order.

@@ -124,6 +124,7 @@ func start(t *testing.T, overlay, endpoint string, replaced map[string]string, s
 	return env, func() {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, cmd.Wait(), "%s", log)
+		assert.NotContains(t, log.String(), "legacy service.telemetry", "each start would warn of the shipped configuration")
 		if t.Failed() {
 			t.Logf("%s", log)
 		}

@@ -64,7 +64,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"pool", "        - " + gate + "\n", "", "needs its feature gate"},
 		{"pool", "containerPort: 8888", "containerPort: 8889", "no port is named for the collector's own metrics"},
 		{"pool", "host: ${env:POD_IP}", "host: localhost", "not on the pod's address"},
-		{"pool", "service.instance.id: ${env:POD_NAMESPACE}", "service.other: ${env:POD_NAMESPACE}", "each start makes new series"},
+		{"pool", "name: service.instance.id", "name: service.other", "each start makes new series"},
 		{"pool", "- port: 8888\n      protocol: TCP\n  podSelector", "- port: 13133\n      protocol: TCP\n  podSelector", "lets others in"},
 		{"pool", "clusterIP: None", "clusterIP: 10.0.0.1", "no headless Service"},
 		{"pool", "maxUnavailable: 1", "maxUnavailable: 0", "does not let nodes be drained"},

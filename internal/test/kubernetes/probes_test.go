@@ -65,3 +65,20 @@ func TestTheProbesAndTheOwnMetricsOfTwoCollectorsOnOneMachine(t *testing.T) {
 	stopBroken()
 	stopWorks()
 }
+
+// With a wrong Role a rollout must not replace one collector after the other.
+func TestACollectorWithoutItsRoleIsNotReady(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New(t)
+	api.Forbid(kubeapi.Pods, true)
+	env, stop := start(t, "pool-label", newBackend(t).URL, map[string]string{},
+		"extensions: {health_check/ready: {component_health: {recovery_duration: 1s}}}\n",
+		"receivers: {vllm: {discovery: {kubernetes: {api_server: '"+api.URL+"'}}}}\n")
+	ready := "http://" + env["POD_IP"] + ":13134"
+	eventually(t, "that it is not ready", func() bool { status, _ := answer(t, ready); return status == http.StatusInternalServerError })
+	_, page := answer(t, ready+"/?verbose")
+	assert.Contains(t, page, "no target is discovered: Kubernetes does not let this collector list and watch pods")
+	status, _ := answer(t, "http://"+env["POD_IP"]+":13133")
+	assert.Equal(t, http.StatusOK, status, "a restart would not help")
+	stop()
+}

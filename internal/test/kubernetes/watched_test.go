@@ -83,5 +83,5 @@ func watched(w workload, container corev1.Container, config configuration, value
 		return strings.HasSuffix(p.Name, "metrics") && p.ContainerPort == at.Port
 	}), "no port is named for the collector's own metrics on %d", at.Port)
 	instance := fmt.Sprintf("%s.%s", values["POD_NAMESPACE"], values["POD_NAME"])
-	say(config.Service.Telemetry.Resource["service.instance.id"] != instance, "each start makes new series of the collector's own metrics")
+	say(!slices.Contains(config.Service.Telemetry.Resource.Attributes, attribute{"service.instance.id", instance}), "each start makes new series of the collector's own metrics")
 }

@@ -76,7 +76,9 @@ type prober struct {
 	close  func()
 	logger *zap.Logger
 	// again is the time until the next attempt after a failure.
-	again time.Duration
+	again  time.Duration
+	found  *obstacles
+	logged *warnings
 }
 
 // newClient returns a client of the API server of a Kubernetes discovery. closeIdle
@@ -90,28 +92,31 @@ func newClient(sd *kubernetes.SDConfig) (client dynamic.Interface, closeIdle fun
 	return client, closeIdle, err
 }
 
-func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration) (*prober, error) {
+// newProber returns a prober that logs what logged does not have.
+func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration, logged *warnings) (*prober, error) {
 	client, closeIdle, err := newClient(sd)
 	if err != nil {
 		return nil, err
 	}
-	return &prober{sd: sd, client: client, close: closeIdle, logger: logger, again: again}, nil
+	return &prober{sd: sd, client: client, close: closeIdle, logger: logger, again: again, logged: logged}, nil
 }
 
 // run tries until everything is permitted, and logs each obstacle once.
 func (p *prober) run(ctx context.Context) {
 	defer p.close()
-	logged, denied := newWarnings(), false
+	denied := false
 	for {
 		obstacles := p.obstacles(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		for _, obstacle := range obstacles {
-			logged.warn(p.logger, obstacle)
+			p.logged.warn(p.logger, obstacle)
 			denied = true
+			p.found.set(p, obstacle)
 		}
 		if len(obstacles) == 0 {
+			p.found.set(p, "")
 			if denied {
 				p.logger.Info("Kubernetes now lets this collector discover its targets")
 			}

@@ -60,7 +60,7 @@ func (d *Defaults) resolve(sources []source, s *sharding) resolved {
 						continue
 					}
 					count.add(c)
-					if c.dropped {
+					if !c.kept {
 						continue
 					}
 					if c.asked > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
@@ -137,11 +138,12 @@ type podWatcher struct {
 	client dynamic.Interface
 	close  func()
 	logger *zap.Logger
+	logged *warnings
 	book   *podBook
 }
 
-// newPodWatcher returns nil for a discovery without pods.
-func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, book *podBook) (*podWatcher, error) {
+// newPodWatcher returns nil for a discovery without pods. It logs what logged does not have.
+func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, logged *warnings, book *podBook) (*podWatcher, error) {
 	switch sd.Role {
 	case kubernetes.RolePod, kubernetes.RoleEndpoint, kubernetes.RoleEndpointSlice:
 	default:
@@ -151,7 +153,7 @@ func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, book *podBook) (
 	if err != nil {
 		return nil, err
 	}
-	return &podWatcher{sd: sd, client: client, close: closeIdle, logger: logger, book: book}, nil
+	return &podWatcher{sd: sd, client: client, close: closeIdle, logger: logger, logged: logged, book: book}, nil
 }
 
 // run watches until ctx ends.
@@ -169,7 +171,12 @@ func (w *podWatcher) watch(ctx context.Context, namespace string) {
 		objects: w.client.Resource(core("pods")).Namespace(namespace),
 		seen:    w.seen,
 		failed: func(err error) {
-			// The prober reports what is denied, and a watch that ends starts again.
+			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+				// Also later, when the prober has ended.
+				w.logged.warn(w.logger, inWords(err, core("pods"), namespace))
+				return
+			}
+			// A watch that ends starts again.
 			w.logger.Debug("The pods cannot be watched: " + remote.Text(err.Error()))
 		},
 		trim: onlyState,

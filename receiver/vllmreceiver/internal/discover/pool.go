@@ -79,7 +79,8 @@ type follower struct {
 	close  func()
 	logger *zap.Logger
 	// changed is called with the new pool; nil if there is no pool.
-	changed func(*pool)
+	changed   func(*pool)
+	obstacles *obstacles
 
 	mu     sync.Mutex
 	states map[schema.GroupVersionResource]poolState
@@ -194,6 +195,8 @@ func (f *follower) update(kind schema.GroupVersionResource, change func(*poolSta
 	}
 	if found == nil {
 		f.warnMissing()
+	} else {
+		f.obstacles.set(f, "")
 	}
 }
 
@@ -217,10 +220,14 @@ func (f *follower) warnMissing() {
 	case len(obstacles) > 0:
 		for _, obstacle := range slices.Sorted(maps.Keys(obstacles)) {
 			f.warn(obstacle)
+			f.obstacles.set(f, obstacle)
 		}
 	case absent == len(poolKinds):
-		f.warn("The cluster does not know InferencePools: the Gateway API Inference Extension is not installed")
+		const obstacle = "The cluster does not know InferencePools: the Gateway API Inference Extension is not installed"
+		f.warn(obstacle)
+		f.obstacles.set(f, obstacle)
 	default:
+		f.obstacles.set(f, "")
 		f.warn(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped as soon as it exists", f.form.Name, f.form.Namespace))
 	}
 }

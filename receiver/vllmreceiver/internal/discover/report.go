@@ -53,14 +53,15 @@ func (r *Runner) logChanges(targets []Target, scraped map[string]bool, over int)
 }
 
 // logLimit logs that the limit is exceeded, again if the advised limit would not do any
-// more, and that it is not exceeded any longer.
+// more, and that it is not exceeded any longer. A tenth of the limit must be free for that:
+// a fleet that is scaled around the limit all the time would fill the log.
 func (r *Runner) logLimit(found, over int) {
 	switch {
 	case over > 0 && found > r.advised:
 		r.advised = withRoom(found)
 		r.options.Logger.Warn(fmt.Sprintf("Discovery has found %d targets, more than limits::targets (%d); %d of them are not scraped, and those that were there first are. "+
 			"Set limits::targets to %d", found, r.options.Limit, over, r.advised))
-	case over == 0 && r.advised > 0:
+	case over == 0 && r.advised > 0 && found <= r.options.Limit-r.options.Limit/10:
 		r.advised = 0
 		r.options.Logger.Info("Discovery is within limits::targets again")
 	}

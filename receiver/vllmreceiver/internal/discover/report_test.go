@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,9 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 	t.Parallel()
 	shard := shardingOf(rulesOf(t, shardRules("pool", 2, 4)))
 	beyond := shardingOf(rulesOf(t, shardRules("pool", 4, 4)))
+	const rule = "\nrelabel_configs:\n- {source_labels: [%s], modulus: 4, target_label: __tmp, action: hashmod}\n- {source_labels: [__tmp], regex: %s, action: keep}"
+	two := shardingOf(rulesOf(t, fmt.Sprintf(rule, "a, b", "2")))
+	named := shardingOf(rulesOf(t, fmt.Sprintf(rule, "a", "collector-2")))
 	for name, tt := range map[string]struct {
 		rules         *sharding
 		tally         tally
@@ -57,6 +61,40 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 			rules: beyond, tally: tally{discovered: 10, reached: 10, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 4 of 4 (numbers begin with 0); an even share is 3",
 			warning: "this collector is shard 4, but with modulus 4 the shards are 0 to 3, so it scrapes none of 10 discovered targets. Set modulus in relabel_configs of all collectors to the number of collectors",
+		},
+		"rules after the choice drop all": {
+			rules: shard, tally: tally{discovered: 10, reached: 10, chosen: 4, several: true},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
+			warning: "keeps none of 10 discovered targets: 4 belong to shard 2 of 4, and rules after the choice of the shard drop all of these. Check the actions keep and drop",
+		},
+		"no target of the only pool gets to the shard": {
+			rules: shard, onePool: true, tally: tally{discovered: 10},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0)",
+			warning: "rules before the choice of the shard drop all of them",
+		},
+		"all have the same key": {
+			rules: shard, tally: tally{discovered: 10, reached: 9, key: "llama"},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
+			warning: `keeps none of 10 discovered targets for shard 2 of 4: 9 of them have the same hash key "llama", so all of these belong to one other shard. Check source_labels of the action hashmod`,
+		},
+		"none has the label": {
+			rules: shard, tally: tally{discovered: 10, reached: 10},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
+			warning: `10 of them have none of the labels that the action hashmod hashes, so all of these belong to one other shard.`,
+		},
+		"none of two labels, at the shard that has them": {
+			rules: two, tally: tally{discovered: 10, reached: 10, chosen: 10, kept: 10, key: ";", largest: ";", together: 10},
+			info:    "Discovery: relabelling keeps 10 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
+			warning: `10 of 10 discovered targets have none of the labels that the action hashmod hashes and stay together on shard 2; an even share of 4 shards is 3. More`,
+		},
+		"the name of a pod in the place of its number": {
+			rules: named, tally: tally{discovered: 10, reached: 10, several: true},
+			info:    "Discovery: relabelling keeps 0 of 10 discovered targets",
+			warning: `keeps none of 10 discovered targets: the action keep has the regex "collector-2", which matches none of their numbers, and with modulus 4 these are 0 to 3. Set regex to the number of this collector`,
+		},
+		"the name of a pod, and other rules drop all": {
+			rules: named, tally: tally{discovered: 10}, info: "Discovery: relabelling keeps 0 of 10 discovered targets",
+			warning: "keeps none of 10 discovered targets, so this collector scrapes none of them. Check the actions keep and drop",
 		},
 		"the only pool belongs to this shard": {
 			rules: shard, onePool: true, tally: tally{discovered: 10, reached: 10, kept: 10, largest: "a", together: 10},

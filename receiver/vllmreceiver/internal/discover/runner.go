@@ -35,6 +35,9 @@ type Options struct {
 	// number of targets above the limit. One goroutine calls it, and it may block; its
 	// context ends with the runner. If it returns false, it is called again after Retry.
 	Wanted func(ctx context.Context, targets []Target, over int) bool
+	// Obstacle, if not nil, is called when it changes why Kubernetes cannot be asked for
+	// targets, with a sentence, or with "" once it can. It must not call the runner.
+	Obstacle func(sentence string)
 	// Delay is how long a change may wait for further changes; 0 means 5 s.
 	Delay time.Duration
 	// Hold is how long the servers of a pool stay after a change of its selector, so
@@ -79,6 +82,8 @@ type Runner struct {
 	again    <-chan time.Time
 	reported bool
 	warnings *warnings
+	// denied are the warnings about what Kubernetes denies. Any goroutine may use it.
+	denied *warnings
 	// advised is the limit that the log has advised while there are more targets than the
 	// limit, else 0.
 	advised int
@@ -103,10 +108,11 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	}
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
-		pools: make(chan *pool, 1), warnings: newWarnings(),
+		pools: make(chan *pool, 1), warnings: newWarnings(), denied: newWarnings(),
 		podsChanged: make(chan struct{}, 1), books: map[string]*podBook{}, short: map[string]bool{}, leavePool: func() {},
 		sharding: shardingOf(settings.RelabelConfigs), share: shareLog{gap: 2 * options.Delay},
 	}
+	obstacles := newObstacles(options.Obstacle)
 	var err error
 	// The library requires a registry for its own metrics. It is not exposed: the
 	// receiver has self-telemetry.
@@ -117,7 +123,7 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 	for set, configs := range r.configs() {
 		r.books[set] = newPodBook(r.podsChanged)
 		for _, c := range configs {
-			if err := r.prepare(c, r.books[set]); err != nil {
+			if err := r.prepare(c, r.books[set], obstacles); err != nil {
 				return nil, fmt.Errorf("%s: %w", set, err)
 			}
 		}
@@ -127,20 +133,29 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
+		r.follower.obstacles = obstacles
+		// Its pods are asked for once it is found.
+		pods, err := newProber(settings.InferencePool.expand(&pool{}), options.Logger, options.Retry, r.denied)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", setPool, err)
+		}
+		pods.found = obstacles
+		r.probers = append(r.probers, pods)
 	}
 	return r, nil
 }
 
 // prepare returns the mistakes of a mechanism that its library finds. The manager would
 // only log them.
-func (r *Runner) prepare(c discovery.Config, book *podBook) error {
+func (r *Runner) prepare(c discovery.Config, book *podBook, found *obstacles) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
-		p, err := newProber(sd, r.options.Logger, r.options.Retry)
+		p, err := newProber(sd, r.options.Logger, r.options.Retry, r.denied)
 		if err != nil {
 			return err
 		}
+		p.found = found
 		r.probers = append(r.probers, p)
-		w, err := newPodWatcher(sd, r.options.Logger, book)
+		w, err := newPodWatcher(sd, r.options.Logger, r.denied, book)
 		if err != nil {
 			return err
 		}
@@ -261,7 +276,13 @@ func (r *Runner) poolChanged(p *pool) {
 	}
 }
 
+// loop makes the updates. Each pod of a fleet that rolls out changes several times, and an
+// update goes through all addresses. So after an update, changes of pods wait four times as
+// long as it has taken.
 func (r *Runner) loop(ctx context.Context) {
+	// pods is nil while changes of pods wait, and rested ends the wait.
+	pods := r.podsChanged
+	var rested <-chan time.Time
 	for {
 		select {
 		case groups, ok := <-r.manager.SyncCh():
@@ -272,7 +293,10 @@ func (r *Runner) loop(ctx context.Context) {
 			for set, book := range r.books {
 				book.forget(groups[set])
 			}
-		case <-r.podsChanged:
+		case <-pods:
+		case <-rested:
+			pods, rested = r.podsChanged, nil
+			continue
 		case p := <-r.pools:
 			r.changePool(ctx, p)
 		case <-r.heldUntil:
@@ -283,7 +307,9 @@ func (r *Runner) loop(ctx context.Context) {
 			continue
 		}
 		if ctx.Err() == nil {
+			began := time.Now()
 			r.update(ctx)
+			pods, rested = nil, time.After(min(4*time.Since(began), r.options.Delay))
 		}
 	}
 }
@@ -328,7 +354,7 @@ func (r *Runner) followPods(ctx context.Context) {
 		return
 	}
 	book := newPodBook(r.podsChanged)
-	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, book)
+	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, r.denied, book)
 	if err != nil {
 		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
 			remote.Text(err.Error()))

@@ -58,20 +58,30 @@ func (s *sharding) key(lb *labels.Builder) string {
 	return strings.Join(values, s.hash.Separator)
 }
 
-// apply applies the rules like Prometheus. It returns false if one of them drops the
-// target. reached is true if the target gets to the rule that keeps one shard, and key is
-// what was hashed.
-func (s *sharding) apply(lb *labels.Builder, rules []*relabel.Config) (kept, reached bool, key string) {
+// progress is how far the rules take a target.
+type progress struct {
+	// reached is true if it gets to the rule that keeps one shard, chosen if that rule
+	// keeps it, and kept if all rules do.
+	reached, chosen, kept bool
+	// key is what was hashed.
+	key string
+}
+
+// apply applies the rules like Prometheus.
+func (s *sharding) apply(lb *labels.Builder, rules []*relabel.Config) (p progress) {
 	for _, rule := range rules {
 		if s != nil && rule == s.hash {
-			key = s.key(lb)
+			p.key = s.key(lb)
 		}
-		reached = reached || s != nil && rule == s.keep
+		chooses := s != nil && rule == s.keep
+		p.reached = p.reached || chooses
 		if !relabel.ProcessBuilder(lb, rule) {
-			return false, reached, key
+			return p
 		}
+		p.chosen = p.chosen || chooses
 	}
-	return true, reached, key
+	p.kept = true
+	return p
 }
 
 // drops reports whether rules can drop a target.
@@ -90,10 +100,12 @@ type tally struct {
 	// discovered are the addresses before the rules, except for those that cannot be
 	// scraped. kept are those that the rules keep.
 	discovered, kept int
-	// reached are those that get to the rule which keeps one shard.
-	reached int
-	// several is true if these have at least two keys.
+	// reached are those that get to the rule which keeps one shard, and chosen those that
+	// it keeps.
+	reached, chosen int
+	// several is true if these have at least two keys; else key is the one that all have.
 	several bool
+	key     string
 	// largest is the key with the most kept addresses, and together is their number.
 	largest  string
 	together int
@@ -101,13 +113,13 @@ type tally struct {
 
 // counting counts the addresses for a tally.
 type counting struct {
-	discovered, reached map[string]bool
-	firstKey            string
-	several             bool
+	discovered, reached, chosen map[string]bool
+	firstKey                    string
+	several                     bool
 }
 
 func newCounting() *counting {
-	return &counting{discovered: map[string]bool{}, reached: map[string]bool{}}
+	return &counting{discovered: map[string]bool{}, reached: map[string]bool{}, chosen: map[string]bool{}}
 }
 
 func (c *counting) add(found *candidate) {
@@ -120,12 +132,20 @@ func (c *counting) add(found *candidate) {
 	}
 	c.several = c.several || found.key != c.firstKey
 	c.reached[found.address] = true
+	if found.chosen {
+		c.chosen[found.address] = true
+	}
 }
 
 // tally returns the result. merged are the kept candidates by address.
 func (c *counting) tally(merged map[string][]*candidate) tally {
-	out := tally{discovered: len(c.discovered), kept: len(merged), reached: len(c.reached), several: c.several}
+	out := tally{
+		discovered: len(c.discovered), kept: len(merged), reached: len(c.reached), chosen: len(c.chosen), several: c.several,
+	}
 	together := map[string]int{}
+	if !c.several {
+		out.key = c.firstKey
+	}
 	for _, candidates := range merged {
 		key := candidates[0].key
 		together[key]++
@@ -151,7 +171,13 @@ func (s *sharding) report(t tally, onePool bool) report {
 	}
 	out := report{info: fmt.Sprintf("Discovery: relabelling keeps %d of %d discovered targets", t.kept, t.discovered)}
 	if s == nil || s.number < 0 {
-		if t.kept == 0 {
+		switch {
+		case t.kept == 0 && s != nil && t.reached > 0 && t.chosen == 0:
+			out.about = "no number"
+			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: the action keep has the regex %q, which matches none of their numbers, "+
+				"and with modulus %d these are 0 to %d. Set regex to the number of this collector",
+				t.discovered, remote.Text(s.keep.Regex.String()), s.hash.Modulus, s.hash.Modulus-1)
+		case t.kept == 0:
 			out.about = "none"
 			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets, so this collector scrapes none of them. "+
 				"Check the actions keep and drop of relabel_configs", t.discovered)
@@ -169,24 +195,40 @@ func (s *sharding) report(t tally, onePool bool) report {
 		out.about = "number"
 		out.warning = fmt.Sprintf("Discovery: this collector is shard %d, but with modulus %d the shards are 0 to %d, so it scrapes none of %d discovered targets. "+
 			"Set modulus in relabel_configs of all collectors to the number of collectors", s.number, shards, shards-1, t.discovered)
-	case t.kept == 0 && oneKey:
-		out.info = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d; all of them belong to one other shard",
-			t.discovered, s.number, shards)
 	case t.kept == 0 && t.reached == 0:
 		out.about = "before"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: rules before the choice of the shard drop all of them. "+
 			"Check the actions keep and drop of relabel_configs", t.discovered)
+	case t.kept == 0 && t.chosen > 0:
+		out.about = "after"
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: %d belong to shard %d of %d, and rules after the choice of the shard drop all of these. "+
+			"Check the actions keep and drop of relabel_configs", t.discovered, t.chosen, s.number, shards)
+	case t.kept == 0 && oneKey:
+		out.info = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d; all of them belong to one other shard",
+			t.discovered, s.number, shards)
+	case t.kept == 0 && !t.several && t.reached > 1:
+		out.about = "same"
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d: %d of them %s, so all of these belong to one other shard. "+
+			"Check source_labels of the action hashmod in relabel_configs", t.discovered, s.number, shards, t.reached, s.common(t.key))
 	case t.kept == 0:
 		out.about = "none"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d, so this collector scrapes none of them. "+
 			"With few pools this is chance, and other shards scrape them. Use fewer shards, or hash __address__, which divides pools", t.discovered, s.number, shards)
 	case !oneKey && t.together > max(even, 1):
 		out.about = "large " + t.largest
-		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets have the same hash key %q and stay together on shard %d; an even share of %d shards is %d. "+
+		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets %s and stay together on shard %d; an even share of %d shards is %d. "+
 			"More shards do not divide them. Give each collector the CPU and memory for this many, or hash __address__ for them, which divides their pool",
-			t.together, t.discovered, remote.Text(t.largest), s.number, shards, even)
+			t.together, t.discovered, s.common(t.largest), s.number, shards, even)
 	}
 	return out
+}
+
+// common says what targets with the same key have in common.
+func (s *sharding) common(key string) string {
+	if strings.ReplaceAll(key, s.hash.Separator, "") == "" {
+		return "have none of the labels that the action hashmod hashes"
+	}
+	return fmt.Sprintf("have the same hash key %q", remote.Text(key))
 }
 
 // emptyRules finds values of a relabelling rule that are set and empty, as from an

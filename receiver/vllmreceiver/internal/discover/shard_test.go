@@ -178,6 +178,27 @@ func TestWhichRulesDivideTheTargets(t *testing.T) {
 	assert.Same(t, twice[1], shardingOf(twice).hash, "the last hash counts, because it overwrites the first")
 }
 
+// Rules of the user before and after those that choose the shard.
+func TestOtherRulesAreCountedApart(t *testing.T) {
+	t.Parallel()
+	const drop = "- {source_labels: [team], regex: %s, action: drop}\n"
+	choose := strings.TrimPrefix(shardRules("pool", 0, 1), "\nrelabel_configs:\n")
+	for name, tt := range map[string]struct {
+		rules string
+		want  tally
+	}{
+		"before": {fmt.Sprintf(drop, "a") + choose, tally{discovered: 3, reached: 1, chosen: 1, kept: 1, key: "q", largest: "q", together: 1}},
+		"after":  {choose + fmt.Sprintf(drop, "a"), tally{discovered: 3, reached: 3, chosen: 3, kept: 1, several: true, largest: "q", together: 1}},
+		"all":    {choose + fmt.Sprintf(drop, ".+"), tally{discovered: 3, reached: 3, chosen: 3, several: true}},
+	} {
+		rules := rulesOf(t, "\nrelabel_configs:\n"+tt.rules)
+		found := defaults.resolve([]source{{chains: [][]*relabel.Config{rules}, groups: []*targetgroup.Group{{Targets: []model.LabelSet{
+			{"__address__": "a:1", "pool": "p", "team": "a"}, {"__address__": "b:1", "pool": "p", "team": "a"}, {"__address__": "c:1", "pool": "q", "team": "c"},
+		}}}}}, shardingOf(rules))
+		assert.Equal(t, tt.want, found.tally, name)
+	}
+}
+
 // With a variable that is not set, the servers of a shard would not be scraped.
 func TestAnEmptyShardNumberIsAMistake(t *testing.T) {
 	t.Parallel()

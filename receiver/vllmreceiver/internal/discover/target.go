@@ -57,14 +57,10 @@ type candidate struct {
 	asked time.Duration
 	// uid is the UID of its pod; empty for others.
 	uid string
-	// address identifies it before and after the rules. dropped is true if a rule drops
-	// it; then it has no target.
+	// address identifies it before and after the rules. It has no target if they do not
+	// keep it.
 	address string
-	dropped bool
-	// reached is true if it gets to the rule that keeps one shard, and key is what was
-	// hashed for it.
-	reached bool
-	key     string
+	progress
 }
 
 // serves reports whether the candidate is not known to be unready or terminating.
@@ -96,10 +92,10 @@ func (d *Defaults) candidate(target, group model.LabelSet, own map[string]string
 			lb.Set(l.Name, l.Value)
 		}
 	}
-	kept, reached, key := s.apply(lb, rules)
+	done := s.apply(lb, rules)
 	address, err := addressOf(lb)
-	if !kept {
-		out := &candidate{dropped: true, reached: reached, key: key, address: lb.Get(model.AddressLabel)}
+	if !done.kept {
+		out := &candidate{progress: done, address: lb.Get(model.AddressLabel)}
 		if err == nil {
 			out.address = address.String()
 		}
@@ -121,7 +117,7 @@ func (d *Defaults) candidate(target, group model.LabelSet, own map[string]string
 	all := lb.Labels()
 	return &candidate{
 		target: Target{URL: address, Attributes: attributesOf(all), Interval: interval, Timeout: timeout},
-		asked:  asked, address: address.String(), reached: reached, key: key,
+		asked:  asked, address: address.String(), progress: done,
 		onPort: address.Port() != "" && address.Port() == all.Get(metaPrefix+"pod_container_port_number"),
 	}, nil
 }

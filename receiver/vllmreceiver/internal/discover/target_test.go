@@ -76,7 +76,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 			}
 			require.NoError(t, err)
 			if c.url == "" {
-				require.True(t, got.dropped)
+				require.False(t, got.kept)
 				return
 			}
 			assert.Equal(t, c.url, got.target.URL.String())

@@ -2,13 +2,16 @@ package discover
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -74,7 +77,8 @@ func (w *objectWatch) run(ctx context.Context) {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector, options.FieldSelector = w.labels, w.fields
-			return w.objects.Watch(ctx, options)
+			out, err := w.objects.Watch(ctx, options)
+			return out, cancellable(err, &options)
 		},
 	}, &unstructured.Unstructured{}, 0)
 	// The errors of these calls are only those of an informer that runs already.
@@ -100,6 +104,17 @@ func (w *objectWatch) run(ctx context.Context) {
 	}
 	informer.RunWithContext(ctx)
 	wg.Wait()
+}
+
+// cancellable hides the kind of an error after which client-go waits for up to a minute
+// without an end by its context: a streamed list while the API server is away or busy. A
+// collector would be killed before it has ended. client-go then lists in the usual way,
+// and that wait ends with the context.
+func cancellable(err error, options *metav1.ListOptions) error {
+	if options.SendInitialEvents == nil || !utilnet.IsConnectionRefused(err) && !apierrors.IsTooManyRequests(err) {
+		return err
+	}
+	return errors.New(err.Error())
 }
 
 func (w *objectWatch) handle(object any, deleted bool) {
