@@ -71,6 +71,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"pool", "podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady", "holds up the others"},
 		{"pool", "  - metadata:\n      name: queue", "  - metadata:\n      name: other", "no volume queue"},
 		{"pool", "name: ${env:POOL_${env:POOL_INDEX}_NAME}", "name: ${env:POOL_${env:POOL_INDEX}1_NAME}", "reads POOL_01_NAME, which nothing sets"},
+		{"shards", "name: SHARD\n", "name: NUMBER\n", "reads SHARD, which nothing sets"},
 		{"pool", "  - inferencepools\n", "  - services\n", "grants the resource services"},
 		{"pool-prometheus-operator", "- interval: 30s\n    port: metrics", "- interval: 30s\n    port: http", "no container has the port http"},
 		{"agent", "port: health\n", "port: healthz\n", "asks a port that is not there"},
@@ -124,13 +125,17 @@ func TestTheSettingsReachTheManifests(t *testing.T) {
 		"gateway":    "VLLM_NAMESPACE=models\nLORA_PORT=1234\nPICKER_NAMESPACE=gateways\n",
 		"pool":       "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
 		"pool-label": "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
+		"shards":     "VLLM_NAMESPACE=models\nVLLM_PORT=1234\nSHARDS=7\n",
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			in := "/k/examples/kubernetes/overlays/" + overlay
 			require.NoError(t, files.WriteFile(in+"/settings.env", []byte(settings+"MONITORING_NAMESPACE=watchers\n")))
 			all := mustDecode(t, build(t, files, in))
 			index := all.index()
-			named, _, _ := strings.Cut("otelcol-vllm-"+overlay, "-label")
+			named := "otelcol-vllm-" + overlay
+			if overlay == "pool-label" || overlay == "shards" {
+				named = "otelcol-vllm-pool"
+			}
 			assert.NotNil(t, index[key("Role", "models", named)])
 			assert.NotNil(t, index[key("RoleBinding", "models", named)])
 			policy, ok := index[key("NetworkPolicy", "otelcol-vllm", named)].(*networkingv1.NetworkPolicy)
@@ -143,6 +148,11 @@ func TestTheSettingsReachTheManifests(t *testing.T) {
 			if overlay == "pool" {
 				assert.Equal(t, "models", policy.Spec.Egress[3].To[0].NamespaceSelector.MatchLabels[label])
 				assert.Equal(t, 9090, policy.Spec.Egress[3].Ports[0].Port.IntValue())
+			}
+			if overlay == "shards" {
+				collectors, ok := index[key("StatefulSet", "otelcol-vllm", named)].(*appsv1.StatefulSet)
+				require.True(t, ok)
+				assert.Equal(t, int32(7), *collectors.Spec.Replicas, "as many collectors as shards")
 			}
 			if overlay == "gateway" {
 				assert.Equal(t, "gateways", policy.Spec.Egress[2].To[0].NamespaceSelector.MatchLabels[label])
@@ -213,7 +223,7 @@ func TestTheSidecarLeavesTheServerAsItWas(t *testing.T) {
 // to the others.
 func TestThePodMonitorFitsEveryDeployment(t *testing.T) {
 	files := copied(t)
-	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool-label"} {
+	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool-label", "shards"} {
 		in := "/k/examples/kubernetes/overlays/watched-" + overlay
 		require.NoError(t, files.WriteFile(in+"/kustomization.yaml",
 			[]byte("resources: [../"+overlay+"]\ncomponents: [../../components/prometheus-operator]\n")))
@@ -225,7 +235,7 @@ func TestThePodMonitorFitsEveryDeployment(t *testing.T) {
 
 // The pool brings the files of content as they are, in a namespace that exists.
 func TestThePoolBringsRulesAndDashboards(t *testing.T) {
-	for _, overlay := range []string{"pool", "pool-label"} {
+	for _, overlay := range []string{"pool", "pool-label", "shards"} {
 		index := mustDecode(t, overlays(t)[overlay]).index()
 		boards, err := filepath.Glob(filepath.Join(root, "content", "grafana", "suffixed", "*.json"))
 		require.NoError(t, err)
