@@ -19,7 +19,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"helm.sh/helm/v4/pkg/engine"
+	templates "helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
 
@@ -67,7 +67,7 @@ func helm(c *chart.Chart, values map[string]any, namespace string, change ...fun
 	if err != nil {
 		return nil, "", err
 	}
-	files, err := engine.Render(c, all)
+	files, err := templates.Render(c, all)
 	if err != nil {
 		return nil, "", err
 	}

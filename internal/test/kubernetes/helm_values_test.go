@@ -29,7 +29,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		{"agent", "models: {port: 80000}", "at '/models/port': maximum: got 80,000, want 65,535"},
 		{"agent", "models: {namespaces: [a]}", "at '/models': additional properties 'namespaces' not allowed"},
 		{"agent", "models: {namespace: \"\"}", "at '/models/namespace': '' does not match pattern"},
-		{"agent", "backend: {endpoint: otlp.example.com}", "at '/backend/endpoint'"},
+		{"agent", "backend: {endpoint: otlp.example.com}", "at '/backend/endpoint': 'otlp.example.com' does not match pattern '^(https?://"},
 		{"agent", "image: {digest: latest}", "at '/image/digest': 'latest' does not match pattern"},
 		{"agent", "fullnameOverride: Fleet", "at '/fullnameOverride': 'Fleet' does not match pattern"},
 		{"agent", "resources: {limits: {memory: 512M}}", "at '/resources/limits/memory': '512M' does not match pattern"},
@@ -74,9 +74,9 @@ func TestWrongValuesOfTheSidecarAreRefused(t *testing.T) {
 		"port: http":                      "at '/port': got string, want integer",
 		"ports: 1":                        "additional properties 'ports' not allowed",
 	} {
-		var change_ map[string]any
-		require.NoError(t, yaml.Unmarshal([]byte(change), &change_))
-		_, _, err := helm(withSidecar(t), map[string]any{"otelcol-vllm-sidecar": change_}, "vllm")
+		var wrong map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(change), &wrong))
+		_, _, err := helm(withSidecar(t), map[string]any{"otelcol-vllm-sidecar": wrong}, "vllm")
 		assert.ErrorContains(t, err, sentence, change)
 	}
 	alone := load(t, charts+"/vllm-with-sidecar")

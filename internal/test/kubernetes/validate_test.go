@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
 )
@@ -52,22 +53,59 @@ func validate(t *testing.T, configs []string, env map[string]string, args ...str
 }
 
 func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
-	for overlay, rendered := range overlays(t) {
-		t.Run(overlay, func(t *testing.T) {
-			all := mustDecode(t, rendered)
-			w := all.workloads()[0]
-			texts, ok := configTexts(all.index(), w, w.ours()[0])
-			require.True(t, ok)
-			env := variables(all.index(), w, w.ours()[0])
-
-			output, err := validate(t, texts, env, gates(w.ours()[0])...)
-			require.NoError(t, err, "%s", output)
-
-			// The check can fail: without the environment there is no backend to send to.
-			delete(env, "OTLP_ENDPOINT")
-			_, err = validate(t, texts, env, gates(w.ours()[0])...)
-			require.Error(t, err)
+	for from, renderings := range map[string]map[string][]byte{"overlay ": overlays(t), "chart ": helmed(t)} {
+		for overlay, rendered := range renderings {
+			t.Run(from+overlay, func(t *testing.T) {
+				t.Parallel()
+				all := mustDecode(t, rendered)
+				w := all.workloads()[0]
+				valid(t, all.index(), w, w.ours()[0])
+			})
+		}
+	}
+	for name, pod := range samples {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			index, w, container := pod(t)
+			valid(t, index, w, container)
 		})
+	}
+}
+
+// valid checks the configuration of a container with its environment.
+func valid(t *testing.T, index map[string]runtime.Object, w workload, container corev1.Container) {
+	t.Helper()
+	texts, ok := configTexts(index, w, container)
+	require.True(t, ok)
+	env := variables(index, w, container)
+	output, err := validate(t, texts, env, gates(container)...)
+	require.NoError(t, err, "%s", output)
+
+	// The check can fail: without the environment there is no backend to send to.
+	delete(env, "OTLP_ENDPOINT")
+	_, err = validate(t, texts, env, gates(container)...)
+	require.Error(t, err)
+}
+
+// Objectives and a configuration of the user's own pass through the chart's values.
+func TestWhatValuesConfigureIsValid(t *testing.T) {
+	const change = `
+objectives: [{name: e2e, metric: vllm.e2e_request_latency, threshold: 10s, target: 0.9}]
+budgetWindow: 7d
+config: {processors: {vllm: {window: 30s}}, exporters: {debug: {}}, service: {pipelines: {metrics: {exporters: [otlp_http, debug]}}}}
+`
+	for _, overlay := range []string{"agent", "pool"} {
+		all := mustDecode(t, thin(t, overlay, change))
+		w := all.workloads()[0]
+		valid(t, all.index(), w, w.ours()[0])
+
+		all = mustDecode(t, thin(t, overlay, change, "config: {processors: {vllm: {windows: 30s}}}"))
+		w = all.workloads()[0]
+		texts, ok := configTexts(all.index(), w, w.ours()[0])
+		require.True(t, ok)
+		output, err := validate(t, texts, variables(all.index(), w, w.ours()[0]), gates(w.ours()[0])...)
+		require.Error(t, err)
+		assert.Contains(t, output, "windows", "the collector names what it does not know")
 	}
 }
 
