@@ -105,8 +105,8 @@ func withSidecar(t *testing.T) *chart.Chart {
 	library := load(t, charts+"/otelcol-vllm-sidecar")
 	require.Len(t, example.Metadata.Dependencies, 1)
 	wanted := example.Metadata.Dependencies[0]
-	assert.Equal(t, library.Name(), wanted.Name)
-	assert.Equal(t, library.Metadata.Version, wanted.Version)
+	assert.Equal(t, wanted.Name, library.Name())
+	assert.Equal(t, wanted.Version, library.Metadata.Version)
 	assert.Equal(t, "file://../otelcol-vllm-sidecar", wanted.Repository)
 	example.AddDependency(library)
 	return example

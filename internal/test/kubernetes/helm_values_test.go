@@ -35,7 +35,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		{"agent", "resources: {limits: {memory: 512M}}", "at '/resources/limits/memory': '512M' does not match pattern"},
 		{"agent", "resources: {limits: {gpu: 1}}", "at '/resources/limits': additional properties 'gpu' not allowed"},
 		{"agent", "config: {service: [a]}", "at '/config/service': got array, want object"},
-		{"agent", "config: {reciever: {}}", "at '/config': additional properties 'reciever' not allowed"},
+		{"agent", "config: {receiver: {}}", "at '/config': additional properties 'receiver' not allowed"},
 		{"agent", "objectives: [{name: a, metric: b, target: 95}]", "at '/objectives/0/target': exclusiveMaximum: got 95, want 1"},
 		{"agent", "objectives: [{name: a, metric: b}]", "at '/objectives/0': missing property 'target'"},
 		{"agent", "podLabels: {a: 1}", "at '/podLabels/a': got number, want string"},

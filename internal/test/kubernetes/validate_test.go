@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,4 +124,27 @@ func TestACollectorWithoutAPoolSaysWhatIsMissing(t *testing.T) {
 	env["POOL_1_NAME"], env["POOL_1_PICKER"] = "second", "http://second.vllm.svc:9090"
 	output, err = validate(t, texts, env, gates(w.ours()[0])...)
 	require.NoError(t, err, "%s", output)
+}
+
+// fences are the blocks of YAML of a page.
+var fences = regexp.MustCompile("(?s)\n```yaml\n(.*?\n)```\n")
+
+// The values that the chart's page prints can be taken as they are.
+func TestTheValuesOfThePageWork(t *testing.T) {
+	page, err := os.ReadFile(charts + "/otelcol-vllm/README.md")
+	require.NoError(t, err)
+	blocks := fences.FindAllSubmatch(page, -1)
+	require.Len(t, blocks, 2)
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, blocks[0][1], 0o600))
+	rendered, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
+	require.NoError(t, err)
+	all := mustDecode(t, append([]byte(secret), namespaced(rendered)...))
+	assert.Empty(t, all.complaints())
+	w := all.workloads()[0]
+	valid(t, all.index(), w, w.ours()[0])
+
+	all = mustDecode(t, thin(t, "gateway", string(blocks[1][1])))
+	w = all.workloads()[0]
+	valid(t, all.index(), w, w.ours()[0])
 }
