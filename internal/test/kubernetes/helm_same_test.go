@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
 // objects are those of a rendering by kind, namespace and name, as plain maps.
@@ -204,6 +206,7 @@ func compared(t *testing.T, overlay, chart []byte, allowed []allowance) (string,
 }
 
 func TestTheChartMakesTheSameObjectsAsTheOverlays(t *testing.T) {
+	race.SkipSequential(t)
 	ours, theirs := overlays(t), helmed(t)
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(ours)), slices.Collect(maps.Keys(theirs)), "each overlay has values in examples/helm/otelcol-vllm/ci")
 	needed := map[string]bool{}
@@ -226,6 +229,7 @@ func TestTheChartMakesTheSameObjectsAsTheOverlays(t *testing.T) {
 
 // The comparison can fail, also for what an allowance looks at.
 func TestTheComparisonNoticesADifference(t *testing.T) {
+	race.SkipSequential(t)
 	overlay, chart := overlays(t)["pool"], string(thin(t, "pool"))
 	for _, row := range []struct{ old, new string }{
 		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false"},

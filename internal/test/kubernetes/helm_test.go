@@ -20,6 +20,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	templates "helm.sh/helm/v4/pkg/engine"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -179,7 +180,57 @@ podAnnotations: {note: here}
 			assert.Equal(t, "here", w.template.Annotations["note"])
 			assert.Equal(t, "models", w.template.Labels["team"])
 			assert.NotNil(t, all.index()[key("PodMonitor", "otelcol-vllm", "fleet")])
+			policy, ok := all.index()[key("NetworkPolicy", "otelcol-vllm", "fleet-"+component)].(*networkingv1.NetworkPolicy)
+			require.True(t, ok)
+			assert.Contains(t, ports(policy), 8443, "the port of the backend is let out")
 		})
+	}
+}
+
+// ports are those that a policy lets out.
+func ports(policy *networkingv1.NetworkPolicy) []int {
+	var all []int
+	for _, rule := range policy.Spec.Egress {
+		for _, port := range rule.Ports {
+			all = append(all, port.Port.IntValue())
+		}
+	}
+	return all
+}
+
+func TestTheirPortsAreLetOutAsTheAddressesSay(t *testing.T) {
+	for change, want := range map[string][]int{
+		"pools: [{name: a, picker: \"https://a.vllm.svc\"}, {name: b, picker: \"http://b.vllm.svc\"}]": {53, 53, 8000, 443, 80, 443, 6443, 4318},
+		"backend: {endpoint: \"http://collector.otel.svc:4318\"}":                                      {53, 53, 8000, 9090, 443, 6443, 4318},
+		"backend: {endpoint: \"http://[fd00::1]:14318/otlp\"}":                                         {53, 53, 8000, 9090, 443, 6443, 4318, 14318},
+	} {
+		policy, ok := mustDecode(t, thin(t, "pool", change)).index()[key("NetworkPolicy", "otelcol-vllm", "otelcol-vllm-pool")].(*networkingv1.NetworkPolicy)
+		require.True(t, ok)
+		assert.Equal(t, want, ports(policy), change)
+	}
+}
+
+// An upgrade to another version of the chart must not change what Kubernetes does not let
+// change: selectors, and what a StatefulSet was made with.
+func TestAnotherVersionOfTheChartCanBeInstalledOver(t *testing.T) {
+	for _, overlay := range []string{"agent", "gateway", "pool", "shards"} {
+		c := load(t, charts+"/otelcol-vllm")
+		set := values(t, charts+"/otelcol-vllm/ci/"+overlay+"-values.yaml")
+		var fixed, all [2]string
+		for i, version := range []string{"0.1.0", "1.0.0"} {
+			c.Metadata.Version, c.Metadata.AppVersion = version, version
+			rendered, _, err := helm(c, set, "otelcol-vllm")
+			require.NoError(t, err)
+			for _, object := range mustDecode(t, rendered) {
+				spec := at(asMap(t, object), "spec")
+				for _, field := range []string{"selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates", "accessModes", "storageClassName"} {
+					fixed[i] += name(object) + " " + field + " " + asJSON(spec[field]) + "\n"
+				}
+			}
+			all[i] = string(rendered)
+		}
+		assert.Equal(t, fixed[0], fixed[1], overlay)
+		assert.NotEqual(t, all[0], all[1], "the version is in labels and the image")
 	}
 }
 
