@@ -18,6 +18,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	templates "helm.sh/helm/v4/pkg/engine"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -259,4 +261,19 @@ func TestTheReleaseFitsIntoASecret(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, writer.Close())
 	assert.Less(t, base64.StdEncoding.EncodedLen(packed.Len()), 512<<10, "half of it is for the values of users")
+}
+
+// "helm lint" with each set of values. It renders what it can where values are missing, too.
+func TestHelmFindsNothingToCorrect(t *testing.T) {
+	files, err := filepath.Glob(charts + "/otelcol-vllm/ci/*-values.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		for _, message := range lint.RunAll(charts+"/otelcol-vllm", values(t, file), "otelcol-vllm").Messages {
+			assert.LessOrEqual(t, message.Severity, support.InfoSev, "%s: %s", file, message)
+		}
+	}
+	for _, message := range lint.RunAll(charts+"/otelcol-vllm-sidecar", nil, "vllm").Messages {
+		assert.LessOrEqual(t, message.Severity, support.InfoSev, "%s", message)
+	}
 }
