@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -256,4 +257,26 @@ func TestThePoolBringsRulesAndDashboards(t *testing.T) {
 	rules, ok := mustDecode(t, overlays(t)["pool-prometheus-operator"]).index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
 	require.True(t, ok)
 	assert.Greater(t, len(rules.Spec.Groups), 1)
+}
+
+// The overlay divides the servers by the rules of examples/shards.yaml, which collectors are run
+// with in another test.
+func TestTheShardsHaveTheRulesOfTheExample(t *testing.T) {
+	rules := func(path string) []any {
+		content, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		var config struct {
+			Receivers map[string]struct {
+				Discovery struct {
+					Rules []any `yaml:"relabel_configs"`
+				}
+			}
+		}
+		text := strings.ReplaceAll(string(content), "${env:POOL_LABEL}", "app_kubernetes_io_model")
+		require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+		return config.Receivers["vllm"].Discovery.Rules
+	}
+	want := rules("examples/shards.yaml")
+	assert.Len(t, want, 4)
+	assert.Equal(t, want, rules("examples/kubernetes/components/shards/receivers.yaml"))
 }
