@@ -94,7 +94,13 @@ func mountedText(index map[string]runtime.Object, w workload, container corev1.C
 			continue
 		}
 		if m, ok := index[key("ConfigMap", w.namespace, volume.ConfigMap.Name)].(*corev1.ConfigMap); ok {
-			text, ok := m.Data[strings.TrimPrefix(file, mount.MountPath+"/")]
+			name := strings.TrimPrefix(file, mount.MountPath+"/")
+			for _, item := range volume.ConfigMap.Items {
+				if item.Path == name {
+					name = item.Key
+				}
+			}
+			text, ok := m.Data[name]
 			return text, ok
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -71,6 +72,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"pool", "podManagementPolicy: Parallel", "podManagementPolicy: OrderedReady", "holds up the others"},
 		{"pool", "  - metadata:\n      name: queue", "  - metadata:\n      name: other", "no volume queue"},
 		{"pool", "name: ${env:POOL_${env:POOL_INDEX}_NAME}", "name: ${env:POOL_${env:POOL_INDEX}1_NAME}", "reads POOL_01_NAME, which nothing sets"},
+		{"shards", "name: SHARD\n", "name: NUMBER\n", "reads SHARD, which nothing sets"},
 		{"pool", "  - inferencepools\n", "  - services\n", "grants the resource services"},
 		{"pool-prometheus-operator", "- interval: 30s\n    port: metrics", "- interval: 30s\n    port: http", "no container has the port http"},
 		{"agent", "port: health\n", "port: healthz\n", "asks a port that is not there"},
@@ -124,13 +126,17 @@ func TestTheSettingsReachTheManifests(t *testing.T) {
 		"gateway":    "VLLM_NAMESPACE=models\nLORA_PORT=1234\nPICKER_NAMESPACE=gateways\n",
 		"pool":       "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
 		"pool-label": "VLLM_NAMESPACE=models\nVLLM_PORT=1234\n",
+		"shards":     "VLLM_NAMESPACE=models\nVLLM_PORT=1234\nSHARDS=7\n",
 	} {
 		t.Run(overlay, func(t *testing.T) {
 			in := "/k/examples/kubernetes/overlays/" + overlay
 			require.NoError(t, files.WriteFile(in+"/settings.env", []byte(settings+"MONITORING_NAMESPACE=watchers\n")))
 			all := mustDecode(t, build(t, files, in))
 			index := all.index()
-			named, _, _ := strings.Cut("otelcol-vllm-"+overlay, "-label")
+			named := "otelcol-vllm-" + overlay
+			if overlay == "pool-label" || overlay == "shards" {
+				named = "otelcol-vllm-pool"
+			}
 			assert.NotNil(t, index[key("Role", "models", named)])
 			assert.NotNil(t, index[key("RoleBinding", "models", named)])
 			policy, ok := index[key("NetworkPolicy", "otelcol-vllm", named)].(*networkingv1.NetworkPolicy)
@@ -143,6 +149,11 @@ func TestTheSettingsReachTheManifests(t *testing.T) {
 			if overlay == "pool" {
 				assert.Equal(t, "models", policy.Spec.Egress[3].To[0].NamespaceSelector.MatchLabels[label])
 				assert.Equal(t, 9090, policy.Spec.Egress[3].Ports[0].Port.IntValue())
+			}
+			if overlay == "shards" {
+				collectors, ok := index[key("StatefulSet", "otelcol-vllm", named)].(*appsv1.StatefulSet)
+				require.True(t, ok)
+				assert.Equal(t, int32(7), *collectors.Spec.Replicas, "as many collectors as shards")
 			}
 			if overlay == "gateway" {
 				assert.Equal(t, "gateways", policy.Spec.Egress[2].To[0].NamespaceSelector.MatchLabels[label])
@@ -213,7 +224,7 @@ func TestTheSidecarLeavesTheServerAsItWas(t *testing.T) {
 // to the others.
 func TestThePodMonitorFitsEveryDeployment(t *testing.T) {
 	files := copied(t)
-	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool-label"} {
+	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool-label", "shards"} {
 		in := "/k/examples/kubernetes/overlays/watched-" + overlay
 		require.NoError(t, files.WriteFile(in+"/kustomization.yaml",
 			[]byte("resources: [../"+overlay+"]\ncomponents: [../../components/prometheus-operator]\n")))
@@ -225,7 +236,7 @@ func TestThePodMonitorFitsEveryDeployment(t *testing.T) {
 
 // The pool brings the files of content as they are, in a namespace that exists.
 func TestThePoolBringsRulesAndDashboards(t *testing.T) {
-	for _, overlay := range []string{"pool", "pool-label"} {
+	for _, overlay := range []string{"pool", "pool-label", "shards"} {
 		index := mustDecode(t, overlays(t)[overlay]).index()
 		boards, err := filepath.Glob(filepath.Join(root, "content", "grafana", "suffixed", "*.json"))
 		require.NoError(t, err)
@@ -246,4 +257,26 @@ func TestThePoolBringsRulesAndDashboards(t *testing.T) {
 	rules, ok := mustDecode(t, overlays(t)["pool-prometheus-operator"]).index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
 	require.True(t, ok)
 	assert.Greater(t, len(rules.Spec.Groups), 1)
+}
+
+// The overlay divides the servers by the rules of examples/shards.yaml, which collectors are run
+// with in another test.
+func TestTheShardsHaveTheRulesOfTheExample(t *testing.T) {
+	rules := func(path string) []any {
+		content, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		var config struct {
+			Receivers map[string]struct {
+				Discovery struct {
+					Rules []any `yaml:"relabel_configs"`
+				}
+			}
+		}
+		text := strings.ReplaceAll(string(content), "${env:POOL_LABEL}", "app_kubernetes_io_model")
+		require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+		return config.Receivers["vllm"].Discovery.Rules
+	}
+	want := rules("examples/shards.yaml")
+	assert.Len(t, want, 4)
+	assert.Equal(t, want, rules("examples/kubernetes/components/shards/receivers.yaml"))
 }

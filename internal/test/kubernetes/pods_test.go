@@ -185,6 +185,10 @@ func confined(pod corev1.PodSpec, container corev1.Container, say func(bool, str
 		if probe == nil {
 			continue
 		}
+		if probe.HTTPGet != nil && probe.HTTPGet.Port.IntValue() != 0 {
+			// A number needs no name.
+			continue
+		}
 		say(probe.HTTPGet == nil || !slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
 			return p.Name == probe.HTTPGet.Port.StrVal
 		}), "the %s probe asks a port that is not there", what)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
 )
@@ -52,22 +54,59 @@ func validate(t *testing.T, configs []string, env map[string]string, args ...str
 }
 
 func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
-	for overlay, rendered := range overlays(t) {
-		t.Run(overlay, func(t *testing.T) {
-			all := mustDecode(t, rendered)
-			w := all.workloads()[0]
-			texts, ok := configTexts(all.index(), w, w.ours()[0])
-			require.True(t, ok)
-			env := variables(all.index(), w, w.ours()[0])
-
-			output, err := validate(t, texts, env, gates(w.ours()[0])...)
-			require.NoError(t, err, "%s", output)
-
-			// The check can fail: without the environment there is no backend to send to.
-			delete(env, "OTLP_ENDPOINT")
-			_, err = validate(t, texts, env, gates(w.ours()[0])...)
-			require.Error(t, err)
+	for from, renderings := range map[string]map[string][]byte{"overlay ": overlays(t), "chart ": helmed(t)} {
+		for overlay, rendered := range renderings {
+			t.Run(from+overlay, func(t *testing.T) {
+				t.Parallel()
+				all := mustDecode(t, rendered)
+				w := all.workloads()[0]
+				valid(t, all.index(), w, w.ours()[0])
+			})
+		}
+	}
+	for name, pod := range samples {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			index, w, container := pod(t)
+			valid(t, index, w, container)
 		})
+	}
+}
+
+// valid checks the configuration of a container with its environment.
+func valid(t *testing.T, index map[string]runtime.Object, w workload, container corev1.Container) {
+	t.Helper()
+	texts, ok := configTexts(index, w, container)
+	require.True(t, ok)
+	env := variables(index, w, container)
+	output, err := validate(t, texts, env, gates(container)...)
+	require.NoError(t, err, "%s", output)
+
+	// The check can fail: without the environment there is no backend to send to.
+	delete(env, "OTLP_ENDPOINT")
+	_, err = validate(t, texts, env, gates(container)...)
+	require.Error(t, err)
+}
+
+// Objectives and a configuration of the user's own pass through the chart's values.
+func TestWhatValuesConfigureIsValid(t *testing.T) {
+	const change = `
+objectives: [{name: e2e, metric: vllm.e2e_request_latency, threshold: 10s, target: 0.9}]
+budgetWindow: 7d
+config: {processors: {vllm: {window: 30s}}, exporters: {debug: {}}, service: {pipelines: {metrics: {exporters: [otlp_http, debug]}}}}
+`
+	for _, overlay := range []string{"agent", "pool"} {
+		all := mustDecode(t, thin(t, overlay, change))
+		w := all.workloads()[0]
+		valid(t, all.index(), w, w.ours()[0])
+
+		all = mustDecode(t, thin(t, overlay, change, "config: {processors: {vllm: {windows: 30s}}}"))
+		w = all.workloads()[0]
+		texts, ok := configTexts(all.index(), w, w.ours()[0])
+		require.True(t, ok)
+		output, err := validate(t, texts, variables(all.index(), w, w.ours()[0]), gates(w.ours()[0])...)
+		require.Error(t, err)
+		assert.Contains(t, output, "windows", "the collector names what it does not know")
 	}
 }
 
@@ -85,4 +124,27 @@ func TestACollectorWithoutAPoolSaysWhatIsMissing(t *testing.T) {
 	env["POOL_1_NAME"], env["POOL_1_PICKER"] = "second", "http://second.vllm.svc:9090"
 	output, err = validate(t, texts, env, gates(w.ours()[0])...)
 	require.NoError(t, err, "%s", output)
+}
+
+// fences are the blocks of YAML of a page.
+var fences = regexp.MustCompile("(?s)\n```yaml\n(.*?\n)```\n")
+
+// The values that the chart's page prints can be taken as they are.
+func TestTheValuesOfThePageWork(t *testing.T) {
+	page, err := os.ReadFile(charts + "/otelcol-vllm/README.md")
+	require.NoError(t, err)
+	blocks := fences.FindAllSubmatch(page, -1)
+	require.Len(t, blocks, 2)
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, blocks[0][1], 0o600))
+	rendered, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
+	require.NoError(t, err)
+	all := mustDecode(t, append([]byte(secret), namespaced(rendered)...))
+	assert.Empty(t, all.complaints())
+	w := all.workloads()[0]
+	valid(t, all.index(), w, w.ours()[0])
+
+	all = mustDecode(t, thin(t, "gateway", string(blocks[1][1])))
+	w = all.workloads()[0]
+	valid(t, all.index(), w, w.ours()[0])
 }

@@ -43,6 +43,9 @@ func asks(container corev1.Container, probe *corev1.Probe, h healthCheck) bool {
 		return false
 	}
 	port, path := h.port()
+	if number := probe.HTTPGet.Port.IntValue(); number != 0 {
+		return probe.HTTPGet.Path == path && strconv.Itoa(number) == port
+	}
 	return probe.HTTPGet.Path == path && slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool {
 		return p.Name == probe.HTTPGet.Port.StrVal && strconv.Itoa(int(p.ContainerPort)) == port
 	})

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"sigs.k8s.io/yaml"
+)
+
+// A wrong value ends with a sentence that names it and says what is right.
+func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
+	c := load(t, charts+"/otelcol-vllm")
+	refused := func(overlay, change string, apply ...func(*common.Capabilities)) error {
+		_, _, err := helm(c, values(t, charts+"/otelcol-vllm/ci/"+overlay+"-values.yaml", change), "otelcol-vllm", apply...)
+		return err
+	}
+	for _, row := range []struct{ overlay, change, sentence string }{
+		// What values.schema.json says.
+		{"agent", "mod: agent", "at '': additional properties 'mod' not allowed"},
+		{"agent", "mode: daemonset", "at '/mode': value must be one of '', 'agent', 'pool', 'pool-label', 'shards', 'gateway', 'content'"},
+		{"agent", "models: {port: \"8000\"}", "at '/models/port': got string, want integer"},
+		{"agent", "models: {port: 80000}", "at '/models/port': maximum: got 80,000, want 65,535"},
+		{"agent", "models: {namespaces: [a]}", "at '/models': additional properties 'namespaces' not allowed"},
+		{"agent", "models: {namespace: \"\"}", "at '/models/namespace': '' does not match pattern"},
+		{"agent", "backend: {endpoint: otlp.example.com}", "at '/backend/endpoint': 'otlp.example.com' does not match pattern '^(https?://"},
+		{"agent", "image: {digest: latest}", "at '/image/digest': 'latest' does not match pattern"},
+		{"agent", "fullnameOverride: Fleet", "at '/fullnameOverride': 'Fleet' does not match pattern"},
+		{"agent", "resources: {limits: {memory: 512M}}", "at '/resources/limits/memory': '512M' does not match pattern"},
+		{"agent", "resources: {limits: {gpu: 1}}", "at '/resources/limits': additional properties 'gpu' not allowed"},
+		{"agent", "config: {service: [a]}", "at '/config/service': got array, want object"},
+		{"agent", "config: {receiver: {}}", "at '/config': additional properties 'receiver' not allowed"},
+		{"agent", "objectives: [{name: a, metric: b, target: 95}]", "at '/objectives/0/target': exclusiveMaximum: got 95, want 1"},
+		{"agent", "objectives: [{name: a, metric: b}]", "at '/objectives/0': missing property 'target'"},
+		{"agent", "podLabels: {a: 1}", "at '/podLabels/a': got number, want string"},
+		{"agent", "rules: {configMap: \"yes\"}", "at '/rules/configMap': got string, want boolean"},
+		{"pool", "pools: [{name: a}]", "at '/pools/0': missing property 'picker'"},
+		{"pool", "queue: {size: 1Gi}", "at '/queue/size': '1Gi' does not match pattern"},
+		{"shards", "shards: {count: 1}", "at '/shards/count': minimum: got 1, want 2"},
+		// What the templates say.
+		{"agent", "mode: \"\"", "mode is not set. Set it to agent, pool, pool-label, shards, gateway or content"},
+		{"agent", "image: {repository: \"\"}", "image.repository is not set. There is no published image"},
+		{"agent", "backend: {endpoint: \"\"}", "backend.endpoint is not set. Write the base address"},
+		{"agent", "backend: {authorization: \"\"}", "neither backend.authorization nor backend.existingSecret is set"},
+		{"agent", "backend: {existingSecret: mine}", "backend.authorization and backend.existingSecret are both set. Keep one of them"},
+		{"agent", "pools: [{name: a, picker: \"http://a\"}]", "pools is set, and only the mode pool reads it; the mode is agent"},
+		{"agent", "picker: {endpoint: \"http://a\"}", "picker.endpoint is set, and only the mode gateway reads it"},
+		{"pool", "pools: []", "the mode pool needs pools: a list of InferencePools"},
+		{"pool", "queue: {hostPath: /var/lib/otelcol-vllm}", "queue.hostPath is set, and only the mode agent reads it"},
+		{"gateway", "picker: {endpoint: \"\"}", "the mode gateway needs picker.endpoint"},
+		{"gateway", "objectives: [{name: a, metric: b, target: 0.9}]", "objectives is set, and the mode gateway has no engines to judge"},
+		{"agent", "mode: content", "the mode content has nothing to install. Set rules.configMap"},
+		{"agent", "mode: content\nrules: {configMap: true}\nmonitoring: {podMonitor: {enabled: true}}", "the mode content has no collectors to monitor"},
+	} {
+		assert.ErrorContains(t, refused(row.overlay, row.change), row.sentence, row.change)
+	}
+	assert.ErrorContains(t, refused("shards", "{}", func(c *common.Capabilities) { c.KubeVersion.Version = "v1.27.4" }),
+		"the mode shards needs Kubernetes 1.28 or newer, which numbers the pods of a StatefulSet; this is v1.27.4")
+	require.NoError(t, refused("pool-label", "{}", func(c *common.Capabilities) { c.KubeVersion.Version = "v1.27.4" }))
+}
+
+func TestWrongValuesOfTheSidecarAreRefused(t *testing.T) {
+	for change, sentence := range map[string]string{
+		"image: {repository: \"\"}":       "otelcol-vllm-sidecar.image.repository is not set",
+		"backend: {endpoint: \"\"}":       "otelcol-vllm-sidecar.backend.endpoint is not set",
+		"backend: {authorization: \"\"}":  "set one of otelcol-vllm-sidecar.backend.authorization and",
+		"backend: {existingSecret: mine}": "set one of otelcol-vllm-sidecar.backend.authorization and",
+		"port: http":                      "at '/port': got string, want integer",
+		"ports: 1":                        "additional properties 'ports' not allowed",
+	} {
+		var wrong map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(change), &wrong))
+		_, _, err := helm(withSidecar(t), map[string]any{"otelcol-vllm-sidecar": wrong}, "vllm")
+		assert.ErrorContains(t, err, sentence, change)
+	}
+	alone := load(t, charts+"/vllm-with-sidecar")
+	_, _, err := helm(alone, map[string]any{}, "vllm")
+	assert.ErrorContains(t, err, "no template \"otelcol-vllm-sidecar.", "without helm dependency build")
+}
+
+// Values of the sidecar that its overlay does not have.
+func TestTheSidecarFollowsItsValues(t *testing.T) {
+	rendered, _, err := helm(withSidecar(t), map[string]any{"otelcol-vllm-sidecar": map[string]any{
+		"fullnameOverride": "", "port": 9000, "backend": map[string]any{"authorization": "", "existingSecret": "mine"},
+		"resources": map[string]any{"limits": map[string]any{"memory": "512Mi"}},
+		"config":    map[string]any{"processors": map[string]any{"vllm": map[string]any{"window": "30s"}}},
+	}}, "vllm")
+	require.NoError(t, err)
+	all := mustDecode(t, append([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: mine, namespace: vllm}\nstringData: {}\ndata: {OTLP_AUTHORIZATION: YQ==}\n"), rendered...))
+	assert.Empty(t, all.complaints())
+	w := all.workloads()[0]
+	texts, ok := configTexts(all.index(), w, w.ours()[0])
+	require.True(t, ok)
+	assert.Len(t, texts, 2)
+	assert.Contains(t, texts[0], "endpoint: http://127.0.0.1:9000\n")
+	assert.Equal(t, "400MiB", variables(all.index(), w, w.ours()[0])["GOMEMLIMIT"])
+	assert.NotNil(t, all.index()[key("ConfigMap", "vllm", release+"-otelcol-vllm-sidecar")])
+}
+
+// keys are the paths of all values.
+func keys(prefix string, values map[string]any) []string {
+	var all []string
+	for name, value := range values {
+		if inside, ok := value.(map[string]any); ok && len(inside) > 0 {
+			all = append(all, keys(prefix+name+".", inside)...)
+			continue
+		}
+		all = append(all, prefix+name)
+	}
+	return all
+}
+
+// described are the paths of all values that a schema names.
+func described(t *testing.T, prefix string, schema map[string]any) []string {
+	t.Helper()
+	properties, ok := schema["properties"].(map[string]any)
+	if !ok {
+		return []string{strings.TrimSuffix(prefix, ".")}
+	}
+	assert.Equal(t, false, schema["additionalProperties"], "%s lets any key in", prefix)
+	var all []string
+	for name, property := range properties {
+		all = append(all, described(t, prefix+name+".", property.(map[string]any))...)
+	}
+	return all
+}
+
+// values.yaml names every value there is, except inside of maps that are empty by default.
+func TestEachValueHasADefaultAndAType(t *testing.T) {
+	for folder, others := range map[string][]string{
+		"otelcol-vllm":         {"config.", "resources.", "dashboards.labels", "nodeSelector"},
+		"otelcol-vllm-sidecar": {"config."},
+	} {
+		content, err := os.ReadFile(charts + "/" + folder + "/values.schema.json")
+		require.NoError(t, err)
+		var schema map[string]any
+		require.NoError(t, json.Unmarshal(content, &schema))
+		// Both JSON schema libraries that versions of Helm have know this draft.
+		assert.Equal(t, "http://json-schema.org/draft-07/schema#", schema["$schema"])
+		typed, defaults := map[string]bool{}, map[string]bool{}
+		known := func(name string) bool {
+			return name == "global" || slices.ContainsFunc(others, func(prefix string) bool { return strings.HasPrefix(name+".", prefix) })
+		}
+		for _, name := range described(t, "", schema) {
+			typed[name] = !known(name)
+		}
+		for _, name := range keys("", values(t, charts+"/"+folder+"/values.yaml")) {
+			defaults[name] = !known(name)
+		}
+		maps.DeleteFunc(typed, func(_ string, counts bool) bool { return !counts })
+		maps.DeleteFunc(defaults, func(_ string, counts bool) bool { return !counts })
+		assert.Equal(t, slices.Sorted(maps.Keys(typed)), slices.Sorted(maps.Keys(defaults)), folder)
+	}
+}
+
+// The notes name what is there.
+func TestTheNotesNameTheCollectors(t *testing.T) {
+	c := load(t, charts+"/otelcol-vllm")
+	for overlay, want := range map[string]string{
+		"agent": "rollout status daemonset/otelcol-vllm-agent", "gateway": "rollout status deployment/otelcol-vllm-gateway",
+		"shards": "rollout status statefulset/otelcol-vllm-pool",
+	} {
+		_, notes, err := helm(c, values(t, charts+"/otelcol-vllm/ci/"+overlay+"-values.yaml"), "otelcol-vllm")
+		require.NoError(t, err)
+		assert.Contains(t, notes, want)
+		assert.Contains(t, notes, "https://otlp.example.com")
+	}
+	rendered, notes, err := helm(c, map[string]any{"mode": "content", "rules": map[string]any{"configMap": true}}, "monitoring")
+	require.NoError(t, err)
+	assert.Contains(t, notes, "in the namespace monitoring")
+	all := mustDecode(t, rendered)
+	assert.Len(t, all, 1, "rules alone")
+	assert.NotNil(t, all.index()[key("ConfigMap", "monitoring", "vllm-rules")])
+}
