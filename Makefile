@@ -338,7 +338,7 @@ own-collector: $(OCB) ## Try the builder manifests for collectors of users
 validate: build ## Check every example with the built binary's "validate"
 	@for example in examples/*.yaml examples/backends/*.yaml; do \
 		echo "==> validate $$example"; \
-		QUEUE_DIR=build/queue $(BIN)/$(SMALL) validate --config "$$example" || exit 1; \
+		QUEUE_DIR=build/queue SHARD=0 SHARDS=4 K8S_NODE_NAME=node-1 POD_NAME=collector-0 $(BIN)/$(SMALL) validate --config "$$example" || exit 1; \
 	done
 
 # A real Prometheus server, which some end-to-end tests run. Only Debian and its
