@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ func newConversion(source *catalog.Exported) *Conversion {
 		c.times = source.Scale
 	case source.Scale > 0:
 		// A division by a whole number is exact where a multiplication by 0.01 is not.
-		c.per = 1 / source.Scale
+		c.per = math.Round(1 / source.Scale)
 	}
 	return c
 }
