@@ -100,7 +100,7 @@ func pointsByResource(t *testing.T, metrics pmetric.Metrics) map[string]map[stri
 		require.NotContains(t, out, pod, "one resource for each pod")
 		out[pod] = map[string]pmetric.NumberDataPoint{}
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			points := pmetric.NewNumberDataPointSlice()
+			var points pmetric.NumberDataPointSlice
 			if m.Type() == pmetric.MetricTypeSum {
 				require.True(t, m.Sum().IsMonotonic())
 				points = m.Sum().DataPoints()

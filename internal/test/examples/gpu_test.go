@@ -69,7 +69,7 @@ func TestTheGPUsOfANodeHaveThePodsThatUseThem(t *testing.T) {
 		{"vllm_accelerator_throttle_time_seconds_total", "GPU-a", "llama-0", "2.5"},
 		{"hw_power_watts", "GPU-b", "", "71"},
 	} {
-		line := lineWith(page, want.name+"{", fmt.Sprintf(`hw_id="%s"`, want.id))
+		line := lineWith(page, want.name+"{", fmt.Sprintf("hw_id=%q", want.id))
 		require.NotEmpty(t, line, want)
 		assert.True(t, strings.HasSuffix(strings.TrimSpace(line), " "+want.value), line)
 		for _, label := range []string{`k8s_node_name="node-1"`, `host_name="node-1"`, `vllm_server_kind="accelerator"`, `service_name="gpu-exporter"`} {

@@ -67,8 +67,10 @@ func (w *workload) key() string {
 func (w *workload) resource() []exposition.Label {
 	out := make([]exposition.Label, 0, 4)
 	for _, l := range []exposition.Label{
-		{Name: "k8s.container.name", Value: w.container}, {Name: "k8s.namespace.name", Value: w.namespace},
-		{Name: "k8s.pod.name", Value: w.pod}, {Name: "k8s.pod.uid", Value: w.uid},
+		{Name: "k8s.container.name", Value: w.container},
+		{Name: "k8s.namespace.name", Value: w.namespace},
+		{Name: "k8s.pod.name", Value: w.pod},
+		{Name: "k8s.pod.uid", Value: w.uid},
 	} {
 		if l.Value != "" {
 			out = append(out, l)
@@ -324,8 +326,12 @@ func (v *inventory) attributesOf(i int, set, more []exposition.Label) []expositi
 	}
 	out := make([]exposition.Label, 0, 7+len(set)+len(more))
 	for _, l := range []exposition.Label{
-		{Name: "hw.id", Value: d.id}, {Name: "hw.model", Value: d.model}, {Name: "hw.name", Value: d.name},
-		{Name: "hw.parent", Value: parent}, {Name: "hw.type", Value: "gpu"}, {Name: "hw.vendor", Value: v.exporter.Vendor},
+		{Name: "hw.id", Value: d.id},
+		{Name: "hw.model", Value: d.model},
+		{Name: "hw.name", Value: d.name},
+		{Name: "hw.parent", Value: parent},
+		{Name: "hw.type", Value: "gpu"},
+		{Name: "hw.vendor", Value: v.exporter.Vendor},
 		{Name: "vllm.accelerator.partition_profile", Value: d.profile},
 	} {
 		if l.Value != "" {
