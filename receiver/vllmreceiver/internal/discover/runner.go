@@ -35,6 +35,9 @@ type Options struct {
 	// number of targets above the limit. One goroutine calls it, and it may block; its
 	// context ends with the runner. If it returns false, it is called again after Retry.
 	Wanted func(ctx context.Context, targets []Target, over int) bool
+	// Counted is called before Wanted with what the relabelling rules keep; nil if this is
+	// not wanted.
+	Counted func(Counts)
 	// Delay is how long a change may wait for further changes; 0 means 5 s.
 	Delay time.Duration
 	// Hold is how long the servers of a pool stay after a change of its selector, so
@@ -363,6 +366,9 @@ func (r *Runner) update(ctx context.Context) {
 	targets, over := limit(found, scraped, r.options.Limit)
 	r.logChanges(targets, scraped, over)
 	r.noteShare(all.tally)
+	if r.options.Counted != nil {
+		r.options.Counted(all.tally.counts(r.sharding != nil))
+	}
 	r.targets = targets
 	r.again = nil
 	if !r.options.Wanted(ctx, targets, over) {
