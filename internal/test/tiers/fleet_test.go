@@ -3,6 +3,7 @@
 package tiers
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,8 @@ import (
 // server is a stand-in for a vLLM server. Each of its scrapes adds 100 tokens, so that a
 // scrape is known by its number of tokens wherever it arrives.
 type server struct {
+	model string
+
 	mu sync.Mutex
 	// process counts from 1 and is the last part of the version, which changes with it.
 	process int
@@ -57,15 +61,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `# TYPE process_start_time_seconds gauge
 process_start_time_seconds %[3]f
 # TYPE vllm:num_requests_running gauge
-vllm:num_requests_running{engine="0",model_name="m"} 3.0
+vllm:num_requests_running{engine="0",model_name="%[4]s"} 3.0
 # TYPE vllm:generation_tokens_total counter
-vllm:generation_tokens_total{engine="0",model_name="m"} %[1]d.0
+vllm:generation_tokens_total{engine="0",model_name="%[4]s"} %[1]d.0
 # TYPE vllm:time_to_first_token_seconds histogram
-vllm:time_to_first_token_seconds_bucket{engine="0",le="0.5",model_name="m"} %[2]d.0
-vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf",model_name="m"} %[2]d.0
-vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} %[2]d.0
-vllm:time_to_first_token_seconds_sum{engine="0",model_name="m"} %[2]d.0
-`, 100*s.scrapes, s.scrapes, float64(s.started.UnixMilli())/1000)
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.5",model_name="%[4]s"} %[2]d.0
+vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf",model_name="%[4]s"} %[2]d.0
+vllm:time_to_first_token_seconds_count{engine="0",model_name="%[4]s"} %[2]d.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="%[4]s"} %[2]d.0
+`, 100*s.scrapes, s.scrapes, float64(s.started.UnixMilli())/1000, "m"+s.model)
 }
 
 // fleet has pods on loopback addresses, on two nodes.
@@ -81,7 +85,7 @@ type fleet struct {
 // label. Servers are on these nodes by turns.
 func newFleet(t *testing.T, block int, nodes, models []string) *fleet {
 	t.Helper()
-	_, port, err := net.SplitHostPort(collector.FreeAddr(t))
+	_, port, err := net.SplitHostPort(ownAddress(t))
 	require.NoError(t, err)
 	f := &fleet{api: kubeapi.New(t), port: port, servers: map[string]*server{}, pools: map[string]string{}}
 	for i, model := range models {
@@ -89,7 +93,7 @@ func newFleet(t *testing.T, block int, nodes, models []string) *fleet {
 		address := net.JoinHostPort(ip, port)
 		listener, err := net.Listen("tcp", address)
 		require.NoError(t, err)
-		s := &server{process: 1, started: time.Now(), served: map[int]int{}}
+		s := &server{model: model, process: 1, started: time.Now(), served: map[int]int{}}
 		listening := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s}}
 		listening.Start()
 		t.Cleanup(listening.Close)
@@ -116,7 +120,30 @@ func (f *fleet) env(node string) map[string]string {
 // quick are the intervals of a test.
 var quick = []string{"receivers::vllm::collection_interval: 1s", "receivers::vllm::timeout: 1s"}
 
+// These tests wait more than they compute, so many of them run at once, also on a machine
+// with few processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 const root = "../../.."
+
+// taken counts the addresses of ownAddress.
+var taken atomic.Int32
+
+// ownAddress is an address on which nothing listens. Each call has another host, so that no
+// other test takes it meanwhile.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.26.%d:0", taken.Add(1)))
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
 
 // binary is bin/otelcol-vllm-tiers, or OTELCOL_VLLM_TIERS_BIN.
 func binary(t *testing.T) string {

@@ -57,7 +57,7 @@ func TestAPoolMeetsInOneCollector(t *testing.T) {
 	var addresses []string
 	var running []*collector.Process
 	for i := range 4 {
-		address := collector.FreeAddr(t)
+		address := ownAddress(t)
 		addresses = append(addresses, address)
 		running = append(running, start(t, "pool-otlp.yaml", map[string]string{
 			"OTLP_LISTEN": address, "OTLP_ENDPOINT": fmt.Sprintf("%s/pool-%d", behind.url, i), "QUEUE_DIR": t.TempDir(),
