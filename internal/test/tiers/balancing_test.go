@@ -43,6 +43,7 @@ func openSinks(t *testing.T, n int) (sinks []*sink, addresses []string, arrived 
 // Each key of the load-balancing exporter, with all versions of the servers changing
 // meanwhile. Only the attribute of the pool keeps scrapes, servers and pools whole.
 func TestWhichKeyKeepsAPoolWhole(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		key     string
@@ -110,6 +111,7 @@ func above(batch string) []string {
 // the others do not notice. With one queue above them, they wait; and what is batched is sent
 // to them again with each attempt.
 func TestADeadCollectorOfTheSecondTier(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name     string
 		settings []string

@@ -32,17 +32,15 @@ func (f *fleet) sizes(prefix string) map[string]int {
 	return out
 }
 
-// newest are the newest numbers of servers of each pool; a pool that several collectors have
-// is missing.
+// newest are the newest numbers of servers of each pool. Of several collectors it is the
+// largest: one from which a pool has moved counts its servers until max_staleness.
 func (a *account) newest() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := map[string]int{}
 	for pool, by := range a.replicas {
 		for _, n := range by {
-			if len(by) == 1 {
-				out[pool] = n
-			}
+			out[pool] = max(out[pool], n)
 		}
 	}
 	return out
