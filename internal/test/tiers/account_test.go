@@ -119,7 +119,7 @@ func textOf(attributes pcommon.Map, name string) string {
 	return ""
 }
 
-func set[K comparable, L comparable, V any](m map[K]map[L]V, k K, l L, v V) {
+func set[K, L comparable, V any](m map[K]map[L]V, k K, l L, v V) {
 	if m[k] == nil {
 		m[k] = map[L]V{}
 	}
@@ -185,7 +185,8 @@ func (a *account) findings(f *fleet) findings {
 		seen, homes, last := map[key]int{}, map[string]bool{}, map[string]int{}
 		for _, s := range all {
 			k := key{s.version, s.number}
-			if seen[k]++; seen[k] > 1 {
+			seen[k]++
+			if seen[k] > 1 {
 				out.Twice++
 			} else if s.number < last[s.version] {
 				out.Late++

@@ -50,19 +50,23 @@ func TestWhichKeyKeepsAPoolWhole(t *testing.T) {
 		correct func(t *testing.T, got findings)
 	}{
 		{"the pool", "attributes, routing_attributes: [pool]", func(t *testing.T, got findings) {
+			t.Helper()
 			assert.Zero(t, got.Split)
 			assert.Zero(t, got.Servers)
 			assert.Zero(t, got.Pools)
 		}},
 		{"resource", "resource, routing_attributes: []", func(t *testing.T, got findings) {
+			t.Helper()
 			assert.Positive(t, got.Servers, "a version moves a server")
 			assert.LessOrEqual(t, got.Split, got.Servers, "a scrape has the end of the old version too")
 			assert.Positive(t, got.Pools)
 		}},
 		{"model_name", "attributes, routing_attributes: [model_name]", func(t *testing.T, got findings) {
+			t.Helper()
 			assert.Positive(t, got.Split, "vllm.up has no model_name")
 		}},
 		{"service", "service, routing_attributes: []", func(t *testing.T, got findings) {
+			t.Helper()
 			assert.Zero(t, got.Split)
 			assert.Zero(t, got.Pools)
 			assert.Equal(t, 1, got.Collectors, "all servers have one service.name")
@@ -118,15 +122,18 @@ func TestADeadCollectorOfTheSecondTier(t *testing.T) {
 		correct  func(t *testing.T, got findings, others int)
 	}{
 		{"a queue for each", nil, func(t *testing.T, got findings, others int) {
+			t.Helper()
 			assert.Zero(t, got.Twice)
 			assert.Zero(t, got.Late)
 			assert.GreaterOrEqual(t, others, 6, "the others go on")
 		}},
 		{"a queue above", above(""), func(t *testing.T, got findings, others int) {
+			t.Helper()
 			assert.Zero(t, got.Late, "with one consumer")
 			assert.LessOrEqual(t, others, 2, "the others wait")
 		}},
 		{"a queue above with batches", above(", batch: {sizer: items, min_size: 10000, flush_timeout: 500ms}"), func(t *testing.T, got findings, _ int) {
+			t.Helper()
 			assert.Positive(t, got.Twice, "whole batches are sent again")
 		}},
 	} {
