@@ -5,6 +5,8 @@ package tiers
 import (
 	"fmt"
 	"maps"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -145,4 +147,25 @@ func scrapesOf(a *account, instance string) []scrape {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.scrapes[instance]
+}
+
+// The files name what the programs have; the second tier behind load balancing needs only the
+// small one.
+func TestTheExamplesAreValid(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root, "examples", "tiers", "*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		programs := []string{binary(t)}
+		if filepath.Base(file) == "pool-otlp.yaml" {
+			programs = append(programs, collector.Binary(t))
+		}
+		for _, program := range programs {
+			command := exec.CommandContext(t.Context(), program, "validate", "--config", file)
+			command.Env = []string{"K8S_NODE_NAME=node-0", "POD_NAME=pool-0"}
+			output, err := command.CombinedOutput()
+			assert.NoError(t, err, "%s %s: %s", program, file, output)
+		}
+	}
 }
