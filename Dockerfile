@@ -3,6 +3,9 @@
 #
 #   docker build -t registry.example.com/otelcol-vllm:0.1.0 .
 #
+# With "--target tiers" it has the collector of "make build-tiers", which can send by load
+# balancing and through Kafka.
+#
 # Needs BuildKit (Docker's default) or podman, for the cache mounts.
 
 # Go's Debian image, because it has make, which its Alpine image has not.
@@ -15,6 +18,20 @@ ENV GOCACHE=/go/cache
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/go/cache \
     make build
+
+# Only built with "--target tiers".
+FROM build AS build-tiers
+RUN --mount=type=cache,target=/go/pkg/mod \
+    --mount=type=cache,target=/go/cache \
+    make build-tiers
+
+FROM scratch AS tiers
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build-tiers /src/bin/otelcol-vllm-tiers /otelcol-vllm
+COPY --from=build /src/bin/vllmctl /vllmctl
+USER 10001:10001
+ENTRYPOINT ["/otelcol-vllm"]
+CMD ["--config=/etc/otelcol-vllm/collector.yaml"]
 
 FROM scratch
 # Without these, no backend behind a public certificate could be reached.

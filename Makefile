@@ -29,6 +29,7 @@ GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GREMLINS := $(TOOLS)/gremlins-$(GREMLINS_VERSION)
 SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
+TIERS    := otelcol-vllm-tiers
 
 # All programs are built with the same flags, so that they share Go's build cache.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
@@ -53,6 +54,9 @@ build: compile-$(SMALL) programs ## Build bin/otelcol-vllm (the first build take
 .PHONY: build-full
 build-full: compile-$(FULL) ## Build bin/otelcol-vllm-full (adds Kubernetes and load balancing)
 
+.PHONY: build-tiers
+build-tiers: compile-$(TIERS) ## Build bin/otelcol-vllm-tiers (adds load balancing and Kafka, for tiers of collectors)
+
 # ocb writes the distribution's sources. Resolving the modules takes it a minute
 # on a fresh machine and downloads what only tests need, so "make lock" keeps the
 # result. The lock counts only while its first line names this manifest and ocb.
@@ -64,6 +68,7 @@ lock_header = printf '// Written by "make lock" for %s, checksum %s, ocb $(OCB_V
 
 build/$(SMALL)/$(stamp): builder-config.yaml $(wildcard $(LOCK)/$(SMALL).mod)
 build/$(FULL)/$(stamp): builder-config-full.yaml
+build/$(TIERS)/$(stamp): builder-config-tiers.yaml
 build/%/$(stamp): go.mod
 	@mkdir -p build/$* build/tmp
 	@if [ -f $(LOCK)/$*.mod ] && [ "$$(head -n 1 $(LOCK)/$*.mod)" = "$$($(lock_header))" ]; then \
@@ -323,11 +328,12 @@ backtest-week: prometheus ## Judge a simulated week in a real Prometheus with "v
 		{ print; fflush() }'
 
 .PHONY: e2e
-e2e: build prometheus ## Test the built binary end to end
+e2e: build build-tiers prometheus ## Test the built binary end to end
 	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
-	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 15m $$packages
+	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_TIERS_BIN=$(CURDIR)/$(BIN)/$(TIERS) OTELCOL_VLLM_REQUIRED=1 \
+		$(GO) test -tags e2e -count 1 -timeout 15m $$packages
 
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users

@@ -7,6 +7,7 @@ package promlint
 var telemetry = []Foreign{
 	{Name: "otelcol_receiver_vllm_bad_lines", Type: "counter", Unit: "{line}", Labels: []string{"reason"}},
 	{Name: "otelcol_receiver_vllm_body_size", Type: "histogram", Unit: "By", Labels: []string{}},
+	{Name: "otelcol_receiver_vllm_discovered_targets", Type: "gauge", Unit: "{target}", Labels: []string{"stage"}},
 	{Name: "otelcol_receiver_vllm_dropped_ends", Type: "counter", Unit: "{datapoint}", Labels: []string{}},
 	{Name: "otelcol_receiver_vllm_dropped_points", Type: "counter", Unit: "{datapoint}", Labels: []string{"reason"}},
 	{Name: "otelcol_receiver_vllm_duplicate_samples", Type: "counter", Unit: "{sample}", Labels: []string{}},

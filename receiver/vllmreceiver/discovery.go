@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
@@ -46,6 +48,7 @@ func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, err
 		Logger:   r.shared.settings.Logger,
 		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
 		Limit:    cfg.Limits.Targets, Wanted: d.reconcile, Obstacle: r.status.hindered,
+		Counted: func(c discover.Counts) { r.counts.Store(&c) },
 	})
 	if err != nil {
 		return nil, err
@@ -115,6 +118,18 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		d.logFailed(failed)
 	}
 	return len(failed) == 0 && !d.receiver.owes()
+}
+
+// observeCounts observes how many targets discovery has found; nothing before it has.
+func observeCounts(o metric.Int64Observer, counts *discover.Counts) {
+	if counts == nil {
+		return
+	}
+	for stage, n := range map[string]int{"found": counts.Found, "shared": counts.Shared, "kept": counts.Kept} {
+		if n >= 0 {
+			o.Observe(int64(n), metric.WithAttributeSet(attribute.NewSet(attribute.String("stage", stage))))
+		}
+	}
 }
 
 // logFailed logs that targets cannot be started, each time their number has changed.

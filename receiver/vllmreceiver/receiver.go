@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
@@ -88,6 +89,8 @@ type vllmReceiver struct {
 
 	// overflow is the number of discovered targets above limits::targets.
 	overflow atomic.Int64
+	// counts are what discovery has found; nil before it has called back.
+	counts atomic.Pointer[discover.Counts]
 
 	// status reports the component status.
 	status *receiverStatus
@@ -294,6 +297,10 @@ func (r *vllmReceiver) registerGauges() error {
 		t.RegisterReceiverVllmLayoutOverflowCallback(func(_ context.Context, o metric.Int64Observer) error {
 			_, _, overflow := r.shared.memory.Stats()
 			o.Observe(int64(overflow))
+			return nil
+		}),
+		t.RegisterReceiverVllmDiscoveredTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			observeCounts(o, r.counts.Load())
 			return nil
 		}),
 		t.RegisterReceiverVllmTargetOverflowCallback(func(_ context.Context, o metric.Int64Observer) error {

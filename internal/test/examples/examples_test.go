@@ -60,7 +60,7 @@ func TestEveryExampleIsValid(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), collector.Binary(t), "validate", "--config", file)
 			// A shard that does not know its number is refused, and an agent that does not know its node.
-			command.Env = append(os.Environ(), "SHARD=0", "SHARDS=4", "K8S_NODE_NAME=node-1")
+			command.Env = append(os.Environ(), "SHARD=0", "SHARDS=4", "K8S_NODE_NAME=node-1", "POD_NAME=otelcol-vllm-0")
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, "%s", output)
 		})
@@ -81,6 +81,8 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 				"PROMETHEUS_ADDR":  collector.FreeAddr(t),
 				"OTLP_ENDPOINT":    "http://" + collector.FreeAddr(t),
 				"REMOTE_WRITE_URL": "http://" + collector.FreeAddr(t),
+				"TARGET_ALLOCATOR": "http://" + collector.FreeAddr(t),
+				"POD_NAME":         "otelcol-vllm-0",
 				"STATE_DIR":        t.TempDir(),
 				"SHARD":            "0",
 				"SHARDS":           "4",

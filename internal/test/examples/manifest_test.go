@@ -66,23 +66,25 @@ func readModule(t *testing.T) *modfile.File {
 	return module
 }
 
-func TestTheFullDistributionHasEverythingThatTheSmallOneHas(t *testing.T) {
-	small, full := readManifest(t, "builder-config.yaml"), readManifest(t, "builder-config-full.yaml")
-
-	assert.Subset(t, full.Receivers, small.Receivers)
-	assert.Subset(t, full.Processors, small.Processors)
-	assert.Subset(t, full.Exporters, small.Exporters)
-	assert.Subset(t, full.Extensions, small.Extensions)
-	assert.Subset(t, full.Connectors, small.Connectors)
-	assert.Equal(t, small.Providers, full.Providers)
-	assert.Equal(t, small.Replaces, full.Replaces)
-	assert.Equal(t, small.Dist.Version, full.Dist.Version)
-	assert.Greater(t, len(full.components()), len(small.components()))
+func TestTheLargerDistributionsHaveEverythingThatTheSmallOneHas(t *testing.T) {
+	small := readManifest(t, "builder-config.yaml")
+	for _, name := range []string{"builder-config-full.yaml", "builder-config-tiers.yaml"} {
+		larger := readManifest(t, name)
+		assert.Subset(t, larger.Receivers, small.Receivers, name)
+		assert.Subset(t, larger.Processors, small.Processors, name)
+		assert.Subset(t, larger.Exporters, small.Exporters, name)
+		assert.Subset(t, larger.Extensions, small.Extensions, name)
+		assert.Subset(t, larger.Connectors, small.Connectors, name)
+		assert.Equal(t, small.Providers, larger.Providers, name)
+		assert.Equal(t, small.Replaces, larger.Replaces, name)
+		assert.Equal(t, small.Dist.Version, larger.Dist.Version, name)
+		assert.Greater(t, len(larger.components()), len(small.components()), name)
+	}
 }
 
 // A component that is written but not listed would be missing from the binary,
 // and no other test would notice.
-func TestEveryComponentOfThisModuleIsInBothDistributions(t *testing.T) {
+func TestEveryComponentOfThisModuleIsInAllDistributions(t *testing.T) {
 	module := readModule(t).Module.Mod.Path
 	var own []string
 	for _, kind := range []string{"receiver", "processor", "connector", "extension", "exporter"} {
@@ -92,7 +94,7 @@ func TestEveryComponentOfThisModuleIsInBothDistributions(t *testing.T) {
 			own = append(own, path.Join(module, kind, filepath.Base(filepath.Dir(factory))))
 		}
 	}
-	for _, name := range []string{"builder-config.yaml", "builder-config-full.yaml"} {
+	for _, name := range []string{"builder-config.yaml", "builder-config-full.yaml", "builder-config-tiers.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			m := readManifest(t, name)
 			var listed []string
@@ -124,7 +126,7 @@ func TestEverythingIsOfOneCollectorRelease(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(makefile), "OCB_VERSION      := "+beta+"\n")
 
-	for _, name := range []string{"builder-config.yaml", "builder-config-full.yaml"} {
+	for _, name := range []string{"builder-config.yaml", "builder-config-full.yaml", "builder-config-tiers.yaml"} {
 		for _, c := range readManifest(t, name).components() {
 			switch {
 			case strings.HasPrefix(c.pkg(), "go.opentelemetry.io/collector/"),

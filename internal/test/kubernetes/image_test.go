@@ -101,7 +101,7 @@ func TestTheBuildGetsEveryFolderWithGoCodeAndNothingElse(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	require.NoError(t, err)
 	// bin and build are made on this machine, testdata and docs are not compiled.
-	needed := []string{"Makefile", "builder-config.yaml", "go.mod", "go.sum"}
+	needed := []string{"Makefile", "builder-config.yaml", "builder-config-tiers.yaml", "go.mod", "go.sum"}
 	for _, entry := range entries {
 		if !entry.IsDir() || slices.Contains([]string{"bin", "build", "testdata", ".git"}, entry.Name()) {
 			continue

@@ -38,6 +38,9 @@ type Options struct {
 	// Obstacle, if not nil, is called when it changes why Kubernetes cannot be asked for
 	// targets, with a sentence, or with "" once it can. It must not call the runner.
 	Obstacle func(sentence string)
+	// Counted is called before Wanted with what the relabelling rules keep; nil if this is
+	// not wanted.
+	Counted func(Counts)
 	// Delay is how long a change may wait for further changes; 0 means 5 s.
 	Delay time.Duration
 	// Hold is how long the servers of a pool stay after a change of its selector, so
@@ -389,6 +392,9 @@ func (r *Runner) update(ctx context.Context) {
 	targets, over := limit(found, scraped, r.options.Limit)
 	r.logChanges(targets, scraped, over)
 	r.noteShare(all.tally)
+	if r.options.Counted != nil {
+		r.options.Counted(all.tally.counts(r.sharding != nil))
+	}
 	r.targets = targets
 	r.again = nil
 	if !r.options.Wanted(ctx, targets, over) {

@@ -111,6 +111,24 @@ type tally struct {
 	together int
 }
 
+// Counts are numbers of discovered addresses, each counted once. Addresses that cannot be
+// scraped are left out.
+type Counts struct {
+	// Found are those before the relabelling rules, Kept those that the rules keep.
+	Found, Kept int
+	// Shared are those that the rules divide among all shards: Kept of all shards, added
+	// up, is this number. -1 if the rules do not divide the targets.
+	Shared int
+}
+
+func (t *tally) counts(sharded bool) Counts {
+	out := Counts{Found: t.discovered, Kept: t.kept, Shared: -1}
+	if sharded {
+		out.Shared = t.reached
+	}
+	return out
+}
+
 // counting counts the addresses for a tally.
 type counting struct {
 	discovered, reached, chosen map[string]bool

@@ -25,24 +25,25 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                        metric.Meter
-	mu                           sync.Mutex
-	registrations                []metric.Registration
-	ReceiverVllmBadLines         metric.Int64Counter
-	ReceiverVllmBodySize         metric.Int64Histogram
-	ReceiverVllmDroppedEnds      metric.Int64Counter
-	ReceiverVllmDroppedPoints    metric.Int64Counter
-	ReceiverVllmDuplicateSamples metric.Int64Counter
-	ReceiverVllmLayoutOverflow   metric.Int64ObservableCounter
-	ReceiverVllmLayouts          metric.Int64ObservableGauge
-	ReceiverVllmOmittedPoints    metric.Int64Counter
-	ReceiverVllmParseDuration    metric.Float64Histogram
-	ReceiverVllmResets           metric.Int64Counter
-	ReceiverVllmScrapes          metric.Int64Counter
-	ReceiverVllmTargetOverflow   metric.Int64ObservableGauge
-	ReceiverVllmTargets          metric.Int64ObservableGauge
-	ReceiverVllmTypeConflicts    metric.Int64Counter
-	ReceiverVllmUnknownFamilies  metric.Int64Counter
+	meter                         metric.Meter
+	mu                            sync.Mutex
+	registrations                 []metric.Registration
+	ReceiverVllmBadLines          metric.Int64Counter
+	ReceiverVllmBodySize          metric.Int64Histogram
+	ReceiverVllmDiscoveredTargets metric.Int64ObservableGauge
+	ReceiverVllmDroppedEnds       metric.Int64Counter
+	ReceiverVllmDroppedPoints     metric.Int64Counter
+	ReceiverVllmDuplicateSamples  metric.Int64Counter
+	ReceiverVllmLayoutOverflow    metric.Int64ObservableCounter
+	ReceiverVllmLayouts           metric.Int64ObservableGauge
+	ReceiverVllmOmittedPoints     metric.Int64Counter
+	ReceiverVllmParseDuration     metric.Float64Histogram
+	ReceiverVllmResets            metric.Int64Counter
+	ReceiverVllmScrapes           metric.Int64Counter
+	ReceiverVllmTargetOverflow    metric.Int64ObservableGauge
+	ReceiverVllmTargets           metric.Int64ObservableGauge
+	ReceiverVllmTypeConflicts     metric.Int64Counter
+	ReceiverVllmUnknownFamilies   metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -54,6 +55,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverVllmDiscoveredTargetsCallback sets callback for observable ReceiverVllmDiscoveredTargets metric.
+func (builder *TelemetryBuilder) RegisterReceiverVllmDiscoveredTargetsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverVllmDiscoveredTargets, obs: o})
+		return nil
+	}, builder.ReceiverVllmDiscoveredTargets)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverVllmLayoutOverflowCallback sets callback for observable ReceiverVllmLayoutOverflow metric.
@@ -155,6 +171,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithDescription("Size of the scraped bodies after decompression. [Development]"),
 		metric.WithUnit("By"),
 		metric.WithExplicitBucketBoundaries([]float64{1024, 4096, 16384, 65536, 262144, 1.048576e+06, 4.194304e+06, 1.6777216e+07}...),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverVllmDiscoveredTargets, err = builder.meter.Int64ObservableGauge(
+		"otelcol_receiver_vllm_discovered_targets",
+		metric.WithDescription("Targets that discovery has found, by stage. Added up over all shards, kept is as large as shared is in each of them. [Development]"),
+		metric.WithUnit("{target}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedEnds, err = builder.meter.Int64Counter(
