@@ -65,5 +65,15 @@ func (d *Device) Newest(f Field) int64 {
 	return 0
 }
 
-// Has reports whether a field was ever reported.
-func (d *Device) Has(f Field) bool { return d.columns[f] != nil }
+// NewestReading is the time of the newest reading.
+func (d *Device) NewestReading() int64 { return d.times[len(d.times)-1] }
+
+// NewestOf is the newest value of a field; NaN where it is older than a time.
+func (d *Device) NewestOf(f Field, since int64) float64 {
+	for i := len(d.times) - 1; i >= 0 && d.times[i] >= since && d.columns[f] != nil; i-- {
+		if !math.IsNaN(d.columns[f][i]) {
+			return d.columns[f][i]
+		}
+	}
+	return math.NaN()
+}

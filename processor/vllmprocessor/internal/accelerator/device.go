@@ -105,6 +105,3 @@ func (d *Device) trim(window int64) {
 		}
 	}
 }
-
-// newest is the time of the newest reading.
-func (d *Device) newest() int64 { return d.times[len(d.times)-1] }

@@ -112,8 +112,8 @@ func (s *Store) Seen() bool { return s.seen.Load() }
 // Devices is the number of GPUs that are kept.
 func (s *Store) Devices() int { return int(s.number.Load()) }
 
-// Observe takes the batches of a request, and sets matched for those that belong to a server
-// here. now is the time in Unix nanoseconds.
+// Observe takes the batches of a request that are not matched yet, and sets matched for those
+// that belong to a server here. now is the time in Unix nanoseconds.
 func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Report) {
 	if len(batches) == 0 {
 		return report
@@ -122,12 +122,15 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range batches {
-		if b := &batches[i]; b.inPod() {
+		if b := &batches[i]; b.inPod() && len(b.Readings) > 0 {
 			s.attribute(b)
 		}
 	}
 	for i := range batches {
 		b := &batches[i]
+		if matched[i] {
+			continue
+		}
 		servers, outcome := s.match(&b.Workload, b.Time)
 		if matched[i] = outcome == Used; matched[i] {
 			outcome = s.take(b, servers, now, &report)
@@ -141,7 +144,10 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 
 // take takes a batch of GPUs of some servers.
 func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Outcome {
-	if b.Time > now+int64(lead) {
+	switch {
+	case len(b.Readings) == 0:
+		return Used
+	case b.Time > now+int64(lead):
 		return FutureTime
 	}
 	w := s.workloads[b.Key]
@@ -204,7 +210,7 @@ func (s *Store) Expire(now int64) {
 	s.expired = now
 	for key, w := range s.workloads {
 		before := len(w.devices)
-		w.devices = slices.DeleteFunc(w.devices, func(d *Device) bool { return now-d.newest() > kept })
+		w.devices = slices.DeleteFunc(w.devices, func(d *Device) bool { return now-d.NewestReading() > kept })
 		s.number.Add(int64(len(w.devices) - before))
 		if now-w.arrived > kept {
 			s.number.Add(int64(-len(w.devices)))
