@@ -211,7 +211,6 @@ func TestADeviceIsBounded(t *testing.T) {
 		d.put(at(i), &r, minute)
 	}
 	assert.LessOrEqual(t, len(d.times), 64)
-	assert.LessOrEqual(t, cap(d.times)*8*(1+int(NumFields)), 26_000, "bytes, with all fields, capacity of slices included")
 	assert.InDelta(t, 9999, d.NewestOf(Power, 0), 0)
 	r := reading("", map[Field]float64{Power: 1})
 	assert.False(t, d.put(at(0), &r, minute), "older than what is kept")
