@@ -422,3 +422,15 @@ func TestReadingsOfTheFutureAreNotUsed(t *testing.T) {
 	report = s.Observe(b, at(1), matched)
 	assert.Equal(t, 1, report[Used])
 }
+
+// A GPU that is read under two addresses is one GPU.
+func TestAGPUCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := fleet(map[string]Owner{"a": {PodUID: "u"}})
+	s.sends(Workload{Key: "agent", Owner: Owner{PodUID: "u"}}, 0, reading("GPU-1", map[Field]float64{Power: 1}))
+	s.sends(Workload{Key: "shard", Owner: Owner{PodUID: "u"}}, 15, reading("GPU-1", map[Field]float64{Power: 2}))
+	s.Of("a", func(j *Joined) {
+		require.Len(t, j.Devices, 1)
+		assert.InDelta(t, 2, j.Devices[0].NewestOf(Power, 0), 0)
+	})
+}
