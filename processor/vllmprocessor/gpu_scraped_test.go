@@ -21,9 +21,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
-// body is what dcgm-exporter shows of one GPU of a pod: after so many seconds, of which heat
+// exporterBody is what dcgm-exporter shows of one GPU of a pod: after so many seconds, of which heat
 // limited the clock for hot.
-func body(seconds, hot float64) string {
+func exporterBody(seconds, hot float64) string {
 	labels := `gpu="0",UUID="GPU-1",pci_bus_id="00000000:01:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="node-1",container="vllm",namespace="chat",pod="chat-0"`
 	var b strings.Builder
 	for _, family := range []struct {
@@ -47,7 +47,7 @@ func TestTheProcessorUnderstandsTheReceiver(t *testing.T) {
 	t.Parallel()
 	var seconds, hot atomic.Int64
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(body(float64(seconds.Load()), float64(hot.Load()))))
+		_, _ = w.Write([]byte(exporterBody(float64(seconds.Load()), float64(hot.Load()))))
 	}))
 	t.Cleanup(web.Close)
 	factory := vllmreceiver.NewFactory()
@@ -73,7 +73,7 @@ func TestTheProcessorUnderstandsTheReceiver(t *testing.T) {
 			all[len(all)-1].CopyTo(newest)
 			return newest.DataPointCount() > 15
 		}, time.Minute, 10*time.Millisecond)
-		timed(newest, at)
+		setTimes(newest, at)
 		return newest
 	}
 	p := run(t, createDefaultConfig().(*Config))
@@ -106,8 +106,8 @@ func TestTheProcessorUnderstandsTheReceiver(t *testing.T) {
 	assert.Equal(t, []string{"thermal"}, detailsOf(out))
 }
 
-// timed sets the times of all points.
-func timed(metrics pmetric.Metrics, at time.Time) {
+// setTimes sets the times of all points.
+func setTimes(metrics pmetric.Metrics, at time.Time) {
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
