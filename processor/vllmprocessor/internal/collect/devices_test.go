@@ -33,7 +33,7 @@ func exported(points ...gpuPoint) pmetric.Metrics {
 	for _, p := range points {
 		metric := to.AppendEmpty()
 		metric.SetName(p.name)
-		point := pmetric.NewNumberDataPoint()
+		var point pmetric.NumberDataPoint
 		if p.counter {
 			metric.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 			point = metric.Sum().DataPoints().AppendEmpty()
@@ -58,18 +58,23 @@ func TestWhatExportersSayOfAGPU(t *testing.T) {
 		want   float64
 	}{
 		"the power brake is of the power": {[]gpuPoint{
-			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "power_cap"}}, {"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
+			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "power_cap"}},
+			{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
 		}, accelerator.PowerActive, 1},
 		"and not of the heat": {[]gpuPoint{
-			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "sw_thermal"}}, {"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
+			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "sw_thermal"}},
+			{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
 		}, accelerator.ThermalActive, 0},
 		"an idle GPU is not limited": {[]gpuPoint{{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "gpu_idle"}}}, accelerator.PowerActive, math.NaN()},
 		"a sliding count is no counter": {[]gpuPoint{
-			{"vllm.accelerator.throttle.recent", false, 9, []string{"reason", "power_cap"}}, {"vllm.accelerator.xid.recent", false, 9, []string{"xid", "48"}},
+			{"vllm.accelerator.throttle.recent", false, 9, []string{"reason", "power_cap"}},
+			{"vllm.accelerator.xid.recent", false, 9, []string{"xid", "48"}},
 		}, accelerator.PowerActive, math.NaN()},
 		"errors of the memory are added up": {[]gpuPoint{
-			{"hw.errors", true, 2, []string{"error.type", "uncorrected"}}, {"hw.errors", true, 100, []string{"error.type", "corrected"}},
-			{"vllm.accelerator.row_remap.rows", true, 3, []string{"error.type", "corrected"}}, {"vllm.accelerator.retired_pages", true, 4, []string{"error.type", "uncorrected"}},
+			{"hw.errors", true, 2, []string{"error.type", "uncorrected"}},
+			{"hw.errors", true, 100, []string{"error.type", "corrected"}},
+			{"vllm.accelerator.row_remap.rows", true, 3, []string{"error.type", "corrected"}},
+			{"vllm.accelerator.retired_pages", true, 4, []string{"error.type", "uncorrected"}},
 		}, accelerator.MemoryErrors, 9},
 		"links are added up, by their kind": {[]gpuPoint{
 			{"vllm.accelerator.link.errors", true, 2, []string{"link", "nvlink", "error.type", "replay", "link_index", "0"}},
