@@ -13,7 +13,12 @@ import (
 
 // elsewhere are the derived metrics that are not of a single resource's window.
 func elsewhere(name string) bool {
-	return strings.HasPrefix(name, "vllm.slo.") || strings.HasPrefix(name, "vllm.pool.") || strings.HasPrefix(name, "vllm.diagnosis.")
+	for _, prefix := range []string{"vllm.slo.", "vllm.pool.", "vllm.diagnosis.", "vllm.gpu."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return name == "vllm.energy_per_generated_token"
 }
 
 func TestTheTableIsTheCatalogues(t *testing.T) {
