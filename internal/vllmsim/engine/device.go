@@ -42,7 +42,7 @@ func H100() Device {
 const (
 	// The shares of the power at full clock.
 	busyShare, tensorShare, readingShare = 0.15, 0.50, 0.25
-	clockPower                             = 2.5
+	clockPower                           = 2.5
 	// leastClock is the least share of the clock that a limit leads to.
 	leastClock = 0.1
 	// memoryClock is the share of the clock below which reading becomes slower, too.
@@ -204,13 +204,18 @@ func (c *core) planDevices(now float64) float64 {
 	return longest
 }
 
-// restDevices lets the GPUs of an engine wait.
+// restDevices lets the GPUs of an engine wait from a time on.
 func (c *core) restDevices(now float64) {
 	for _, d := range c.devices {
 		d.advance(now, c.val)
-		d.phase = devicePhase{watts: d.spec.IdleWatts, clock: d.value(c.val, ParamClockLimit) * c.val[ParamClock]}
-		d.idleSince = now
+		d.rest(now, c.val)
 	}
+}
+
+// rest lets a GPU wait.
+func (d *device) rest(now float64, v *values) {
+	d.phase = devicePhase{watts: d.spec.IdleWatts, clock: d.value(v, ParamClockLimit) * v[ParamClock]}
+	d.idleSince = now
 }
 
 // limits are the greatest power by the power limit and by the temperature, in watts.
@@ -298,13 +303,21 @@ func (d *device) reasons(v *values) int {
 }
 
 // Devices returns the GPUs of each engine at this moment; none without Config.Device.
-func (s *Server) Devices() [][]DeviceState {
+func (s *Server) Devices() [][]DeviceState { return s.DevicesAfter(0) }
+
+// DevicesAfter returns the GPUs so many seconds after the process has ended; 0 is this moment,
+// with what they do now.
+func (s *Server) DevicesAfter(ended float64) [][]DeviceState {
 	out := make([][]DeviceState, len(s.engines))
 	for i, c := range s.engines {
 		for _, one := range c.devices {
 			// A copy, so that looking changes nothing.
 			d := *one
 			d.advance(s.now, c.val)
+			if ended > 0 {
+				d.rest(s.now, c.val)
+				d.advance(s.now+ended, c.val)
+			}
 			state := d.state
 			state.Watts, state.Reasons = d.phase.watts, d.reasons(c.val)
 			state.MemoryDegrees = state.Degrees + memoryAbove
@@ -326,11 +339,13 @@ func (s *Server) TakeDevices(from *Server, gap float64) {
 		if i >= len(from.engines) {
 			return
 		}
-		from.engines[i].restDevices(from.now)
-		for k, d := range from.engines[i].devices {
-			d.advance(from.now+gap, from.engines[i].val)
+		for k, before := range from.engines[i].devices {
+			d, v := *before, from.engines[i].val
+			d.advance(from.now, v)
+			d.rest(from.now, v)
+			d.advance(from.now+gap, v)
 			d.at, d.idleSince = 0, -gap
-			c.devices[k] = d
+			c.devices[k] = &d
 		}
 	}
 }
