@@ -64,7 +64,10 @@ func (d *document) changedQueries() []changedQuery {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // unitWords are what a unit becomes in a Prometheus name.
-var unitWords = map[string]string{"s": "seconds", "ms": "milliseconds", "min": "minutes", "By": "bytes", "MiBy": "mebibytes", "GBy": "gigabytes"}
+var unitWords = map[string]string{
+	"s": "seconds", "ms": "milliseconds", "min": "minutes", "By": "bytes", "MiBy": "mebibytes", "GBy": "gigabytes",
+	"Cel": "celsius", "Hz": "hertz", "J": "joules", "W": "watts",
+}
 
 // prometheusName is the name under which a Prometheus backend stores a metric, by
 // OpenTelemetry's rules for exporters: the words of the name, the unit, and _total for

@@ -50,7 +50,7 @@ func receiverReference(d *document, l *defectList) ([]byte, error) {
 	fmt.Fprintf(&b, introduction, codeList(d.DisabledPrefixes), l.defectsOfAll())
 	topics := d.topicsOf(metric.received)
 	writeContents(&b, topics)
-	b.WriteString("- [Info families](#info-families)\n- [Attributes](#attributes)\n")
+	b.WriteString("- [Info families](#info-families)\n- [Attributes](#attributes)\n- [Labels of GPU exporters](#labels-of-gpu-exporters)\n")
 	for _, t := range topics {
 		if err := writeTopic(&b, d, l, t); err != nil {
 			return nil, err
@@ -58,6 +58,7 @@ func receiverReference(d *document, l *defectList) ([]byte, error) {
 	}
 	writeInfoReference(&b, d)
 	writeAttributes(&b, d)
+	writeExporterLabels(&b, d)
 	return b.Bytes(), nil
 }
 
@@ -135,15 +136,18 @@ func writeTopic(b *bytes.Buffer, d *document, l *defectList, t topic) error {
 		if m.Exception != "" {
 			backend += "<br>Not the wire name: " + cell(m.Exception)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, wireNames(m.Sources), backend)
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, wireNames(m), backend)
 	}
 	writeNotes(b, "Known defects of vLLM", names, l.defectNotes)
 	return nil
 }
 
-func wireNames(sources []source) string {
+func wireNames(m metric) string {
 	var lines []string
-	for _, s := range sources {
+	for _, s := range m.Exporters {
+		lines = append(lines, s.wireName())
+	}
+	for _, s := range m.Sources {
 		line := "`" + s.Family + "`"
 		if s.Label != "" {
 			line += " label `" + s.Label + "`"

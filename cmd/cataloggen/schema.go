@@ -19,6 +19,7 @@ type document struct {
 	DisabledPrefixes []string             `yaml:"disabled_prefixes"`
 	AttributeAliases map[string]string    `yaml:"attribute_aliases"`
 	Gateway          gateway              `yaml:"gateway"`
+	Accelerators     accelerators         `yaml:"accelerators"`
 	Imitators        imitators            `yaml:"imitators"`
 	InfoFamilies     []infoFamily         `yaml:"info_families"`
 	Topics           []topic              `yaml:"topics"`
@@ -105,6 +106,8 @@ type metric struct {
 	EmittedBy             string        `yaml:"emitted_by"`
 	Topic                 string        `yaml:"topic"`
 	Sources               []source      `yaml:"sources"`
+	Exporters             []exporting   `yaml:"exporters"`
+	Partitions            bool          `yaml:"partitions"`
 	Exception             string        `yaml:"exception"`
 	Sentinel              bool          `yaml:"sentinel"`
 	AlsoDerived           bool          `yaml:"also_derived"`

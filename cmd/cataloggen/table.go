@@ -32,6 +32,7 @@ func goTable(d *document) ([]byte, error) {
 	}
 	b.WriteString("}\n\n")
 	writeGateway(&b, d)
+	writeAccelerators(&b, d)
 	writeImitators(&b, d)
 	writeInfoFamilies(&b, d)
 	b.WriteString("var attributeValues = map[string][]string{\n")
@@ -134,6 +135,7 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 		}
 		b.WriteString("},\n")
 	}
+	writeExporters(b, m)
 	if m.derived() {
 		fmt.Fprintf(b, "DerivedFrom: %s,\nFormula: %q,\n", stringSlice(m.DerivedFrom), m.Formula)
 	}

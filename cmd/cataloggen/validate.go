@@ -58,6 +58,9 @@ func (d *document) validate() error {
 	for _, problem := range d.gatewayProblems() {
 		errs = append(errs, fmt.Errorf("gateway: %s", problem))
 	}
+	for _, problem := range d.acceleratorProblems() {
+		errs = append(errs, fmt.Errorf("accelerators: %s", problem))
+	}
 	return errors.Join(errs...)
 }
 
@@ -116,6 +119,9 @@ func (d *document) problems(name string, m metric) []string {
 		}
 		check(!s.Version || s.Since+s.Until != "", "a source that depends on the version needs since or until")
 		check(!s.Fallback || s.Version, "fallback has a meaning only together with version")
+	}
+	for _, s := range m.Exporters {
+		problems = append(problems, d.exportingProblems(m, s)...)
 	}
 	return problems
 }

@@ -45,6 +45,12 @@ type Metric struct {
 	// Sources are the families on the wire, oldest first. If a body has several, the
 	// newest wins.
 	Sources []Source
+	// Exporters are the families of GPU exporters that become the metric. Of those with the
+	// same exporter and Set, the last one that the body has counts.
+	Exporters []Exported
+	// Partitions is true for a metric of a GPU that a partition of it (MIG) has its own
+	// value of.
+	Partitions bool
 	// DerivedFrom are the metrics that the processor computes this one from, sorted:
 	// metrics of the receiver, or counters that the processor computes from them. It is
 	// empty for a metric that the processor does not derive.

@@ -63,6 +63,31 @@ var Gateway = GatewayRules{
 	},
 }
 
+// Accelerators holds what is particular about the exporters of GPUs.
+var Accelerators = AcceleratorRules{
+	Exporters: []Exporter{
+		{Name: "amd", Vendor: "AMD", Program: "AMD's device-metrics-exporter", Families: []string{"gpu_", "pcie_"}, Unknown: "vllm.accelerator.amd.", Prefixes: []string{"amd_"}, Label: "gpu_partition_id"},
+		{Name: "dcgm", Vendor: "NVIDIA", Program: "NVIDIA's dcgm-exporter", Families: []string{"DCGM_FI_", "DCGM_EXP_"}, Unknown: "vllm.accelerator.dcgm."},
+	},
+	Labels: map[Role][]string{
+		"id":        []string{"UUID", "uuid", "gpu_uuid"},
+		"serial":    []string{"serial_number"},
+		"index":     []string{"gpu", "gpu_id"},
+		"model":     []string{"modelName", "model_name", "card_model"},
+		"partition": []string{"GPU_I_ID", "gpu_partition_id"},
+		"profile":   []string{"GPU_I_PROFILE", "gpu_compute_partition_type"},
+		"host":      []string{"hostname", "Hostname"},
+		"driver":    []string{"DCGM_FI_DRIVER_VERSION", "driver_version"},
+		"namespace": []string{"exported_namespace", "namespace", "pod_namespace"},
+		"pod":       []string{"exported_pod", "pod", "pod_name"},
+		"container": []string{"exported_container", "container", "container_name"},
+		"uid":       []string{"pod_uid", "pod_uuid"},
+	},
+	Values: map[string]map[string]string{
+		"clock_domain": {"gpu_clock_type_data": "data", "gpu_clock_type_fabric": "fabric", "gpu_clock_type_memory": "memory", "gpu_clock_type_soc": "soc", "gpu_clock_type_system": "compute", "gpu_clock_type_video": "video", "system": "compute"},
+	},
+}
+
 // Router recognises the router of the vLLM production stack.
 var Router = RouterRules{Families: []string{"vllm:current_qps", "vllm:healthy_pods_total", "vllm:num_incoming_requests_total"}, Label: "server", Prefixes: []string{"vllm:", "router_"}, Name: "vllm_router."}
 
@@ -147,18 +172,28 @@ var InfoFamilies = []InfoFamily{
 }
 
 var attributeValues = map[string][]string{
-	"bound":           []string{"lower", "upper"},
-	"cause":           []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
-	"condition":       []string{"asleep", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
-	"detail":          []string{"kv", "longer_outputs", "more_sequences", "prompts_grew", "reuse_fell", "seqs", "since_version", "tokens", "unknown"},
-	"finished_reason": []string{"abort", "error", "length", "repetition", "stop"},
-	"phase":           []string{"completed", "issued"},
-	"request_type":    []string{"chat_completions", "other", "responses"},
-	"signal":          []string{"acceptance_length", "arrival_rate", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
-	"sleep_state":     []string{"awake", "discard_all", "weights_offloaded"},
-	"source":          []string{"external_kv_transfer", "local_cache_hit", "local_compute"},
-	"status_class":    []string{"4xx", "5xx"},
-	"transfer_type":   []string{"CPU_to_GPU", "GPU_to_CPU"},
+	"bound":                    []string{"lower", "upper"},
+	"cause":                    []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
+	"clock_domain":             []string{"compute", "data", "fabric", "memory", "soc", "video"},
+	"component":                []string{"dram", "fp16", "fp32", "fp64", "graphics", "memory_copy", "sm", "tensor"},
+	"condition":                []string{"asleep", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
+	"detail":                   []string{"kv", "longer_outputs", "more_sequences", "prompts_grew", "reuse_fell", "seqs", "since_version", "tokens", "unknown"},
+	"error.type":               []string{"corrected", "crc_data", "crc_flit", "deferred", "nack_received", "nack_sent", "recovery", "replay", "replay_rollover", "uncorrected"},
+	"finished_reason":          []string{"abort", "error", "length", "repetition", "stop"},
+	"hw.gpu.task":              []string{"decoder", "encoder", "general"},
+	"hw.sensor_location":       []string{"edge", "gpu", "junction", "memory"},
+	"hw.type":                  []string{"gpu"},
+	"hw.vendor":                []string{"AMD", "NVIDIA"},
+	"link":                     []string{"nvlink", "pcie"},
+	"network.io.direction":     []string{"receive", "transmit"},
+	"phase":                    []string{"completed", "issued"},
+	"request_type":             []string{"chat_completions", "other", "responses"},
+	"signal":                   []string{"acceptance_length", "arrival_rate", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
+	"sleep_state":              []string{"awake", "discard_all", "weights_offloaded"},
+	"source":                   []string{"external_kv_transfer", "local_cache_hit", "local_compute"},
+	"status_class":             []string{"4xx", "5xx"},
+	"transfer_type":            []string{"CPU_to_GPU", "GPU_to_CPU"},
+	"vllm.accelerator.sharing": []string{"exclusive", "none", "partition", "partitioned", "shared"},
 }
 
 var metrics = []Metric{
@@ -223,6 +258,84 @@ var metrics = []Metric{
 		Attributes:  []string{"handler"},
 		Sources: []Source{
 			{Family: "http_response_size_bytes", Since: "0.8.3"},
+		},
+	},
+	{
+		Name: "hw.energy", Unit: "J", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Energy that the GPU has used since its driver was loaded.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_energy_consumed", Scale: 1e-06},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Scale: 0.001},
+		},
+	},
+	{
+		Name: "hw.errors", Unit: "{error}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Errors of the memory of the GPU (ECC).",
+		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_ecc_correct_total", Set: map[string]string{"error.type": "corrected"}},
+			{Exporter: "amd", Family: "gpu_ecc_deferred_total", Set: map[string]string{"error.type": "deferred"}},
+			{Exporter: "amd", Family: "gpu_ecc_uncorrect_total", Set: map[string]string{"error.type": "uncorrected"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", Set: map[string]string{"error.type": "corrected"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", Set: map[string]string{"error.type": "corrected"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", Set: map[string]string{"error.type": "uncorrected"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", Set: map[string]string{"error.type": "uncorrected"}, Off: true},
+		},
+	},
+	{
+		Name: "hw.gpu.memory.limit", Unit: "By", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Memory of the GPU.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Partitions:  true,
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_total_vram", Scale: 1.048576e+06},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_FB_USED", Scale: 1.048576e+06, Plus: []string{"DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_FB_TOTAL", Scale: 1.048576e+06, Off: true},
+		},
+	},
+	{
+		Name: "hw.gpu.memory.usage", Unit: "By", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Memory of the GPU that is in use.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Partitions:  true,
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_used_vram", Scale: 1.048576e+06},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_FB_USED", Scale: 1.048576e+06},
+		},
+	},
+	{
+		Name: "hw.gpu.utilization", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Share of time in which the GPU did any work, from 0 to 1.",
+		Attributes:  []string{"hw.gpu.task", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_gfx_activity", Scale: 0.01, Set: map[string]string{"hw.gpu.task": "general"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_GPU_UTIL", Scale: 0.01, Set: map[string]string{"hw.gpu.task": "general"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ENC_UTIL", Scale: 0.01, Set: map[string]string{"hw.gpu.task": "encoder"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_DEC_UTIL", Scale: 0.01, Set: map[string]string{"hw.gpu.task": "decoder"}},
+		},
+	},
+	{
+		Name: "hw.power", Unit: "W", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Power that the GPU draws.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_average_package_power"},
+			{Exporter: "amd", Family: "gpu_package_power"},
+			{Exporter: "amd", Family: "gpu_power_usage"},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_POWER_USAGE"},
+		},
+	},
+	{
+		Name: "hw.temperature", Unit: "Cel", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Temperature of the GPU.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.sensor_location", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_edge_temperature", Set: map[string]string{"hw.sensor_location": "edge"}},
+			{Exporter: "amd", Family: "gpu_junction_temperature", Set: map[string]string{"hw.sensor_location": "junction"}},
+			{Exporter: "amd", Family: "gpu_memory_temperature", Set: map[string]string{"hw.sensor_location": "memory"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_GPU_TEMP", Set: map[string]string{"hw.sensor_location": "gpu"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_MEMORY_TEMP", Set: map[string]string{"hw.sensor_location": "memory"}},
 		},
 	},
 	{
@@ -2497,6 +2610,235 @@ var metrics = []Metric{
 			{Family: "status_codes_counter", Until: "0.3.3"},
 		},
 		Exception: "A counter of aioprometheus does not end in \"_total\".",
+	},
+	{
+		Name: "vllm.accelerator.activity", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Share of cycles or time in which a part of the GPU was active, from 0 to 1.",
+		Attributes:  []string{"component", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Partitions:  true,
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_prof_sm_active", Scale: 0.01, Set: map[string]string{"component": "sm"}, Off: true},
+			{Exporter: "amd", Family: "gpu_prof_tensor_active_percent", Scale: 0.01, Set: map[string]string{"component": "tensor"}, Off: true},
+			{Exporter: "amd", Family: "gpu_umc_activity", Scale: 0.01, Set: map[string]string{"component": "memory_copy"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_MEM_COPY_UTIL", Scale: 0.01, Set: map[string]string{"component": "memory_copy"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_DRAM_ACTIVE", Set: map[string]string{"component": "dram"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_GR_ENGINE_ACTIVE", Set: map[string]string{"component": "graphics"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_PIPE_FP16_ACTIVE", Set: map[string]string{"component": "fp16"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_PIPE_FP32_ACTIVE", Set: map[string]string{"component": "fp32"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_PIPE_FP64_ACTIVE", Set: map[string]string{"component": "fp64"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Set: map[string]string{"component": "tensor"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_SM_ACTIVE", Set: map[string]string{"component": "sm"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.bandwidth", Unit: "By/s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Rate of data over the links of the GPU.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "link", "network.io.direction", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "pcie_bandwidth", Scale: 125000, Set: map[string]string{"link": "pcie"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_NVLINK_RX_BYTES", Set: map[string]string{"link": "nvlink", "network.io.direction": "receive"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_NVLINK_TX_BYTES", Set: map[string]string{"link": "nvlink", "network.io.direction": "transmit"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_PCIE_RX_BYTES", Set: map[string]string{"link": "pcie", "network.io.direction": "receive"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_PCIE_TX_BYTES", Set: map[string]string{"link": "pcie", "network.io.direction": "transmit"}},
+		},
+	},
+	{
+		Name: "vllm.accelerator.clock.frequency", Unit: "Hz", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Frequency of a clock of the GPU.",
+		Attributes:  []string{"clock_domain", "clock_index", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_clock", Scale: 1e+06, Labels: map[string]string{"clock_index": "clock_index", "clock_type": "clock_domain"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_SM_CLOCK", Scale: 1e+06, Set: map[string]string{"clock_domain": "compute"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_MEM_CLOCK", Scale: 1e+06, Set: map[string]string{"clock_domain": "memory"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_VIDEO_CLOCK", Scale: 1e+06, Set: map[string]string{"clock_domain": "video"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.clock.limit", Unit: "Hz", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Highest frequency of a clock of the GPU.",
+		Attributes:  []string{"clock_domain", "clock_index", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_max_clock", Scale: 1e+06, Labels: map[string]string{"clock_index": "clock_index", "clock_type": "clock_domain"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_MAX_SM_CLOCK", Scale: 1e+06, Set: map[string]string{"clock_domain": "compute"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_MAX_MEM_CLOCK", Scale: 1e+06, Set: map[string]string{"clock_domain": "memory"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.healthy", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 if the exporter holds the GPU for healthy, else 0.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_health"},
+		},
+	},
+	{
+		Name: "vllm.accelerator.link.errors", Unit: "{error}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Errors on the links of the GPU. Most are repaired by sending again.",
+		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "link", "link_index", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "pcie_nack_received_count", Set: map[string]string{"error.type": "nack_received", "link": "pcie"}},
+			{Exporter: "amd", Family: "pcie_nack_sent_count", Set: map[string]string{"error.type": "nack_sent", "link": "pcie"}},
+			{Exporter: "amd", Family: "pcie_recovery_count", Set: map[string]string{"error.type": "recovery", "link": "pcie"}},
+			{Exporter: "amd", Family: "pcie_replay_count", Set: map[string]string{"error.type": "replay", "link": "pcie"}},
+			{Exporter: "amd", Family: "pcie_replay_rollover_count", Set: map[string]string{"error.type": "replay_rollover", "link": "pcie"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Set: map[string]string{"error.type": "crc_data", "link": "nvlink"}, Labels: map[string]string{"nvlink": "link_index"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Set: map[string]string{"error.type": "crc_flit", "link": "nvlink"}, Labels: map[string]string{"nvlink": "link_index"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Set: map[string]string{"error.type": "recovery", "link": "nvlink"}, Labels: map[string]string{"nvlink": "link_index"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Set: map[string]string{"error.type": "replay", "link": "nvlink"}, Labels: map[string]string{"nvlink": "link_index"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Set: map[string]string{"error.type": "replay", "link": "pcie"}},
+		},
+	},
+	{
+		Name: "vllm.accelerator.occupancy", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Warps on the multiprocessors as a share of the most that fit, from 0 to 1.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Partitions:  true,
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_PROF_SM_OCCUPANCY", Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.power_limit", Unit: "W", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Power that the GPU may draw.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_POWER_MGMT_LIMIT", Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.retired_pages", Unit: "{page}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Pages of memory that are not used any more because of errors, over the life of the GPU.",
+		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_RETIRED_SBE", Set: map[string]string{"error.type": "corrected"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_RETIRED_DBE", Set: map[string]string{"error.type": "uncorrected"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.row_remap.failed", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 if a row of memory could not be replaced.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ROW_REMAP_FAILURE"},
+		},
+	},
+	{
+		Name: "vllm.accelerator.row_remap.pending", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 if a row of memory is replaced at the next reset of the GPU.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_ROW_REMAP_PENDING", Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.row_remap.rows", Unit: "{row}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Rows of memory that were replaced because of errors, over the life of the GPU.",
+		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Set: map[string]string{"error.type": "corrected"}},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Set: map[string]string{"error.type": "uncorrected"}},
+		},
+	},
+	{
+		Name: "vllm.accelerator.throttle.active", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 for each reason for which the clocks of the GPU are lowered now, 0 for the others.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x1, Set: map[string]string{"reason": "gpu_idle"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x1, Set: map[string]string{"reason": "gpu_idle"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x2, Set: map[string]string{"reason": "clocks_setting"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x2, Set: map[string]string{"reason": "clocks_setting"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x4, Set: map[string]string{"reason": "power_cap"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x4, Set: map[string]string{"reason": "power_cap"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x8, Set: map[string]string{"reason": "hw_slowdown"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x8, Set: map[string]string{"reason": "hw_slowdown"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x10, Set: map[string]string{"reason": "sync_boost"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x10, Set: map[string]string{"reason": "sync_boost"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x20, Set: map[string]string{"reason": "sw_thermal"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x20, Set: map[string]string{"reason": "sw_thermal"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x40, Set: map[string]string{"reason": "hw_thermal"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x40, Set: map[string]string{"reason": "hw_thermal"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x80, Set: map[string]string{"reason": "hw_power_brake"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x80, Set: map[string]string{"reason": "hw_power_brake"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", Bit: 0x100, Set: map[string]string{"reason": "display_clocks"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Bit: 0x100, Set: map[string]string{"reason": "display_clocks"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.throttle.ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Share of recent time in which the clocks of the GPU were lowered, from 0 to 1, by reason.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_violation_hbm_thermal_residency_percentage", Scale: 0.01, Set: map[string]string{"reason": "memory_thermal"}},
+			{Exporter: "amd", Family: "gpu_violation_ppt_residency_percentage", Scale: 0.01, Set: map[string]string{"reason": "power"}},
+			{Exporter: "amd", Family: "gpu_violation_processor_hot_residency_percentage", Scale: 0.01, Set: map[string]string{"reason": "processor_hot"}},
+			{Exporter: "amd", Family: "gpu_violation_socket_thermal_residency_percentage", Scale: 0.01, Set: map[string]string{"reason": "thermal"}},
+			{Exporter: "amd", Family: "gpu_violation_vr_thermal_residency_percentage", Scale: 0.01, Set: map[string]string{"reason": "vr_thermal"}},
+		},
+	},
+	{
+		Name: "vllm.accelerator.throttle.recent", Unit: "{sample}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Readings within a sliding window that had a reason for lowered clocks.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile", "window_size_in_ms"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_EXP_CLOCK_EVENTS_COUNT", Labels: map[string]string{"clock_event": "reason", "window_size_in_ms": "window_size_in_ms"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.throttle.reference", Unit: "{sample}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "All samples of the firmware about lowered clocks.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_violation_current_accumulated_counter"},
+		},
+	},
+	{
+		Name: "vllm.accelerator.throttle.residency", Unit: "{sample}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Samples of the firmware with lowered clocks, by reason.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "amd", Family: "gpu_violation_hbm_thermal_residency_accumulated", Set: map[string]string{"reason": "memory_thermal"}},
+			{Exporter: "amd", Family: "gpu_violation_ppt_residency_accumulated", Set: map[string]string{"reason": "power"}},
+			{Exporter: "amd", Family: "gpu_violation_processor_hot_residency_accumulated", Set: map[string]string{"reason": "processor_hot"}},
+			{Exporter: "amd", Family: "gpu_violation_socket_thermal_residency_accumulated", Set: map[string]string{"reason": "thermal"}},
+			{Exporter: "amd", Family: "gpu_violation_vr_thermal_residency_accumulated", Set: map[string]string{"reason": "vr_thermal"}},
+		},
+	},
+	{
+		Name: "vllm.accelerator.throttle.time", Unit: "s", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Time in which the clocks of the GPU were lowered, by reason.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", Scale: 1e-09, Set: map[string]string{"reason": "board_limit"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_LOW_UTIL_VIOLATION", Scale: 1e-09, Set: map[string]string{"reason": "low_utilization"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_POWER_VIOLATION", Scale: 1e-09, Set: map[string]string{"reason": "power"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_RELIABILITY_VIOLATION", Scale: 1e-09, Set: map[string]string{"reason": "reliability"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", Scale: 1e-09, Set: map[string]string{"reason": "sync_boost"}, Off: true},
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_THERMAL_VIOLATION", Scale: 1e-09, Set: map[string]string{"reason": "thermal"}, Off: true},
+		},
+	},
+	{
+		Name: "vllm.accelerator.workloads", Unit: "{workload}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Workloads that use the GPU.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile", "vllm.accelerator.sharing"},
+		Partitions:  true,
+	},
+	{
+		Name: "vllm.accelerator.xid.last", Unit: "{code}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Number of the last error of the driver (XID); 0 if there was none.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_FI_DEV_XID_ERRORS"},
+		},
+	},
+	{
+		Name: "vllm.accelerator.xid.recent", Unit: "{error}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Errors of the driver (XID) within a sliding window, by number.",
+		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile", "window_size_in_ms", "xid"},
+		Exporters: []Exported{
+			{Exporter: "dcgm", Family: "DCGM_EXP_XID_ERRORS_COUNT", Labels: map[string]string{"window_size_in_ms": "window_size_in_ms", "xid": "xid"}, Off: true},
+		},
 	},
 	{
 		Name: "vllm.admission_rejections", Unit: "{rejection}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",

@@ -52,6 +52,7 @@ func TestTheTableIsTheYAML(t *testing.T) {
 	}
 	assert.Equal(t, families, InfoFamilies)
 	assert.Equal(t, gatewayOf(doc["gateway"].(map[string]any)), Gateway)
+	assert.Equal(t, acceleratorsOf(doc["accelerators"].(map[string]any)), Accelerators)
 	imitators := doc["imitators"].(map[string]any)
 	router := imitators["router"].(map[string]any)
 	assert.Equal(t, RouterRules{
@@ -102,6 +103,8 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.EmittedBy = text(value)
 		case "exception":
 			m.Exception = text(value)
+		case "partitions":
+			m.Partitions = value.(bool)
 		case "sentinel":
 			m.Sentinel = value.(bool)
 		case "gauge":
@@ -112,7 +115,7 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.Kind = KindHistogram
 		case "summary":
 			m.Kind = KindSummary
-		case "attributes", "sources", "derived_from", "formula":
+		case "attributes", "sources", "exporters", "derived_from", "formula":
 		case "topic", "extended_documentation", "needs", "blind_spots":
 			// For readers of metrics.md only.
 		case "also_derived":
@@ -126,6 +129,53 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			Family: text(s["family"]), Since: text(s["since"]), Until: text(s["until"]), Label: text(s["label"]),
 			Version: s["version"] == true, Fallback: s["fallback"] == true,
 		})
+	}
+	for _, e := range mapsOf(fields["exporters"]) {
+		m.Exporters = append(m.Exporters, Exported{
+			Exporter: text(e["exporter"]), Family: text(e["family"]), Scale: number(e["scale"]), Bit: uint64(number(e["bit"])),
+			Set: textMap(e["set"]), Labels: textMap(e["labels"]), Plus: stringsOf(e["plus"]), Off: e["off"] == true,
+		})
+	}
+	return m
+}
+
+func acceleratorsOf(fields map[string]any) AcceleratorRules {
+	rules := AcceleratorRules{Labels: map[Role][]string{}, Values: map[string]map[string]string{}}
+	for _, e := range mapsOf(fields["exporters"]) {
+		rules.Exporters = append(rules.Exporters, Exporter{
+			Name: text(e["name"]), Vendor: text(e["vendor"]), Program: text(e["program"]), Prefixes: stringsOf(e["prefixes"]),
+			Families: stringsOf(e["families"]), Label: text(e["label"]), Unknown: text(e["unknown"]),
+		})
+	}
+	for _, l := range mapsOf(fields["labels"]) {
+		rules.Labels[Role(text(l["role"]))] = stringsOf(l["names"])
+	}
+	for attribute, values := range fields["values"].(map[string]any) {
+		rules.Values[attribute] = textMap(values)
+	}
+	return rules
+}
+
+// number returns 0 for a key that is absent.
+func number(value any) float64 {
+	switch n := value.(type) {
+	case int:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 0
+}
+
+// textMap returns nil for a key that is absent.
+func textMap(value any) map[string]string {
+	items, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	m := map[string]string{}
+	for key, item := range items {
+		m[key] = item.(string)
 	}
 	return m
 }
