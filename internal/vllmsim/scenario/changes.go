@@ -113,6 +113,8 @@ func (s *Scenario) readChange(n *node) error {
 // canHarm reports whether the server has what the parameter is about.
 func (s *Scenario) canHarm(p engine.Parameter) bool {
 	switch p {
+	case engine.ParamPowerLimit, engine.ParamCooling, engine.ParamClockLimit, engine.ParamMemoryErrors, engine.ParamLinkErrors:
+		return s.Config.GPUs != nil
 	case engine.ParamAcceptance:
 		return s.Config.SpecDecode
 	case engine.ParamAdapterPool:
