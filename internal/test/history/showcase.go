@@ -73,7 +73,7 @@ func Showcase(incident bool) *Story {
 		},
 	}
 	exporters := Exporters(nil, nil)
-	s.Own = func(at time.Duration) []Sample { return append(exporters(at), gpu(at)...) }
+	s.Own = func(at time.Duration) []Sample { return append(exporters(at), cards(at)...) }
 	if !incident {
 		return s
 	}
@@ -121,8 +121,8 @@ func Exporters(size, failed func(at time.Duration) float64) func(at time.Duratio
 	}
 }
 
-// gpu returns what NVIDIA's exporter reports about a GPU, under its own names.
-func gpu(at time.Duration) []Sample {
+// cards returns what NVIDIA's exporter reports about a GPU, under its own names.
+func cards(at time.Duration) []Sample {
 	const of = `{job="dcgm",instance="node-a:9400",Hostname="node-a",gpu="0",UUID="GPU-1",modelName="NVIDIA H100 80GB HBM3"}`
 	return []Sample{
 		{"DCGM_FI_DEV_GPU_UTIL" + of, 97},
