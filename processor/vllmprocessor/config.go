@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
@@ -48,6 +49,8 @@ type Config struct {
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 	// Pool adds up servers; there are no pools without it.
 	Pool configoptional.Optional[pools.Config] `mapstructure:"pool"`
+	// Accelerators has the choices for the metrics of GPUs.
+	Accelerators accelerators.Config `mapstructure:"accelerators"`
 	// Diagnosis has the choices for the diagnosis.
 	Diagnosis diagnosis.Config `mapstructure:"diagnosis"`
 
@@ -72,6 +75,7 @@ func createDefaultConfig() component.Config {
 		BudgetWindow: promises.BudgetWindow,
 		BurnWindows:  promises.BurnWindows,
 		Pool:         configoptional.Default(pools.DefaultConfig()),
+		Accelerators: accelerators.DefaultConfig(),
 		Diagnosis:    diagnosis.DefaultConfig(),
 	}
 }
@@ -158,6 +162,7 @@ func (c *Config) Validate() error {
 	if pool := c.Pool.Get(); pool != nil {
 		pool.Check(invalid)
 	}
+	c.Accelerators.Check(invalid)
 	c.Diagnosis.Check(c.Window, invalid)
 	if c.Storage != nil && len(c.Objectives) == 0 && !c.Diagnosis.Enabled {
 		invalid("storage", "keeps objectives and the baselines of the diagnosis, and there are neither; write objectives, leave out diagnosis::enabled, or remove storage")

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -51,6 +52,8 @@ type vllmProcessor struct {
 	// advised is the max_series that the log has advised; 0 if it has not.
 	advised atomic.Int64
 	defects *defectlog.Log
+	// accelerators are the GPUs of the servers.
+	accelerators *accelerator.Store
 	// series and engines are shared among the resources.
 	series  *quota.Quota
 	engines *quota.Quota
@@ -81,13 +84,15 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		resources: map[string]*resource{},
 		series:    quota.New(config.MaxSeries),
 		defects:   defectlog.New(settings.Logger, config.Window),
+
+		accelerators: accelerator.NewStore(config.Window),
 		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
 	p.readers.New = func() any { return &collect.Reader{} }
 	now := func() time.Time { return p.now() }
 	err = p.addStages(&stage.Processor{
 		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
-		Now: now, Every: by.Every, Each: p.each, Enabled: config.enabled, Emits: config.emits,
+		Accelerators: p.accelerators, Now: now, Every: by.Every, Each: p.each, Enabled: config.enabled, Emits: config.emits,
 		Archive: archive.Settings{
 			Shared: archives, ID: settings.ID, Extension: config.Storage, Status: p.status, Now: now, Every: by.Every, Logger: settings.Logger,
 			Failed:  func() { own.ProcessorVllmFailedSaves.Add(context.Background(), 1) },
@@ -100,7 +105,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 // start starts the stages in their order. Nothing is started after one that fails.
 func (p *vllmProcessor) start(ctx context.Context, host component.Host) error {
 	p.status.Start(host)
-	if err := p.telemetry.ObserveState(p.series.Used, p.numResources); err != nil {
+	if err := p.telemetry.ObserveState(p.series.Used, p.numResources, p.accelerators.Devices); err != nil {
 		return err
 	}
 	for _, s := range p.stages {
@@ -133,6 +138,8 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	p.warnSize(&unread)
 	now := p.now()
 	p.expireSilent(ctx, now)
+	found := gpus{Accelerators: reader.Accelerators()}
+	p.observeGPUs(ctx, &found, metrics, now.UnixNano(), false)
 	elsewhere := p.derivedElsewhere(metrics)
 	var left map[string]int
 	if len(batches) > 1 {
@@ -158,7 +165,8 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 		p.batch(ctx, r, &stage.Batch{Batch: batch, Now: now}, metrics, left[batch.Resource])
 		p.release(r)
 	}
-	return metrics, nil
+	p.observeGPUs(ctx, &found, metrics, now.UnixNano(), true)
+	return metrics, p.dropUnmatched(&found, metrics)
 }
 
 // batch takes one batch into the state of its resource and adds what is derived. later is

@@ -123,6 +123,7 @@ func (p *vllmProcessor) numResources() int {
 // expireSilent forgets resources that have been silent for max_staleness. It looks
 // a few times within that time.
 func (p *vllmProcessor) expireSilent(ctx context.Context, now time.Time) {
+	p.accelerators.Expire(now.UnixNano())
 	p.mu.Lock()
 	if now.Sub(p.expiredAt) < p.config.MaxStaleness/4 {
 		p.mu.Unlock()

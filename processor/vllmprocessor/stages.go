@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
@@ -17,7 +18,7 @@ func (p *vllmProcessor) addStages(shared *stage.Processor) error {
 	if err != nil {
 		return err
 	}
-	p.stages = []stage.Stage{values}
+	p.stages = []stage.Stage{values, accelerators.New(shared)}
 	if len(config.Objectives) > 0 {
 		promises, err := objectives.New(config.objectives(), shared)
 		if err != nil {

@@ -24,6 +24,10 @@ const (
 	aboutAhead
 	aboutDerived
 	aboutTimes
+	aboutSharedGPUs
+	aboutHostGPUs
+	aboutGPULimit
+	aboutGPUsAhead
 
 	numTopics
 )

@@ -54,7 +54,8 @@ type collector struct {
 	// contradictions is true where a sample must be removed.
 	contradictions bool
 	// evidenceOf is by resource.
-	evidenceOf map[string]Evidence
+	evidenceOf   map[string]Evidence
+	accelerators Accelerators
 
 	// These are of the current resource.
 	source   int
@@ -74,6 +75,8 @@ type collector struct {
 	labels [maxLabels]string
 	// last is the group of the previous point.
 	last int
+	// lastDevice is the GPU of the previous point of an exporter.
+	lastDevice int
 	// most is the number of samples of the largest batch so far.
 	most int
 }
@@ -93,9 +96,16 @@ func (c *collector) begin() {
 	clear(c.index)
 	clear(c.evidenceOf)
 	c.report, c.contradictions, c.last, c.most = Report{}, false, 0, 0
+	if c.accelerators.Sources != nil {
+		c.accelerators = Accelerators{}
+	}
 }
 
 func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
+	if isAccelerator(rm.Resource().Attributes()) {
+		c.readAccelerator(index, rm)
+		return
+	}
 	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, Evidence{}, -1
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()

@@ -25,26 +25,28 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                          metric.Meter
-	mu                             sync.Mutex
-	registrations                  []metric.Registration
-	ProcessorVllmAbsentValues      metric.Int64Counter
-	ProcessorVllmDerivedPoints     metric.Int64Counter
-	ProcessorVllmDroppedEnds       metric.Int64Counter
-	ProcessorVllmDroppedStates     metric.Int64Counter
-	ProcessorVllmEndedSeries       metric.Int64Counter
-	ProcessorVllmExpiredResources  metric.Int64Counter
-	ProcessorVllmFailedSaves       metric.Int64Counter
-	ProcessorVllmIgnoredPoints     metric.Int64Counter
-	ProcessorVllmObjectiveTrackers metric.Int64ObservableUpDownCounter
-	ProcessorVllmPoolLeftOut       metric.Int64Counter
-	ProcessorVllmPoolLostPoints    metric.Int64Counter
-	ProcessorVllmResets            metric.Int64Counter
-	ProcessorVllmResources         metric.Int64ObservableUpDownCounter
-	ProcessorVllmSeries            metric.Int64ObservableUpDownCounter
-	ProcessorVllmSkippedTimes      metric.Int64Counter
-	ProcessorVllmUncountedSteps    metric.Int64Counter
-	ProcessorVllmUnloggedChanges   metric.Int64Counter
+	meter                             metric.Meter
+	mu                                sync.Mutex
+	registrations                     []metric.Registration
+	ProcessorVllmAbsentValues         metric.Int64Counter
+	ProcessorVllmDerivedPoints        metric.Int64Counter
+	ProcessorVllmDevices              metric.Int64ObservableUpDownCounter
+	ProcessorVllmDroppedEnds          metric.Int64Counter
+	ProcessorVllmDroppedStates        metric.Int64Counter
+	ProcessorVllmEndedSeries          metric.Int64Counter
+	ProcessorVllmExpiredResources     metric.Int64Counter
+	ProcessorVllmFailedSaves          metric.Int64Counter
+	ProcessorVllmIgnoredPoints        metric.Int64Counter
+	ProcessorVllmObjectiveTrackers    metric.Int64ObservableUpDownCounter
+	ProcessorVllmPoolLeftOut          metric.Int64Counter
+	ProcessorVllmPoolLostPoints       metric.Int64Counter
+	ProcessorVllmResets               metric.Int64Counter
+	ProcessorVllmResources            metric.Int64ObservableUpDownCounter
+	ProcessorVllmSeries               metric.Int64ObservableUpDownCounter
+	ProcessorVllmSkippedTimes         metric.Int64Counter
+	ProcessorVllmUncountedSteps       metric.Int64Counter
+	ProcessorVllmUnloggedChanges      metric.Int64Counter
+	ProcessorVllmUnusedDeviceReadings metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -56,6 +58,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterProcessorVllmDevicesCallback sets callback for observable ProcessorVllmDevices metric.
+func (builder *TelemetryBuilder) RegisterProcessorVllmDevicesCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ProcessorVllmDevices, obs: o})
+		return nil
+	}, builder.ProcessorVllmDevices)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterProcessorVllmObjectiveTrackersCallback sets callback for observable ProcessorVllmObjectiveTrackers metric.
@@ -141,6 +158,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_vllm_derived_points",
 		metric.WithDescription("Points of derived metrics that were emitted. [Development]"),
 		metric.WithUnit("{datapoint}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmDevices, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_processor_vllm_devices",
+		metric.WithDescription("GPUs of servers of this processor whose readings are kept. At most 10000. [Development]"),
+		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedEnds, err = builder.meter.Int64Counter(
@@ -231,6 +254,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_vllm_unlogged_changes",
 		metric.WithDescription("Changes of a diagnosis without a line in the log, because there were more than 100 within a minute. [Development]"),
 		metric.WithUnit("{change}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorVllmUnusedDeviceReadings, err = builder.meter.Int64Counter(
+		"otelcol_processor_vllm_unused_device_readings",
+		metric.WithDescription("Readings of GPUs from which nothing is derived, by reason. They are passed on, unless accelerators::unmatched is drop and they belong to no server of this processor. [Development]"),
+		metric.WithUnit("{reading}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

@@ -13,9 +13,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -79,6 +81,26 @@ func Of[S State](server *Server) (found S, has bool) {
 	return found, false
 }
 
+// Append writes values of the engines of a server with their marks. markedAt is when series of
+// theirs were written last under the mark that they have now, in Unix nanoseconds.
+func (s *Server) Append(series *delivery.Series, values []derive.Value, batch *Batch, out *delivery.Output, markedAt *int64) {
+	series.Marks = s.EngineMark
+	at := s.Window.Time()
+	if s.ServerMark == nil {
+		out.Append(series, values, at)
+		return
+	}
+	// The first part of a batch that writes a value decides about the mark of all parts.
+	// A batch that only ends series changes no mark.
+	if now := s.ServerMark(); now != series.Mark && at == batch.Time && at != *markedAt {
+		out.Append(series, nil, at)
+		series.Mark = now
+	}
+	if out.Append(series, values, at) > 0 {
+		*markedAt = at
+	}
+}
+
 // Batch is one batch of a server.
 type Batch struct {
 	*collect.Batch
@@ -106,6 +128,8 @@ type Processor struct {
 	Every func(d time.Duration, f func()) (stop func())
 	// Each calls visit for every server, with its lock held.
 	Each func(visit func(server *Server))
+	// Accelerators are the GPUs of the servers.
+	Accelerators *accelerator.Store
 	// Enabled reports whether a metric is switched on. Emits reports whether the
 	// configuration has all that it needs, too.
 	Enabled, Emits func(metric string) bool

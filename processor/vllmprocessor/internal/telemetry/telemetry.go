@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -22,6 +23,7 @@ type Telemetry struct {
 	ignored    [window.NumReasons]metric.MeasurementOption
 	absences   [derive.NumReasons]metric.MeasurementOption
 	steps      [NumUncounted]metric.MeasurementOption
+	devices    [accelerator.NumOutcomes]metric.MeasurementOption
 }
 
 // Uncounted is why a step did not count for an objective.
@@ -63,18 +65,31 @@ func New(settings component.TelemetrySettings) (*Telemetry, error) {
 	for u := range NumUncounted {
 		t.steps[u] = reason(u.String())
 	}
+	for o := range accelerator.NumOutcomes {
+		t.devices[o] = reason(o.String())
+	}
 	return t, nil
+}
+
+// Devices counts the readings of GPUs that are not used.
+func (t *Telemetry) Devices(ctx context.Context, report *accelerator.Report) {
+	for o, n := range report {
+		if n > 0 && accelerator.Outcome(o) != accelerator.Used {
+			t.ProcessorVllmUnusedDeviceReadings.Add(ctx, int64(n), t.devices[o])
+		}
+	}
 }
 
 func reason(value string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", value)))
 }
 
-// ObserveState registers the gauges of series and resources.
-func (t *Telemetry) ObserveState(series, resources func() int) error {
+// ObserveState registers the gauges of series, resources and GPUs.
+func (t *Telemetry) ObserveState(series, resources, devices func() int) error {
 	return errors.Join(
 		t.RegisterProcessorVllmSeriesCallback(observing(series)),
 		t.RegisterProcessorVllmResourcesCallback(observing(resources)),
+		t.RegisterProcessorVllmDevicesCallback(observing(devices)),
 	)
 }
 

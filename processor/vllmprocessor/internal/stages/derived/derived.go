@@ -98,21 +98,7 @@ func (s *state) Append(ctx context.Context, batch *stage.Batch, out *delivery.Ou
 	values := e.Evaluate(&e.settings, s.server.Window)
 	s.telemetry.Absent(ctx, &e.Absent)
 
-	s.series.Marks = s.server.EngineMark
-	at := s.server.Window.Time()
-	if s.server.ServerMark == nil {
-		out.Append(s.series, values, at)
-		return
-	}
-	// The first part of a batch that writes a value decides about the mark of all parts.
-	// A batch that only ends series changes no mark.
-	if now := s.server.ServerMark(); now != s.series.Mark && at == batch.Time && at != s.markedAt {
-		out.Append(s.series, nil, at)
-		s.series.Mark = now
-	}
-	if out.Append(s.series, values, at) > 0 {
-		s.markedAt = at
-	}
+	s.server.Append(s.series, values, batch, out, &s.markedAt)
 }
 
 // Snapshot does nothing: windows start anew after a restart.

@@ -1,0 +1,103 @@
+package vllmprocessor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
+)
+
+// gpus are the readings of GPUs in a request.
+type gpus struct {
+	*collect.Accelerators
+	// matched is true for those of servers here.
+	matched []bool
+	report  accelerator.Report
+}
+
+// observeGPUs takes the readings of GPUs. It is called before the servers of the request are
+// judged, and again after it for those that belong to no server, because a server is known
+// with its first batch only.
+func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pmetric.Metrics, now int64, last bool) {
+	if len(found.Sources) == 0 {
+		return
+	}
+	if found.matched == nil {
+		found.matched = make([]bool, len(found.Batches))
+	}
+	report := p.accelerators.Observe(found.Batches, now, found.matched)
+	if !last {
+		report[accelerator.Unmatched], report[accelerator.SeveralServers] = 0, 0
+	}
+	report[accelerator.DeviceLimit] += found.Excess
+	found.Excess = 0
+	p.telemetry.Devices(ctx, &report)
+	for about, outcome := range gpuTopics {
+		if report[outcome] > 0 && p.warned.first(about) {
+			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome)...)
+		}
+	}
+}
+
+// gpuTopics are what the log says of readings that are not used.
+var gpuTopics = map[topic]accelerator.Outcome{
+	aboutSharedGPUs: accelerator.SharedDevice, aboutHostGPUs: accelerator.SeveralServers,
+	aboutGPULimit: accelerator.DeviceLimit, aboutGPUsAhead: accelerator.FutureTime,
+}
+
+var gpuWarnings = map[topic]string{
+	aboutSharedGPUs: "a GPU is shared by several workloads, or is cut in partitions (MIG), so its metrics are those of all of them; " +
+		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers",
+	aboutHostGPUs: "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
+		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)",
+	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a pod or host and 10000 in all, and nothing is derived from the others; divide the servers among several collectors",
+	aboutGPUsAhead: "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
+		"set the clock here, or of the machine whose collector reads the exporter",
+}
+
+// gpuFields name the first resource with GPUs of one kind.
+func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome) []zap.Field {
+	for i := range found.Batches {
+		b := &found.Batches[i]
+		shared := false
+		for j := range b.Readings {
+			shared = shared || b.Readings[j].Sharing == accelerator.Shared || b.Readings[j].Sharing == accelerator.Partitioned
+		}
+		if found.matched[i] == (outcome == accelerator.SeveralServers) || outcome == accelerator.SharedDevice && !shared {
+			continue
+		}
+		return stage.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())
+	}
+	return nil
+}
+
+// dropUnmatched removes the GPUs that belong to no server here, where the configuration asks
+// for it. Where nothing is left, nothing is sent.
+func (p *vllmProcessor) dropUnmatched(found *gpus, metrics pmetric.Metrics) error {
+	if len(found.Sources) == 0 || p.config.Accelerators.Unmatched != accelerators.Drop {
+		return nil
+	}
+	keep := map[int]bool{}
+	for i := range found.Batches {
+		keep[found.Batches[i].Source] = keep[found.Batches[i].Source] || found.matched[i]
+	}
+	drop := map[int]bool{}
+	for _, source := range found.Sources {
+		drop[source] = !keep[source]
+	}
+	at := -1
+	metrics.ResourceMetrics().RemoveIf(func(pmetric.ResourceMetrics) bool {
+		at++
+		return drop[at]
+	})
+	if metrics.ResourceMetrics().Len() == 0 {
+		return processorhelper.ErrSkipProcessingData
+	}
+	return nil
+}
