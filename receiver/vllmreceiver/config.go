@@ -43,12 +43,19 @@ const (
 	SourceVLLM    Source = "vllm"
 	SourceGateway Source = "gateway"
 	SourceLoRA    Source = "lora"
+	SourceDCGM    Source = "dcgm"
+	SourceAMD     Source = "amd"
 )
 
 var planSources = map[Source]normalize.Source{
 	SourceAuto: normalize.SourceAuto, SourceVLLM: normalize.SourceVLLM,
 	SourceGateway: normalize.SourceGateway, SourceLoRA: normalize.SourceLoRA,
+	SourceDCGM: normalize.SourceDCGM, SourceAMD: normalize.SourceAMD,
 }
+
+// isExporter reports whether the targets are exporters of GPUs, which have no version of
+// vLLM.
+func (s Source) isExporter() bool { return s == SourceDCGM || s == SourceAMD }
 
 // Config is the configuration of the receiver.
 type Config struct {
@@ -109,6 +116,9 @@ type LimitsConfig struct {
 	Series int `mapstructure:"series"`
 	// Adapters is the maximum number of LoRA adapters with series.
 	Adapters int `mapstructure:"adapters"`
+	// Devices is the maximum number of GPUs of an exporter, and of the workloads that use
+	// them.
+	Devices int `mapstructure:"devices"`
 	// Targets is the maximum number of discovered targets of the receiver.
 	Targets int `mapstructure:"targets"`
 	// Memory limits the memory for the layouts of large bodies of all targets together; 0
@@ -168,7 +178,7 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 func defaultLimits() LimitsConfig {
 	lines := exposition.DefaultLimits
 	return LimitsConfig{
-		BodySize: 8 << 20, Series: 20000, Adapters: 1000, Targets: 1000,
+		BodySize: 8 << 20, Series: 20000, Adapters: 1000, Devices: 256, Targets: 1000,
 		NameLength: lines.Name, LabelNameLength: lines.LabelName, LabelValueLength: lines.LabelValue,
 	}
 }

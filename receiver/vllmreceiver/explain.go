@@ -81,6 +81,12 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 			s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
 		}
 	}
+	if n := plan.Dropped[normalize.ReasonDeviceLimit]; n > 0 {
+		s.once("devices", func() {
+			s.logger.Warn("The exporter has more GPUs than limits::devices, or more containers that use them; the series of those that came later are dropped",
+				zap.Int("limit", s.shared.config.Limits.Devices), zap.Int("dropped", n))
+		})
+	}
 	for reason := range report.Dropped {
 		if n := report.Dropped[reason] + plan.Dropped[reason]; n > 0 && isFault(normalize.Reason(reason)) {
 			s.once("drop "+normalize.Reason(reason).String(), func() {
@@ -91,7 +97,7 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 	}
 	if snapshot.Samples > 0 && !hasVLLM(plan) {
 		s.once("no vllm", func() {
-			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway: " +
+			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway or of an exporter of GPUs: " +
 				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")
 		})
 	}
@@ -152,6 +158,9 @@ func isFault(reason normalize.Reason) bool {
 }
 
 func hasVLLM(plan *normalize.Plan) bool {
+	if len(plan.Workloads) > 0 {
+		return true
+	}
 	for i := range plan.Metrics {
 		if name := plan.Metrics[i].Name; strings.Contains(name, "vllm") || strings.HasPrefix(name, "inference_gateway.") {
 			return true

@@ -201,12 +201,14 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 			serviceName: r.shared.config.ServiceName, address: t.address,
 			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,
 		},
-		logger:  r.shared.settings.Logger.WithLazy(zap.String("target", instanceID(t.address))),
-		reader:  exposition.NewReader(r.shared.memory),
-		emitter: emit.New(r.shared.emission),
-		warned:  map[string]bool{},
-		now:     time.Now,
+		logger: r.shared.settings.Logger.WithLazy(zap.String("target", instanceID(t.address))),
+		reader: exposition.NewReader(r.shared.memory),
+		warned: map[string]bool{},
+		now:    time.Now,
 	}
+	emission := r.shared.emission
+	emission.Workload = s.identity.workload
+	s.emitter = emit.New(emission)
 	s.failures.logger = s.logger
 	s.pod.Store(t.pod)
 	return s
@@ -242,7 +244,7 @@ func planOptions(cfg *Config) normalize.Options {
 		CapacityFromBlocks: cfg.CapacityFromBlocks,
 		GenAI:              cfg.GenAI.Enabled, OperationName: cfg.GenAI.OperationName,
 		Source: planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
-		MaxAdapters: cfg.Limits.Adapters,
+		MaxAdapters: cfg.Limits.Adapters, MaxDevices: cfg.Limits.Devices,
 	}
 }
 

@@ -2,7 +2,9 @@ package vllmreceiver
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -30,6 +32,9 @@ const versionAttribute = "service.version"
 // infoSetters set the resource attributes from info families, by their names in the
 // catalogue.
 var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
+	"host.name":                                  (*metadata.ResourceBuilder).SetHostName,
+	"hw.driver_version":                          (*metadata.ResourceBuilder).SetHwDriverVersion,
+	normalize.AttributeExporter:                  (*metadata.ResourceBuilder).SetVllmAcceleratorExporter,
 	normalize.AttributeFlavor:                    (*metadata.ResourceBuilder).SetInferenceGatewayEppFlavor,
 	normalize.AttributeKind:                      (*metadata.ResourceBuilder).SetVllmServerKind,
 	"vllm.cache_config.cache_dtype":              (*metadata.ResourceBuilder).SetVllmCacheConfigCacheDtype,
@@ -62,6 +67,10 @@ func (id *identity) resource(version string, info []exposition.Label) pcommon.Re
 		if l.Name == versionAttribute && version == "" {
 			version = l.Value
 		}
+		if l.Name == "host.name" && l.Value == id.discovered["k8s.pod.name"] {
+			// An exporter that does not know its node names its own pod.
+			continue
+		}
 		if set, ok := infoSetters[l.Name]; ok {
 			set(rb, l.Value)
 		}
@@ -70,7 +79,11 @@ func (id *identity) resource(version string, info []exposition.Label) pcommon.Re
 		rb.SetServiceVersion(version)
 	}
 	rest := map[string]string{}
+	accelerator := isAccelerator(info)
 	for name, value := range id.discovered {
+		if accelerator && ofPod(name) {
+			continue
+		}
 		if set, ok := discoverySetters[name]; ok {
 			set(rb, value)
 		} else {
@@ -84,6 +97,43 @@ func (id *identity) resource(version string, info []exposition.Label) pcommon.Re
 	for name, value := range id.configured {
 		// Validate has refused what FromRaw cannot convert.
 		_ = resource.Attributes().PutEmpty(name).FromRaw(value)
+	}
+	return resource
+}
+
+// isAccelerator reports whether the attributes from a body are those of an exporter of GPUs.
+func isAccelerator(info []exposition.Label) bool {
+	return slices.Contains(info, exposition.Label{Name: normalize.AttributeKind, Value: string(normalize.KindAccelerator)})
+}
+
+// ofPod reports whether an attribute from discovery is about the pod. For an exporter of
+// GPUs this is not the pod that uses them.
+func ofPod(name string) bool {
+	return strings.HasPrefix(name, "k8s.") && name != "k8s.node.name" && name != "k8s.cluster.name"
+}
+
+// workloadSetters set the resource attributes of a workload that uses GPUs.
+var workloadSetters = map[string]func(*metadata.ResourceBuilder, string){
+	"k8s.container.name": (*metadata.ResourceBuilder).SetK8sContainerName,
+	"k8s.namespace.name": (*metadata.ResourceBuilder).SetK8sNamespaceName,
+	"k8s.pod.name":       (*metadata.ResourceBuilder).SetK8sPodName,
+	"k8s.pod.uid":        (*metadata.ResourceBuilder).SetK8sPodUID,
+}
+
+// workload returns the resource of a workload that uses GPUs of the exporter.
+func (id *identity) workload(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource {
+	rb := metadata.NewResourceBuilder(id.switches)
+	for _, l := range workload {
+		if set, ok := workloadSetters[l.Name]; ok {
+			set(rb, l.Value)
+		}
+	}
+	resource := pcommon.NewResource()
+	exporter.CopyTo(resource)
+	for name, value := range rb.Emit().Attributes().All() {
+		if _, configured := id.configured[name]; !configured {
+			value.CopyTo(resource.Attributes().PutEmpty(name))
+		}
 	}
 	return resource
 }

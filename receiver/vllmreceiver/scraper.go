@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // targetScraper scrapes one target: fetch, read, normalize, emit. It has the clock, the
@@ -243,7 +244,7 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 		}
 	}
 	version, fixed := s.version, s.resourceFixed
-	if !fixed || s.unconfirmed {
+	if (!fixed || s.unconfirmed) && !s.shared.config.Source.isExporter() {
 		version = s.askVersion(ctx)
 		// A late answer is the assumed release or another one.
 		if fixed && version != s.version {
@@ -260,7 +261,8 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 	if ctx.Err() != nil {
 		return scrape, false
 	}
-	if !fixed {
+	if !fixed || scrape.Plan.Server == normalize.KindAccelerator {
+		// The driver of GPUs can become another one while their exporter runs.
 		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), scrape.Time, out)
 	}
 	s.version, s.resourceFixed = version, true

@@ -162,6 +162,9 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if c.Limits.Adapters <= 0 {
 		add("limits::adapters", "must be more than 0; the default is 1000")
 	}
+	if c.Limits.Devices <= 0 {
+		add("limits::devices", "must be more than 0; the default is 256")
+	}
 	for _, limit := range []struct {
 		key          string
 		is, standard int
@@ -198,7 +201,7 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 		add("naming", "%q is unknown; write canonical or wire", string(c.Naming))
 	}
 	if _, ok := planSources[c.Source]; !ok {
-		add("source", "%q is unknown; write auto, vllm, gateway or lora", string(c.Source))
+		add("source", "%q is unknown; write auto, vllm, gateway, lora, dcgm or amd", string(c.Source))
 	}
 	for i, prefix := range c.Prefixes {
 		if prefix == "" {

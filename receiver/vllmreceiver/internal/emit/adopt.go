@@ -68,10 +68,10 @@ func (t *Target) provenAbsent(s Scrape) pcommon.Timestamp {
 // unseen returns the state of a series of which nothing is remembered. The series is
 // new if the last scrape proves that it was absent. Otherwise its start is unknown: it
 // may have been present without a usable value, or under another name, or may have
-// been forgotten.
+// been forgotten. That of a count which another program began is always unknown.
 func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent pcommon.Timestamp) state {
 	switch {
-	case metric.Kind == catalog.KindGauge || !t.Known():
+	case metric.Kind == catalog.KindGauge || metric.Baseline || !t.Known():
 		return state{}
 	case t.forgot:
 		return state{forgotten: true}
@@ -109,14 +109,15 @@ type vanished struct {
 }
 
 // retire ends the series that left the plan, and remembers the state of those that are
-// cumulative. A gauge has no history.
+// cumulative. A gauge has no history. Neither has the count of a GPU: while its series
+// was absent, it may have been in the resource of a workload.
 func (t *Target) retire(old map[normalize.SeriesKey]oldSeries, held map[normalize.SeriesKey]vanished) {
 	for key, series := range old {
 		if series.live {
 			t.ended = append(t.ended, endedSeries{series.metric, series.point, series.start})
 			series.live = false
 		}
-		if series.metric.Kind != catalog.KindGauge {
+		if series.metric.Kind != catalog.KindGauge && !series.metric.Baseline {
 			t.remember(key, vanished{series.state, processHash(series.point.Process)})
 		}
 	}

@@ -118,6 +118,9 @@ func number(kind catalog.Kind, point *normalize.Point, values []float64) float64
 			total += values[slot]
 		}
 	}
+	if point.Convert != nil {
+		return point.Convert.Of(total)
+	}
 	return total
 }
 

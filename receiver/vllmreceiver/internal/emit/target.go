@@ -25,6 +25,8 @@ type Settings struct {
 	// Own are the metrics about the scrape itself by their catalogue name; missing ones are
 	// switched off.
 	Own map[string]*catalog.Metric
+	// Workload returns the resources of the workloads of a GPU exporter.
+	Workload WorkloadResource
 }
 
 // Scrape has the result of one successful scrape.
@@ -75,6 +77,8 @@ type Target struct {
 	// restarted is true if the next scrape is known to be of another process.
 	restarted bool
 	own       ownMetrics
+	// workloads are those of a GPU exporter; nil for others.
+	workloads workloads
 	resets    resetHistory
 	scratch   scratch
 }
@@ -123,6 +127,7 @@ func (t *Target) SetResource(resource pcommon.Resource, at time.Time, out pmetri
 		return
 	}
 	t.End(at, out)
+	t.workloads = nil
 	t.resource = resource
 }
 
@@ -152,6 +157,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	b.build()
 	t.emitEnded(now, metrics, &report)
 	t.own.emit(own, now, metrics)
+	t.emitWorkloads(s, out, &report)
 	t.forgetVanished(b.resets)
 	t.resets.record(b.resets.fell)
 	t.restarted = false
@@ -170,12 +176,16 @@ func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) Report {
 	metrics := t.scope(out)
 	t.endPoints(now, metrics, &report)
 	t.own.emit(own, now, metrics)
+	t.endWorkloads(at, out, &report)
 	return report
 }
 
 // End appends the end of every live series, for a target that is no longer scraped or
 // whose resource changes.
-func (t *Target) End(at time.Time, out pmetric.Metrics) {
+func (t *Target) End(at time.Time, out pmetric.Metrics) { t.end(at, out) }
+
+// end is End; it returns the number of series.
+func (t *Target) end(at time.Time, out pmetric.Metrics) int {
 	now := pcommon.NewTimestampFromTime(at)
 	part := pmetric.NewMetrics()
 	metrics := t.scope(part)
@@ -185,6 +195,8 @@ func (t *Target) End(at time.Time, out pmetric.Metrics) {
 	if metrics.Len() > 0 {
 		part.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
 	}
+	t.endWorkloads(at, out, &report)
+	return report.Ended
 }
 
 // Replicas reports, once in the target's life, that answers of other processes
@@ -194,7 +206,7 @@ func (t *Target) Replicas() bool { return t.resets.replicas() }
 // Forget drops the state of the target's series, all of which have ended. The start of
 // each series that it exposes next is unknown.
 func (t *Target) Forget() {
-	t.plan, t.states = nil, nil
+	t.plan, t.states, t.workloads = nil, nil, nil
 	t.takeOver()
 }
 

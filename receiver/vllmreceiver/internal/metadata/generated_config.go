@@ -27,6 +27,8 @@ func (rac *ResourceAttributeConfig) Unmarshal(parser *confmap.Conf) error {
 
 // ResourceAttributesConfig provides config for vllm resource attributes.
 type ResourceAttributesConfig struct {
+	HostName                             ResourceAttributeConfig `mapstructure:"host.name"`
+	HwDriverVersion                      ResourceAttributeConfig `mapstructure:"hw.driver_version"`
 	InferenceGatewayEppFlavor            ResourceAttributeConfig `mapstructure:"inference_gateway.epp.flavor"`
 	InferenceGatewayPoolName             ResourceAttributeConfig `mapstructure:"inference_gateway.pool.name"`
 	K8sContainerName                     ResourceAttributeConfig `mapstructure:"k8s.container.name"`
@@ -46,6 +48,7 @@ type ResourceAttributesConfig struct {
 	ServiceName                          ResourceAttributeConfig `mapstructure:"service.name"`
 	ServiceVersion                       ResourceAttributeConfig `mapstructure:"service.version"`
 	URLScheme                            ResourceAttributeConfig `mapstructure:"url.scheme"`
+	VllmAcceleratorExporter              ResourceAttributeConfig `mapstructure:"vllm.accelerator.exporter"`
 	VllmCacheConfigCacheDtype            ResourceAttributeConfig `mapstructure:"vllm.cache_config.cache_dtype"`
 	VllmCacheConfigCPUOffloadGb          ResourceAttributeConfig `mapstructure:"vllm.cache_config.cpu_offload_gb"`
 	VllmCacheConfigEnablePrefixCaching   ResourceAttributeConfig `mapstructure:"vllm.cache_config.enable_prefix_caching"`
@@ -65,6 +68,12 @@ type ResourceAttributesConfig struct {
 
 func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 	return ResourceAttributesConfig{
+		HostName: ResourceAttributeConfig{
+			Enabled: true,
+		},
+		HwDriverVersion: ResourceAttributeConfig{
+			Enabled: true,
+		},
 		InferenceGatewayEppFlavor: ResourceAttributeConfig{
 			Enabled: true,
 		},
@@ -120,6 +129,9 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 			Enabled: true,
 		},
 		URLScheme: ResourceAttributeConfig{
+			Enabled: true,
+		},
+		VllmAcceleratorExporter: ResourceAttributeConfig{
 			Enabled: true,
 		},
 		VllmCacheConfigCacheDtype: ResourceAttributeConfig{

@@ -24,6 +24,8 @@ func TestResourceAttributesConfig(t *testing.T) {
 		{
 			name: "all_set",
 			want: ResourceAttributesConfig{
+				HostName:                             ResourceAttributeConfig{Enabled: true},
+				HwDriverVersion:                      ResourceAttributeConfig{Enabled: true},
 				InferenceGatewayEppFlavor:            ResourceAttributeConfig{Enabled: true},
 				InferenceGatewayPoolName:             ResourceAttributeConfig{Enabled: true},
 				K8sContainerName:                     ResourceAttributeConfig{Enabled: true},
@@ -43,6 +45,7 @@ func TestResourceAttributesConfig(t *testing.T) {
 				ServiceName:                          ResourceAttributeConfig{Enabled: true},
 				ServiceVersion:                       ResourceAttributeConfig{Enabled: true},
 				URLScheme:                            ResourceAttributeConfig{Enabled: true},
+				VllmAcceleratorExporter:              ResourceAttributeConfig{Enabled: true},
 				VllmCacheConfigCacheDtype:            ResourceAttributeConfig{Enabled: true},
 				VllmCacheConfigCPUOffloadGb:          ResourceAttributeConfig{Enabled: true},
 				VllmCacheConfigEnablePrefixCaching:   ResourceAttributeConfig{Enabled: true},
@@ -63,6 +66,8 @@ func TestResourceAttributesConfig(t *testing.T) {
 		{
 			name: "none_set",
 			want: ResourceAttributesConfig{
+				HostName:                             ResourceAttributeConfig{Enabled: false},
+				HwDriverVersion:                      ResourceAttributeConfig{Enabled: false},
 				InferenceGatewayEppFlavor:            ResourceAttributeConfig{Enabled: false},
 				InferenceGatewayPoolName:             ResourceAttributeConfig{Enabled: false},
 				K8sContainerName:                     ResourceAttributeConfig{Enabled: false},
@@ -82,6 +87,7 @@ func TestResourceAttributesConfig(t *testing.T) {
 				ServiceName:                          ResourceAttributeConfig{Enabled: false},
 				ServiceVersion:                       ResourceAttributeConfig{Enabled: false},
 				URLScheme:                            ResourceAttributeConfig{Enabled: false},
+				VllmAcceleratorExporter:              ResourceAttributeConfig{Enabled: false},
 				VllmCacheConfigCacheDtype:            ResourceAttributeConfig{Enabled: false},
 				VllmCacheConfigCPUOffloadGb:          ResourceAttributeConfig{Enabled: false},
 				VllmCacheConfigEnablePrefixCaching:   ResourceAttributeConfig{Enabled: false},

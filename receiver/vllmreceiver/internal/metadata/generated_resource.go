@@ -21,6 +21,20 @@ func NewResourceBuilder(rac ResourceAttributesConfig) *ResourceBuilder {
 	}
 }
 
+// SetHostName sets provided value as "host.name" attribute.
+func (rb *ResourceBuilder) SetHostName(val string) {
+	if rb.config.HostName.Enabled {
+		rb.res.Attributes().PutStr("host.name", val)
+	}
+}
+
+// SetHwDriverVersion sets provided value as "hw.driver_version" attribute.
+func (rb *ResourceBuilder) SetHwDriverVersion(val string) {
+	if rb.config.HwDriverVersion.Enabled {
+		rb.res.Attributes().PutStr("hw.driver_version", val)
+	}
+}
+
 // SetInferenceGatewayEppFlavor sets provided value as "inference_gateway.epp.flavor" attribute.
 func (rb *ResourceBuilder) SetInferenceGatewayEppFlavor(val string) {
 	if rb.config.InferenceGatewayEppFlavor.Enabled {
@@ -151,6 +165,13 @@ func (rb *ResourceBuilder) SetServiceVersion(val string) {
 func (rb *ResourceBuilder) SetURLScheme(val string) {
 	if rb.config.URLScheme.Enabled {
 		rb.res.Attributes().PutStr("url.scheme", val)
+	}
+}
+
+// SetVllmAcceleratorExporter sets provided value as "vllm.accelerator.exporter" attribute.
+func (rb *ResourceBuilder) SetVllmAcceleratorExporter(val string) {
+	if rb.config.VllmAcceleratorExporter.Enabled {
+		rb.res.Attributes().PutStr("vllm.accelerator.exporter", val)
 	}
 }
 

@@ -13,6 +13,8 @@ func TestResourceBuilder(t *testing.T) {
 		t.Run(tt, func(t *testing.T) {
 			cfg := loadResourceAttributesConfig(t, tt)
 			rb := NewResourceBuilder(cfg)
+			rb.SetHostName("host.name-val")
+			rb.SetHwDriverVersion("hw.driver_version-val")
 			rb.SetInferenceGatewayEppFlavor("inference_gateway.epp.flavor-val")
 			rb.SetInferenceGatewayPoolName("inference_gateway.pool.name-val")
 			rb.SetK8sContainerName("k8s.container.name-val")
@@ -32,6 +34,7 @@ func TestResourceBuilder(t *testing.T) {
 			rb.SetServiceName("service.name-val")
 			rb.SetServiceVersion("service.version-val")
 			rb.SetURLScheme("url.scheme-val")
+			rb.SetVllmAcceleratorExporter("vllm.accelerator.exporter-val")
 			rb.SetVllmCacheConfigCacheDtype("vllm.cache_config.cache_dtype-val")
 			rb.SetVllmCacheConfigCPUOffloadGb("vllm.cache_config.cpu_offload_gb-val")
 			rb.SetVllmCacheConfigEnablePrefixCaching("vllm.cache_config.enable_prefix_caching-val")
@@ -53,14 +56,24 @@ func TestResourceBuilder(t *testing.T) {
 
 			switch tt {
 			case "default":
-				assert.Equal(t, 34, res.Attributes().Len())
+				assert.Equal(t, 37, res.Attributes().Len())
 			case "all_set":
-				assert.Equal(t, 34, res.Attributes().Len())
+				assert.Equal(t, 37, res.Attributes().Len())
 			case "none_set":
 				assert.Equal(t, 0, res.Attributes().Len())
 				return
 			default:
 				assert.Failf(t, "unexpected test case: %s", tt)
+			}
+			hostNameAttrVal, ok := res.Attributes().Get("host.name")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "host.name-val", hostNameAttrVal.Str())
+			}
+			hwDriverVersionAttrVal, ok := res.Attributes().Get("hw.driver_version")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "hw.driver_version-val", hwDriverVersionAttrVal.Str())
 			}
 			inferenceGatewayEppFlavorAttrVal, ok := res.Attributes().Get("inference_gateway.epp.flavor")
 			assert.True(t, ok)
@@ -156,6 +169,11 @@ func TestResourceBuilder(t *testing.T) {
 			assert.True(t, ok)
 			if ok {
 				assert.Equal(t, "url.scheme-val", urlSchemeAttrVal.Str())
+			}
+			vllmAcceleratorExporterAttrVal, ok := res.Attributes().Get("vllm.accelerator.exporter")
+			assert.True(t, ok)
+			if ok {
+				assert.Equal(t, "vllm.accelerator.exporter-val", vllmAcceleratorExporterAttrVal.Str())
 			}
 			vllmCacheConfigCacheDtypeAttrVal, ok := res.Attributes().Get("vllm.cache_config.cache_dtype")
 			assert.True(t, ok)

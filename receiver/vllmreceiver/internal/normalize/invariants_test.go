@@ -14,9 +14,17 @@ import (
 
 // checkPlan checks what must hold for the plan of every body.
 func checkPlan(t assert.TestingT, layout *exposition.Layout, options *Options, plan *Plan) {
-	checkConservation(t, layout, plan)
+	if plan.Server == KindAccelerator && !options.Wire {
+		checkDevices(t, layout, plan)
+	} else {
+		checkConservation(t, layout, plan)
+	}
 	checkPoints(t, layout, plan)
 	checkShown(t, options, plan)
+	for _, w := range plan.Workloads {
+		checkPoints(t, layout, w.Plan)
+		checkNames(t, w.Plan)
+	}
 	if !options.Wire {
 		checkNames(t, plan)
 	}
@@ -80,6 +88,48 @@ func checkConservation(t assert.TestingT, layout *exposition.Layout, plan *Plan)
 	if len(plan.Adapters) == 0 {
 		assert.Equal(t, beyond, missing)
 	}
+}
+
+// checkDevices checks that each series of an exporter of GPUs is in a point or counted as
+// dropped, and that no two resources have the same device in the same metric. Only the marker
+// of shared devices is in several.
+func checkDevices(t assert.TestingT, layout *exposition.Layout, plan *Plan) {
+	used, series, dropped := map[string]bool{}, 0, 0
+	for _, f := range layout.Families {
+		series += len(f.Series)
+	}
+	owners := map[string]string{}
+	keys := map[string]bool{}
+	plans := map[string]*Plan{"": plan}
+	for _, w := range plan.Workloads {
+		assert.NotContains(t, plans, w.Key, "two workloads with one key")
+		assert.NotEmpty(t, w.Resource)
+		assert.Positive(t, w.Plan.Points)
+		assert.NotContains(t, keys, labelText(w.Resource), "two workloads with one resource")
+		keys[labelText(w.Resource)] = true
+		plans[w.Key] = w.Plan
+	}
+	for key, p := range plans {
+		for _, m := range p.Metrics {
+			assert.True(t, m.Baseline && !m.Engine, m.Name)
+			for i := range m.Points {
+				for j := range m.Points[i].Parts {
+					used[slotsOf(&m.Points[i].Parts[j])] = true
+				}
+				if m.Name == workloadsMetric {
+					continue
+				}
+				device := m.Name + labelText(m.Points[i].Attributes)
+				held, taken := owners[device]
+				assert.False(t, taken, "%s is in the resources %q and %q", device, held, key)
+				owners[device] = key
+			}
+		}
+	}
+	for _, n := range plan.Dropped {
+		dropped += n
+	}
+	assert.Equal(t, series, len(used)+dropped, "%d series, %d in points, %d dropped", series, len(used), dropped)
 }
 
 func mirrors(name string) bool {

@@ -214,7 +214,7 @@ func TestTheTextsOfTheReasons(t *testing.T) {
 	want := []string{
 		"alias", "disabled", "type_conflict", "info", "duplicate", "unsupported", "adapter_limit", "no_inf_bucket", "no_count",
 		"bucket_decrease", "bucket_nan", "count_below_bucket", "count_above_bucket", "bad_count", "counter_nan", "sentinel",
-		"series_limit", "other_process",
+		"device_limit", "series_limit", "other_process",
 	}
 	var got []string
 	for _, reason := range Reasons() {

@@ -19,9 +19,12 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 	}
 	b.indexFamilies()
 	b.recognise()
-	if options.Wire {
+	switch {
+	case options.Wire:
 		b.planWire()
-	} else {
+	case b.exporter != nil:
+		b.planAccelerators(b.exporter)
+	default:
 		b.planCanonical()
 	}
 	if b.ray.agent {
@@ -30,10 +33,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 	}
 	b.plan.signs = b.readSigns()
 	b.plan.present = presence(layout)
-	for _, point := range b.plan.All() {
-		point.Index = b.plan.Points
-		b.plan.Points++
-	}
+	b.plan.number()
 	return b.plan
 }
 
@@ -47,6 +47,8 @@ type builder struct {
 	// byKey and byName have the families with samples; byKey the first of each key.
 	byKey, byName map[string]*exposition.Family
 	ray           rayLabels
+	// exporter is the exporter of GPUs that the body is from; nil for others.
+	exporter *catalog.Exporter
 }
 
 // indexFamilies reads the whole body before any family is planned.

@@ -33,6 +33,9 @@ type Options struct {
 	KeepFairness bool
 	// MaxAdapters limits the LoRA adapters of one body.
 	MaxAdapters int
+	// MaxDevices limits the GPUs of one body, and the workloads that use them. 0 is no
+	// limit.
+	MaxDevices int
 }
 
 // enabled reports whether a metric of this canonical name is emitted.

@@ -50,6 +50,9 @@ const (
 	ReasonCounterNaN
 	// ReasonSentinel: -1, with which the server marks "not available".
 	ReasonSentinel
+	// ReasonDeviceLimit: an exporter has more GPUs, or more workloads on them, than the
+	// limit.
+	ReasonDeviceLimit
 	// ReasonSeriesLimit: the target has more series than the limit.
 	ReasonSeriesLimit
 	// ReasonOtherProcess: the answer is from another server process than the one whose
@@ -65,7 +68,7 @@ var reasonNames = [reasonEnd]string{
 	"", "alias", "disabled", "type_conflict", "info", "duplicate", "unsupported",
 	"adapter_limit", "no_inf_bucket", "no_count", "bucket_decrease", "bucket_nan",
 	"count_below_bucket", "count_above_bucket", "bad_count", "counter_nan",
-	"sentinel", "series_limit", "other_process",
+	"sentinel", "device_limit", "series_limit", "other_process",
 }
 
 // String returns the reason as the value of the attribute `reason` in self-telemetry.
@@ -93,6 +96,9 @@ type Plan struct {
 	// Resource are attributes of the whole server: its kind, and those values of its
 	// info families that are equal on all engines.
 	Resource []exposition.Label
+	// Workloads are the containers that use the GPUs of an exporter. Metrics has only the
+	// points of the exporter's own resource then.
+	Workloads []Workload
 	// Adapters are the label sets of vllm:lora_requests_info. The newest set of each
 	// process has the adapters in use.
 	Adapters []AdapterSet
@@ -124,6 +130,14 @@ func (p *Plan) All() iter.Seq2[*Metric, *Point] {
 	}
 }
 
+// number gives the points of a plan their places.
+func (p *Plan) number() {
+	for _, point := range p.All() {
+		point.Index = p.Points
+		p.Points++
+	}
+}
+
 // AdapterSet is one label set of vllm:lora_requests_info.
 type AdapterSet struct {
 	// Slot is the time at which the set was written, in Unix seconds.
@@ -143,7 +157,10 @@ type Metric struct {
 	// Engine is true for vLLM's own families of the catalogue. A reset of their
 	// counters is a restart of the server process.
 	Engine bool
-	Points []Point
+	// Baseline is true if the program that was scraped does not count by itself but reads
+	// a count that is older. Then the first value of a series is never an increase.
+	Baseline bool
+	Points   []Point
 }
 
 // SeriesKey identifies a series over scrapes and plans. It is a hash of the metric's
@@ -168,6 +185,8 @@ type Point struct {
 	// AdapterSets are indices into Plan.Adapters. If it is not nil, the point is emitted
 	// only while one of these sets is the newest of its process.
 	AdapterSets []int
+	// Convert, if not nil, turns the number on the wire into that of the metric.
+	Convert *Conversion
 	// Bounds, if not nil, are the bucket bounds to which a histogram is reduced. Every
 	// part has all of them.
 	Bounds []float64

@@ -21,7 +21,13 @@ const (
 	SourceGateway
 	// SourceLoRA is the LoRA syncer.
 	SourceLoRA
+	// SourceDCGM is NVIDIA's exporter of GPUs, and SourceAMD that of AMD.
+	SourceDCGM
+	SourceAMD
 )
+
+// exporterNames are the names of the exporters in the catalogue.
+var exporterNames = map[Source]string{SourceDCGM: "dcgm", SourceAMD: "amd"}
 
 // ServerKind is the kind of a server, recognised from its body.
 type ServerKind string
@@ -37,6 +43,8 @@ const (
 	// KindSimulator is the llm-d inference simulator. Its body looks like that of a
 	// server, but its latencies and counts are simulated.
 	KindSimulator ServerKind = "simulator"
+	// KindAccelerator is an exporter of GPUs.
+	KindAccelerator ServerKind = "accelerator"
 )
 
 // The resource attributes with the kind of the server.
@@ -53,6 +61,9 @@ func (b *builder) recognise() {
 		return
 	}
 	b.plan.Resource = append(b.plan.Resource, exposition.Label{Name: AttributeKind, Value: string(b.plan.Server)})
+	if b.exporter != nil {
+		b.plan.Resource = append(b.plan.Resource, exposition.Label{Name: AttributeExporter, Value: b.exporter.Name})
+	}
 	if b.plan.Server != KindGateway {
 		return
 	}
@@ -74,6 +85,9 @@ func (b *builder) serverKind() ServerKind {
 		return KindGateway
 	case SourceLoRA:
 		return KindLoRASyncer
+	case SourceDCGM, SourceAMD:
+		b.exporter = exporterNamed(exporterNames[b.options.Source])
+		return KindAccelerator
 	}
 	declared := map[string]bool{}
 	vllm, kinds := false, map[string]bool{}
@@ -92,12 +106,20 @@ func (b *builder) serverKind() ServerKind {
 		return KindGateway
 	case auto && !vllm && kinds[string(KindLoRASyncer)]:
 		return KindLoRASyncer
+	case auto && !vllm && b.fromExporter():
+		return KindAccelerator
 	case auto && (slices.ContainsFunc(catalog.Router.Families, isDeclared) || b.hasRouterLabel()):
 		return KindRouter
 	case slices.ContainsFunc(catalog.Simulator.Families, isDeclared) || b.hasSimulatorInfo():
 		return KindSimulator
 	}
 	return KindServer
+}
+
+// fromExporter reports whether the body is from an exporter of GPUs, and keeps which.
+func (b *builder) fromExporter() bool {
+	b.exporter = b.exporterOf()
+	return b.exporter != nil
 }
 
 // hasRouterLabel reports whether the body has a gauge per server that a vLLM server

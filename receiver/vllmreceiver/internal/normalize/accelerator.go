@@ -1,0 +1,334 @@
+package normalize
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+)
+
+// AttributeExporter is the resource attribute with the exporter of GPUs.
+const AttributeExporter = "vllm.accelerator.exporter"
+
+// workloadsMetric has one point for each device of a resource.
+const workloadsMetric = "vllm.accelerator.workloads"
+
+// sharingAttribute is how workloads use a device.
+const sharingAttribute = "vllm.accelerator.sharing"
+
+// Workload is one container that uses GPUs. Its points belong to a resource of its own.
+type Workload struct {
+	// Key identifies it over plans.
+	Key string
+	// Resource are the attributes of its pod.
+	Resource []exposition.Label
+	// Plan has its points.
+	Plan *Plan
+}
+
+// accelerators plans the body of an exporter of GPUs.
+type accelerators struct {
+	*builder
+	exporter *catalog.Exporter
+	inventory
+	// chosen are the series that become points, by the key of the point; order has the
+	// keys as they came.
+	chosen map[SeriesKey]*chosen
+	order  []SeriesKey
+	// why is the reason for which a series does not become a point, by its slot.
+	why map[int]Reason
+}
+
+// chosen is the series that a point is made of.
+type chosen struct {
+	exported
+	name, unit, family string
+	kind               catalog.Kind
+	description        string
+	device             int
+	attributes         []exposition.Label
+	parts              []exposition.Series
+	// whole is true if the series is the device's own, and not a copy for one of its
+	// workloads or partitions.
+	whole bool
+}
+
+func (b *builder) planAccelerators(exporter *catalog.Exporter) {
+	a := &accelerators{
+		builder: b, exporter: exporter, chosen: map[SeriesKey]*chosen{}, why: map[int]Reason{},
+		inventory: newInventory(exporter, b.options.MaxDevices),
+	}
+	a.behind = b.isBehindPrometheus()
+	families := exportedFamilies()[exporter.Name]
+	found := make([][]place, len(b.layout.Families))
+	for i := range b.layout.Families {
+		if family := &b.layout.Families[i]; a.reads(family) {
+			found[i] = a.find(family)
+		}
+	}
+	a.assign()
+	for i := range b.layout.Families {
+		family := &b.layout.Families[i]
+		known, isKnown := families[b.exporterKey(exporter, family.Name)]
+		switch {
+		case found[i] != nil && isKnown:
+			for k := range known {
+				a.choose(family, found[i], known[k])
+			}
+		case found[i] != nil:
+			a.chooseUnknown(family, found[i])
+		case !b.exports(exporter, family.Name):
+			b.drop(ReasonDisabled, family)
+		case len(family.Series) > 0:
+			b.plan.Conflicts = append(b.plan.Conflicts, family.Name)
+			b.drop(ReasonTypeConflict, family)
+		}
+	}
+	a.addUp(found)
+	a.build()
+	a.countDropped(found)
+	b.plan.Resource = append(b.plan.Resource, a.shared()...)
+	// What the exporters report is counted by the drivers, which do not start with them.
+	b.plan.ProcessStart = exposition.NoSlot
+}
+
+// reads reports whether a family can have points.
+func (a *accelerators) reads(family *exposition.Family) bool {
+	return len(family.Series) > 0 && a.exports(a.exporter, family.Name) && hasNumbers(family)
+}
+
+// countDropped counts the series that are in no point.
+func (a *accelerators) countDropped(found [][]place) {
+	used := map[int]bool{}
+	for _, c := range a.chosen {
+		for i := range c.parts {
+			used[c.parts[i].Value] = true
+		}
+	}
+	for i := range found {
+		if found[i] == nil {
+			continue
+		}
+		for s := range a.layout.Families[i].Series {
+			slot := a.layout.Families[i].Series[s].Value
+			if used[slot] {
+				continue
+			}
+			reason := a.why[slot]
+			if reason == ReasonNone {
+				// It would have been a part of a sum.
+				reason = ReasonAlias
+			}
+			a.plan.Dropped[reason]++
+		}
+	}
+}
+
+// hasNumbers reports whether the series of a family have one number each.
+func hasNumbers(family *exposition.Family) bool {
+	return !slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return s.Value == exposition.NoSlot })
+}
+
+// find returns the places of the series of a family.
+func (a *accelerators) find(family *exposition.Family) []place {
+	places := make([]place, len(family.Series))
+	for i := range family.Series {
+		var reason Reason
+		if places[i], reason = a.locate(family.Series[i].Labels); reason != ReasonNone {
+			a.why[family.Series[i].Value] = reason
+		}
+	}
+	return places
+}
+
+// choose plans the points that a family becomes in one metric.
+func (a *accelerators) choose(family *exposition.Family, places []place, e exported) {
+	if !a.options.enabled(e.metric.Name, e.metric.Enabled) {
+		a.disable(family)
+		return
+	}
+	for i := range family.Series {
+		s := &family.Series[i]
+		device, whole, ok := a.deviceOf(places[i], e.metric.Partitions)
+		if !ok {
+			a.explain(s.Value, ReasonDuplicate)
+			continue
+		}
+		a.take(&chosen{
+			exported: e, name: e.metric.Name, unit: e.metric.Unit, kind: e.metric.Kind, description: e.metric.Description,
+			family: family.Name, device: device, whole: whole, parts: []exposition.Series{*s},
+			attributes: a.attributesOf(device, e.set, mapped(s.Labels, e.source.Labels)),
+		})
+	}
+}
+
+// chooseUnknown plans a family that the catalogue does not have, if it is switched on.
+func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) {
+	name := a.exporter.Unknown + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(a.exporterKey(a.exporter, family.Name), "DCGM_")), ":", "_")
+	if !a.options.enabled(name, false) {
+		a.disable(family)
+		return
+	}
+	for i := range family.Series {
+		device, whole, ok := a.deviceOf(places[i], true)
+		if !ok {
+			continue
+		}
+		a.take(&chosen{
+			exported: exported{convert: plain}, name: name, kind: wireKind(family.Kind), description: family.Help,
+			family: family.Name, device: device, whole: whole, parts: []exposition.Series{family.Series[i]},
+			attributes: a.attributesOf(device, nil, withoutRoles(family.Series[i].Labels)),
+		})
+	}
+}
+
+var plain = &Conversion{times: 1, per: 1}
+
+// take chooses a series for its point, if there is none that is better.
+func (a *accelerators) take(c *chosen) {
+	key := pointKey(c.name, c.kind, c.attributes)
+	held, taken := a.chosen[key]
+	switch {
+	case !taken:
+		a.order = append(a.order, key)
+		a.chosen[key] = c
+	case c.rank > held.rank:
+		a.explain(held.parts[0].Value, ReasonAlias)
+		a.chosen[key] = c
+	case c.rank < held.rank:
+		a.explain(c.parts[0].Value, ReasonAlias)
+	case c.whole && !held.whole:
+		a.explain(held.parts[0].Value, ReasonDuplicate)
+		a.chosen[key] = c
+	default:
+		a.explain(c.parts[0].Value, ReasonDuplicate)
+	}
+}
+
+// explain keeps the first reason for which a series is not in a point.
+func (a *accelerators) explain(slot int, reason Reason) {
+	if a.why[slot] == ReasonNone {
+		a.why[slot] = reason
+	}
+}
+
+// disable keeps that the metric of a family is switched off.
+func (a *accelerators) disable(family *exposition.Family) {
+	for i := range family.Series {
+		a.explain(family.Series[i].Value, ReasonDisabled)
+	}
+}
+
+// addUp adds the further families of a sum to its points.
+func (a *accelerators) addUp(found [][]place) {
+	byName := map[string][]int{}
+	for i := range found {
+		if found[i] != nil {
+			name := a.exporterKey(a.exporter, a.layout.Families[i].Name)
+			byName[name] = append(byName[name], i)
+		}
+	}
+	for key, c := range a.chosen {
+		if c.source == nil {
+			continue
+		}
+		for n, name := range c.source.Plus {
+			series, ok := a.seriesOf(byName[name], c, found)
+			if ok {
+				c.parts = append(c.parts, series)
+			} else if n == 0 {
+				delete(a.chosen, key)
+				break
+			}
+		}
+	}
+}
+
+// seriesOf returns the series of a family for the device of a point.
+func (a *accelerators) seriesOf(families []int, c *chosen, found [][]place) (exposition.Series, bool) {
+	var best exposition.Series
+	has := false
+	for _, i := range families {
+		family := &a.layout.Families[i]
+		for s := range family.Series {
+			device, whole, ok := a.deviceOf(found[i][s], c.metric.Partitions)
+			if ok && device == c.device && (!has || whole) {
+				best, has = family.Series[s], true
+				if whole {
+					return best, true
+				}
+			}
+		}
+	}
+	return best, has
+}
+
+// build makes the plans of the exporter's resource and of the workloads.
+func (a *accelerators) build() {
+	plans := make([]*Plan, len(a.workloads)+1)
+	at := map[planMetric]int{}
+	add := func(owner int, c *chosen, point Point) {
+		owner++
+		plan := plans[owner]
+		if plan == nil {
+			plan = &Plan{ProcessStart: exposition.NoSlot, Server: KindAccelerator}
+			plans[owner] = plan
+		}
+		i, known := at[planMetric{owner, c.name}]
+		if !known {
+			i = len(plan.Metrics)
+			at[planMetric{owner, c.name}] = i
+			plan.Metrics = append(plan.Metrics, Metric{
+				Name: c.name, Unit: c.unit, Description: c.description, Kind: c.kind, Family: c.family, Baseline: true,
+			})
+		}
+		plan.Metrics[i].Points = append(plan.Metrics[i].Points, point)
+	}
+	for _, key := range a.order {
+		if c, ok := a.chosen[key]; ok {
+			add(a.devices[c.device].owner, c, Point{Key: key, Attributes: c.attributes, Parts: c.parts, Convert: c.convert})
+		}
+	}
+	a.addMembership(add)
+	for owner, plan := range plans {
+		if plan == nil {
+			continue
+		}
+		slices.SortFunc(plan.Metrics, func(x, y Metric) int { return cmp.Compare(x.Name, y.Name) })
+		if owner == 0 {
+			a.plan.Metrics = plan.Metrics
+			continue
+		}
+		plan.number()
+		w := &a.workloads[owner-1]
+		a.plan.Workloads = append(a.plan.Workloads, Workload{Key: w.key(), Resource: w.resource(), Plan: plan})
+	}
+}
+
+// planMetric is one metric of one resource.
+type planMetric struct {
+	owner int
+	name  string
+}
+
+// addMembership adds the points that say which devices a resource has, and who else uses
+// them. A device that several workloads share is in the resource of each.
+func (a *accelerators) addMembership(add func(int, *chosen, Point)) {
+	metric, ok := catalog.ByName(workloadsMetric)
+	if !ok || !a.options.enabled(metric.Name, metric.Enabled) {
+		return
+	}
+	for i := range a.devices {
+		d := &a.devices[i]
+		owners := append([]int{d.owner}, d.sharers()...)
+		value, sharing := d.use()
+		attributes := a.attributesOf(i, []exposition.Label{{Name: sharingAttribute, Value: sharing}}, nil)
+		for _, owner := range owners {
+			add(owner, &chosen{
+				name: metric.Name, unit: metric.Unit, description: metric.Description, kind: metric.Kind,
+			}, Point{Key: pointKey(metric.Name, metric.Kind, attributes), Attributes: attributes, Constant: value})
+		}
+	}
+}
