@@ -3142,7 +3142,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.gpu.utilization", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
-		Description: "Mean utilization of the GPUs of the engine over the window. With several engines in a pod it is that of all of them.",
+		Description: "Mean utilization of the GPUs of the engine over the window, from 0 to 1. With several engines in a pod it is that of all of them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.gpu.utilization"},
 		Formula:     "mean over GPUs(mean(utilization))",

@@ -114,7 +114,7 @@ func TestTheCausesAreComplete(t *testing.T) {
 		"demand_exceeds_capacity": {"kv", "seqs", "tokens", "unknown"},
 		"prefill_heavy":           {"prompts_grew", "reuse_fell"},
 		"decode_load":             {"longer_outputs", "more_sequences"},
-		"slow_steps":              {"since_version"},
+		"slow_steps":              {"clocks_low", "interconnect", "memory_error", "not_throttled", "power_cap", "since_version", "thermal"},
 	}, details)
 }
 

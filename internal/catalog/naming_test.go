@@ -111,7 +111,7 @@ func TestNamesAreTheMechanicalForm(t *testing.T) {
 
 func TestEveryUnitIsUCUMOrAnAnnotation(t *testing.T) {
 	annotation := regexp.MustCompile(`^\{[A-Za-z_]+\}(/s)?$`)
-	ucum := []string{"1", "s", "ms", "min", "By", "MiBy", "GBy/s", "By/s", "Cel", "Hz", "J", "W"}
+	ucum := []string{"1", "s", "ms", "min", "By", "MiBy", "GBy/s", "By/s", "Cel", "Hz", "J", "J/{token}", "W"}
 	for _, m := range All() {
 		assert.True(t, annotation.MatchString(m.Unit) || slices.Contains(ucum, m.Unit), "%s has the unit %q", m.Name, m.Unit)
 	}

@@ -18,7 +18,6 @@ type gpus struct {
 	*collect.Accelerators
 	// matched is true for those of servers here.
 	matched []bool
-	report  accelerator.Report
 }
 
 // observeGPUs takes the readings of GPUs. It is called before the servers of the request are

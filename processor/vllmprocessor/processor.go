@@ -86,7 +86,8 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		defects:   defectlog.New(settings.Logger, config.Window),
 
 		accelerators: accelerator.NewStore(config.Window),
-		engines:   quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
+
+		engines: quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
 	p.readers.New = func() any { return &collect.Reader{} }
 	now := func() time.Time { return p.now() }

@@ -51,6 +51,9 @@ func (d *Device) MeanOf(f Field, span Span, apart int64) float64 {
 		area += float64(at-last) * (value + d.columns[f][i]) / 2
 		last, value = at, d.columns[f][i]
 	}
+	if span.To-last > apart {
+		return math.NaN()
+	}
 	area += float64(span.To-last) * (value + end) / 2
 	return area / float64(span.To-span.From)
 }

@@ -159,12 +159,12 @@ func (s *Store) Of(key string, visit func(*Joined)) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if joined, any := s.joined(s.servers[key]); any {
+	if joined, has := s.joined(s.servers[key]); has {
 		visit(&joined)
 	}
 }
 
-func (s *Store) joined(one *server) (j Joined, any bool) {
+func (s *Store) joined(one *server) (j Joined, has bool) {
 	if one == nil || len(one.gpus) == 0 {
 		return j, false
 	}

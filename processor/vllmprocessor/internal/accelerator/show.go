@@ -141,3 +141,13 @@ func (d *Device) MemoryEvents(span Span, apart int64) (events int) {
 	}
 	return events
 }
+
+// NewestBefore reports whether the GPU was read in the time up to apart before a time.
+func (d *Device) NewestBefore(at, apart int64) bool {
+	for _, t := range d.times {
+		if t <= at && at-t <= apart {
+			return true
+		}
+	}
+	return false
+}

@@ -31,7 +31,7 @@ func (d *details) follow(c Cause, now string, at, hold int64) (changed bool) {
 	case now == was:
 		d.differs[c] = 0
 		return false
-	case was == "", was == unknownDetail:
+	case was == "", was == unknownDetail, was == notThrottled:
 	default:
 		if d.differs[c] == 0 {
 			d.differs[c] = at
@@ -102,9 +102,11 @@ func (e *engine) evidentDetail(c Cause) string {
 		}
 		return ""
 	case SlowSteps:
-		if b.Earlier != "" {
+		shown := e.excess.now.detail
+		if b.Earlier != "" && (shown == "" || shown == notThrottled) {
 			return sinceVersion
 		}
+		return shown
 	case DecodeLoad:
 		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
 			return "longer_outputs"

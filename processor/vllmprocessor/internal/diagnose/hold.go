@@ -116,6 +116,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
 	}
+	if found := &e.excess.now; t.Details[SlowSteps] == found.detail {
+		t.GPU = found.sentence()
+	}
 	if t.Details[SlowSteps] == sinceVersion {
 		t.Slower, t.Earlier, t.Version = math.Expm1(e.slowed), e.baseline.Earlier, e.baseline.Version
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -115,8 +116,11 @@ type engine struct {
 	ratio, blocks   float64
 	// instead is the median sibling while it shows more than the own baseline; else nil.
 	instead *learn.Model
-	// slowed is the logarithm by how much longer its steps take for the same work.
-	slowed   float64
+	// slowed is the logarithm by how much longer its steps take for the same work, slowedPrefills
+	// that of its prefills. excess is what its GPUs show of that.
+	slowed, slowedPrefills float64
+	excess                 excess
+
 	backlog  backlog
 	without  backlogs
 	swings   swings
@@ -174,6 +178,8 @@ type Transition struct {
 	// replaced by Version, where the detail of slow_steps is sinceVersion.
 	Slower           float64
 	Earlier, Version string
+	// GPU is what the GPUs show of slow_steps; empty where they show nothing.
+	GPU string
 	// Relearned is true where a stable level has become the baseline.
 	Relearned bool
 }
@@ -182,6 +188,8 @@ type Transition struct {
 type State struct {
 	// Keeper keeps the baselines of engines that have gone; nil for none.
 	Keeper Keeper
+	// GPUs calls visit with the GPUs of the server, if it has any; nil where none are known.
+	GPUs func(visit func(*accelerator.Joined))
 
 	engines []*engine
 	// byNumber finds an engine by the number of its group.
@@ -370,6 +378,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 		raw = Draining
 	}
 	e.explain(settings, &r, &found, raw)
+	e.followGPUs(settings, s, &r, raw)
 	e.report(settings, s, raw, at, &found)
 	e.learn(settings, s, &r, &found, raw)
 }

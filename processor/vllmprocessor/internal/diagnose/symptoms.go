@@ -110,7 +110,7 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 		e.changes[f].observe(deviations[f], windows, f.changedAt())
 	}
 	e.observePeers(r, swing, windows, &grown, &deviations)
-	e.slowed = signal.OrZero(grown[slowerSteps])
+	e.slowed, e.slowedPrefills = signal.OrZero(grown[slowerSteps]), signal.OrZero(grown[slowerPrefills])
 	c = e.changed(&grown, &deviations)
 	for f := range numFactors {
 		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-nearly {

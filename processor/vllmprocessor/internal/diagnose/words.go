@@ -38,6 +38,9 @@ func (t *Transition) diagnosis() *wording.Diagnosis {
 	if t.To.Explained {
 		primary = t.To.Primary
 		d.Cause, d.Detail = primary.String(), t.Details[primary]
+		if primary == SlowSteps {
+			d.More = t.GPU
+		}
 		if primary == SlowSteps && t.Earlier != "" {
 			d.More = fmt.Sprintf("It is slower since version %s, by %.0f %% at equal work; before it was version %s.", t.Version, 100*t.Slower, t.Earlier)
 		}

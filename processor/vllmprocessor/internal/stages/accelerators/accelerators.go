@@ -81,11 +81,12 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 		return
 	}
 	s.views, s.engines = s.server.Window.Views(s.views, false), s.engines[:0]
-	var total float64
+	total, counts := 0.0, true
 	for i := range s.views {
 		if _, status := s.views[i].Total(collect.GenerationTokens); status != window.Missing {
 			s.engines = append(s.engines, i)
 			total += s.views[i].Group().Ever(collect.GenerationTokens)
+			counts = counts && derive.Tokens(&s.views[i])
 		}
 	}
 	if len(s.engines) == 0 {
@@ -93,6 +94,10 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 	}
 	s.store.Place(s.server.Key, collect.OwnerOf(s.server.Attributes))
 	for range s.server.Window.PendingGroups() {
+		return
+	}
+	if !counts {
+		s.generated = tokens{}
 		return
 	}
 	s.generated.add(s.server.Window.Time(), total, s.window)

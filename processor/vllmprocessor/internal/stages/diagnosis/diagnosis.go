@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -26,6 +27,7 @@ type Stage struct {
 	Archive *archive.User
 
 	settings diagnose.Settings
+	gpus     *accelerator.Store
 	on       AttributesOn
 	enabled  map[*derive.Row]bool
 	// pools are nil without pools.
@@ -56,6 +58,7 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 			Window: p.Window, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
 			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
 		},
+		gpus:    p.Accelerators,
 		on:      config.Attributes.On,
 		enabled: map[*derive.Row]bool{},
 		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits},
@@ -94,6 +97,7 @@ func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vl
 func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
 	started := &state{Stage: s, server: server, series: series}
 	started.engines.Keeper = &keeper{s.Archive, server.Key}
+	started.engines.GPUs = func(visit func(*accelerator.Joined)) { s.gpus.Of(server.Key, visit) }
 	switch s.on {
 	case OnDerived:
 		server.EngineMark = started.engineMark

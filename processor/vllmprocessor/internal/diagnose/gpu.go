@@ -1,0 +1,327 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// The details of slow_steps that the GPUs of an engine show. notThrottled is that power and heat
+// are ruled out.
+const (
+	powerCap     = "power_cap"
+	thermal      = "thermal"
+	memoryError  = "memory_error"
+	interconnect = "interconnect"
+	clocksLow    = "clocks_low"
+	notThrottled = "not_throttled"
+)
+
+const (
+	// gpuBefore is how many windows before the excess the GPUs are compared with, and gpuNow of
+	// how many at most the newest evidence is taken.
+	gpuBefore = 5
+	gpuNow    = 5
+	// gpuGrace is how many windows after the first harm evidence can appear: later it is
+	// of something else, which did not begin the excess.
+	gpuGrace = 3
+	// leastThrottled is the least share of the time in which the clocks are held down that can
+	// be felt: a GPU lowers them by at most half in most cases, and harm begins at 28 %.
+	leastThrottled = 0.1
+	// ofLoss is the part of the lost time that the evidence must be able to explain: time that
+	// is lost to lower clocks is at most the time with lower clocks.
+	ofLoss = 0.5
+	// clearlyMore is how many times as much as before it must be.
+	clearlyMore = 2
+	// cleanOfLoss is the part of the lost time, and cleanThrottled the share, up to which
+	// throttling is ruled out as the reason.
+	cleanOfLoss    = 0.1
+	cleanThrottled = 0.01
+	// clockFell is the share by which the clock at work must be lower.
+	clockFell = 0.1
+	// These are limits of DCGM's own health checks (dcgm_gpu_hardware_limits.h): one error of the
+	// memory or replay of NVLink, so many checksum errors of NVLink in a second, replays of PCIe
+	// and corrected errors of the memory in a minute.
+	leastEvents         = 1
+	crcErrors           = 100
+	replaysPerMinute    = 8
+	correctedsPerMinute = 10
+)
+
+// excess is what the GPUs show of the time in which steps or prefills take longer.
+type excess struct {
+	// quiet is the time of the newest reading without it, since that of the last one before it;
+	// 0 without an excess. harmed is when it first was harm.
+	quiet, since, harmed int64
+	// clean is until when throttling is ruled out; 0 where it is not.
+	clean int64
+	// eligible are the details that appeared while they could be the reason.
+	eligible [numGPUDetails]bool
+	now      finding
+}
+
+// gpuDetail orders the details: what explains the time that is lost comes first.
+type gpuDetail uint8
+
+const (
+	limitedByPower gpuDetail = iota
+	limitedByHeat
+	memoryFails
+	linkFails
+	clockIsLow
+
+	numGPUDetails
+)
+
+var gpuDetails = [numGPUDetails]string{powerCap, thermal, memoryError, interconnect, clocksLow}
+
+// finding is what the GPUs show.
+type finding struct {
+	// detail is empty where they show nothing.
+	detail string
+	// gpu names the GPU. before and now are shares of the time, or clocks in Hz, or a number of
+	// errors since then.
+	gpu         string
+	before, now float64
+	// servers is how many servers share the GPUs of a pod, engines how many engines; host is
+	// true where they are those of the host.
+	servers, engines int
+	host             bool
+}
+
+// followGPUs looks at the GPUs of the engine while its steps or prefills take longer.
+func (e *engine) followGPUs(settings *Settings, s *State, r *reading, raw Condition) {
+	x := &e.excess
+	if s.GPUs == nil {
+		return
+	}
+	if !(e.changes[slowerSteps].score > 0) && !(e.changes[slowerPrefills].score > 0) {
+		*x = excess{quiet: r.At}
+		return
+	}
+	window := int64(settings.Window)
+	if x.since == 0 {
+		if x.since = x.quiet; x.since == 0 {
+			x.since = e.began
+		}
+	}
+	if raw != Degraded && raw != Failing {
+		return
+	}
+	if x.harmed == 0 {
+		x.harmed = r.At
+	}
+	lost := 1 - math.Exp(-max(e.slowed, e.slowedPrefills, 0))
+	x.now = finding{}
+	s.GPUs(func(j *accelerator.Joined) {
+		look := gpuLook{
+			Joined: j, lost: lost,
+			before: accelerator.Span{From: x.since - (gpuBefore+1)*window, To: x.since - window},
+			since:  accelerator.Span{From: x.since, To: r.At},
+			now:    accelerator.Span{From: max(x.since, r.At-gpuNow*window), To: r.At},
+		}
+		x.judge(&look, r.At, window)
+		x.now.servers, x.now.host, x.now.engines = j.Servers, j.Host, s.numEngines()
+	})
+}
+
+// numEngines is the number of engines of the server.
+func (s *State) numEngines() (n int) {
+	for _, e := range s.engines {
+		if e.number != ServerOnly {
+			n++
+		}
+	}
+	return n
+}
+
+// gpuLook is one look at the GPUs.
+type gpuLook struct {
+	*accelerator.Joined
+	// lost is the share of the time that is lost.
+	lost float64
+	// before is the time before the excess without the window in which it began, since the
+	// whole excess, now its newest part.
+	before, since, now accelerator.Span
+}
+
+// judge decides what the GPUs show.
+func (x *excess) judge(look *gpuLook, at, window int64) {
+	late := at-x.harmed > gpuGrace*window
+	if !look.Ambiguous {
+		found := look.find()
+		if len(look.Devices) > 0 && found[limitedByHeat].growth() > found[limitedByPower].growth() {
+			found[limitedByPower].detail = "" // The greater of the two is the reason.
+		}
+		for d := range found {
+			if found[d].detail != "" && !late {
+				x.eligible[d] = true
+			}
+		}
+		for d := range found {
+			if found[d].detail != "" && x.eligible[d] {
+				x.now = found[d]
+				break
+			}
+		}
+	}
+	if x.now.detail == "" && look.clean(x.clean) {
+		x.clean = at
+		x.now = finding{detail: notThrottled}
+	} else {
+		x.clean = 0
+	}
+}
+
+func (f *finding) growth() float64 {
+	if f.detail == "" {
+		return 0
+	}
+	return f.now - f.before
+}
+
+// find returns, for each detail, the GPU that shows it most.
+func (look *gpuLook) find() (found [numGPUDetails]finding) {
+	keep := func(d gpuDetail, one finding) {
+		if one.detail == "" {
+			return
+		}
+		// A clock is worse the lower it is.
+		if was := &found[d]; was.detail == "" || d == clockIsLow && one.now/one.before < was.now/was.before || d != clockIsLow && one.growth() > was.growth() {
+			*was = one
+		}
+	}
+	for _, d := range look.Devices {
+		for l := range accelerator.NumLimits {
+			keep(gpuDetail(l), look.limited(d, l))
+		}
+		keep(memoryFails, look.memory(d))
+		keep(linkFails, look.link(d))
+		keep(clockIsLow, look.clock(d))
+	}
+	return found
+}
+
+// limited is a GPU whose clock is held down for more of the time than before, and for enough
+// of it.
+func (look *gpuLook) limited(d *accelerator.Device, l accelerator.Limit) (f finding) {
+	was, is, known := d.Limited(l, look.before, look.now, look.Apart)
+	if !known || is < clearlyMore*was || is-was < max(leastThrottled, ofLoss*look.lost) {
+		return f
+	}
+	return finding{detail: gpuDetails[l], gpu: nameOf(d), before: was, now: is}
+}
+
+// clock is a GPU whose clock at work is lower than before.
+func (look *gpuLook) clock(d *accelerator.Device) (f finding) {
+	was, is := d.BusyClock(look.before), d.BusyClock(look.now)
+	if fell := 1 - is/was; !(fell >= max(clockFell, ofLoss*look.lost)) {
+		return f
+	}
+	return finding{detail: clocksLow, gpu: nameOf(d), before: was, now: is}
+}
+
+// memory is a GPU whose memory has had errors within the excess.
+func (look *gpuLook) memory(d *accelerator.Device) (f finding) {
+	before, now := look.rates(d, accelerator.MemoryErrors)
+	events := float64(d.MemoryEvents(look.since, look.Apart))
+	if earlier := float64(d.MemoryEvents(look.before, look.Apart)); earlier == 0 && events >= leastEvents && d.NewestBefore(look.before.To, look.Apart) {
+		return finding{detail: memoryError, gpu: nameOf(d), now: events + signal.OrZero(now.number)}
+	}
+	if now.number >= leastEvents && now.rate >= clearlyMore*before.rate {
+		return finding{detail: memoryError, gpu: nameOf(d), before: before.number, now: now.number}
+	}
+	before, now = look.rates(d, accelerator.CorrectedErrors)
+	if now.rate*60 > correctedsPerMinute && now.rate >= clearlyMore*before.rate {
+		return finding{detail: memoryError, gpu: nameOf(d), before: before.number, now: now.number}
+	}
+	return f
+}
+
+// linkCounters are the counters of errors of links, and the rate in a second beyond which they
+// matter.
+var linkCounters = []struct {
+	field accelerator.Field
+	least float64
+}{{accelerator.LinkErrors, 0}, {accelerator.LinkCRC, crcErrors}, {accelerator.PCIeReplays, replaysPerMinute / 60.0}}
+
+// link is a GPU whose links have had errors within the excess.
+func (look *gpuLook) link(d *accelerator.Device) finding {
+	for _, of := range linkCounters {
+		before, now := look.rates(d, of.field)
+		if now.number >= leastEvents && now.rate > of.least && now.rate >= clearlyMore*before.rate {
+			return finding{detail: interconnect, gpu: nameOf(d), before: before.number, now: now.number}
+		}
+	}
+	return finding{}
+}
+
+// grew is by how much a counter grew, and by how much in a second.
+type grew struct{ number, rate float64 }
+
+// rates are those of a counter before the excess and within it. They are NaN where either is not
+// known, so that nothing is found.
+func (look *gpuLook) rates(d *accelerator.Device, f accelerator.Field) (before, now grew) {
+	before.number, before.rate = d.Rate(f, look.before, look.Apart)
+	now.number, now.rate = d.Rate(f, look.since, look.Apart)
+	return before, now
+}
+
+// clean reports whether the counters of all GPUs show, throughout the excess, that throttling
+// explains almost nothing of it. until is until when that was known already; 0 for never.
+func (look *gpuLook) clean(until int64) bool {
+	span := look.since
+	if until > span.From {
+		span.From = until - look.Apart
+	}
+	if look.Ambiguous || len(look.Devices) == 0 {
+		return false
+	}
+	for _, d := range look.Devices {
+		var total float64
+		for l := range accelerator.NumLimits {
+			share, whole := d.LimitedThroughout(l, span, look.Apart)
+			if !whole {
+				return false
+			}
+			total += share
+		}
+		if total > max(cleanThrottled, cleanOfLoss*look.lost) {
+			return false
+		}
+	}
+	return true
+}
+
+// nameOf is how an operator finds a GPU.
+func nameOf(d *accelerator.Device) string {
+	if d.Name == "" {
+		return d.ID
+	}
+	return d.Name + " (" + d.ID + ")"
+}
+
+// sentence says more precisely what the GPUs show.
+func (f *finding) sentence() (text string) {
+	switch f.detail {
+	case powerCap, thermal:
+		text = fmt.Sprintf("On %s that was so for %.0f %% of the time, before it for %.0f %%.", f.gpu, 100*f.now, 100*f.before)
+	case memoryError, interconnect:
+		text = fmt.Sprintf("It is %s, with %.0f errors since then, and %.0f in the windows before.", f.gpu, f.now, f.before)
+	case clocksLow:
+		text = fmt.Sprintf("On %s it was %.0f MHz, before it %.0f MHz.", f.gpu, f.now/1e6, f.before/1e6)
+	case "", notThrottled:
+		return ""
+	}
+	switch {
+	case f.host:
+		text += " Its exporter reports no pods: the GPUs are those of the host, where this collector knows no other server."
+	case f.servers > 1:
+		text += fmt.Sprintf(" The GPUs are those of the pod, which has %d servers.", f.servers)
+	case f.engines > 1:
+		text += fmt.Sprintf(" The GPUs are those of the pod, which has %d engines.", f.engines)
+	}
+	return text
+}
