@@ -114,6 +114,12 @@ func belongs(metric, label string) bool {
 	switch label {
 	case "k8s_cluster_name", "k8s_namespace_name":
 		return true
+	case "job", "instance", "service_version", "model_name":
+		if strings.HasPrefix(m.Name, "hw.") || strings.HasPrefix(m.Name, "vllm.accelerator.") {
+			return false // They are those of the exporter, or none.
+		}
+	}
+	switch label {
 	case "objective":
 		return slices.Contains(m.Attributes, label)
 	case "model_name":

@@ -2,7 +2,6 @@ package vllmsim
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -24,33 +23,22 @@ func (s *Server) Exporters() []*Exporter {
 	return out
 }
 
-// WorkloadOf is the pod of server number i, as the exporter of its node names it, and NodeOf
-// that node.
-func WorkloadOf(i int) gpu.Workload {
-	return gpu.Workload{
-		Namespace: "chat", Pod: fmt.Sprintf("vllm-%d", i), Container: "vllm", UID: fmt.Sprintf("0f9d3c52-7b1e-4c59-9a52-%012d", i+1),
-	}
-}
-
-// NodeOf is the name of the node of server number i.
-func NodeOf(i int) string { return fmt.Sprintf("gpu-node-%d", i) }
-
 // usedShare is vLLM's default of gpu_memory_utilization.
 const usedShare = 0.9
 
 func (t *Target) newExporter() *gpu.Exporter {
-	spec := engine.H100()
+	spec, c := engine.H100(), t.server.cfg.GPUs
 	var cards []gpu.Card
 	for _, engines := range t.engine.Devices() {
 		for range engines {
 			n := len(cards)
 			cards = append(cards, gpu.Card{
-				Index: n, UUID: fmt.Sprintf("GPU-5d3c7a10-%04x-4000-8000-%012x", t.index, n),
-				MemoryMiB: spec.MemoryMiB, MaxMHz: spec.MaxMHz, UsedMiB: usedShare * spec.MemoryMiB, Workload: WorkloadOf(t.index),
+				Index: n, UUID: c.UUID(t.index, n),
+				MemoryMiB: spec.MemoryMiB, MaxMHz: spec.MaxMHz, UsedMiB: usedShare * spec.MemoryMiB, Workload: c.Workload(t.index),
 			})
 		}
 	}
-	return gpu.New(*t.server.cfg.GPUs, NodeOf(t.index), cards)
+	return gpu.New(*c, c.Node(t.index), cards)
 }
 
 // sample lets the exporter take a sample at a time, up to which the engines are. Cards are those of

@@ -33,6 +33,9 @@ func cards(t *testing.T, gpus gpu.Config, change func(*Config)) *Server {
 
 func ptr[T any](v T) *T { return &v }
 
+// named is a configuration with the names of pods and GPUs that it has by default.
+var named = gpu.Config{Name: "vllm", Namespace: "chat"}
+
 // exported reads a body with a parser that is not the project's.
 func exported(t *testing.T, s *Server, i int) map[string]*dto.MetricFamily {
 	t.Helper()
@@ -83,7 +86,7 @@ func TestTheShippedExporterHasNoViolations(t *testing.T) {
 		assert.NotContains(t, families, off)
 	}
 	assert.InDelta(t, 100, value(t, families, "DCGM_FI_DEV_GPU_UTIL", "gpu", "0"), 5)
-	assert.InDelta(t, 1980, value(t, families, "DCGM_FI_DEV_SM_CLOCK", "hostname", "gpu-node-0", "pod", "vllm-0", "namespace", "chat"), 0)
+	assert.InDelta(t, 1980, value(t, families, "DCGM_FI_DEV_SM_CLOCK", "hostname", "node-of-vllm-0", "pod", "vllm-0", "namespace", "chat"), 0)
 	assert.Equal(t, dto.MetricType_COUNTER, families["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"].GetType())
 	all := exported(t, cards(t, gpu.Config{Families: gpu.Groups()}, nil), 0)
 	assert.Contains(t, all, "DCGM_FI_DEV_POWER_VIOLATION")
@@ -184,11 +187,11 @@ func TestLabelsByVersionAndSharing(t *testing.T) {
 		return string(text)
 	}
 	now := body(gpu.Config{PodUID: true}, nil)
-	assert.Contains(t, now, `DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="GPU-5d3c7a10-0000-4000-8000-000000000000",pci_bus_id="00000000:18:00.0",device="nvidia0",`+
-		`modelName="NVIDIA H100 80GB HBM3",hostname="gpu-node-0",DCGM_FI_DRIVER_VERSION="570.133.20",err_code="0",err_msg="No Error",`+
-		`container="vllm",namespace="chat",pod="vllm-0",pod_uid="0f9d3c52-7b1e-4c59-9a52-000000000001"} 0`)
+	assert.Contains(t, now, `DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="`+named.UUID(0, 0)+`",pci_bus_id="00000000:18:00.0",device="nvidia0",`+
+		`modelName="NVIDIA H100 80GB HBM3",hostname="node-of-vllm-0",DCGM_FI_DRIVER_VERSION="570.133.20",err_code="0",err_msg="No Error",`+
+		`container="vllm",namespace="chat",pod="vllm-0",pod_uid="`+named.Workload(0).UID+`"} 0`)
 	old := body(gpu.Config{OldLabels: true, Bare: true}, nil)
-	assert.Contains(t, old, `,Hostname="gpu-node-0",`)
+	assert.Contains(t, old, `,Hostname="node-of-vllm-0",`)
 	assert.NotContains(t, old, "hostname=")
 	assert.NotContains(t, old, "pod=")
 	assert.NotContains(t, old, "err_code")
@@ -216,7 +219,7 @@ func TestAMD(t *testing.T) {
 	}
 	increase := func(name string) float64 { return value(t, after, name) - value(t, before, name) }
 	assert.InDelta(t, 60.0/65, increase("amd_gpu_violation_ppt_residency_accumulated")/increase("amd_gpu_violation_current_accumulated_counter"), 0.1)
-	assert.InDelta(t, 100*60.0/65, value(t, after, "amd_gpu_violation_ppt_residency_percentage", "pod", "vllm-0", "pod_uuid", WorkloadOf(0).UID), 10)
+	assert.InDelta(t, 100*60.0/65, value(t, after, "amd_gpu_violation_ppt_residency_percentage", "pod", "vllm-0", "pod_uuid", named.Workload(0).UID), 10)
 	assert.Zero(t, value(t, before, "amd_gpu_violation_ppt_residency_percentage"))
 	assert.LessOrEqual(t, value(t, after, "amd_gpu_package_power"), 175.1)
 }

@@ -86,7 +86,9 @@ func (h *History) play(t *testing.T, s *Story) {
 
 const gatewayHost = "gateway:9090"
 
-func exporterHost(servers *Servers, i int) string { return fmt.Sprintf("node-of-%s-%d:9400", servers.Name, i) }
+func exporterHost(servers *Servers, i int) string {
+	return fmt.Sprintf("node-of-%s-%d:9400", servers.Name, i)
+}
 
 func syncerHost(i int) string { return fmt.Sprintf("vllm-%d:9091", i) }
 
@@ -100,6 +102,10 @@ func (h *History) serve(t *testing.T, to *network.Network, servers *Servers, tap
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.Outcomes[hosts[target]] = append(h.Outcomes[hosts[target]], o)
+	}
+	if config.GPUs != nil {
+		named := servers.gpus()
+		config.GPUs = &named
 	}
 	simulated, err := vllmsim.New(config)
 	require.NoError(t, err)

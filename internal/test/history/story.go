@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
@@ -73,6 +74,13 @@ func (s *Servers) hosts() []string {
 	return out
 }
 
+// gpus is the configuration of their exporters, which name the pods.
+func (s *Servers) gpus() gpu.Config {
+	out := *s.Config.GPUs
+	out.Name, out.Namespace = s.Name, s.Namespace
+	return out
+}
+
 func (s *Servers) attributes(i int) map[string]any {
 	if s.Namespace == "" {
 		return nil
@@ -82,7 +90,8 @@ func (s *Servers) attributes(i int) map[string]any {
 	}
 	if s.Config.GPUs != nil {
 		// The names that the exporter of its GPUs has for the pod.
-		w := vllmsim.WorkloadOf(i)
+		gpus := s.gpus()
+		w := gpus.Workload(i)
 		out["k8s.pod.name"], out["k8s.container.name"], out["k8s.pod.uid"] = w.Pod, w.Container, w.UID
 	}
 	return out

@@ -7,7 +7,9 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +54,9 @@ type Config struct {
 	Interval time.Duration
 	// Affected is how many GPUs of each engine the changes of GPUs act on; 0 is all.
 	Affected int
+	// Name and Namespace begin the names of the pods, which end with the number of the server;
+	// empty are "vllm" and "chat".
+	Name, Namespace string
 	// Away is when the exporter does not answer, in seconds. It starts anew after that.
 	Away []Span
 }
@@ -76,6 +81,7 @@ func (c Config) WithDefaults() (Config, error) {
 	if c.Interval == 0 {
 		c.Interval = defaultInterval
 	}
+	c.Name, c.Namespace = cmp.Or(c.Name, "vllm"), cmp.Or(c.Namespace, "chat")
 	switch {
 	case c.Kind != DCGM && c.Kind != AMD:
 		return c, fmt.Errorf("unknown exporter %q: want %s or %s", c.Kind, DCGM, AMD)
@@ -105,6 +111,23 @@ func (c Config) WithDefaults() (Config, error) {
 
 // Workload is a container that uses a GPU.
 type Workload struct{ Namespace, Pod, Container, UID string }
+
+// Workload is the pod of server number i, as the exporter of its node names it.
+func (c *Config) Workload(i int) Workload {
+	return Workload{Namespace: c.Namespace, Pod: fmt.Sprintf("%s-%d", c.Name, i), Container: "vllm", UID: c.id("", i)}
+}
+
+// Node is the name of the node of server number i.
+func (c *Config) Node(i int) string { return fmt.Sprintf("node-of-%s-%d", c.Name, i) }
+
+// UUID is that of GPU number n of server number i.
+func (c *Config) UUID(i, n int) string { return c.id("GPU-", i<<16|n) }
+
+func (c *Config) id(kind string, n int) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.Namespace + "/" + c.Name)) // It cannot fail.
+	return fmt.Sprintf("%s%08x-7b1e-4c59-9a52-%012x", kind, h.Sum32(), n+1)
+}
 
 // Card is a GPU of a node.
 type Card struct {
