@@ -28,13 +28,22 @@ func TestAServerThatAGPUSlowsIsReported(t *testing.T) {
 
 func TestOnlyNewUncorrectedErrorsOfMemoryAreReported(t *testing.T) {
 	const card = `job="dcgm-exporter",instance="node-a:9400",k8s_pod_name="vllm-0",hw_id="GPU-1",hw_name="gpu0"`
+	// step is a counter that changes once.
+	step := func(name string, before, after float64) series {
+		return series{name, func(at time.Duration) float64 {
+			if at < 20*minute {
+				return before
+			}
+			return after
+		}}
+	}
 	rows := func(kind string, before, after float64) series {
-		return counter(fmt.Sprintf(`vllm_accelerator_row_remap_rows_total{%s,error_type=%q}`, card, kind), before, 20*minute, after)
+		return step(fmt.Sprintf(`vllm_accelerator_row_remap_rows_total{%s,error_type=%q}`, card, kind), before, after)
 	}
 	assert.Equal(t, []string{"VLLMGPUMemoryErrors"}, names(gpusFired(t, rows("uncorrected", 2, 3))))
 	assert.Empty(t, gpusFired(t, rows("uncorrected", 2, 2)), "they are old")
 	assert.Empty(t, gpusFired(t, rows("corrected", 0, 5)), "the memory repaired itself")
-	errors := counter(`hw_errors_total{`+card+`,error_type="uncorrected"}`, 0, 20*minute, 1)
+	errors := step(`hw_errors_total{`+card+`,error_type="uncorrected"}`, 0, 1)
 	assert.Equal(t, []string{"VLLMGPUMemoryErrors"}, names(gpusFired(t, errors)))
 	assert.Equal(t, []string{"VLLMGPUMemoryErrors"}, names(gpusFired(t, constant(`vllm_accelerator_row_remap_failed{`+card+`}`, 1))))
 	assert.Empty(t, gpusFired(t, constant(`vllm_accelerator_row_remap_failed{`+card+`}`, 0)))
