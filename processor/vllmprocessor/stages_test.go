@@ -183,10 +183,10 @@ func TestTheLastStageStopsFirst(t *testing.T) {
 
 func TestTheConfigurationChoosesTheStages(t *testing.T) {
 	for config, want := range map[string]int{
-		"":                            2,
-		"diagnosis: {enabled: false}": 1,
-		"pool: {}":                    3,
-		"objectives: [{name: a, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]": 3,
+		"":                            3,
+		"diagnosis: {enabled: false}": 2,
+		"pool: {}":                    4,
+		"objectives: [{name: a, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]": 4,
 	} {
 		p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
 		assert.Len(t, p.stages, want, config)

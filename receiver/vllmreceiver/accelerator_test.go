@@ -433,6 +433,19 @@ func TestTheWorkloadsOfAHostileExporter(t *testing.T) {
 	assert.Len(t, r.logged("warn"), 1)
 }
 
+// A family that the catalogue does not have can be switched on by its name.
+func TestAFamilyOfAnExporterThatIsSwitchedOn(t *testing.T) {
+	on := true
+	r := newRig(t, func(c *Config) {
+		c.Metrics = map[string]MetricConfig{"vllm.accelerator.dcgm.fi_dev_fan_speed": {Enabled: &on}, "hw.power": {Enabled: new(bool)}}
+	})
+	body := "# TYPE DCGM_FI_DEV_FAN_SPEED gauge\n" + `DCGM_FI_DEV_FAN_SPEED{gpu="0",UUID="GPU-a",pod="p"} 30` + "\n" +
+		`DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a",pod="p"} 30` + "\n"
+	got := pointsByResource(t, r.scrape(body))["p"]
+	assert.Equal(t, 30.0, got["vllm.accelerator.dcgm.fi_dev_fan_speed GPU-a"].DoubleValue())
+	assert.NotContains(t, got, "hw.power GPU-a")
+}
+
 // With the names of the wire, the labels stay and nothing is split.
 func TestAnExporterUnderItsOwnNames(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Naming = NamingWire })

@@ -154,7 +154,7 @@ metrics:
 	for _, want := range []string{
 		"endpoint: has no scheme; write http://vllm-0:8000 or https://vllm-0:8000",
 		`naming: "otel" is unknown; write canonical or wire`,
-		`source: "router" is unknown; write auto, vllm, gateway or lora`,
+		`source: "router" is unknown; write auto, vllm, gateway, lora, dcgm or amd`,
 		"service_name: must not be empty",
 		"timeout: must be more than 0",
 		"limits::series: must be more than 0",
@@ -219,6 +219,7 @@ func TestTheBoundsOfNumbers(t *testing.T) {
 		{"limits: {memory: 0}", "limits: {memory: -1}", "limits::memory: must not be negative"},
 		{"limits: {series: 1}", "limits: {series: 0}", "limits::series: must be more than 0"},
 		{"limits: {adapters: 1}", "limits: {adapters: 0}", "limits::adapters: must be more than 0"},
+		{"limits: {devices: 1}", "limits: {devices: 0}", "limits::devices: must be more than 0"},
 		{"limits: {name_length: 1}", "limits: {name_length: 0}", "limits::name_length: must be more than 0"},
 		{"limits: {label_name_length: 1}", "limits: {label_name_length: 0}", "limits::label_name_length: must be more than 0"},
 		{"limits: {label_value_length: 1}", "limits: {label_value_length: 0}", "limits::label_value_length: must be more than 0"},

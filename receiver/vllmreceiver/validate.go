@@ -242,5 +242,10 @@ func unknownMetric(name string) string {
 			return ""
 		}
 	}
+	for i := range catalog.Accelerators.Exporters {
+		if strings.HasPrefix(name, catalog.Accelerators.Exporters[i].Unknown) {
+			return ""
+		}
+	}
 	return fmt.Sprintf("no metric has this name; did you mean %s?", catalog.Nearest(name, emitted))
 }

@@ -59,12 +59,20 @@ func (d *Device) put(at int64, r *Reading, window int64) bool {
 }
 
 func (d *Device) insert(i int, at int64) {
-	d.times = slices.Insert(d.times, i, at)
+	d.times = inserted(d.times, i, at)
 	for f := range d.columns {
 		if d.columns[f] != nil {
-			d.columns[f] = slices.Insert(d.columns[f], i, math.NaN())
+			d.columns[f] = inserted(d.columns[f], i, math.NaN())
 		}
 	}
+}
+
+// inserted inserts a value, and makes room for no more than are kept.
+func inserted[T int64 | float64](all []T, i int, value T) []T {
+	if n := len(all); n == cap(all) {
+		all = append(make([]T, 0, max(min(2*n, slots+1), n+1)), all...)
+	}
+	return slices.Insert(all, i, value)
 }
 
 // set sets a value. Sums of another number of parts cannot be compared: the newer one counts.

@@ -183,7 +183,20 @@ func (s *Store) joined(one *server) (j Joined, has bool) {
 		j.Servers = max(j.Servers, len(servers))
 		j.Host = j.Host || !w.inPod()
 		j.Ambiguous = j.Ambiguous || w.shared != 0 && w.newest-w.shared <= s.apart
-		j.Devices = append(j.Devices, w.devices...)
+		for _, d := range w.devices {
+			j.add(d)
+		}
 	}
 	return j, len(j.Devices) > 0 || j.Ambiguous
+}
+
+// add adds a GPU once: of one that two exporters report, or one under two addresses, the newer.
+func (j *Joined) add(d *Device) {
+	i := slices.IndexFunc(j.Devices, func(other *Device) bool { return other.ID == d.ID })
+	switch {
+	case i < 0:
+		j.Devices = append(j.Devices, d)
+	case d.NewestReading() > j.Devices[i].NewestReading():
+		j.Devices[i] = d
+	}
 }

@@ -242,11 +242,12 @@ func (c *collector) reading(index int, resource pcommon.Map, point pmetric.Numbe
 }
 
 // workloadOf returns whose GPUs a resource is about. The instance of its identity is the
-// exporter, so that the workload is a part of the key.
+// exporter, so that the workload is a part of the key, and the host as well, because agents on
+// every node read "localhost".
 func workloadOf(resource pcommon.Map) accelerator.Workload {
-	w := accelerator.Workload{Key: identity.Of(resource), Owner: OwnerOf(resource)}
-	w.Exporter = textOf(resource, "service.instance.id")
-	w.Key = strings.Join([]string{w.Key, w.PodUID, w.Pod, w.Container}, "\x00")
+	w := accelerator.Workload{Owner: OwnerOf(resource)}
+	w.Exporter = strings.Join([]string{textOf(resource, "service.instance.id"), w.Cluster, w.Host, w.Node}, "\x00")
+	w.Key = strings.Join([]string{identity.Of(resource), w.Host, w.Node, w.PodUID, w.Pod, w.Container}, "\x00")
 	return w
 }
 

@@ -2,6 +2,7 @@ package normalize
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -326,4 +327,72 @@ func TestTheHostAndTheDriver(t *testing.T) {
 	plan = planOf(one+`DCGM_FI_DEV_GPU_TEMP{UUID="GPU-b",hostname="n2",DCGM_FI_DRIVER_VERSION="570.1"} 1`+"\n", Options{})
 	assert.Empty(t, label(plan.Resource, "host.name"))
 	assert.Empty(t, label(plan.Resource, "hw.driver_version"))
+}
+
+// The sum over all resources counts each GPU once, however many containers use it and
+// however it is cut in partitions.
+func TestASumOverAllResourcesCountsEachGPUOnce(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var power, memory strings.Builder
+		wantPower, wantMemory := 0.0, 0.0
+		for g := range 1 + random.IntN(8) {
+			watts := float64(100 + random.IntN(600))
+			wantPower += watts
+			line := func(b *strings.Builder, family, more string, value float64) {
+				fmt.Fprintf(b, "%s{gpu=\"%d\",UUID=\"GPU-%d\",hostname=\"n\"%s} %v\n", family, g, g, more, value)
+			}
+			pod := func() string {
+				return fmt.Sprintf(`,pod="p%d",namespace="n%d",container="c"`, random.IntN(4), random.IntN(2))
+			}
+			mib := float64(random.IntN(80000))
+			switch random.IntN(4) {
+			case 0: // Idle.
+				wantMemory += mib
+				line(&power, "DCGM_FI_DEV_POWER_USAGE", "", watts)
+				line(&memory, "DCGM_FI_DEV_FB_USED", "", mib)
+			case 1: // One pod.
+				p := pod()
+				wantMemory += mib
+				line(&power, "DCGM_FI_DEV_POWER_USAGE", p, watts)
+				line(&memory, "DCGM_FI_DEV_FB_USED", p, mib)
+			case 2: // Several pods.
+				wantMemory += mib
+				for range 2 + random.IntN(3) {
+					p := pod()
+					line(&power, "DCGM_FI_DEV_POWER_USAGE", p, watts)
+					line(&memory, "DCGM_FI_DEV_FB_USED", p, mib)
+				}
+			default: // Partitions.
+				for i := range 1 + random.IntN(7) {
+					more := fmt.Sprintf(`,GPU_I_ID="%d",GPU_I_PROFILE="1g.10gb"`, i)
+					if random.IntN(2) == 0 {
+						more += pod()
+					}
+					part := float64(random.IntN(10000))
+					wantMemory += part
+					line(&power, "DCGM_FI_DEV_POWER_USAGE", more, watts)
+					line(&memory, "DCGM_FI_DEV_FB_USED", more, part)
+				}
+			}
+		}
+		snapshot := snapshotOf(power.String() + memory.String())
+		options := Options{}
+		plan := Make(snapshot.Layout, options)
+		checkPlan(t, snapshot.Layout, &options, plan)
+		total := map[string]float64{}
+		plans := []*Plan{plan}
+		for _, w := range plan.Workloads {
+			plans = append(plans, w.Plan)
+		}
+		for _, p := range plans {
+			for m, point := range p.All() {
+				for _, part := range point.Parts {
+					total[m.Name] += snapshot.Values[part.Value]
+				}
+			}
+		}
+		assert.Equal(t, wantPower, total["hw.power"], "seed %d", seed)
+		assert.Equal(t, wantMemory, total["hw.gpu.memory.usage"], "seed %d", seed)
+	}
 }

@@ -28,10 +28,17 @@ func FuzzMake(f *testing.F) {
 		"llm_d_epp_h_count{fairness_id=\"a\"} 1\nllm_d_epp_h_bucket{fairness_id=\"b\",le=\"2\"} 1\n"+
 		"llm_d_epp_h_bucket{fairness_id=\"b\",le=\"+Inf\"} 1\nllm_d_epp_h_count{fairness_id=\"b\"} 1\ninference_model_h 1\nplugin_h 2\n", false)
 	f.Add("# TYPE vllm:current_qps gauge\nvllm:current_qps{server=\"a\"} 1\nvllm:. 1\nvllm:num_requests_running{server=\"a\"} 2\nrouter_x 1\n", false)
+	f.Add("# TYPE DCGM_FI_DEV_FB_USED gauge\nDCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"a\",GPU_I_ID=\"1\",GPU_I_PROFILE=\"p\",pod=\"x\"} 1\n"+
+		"DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"a\",GPU_I_ID=\"2\",pod=\"y\",namespace=\"n\"} 1\nDCGM_FI_DEV_FB_FREE{UUID=\"a\",GPU_I_ID=\"1\"} 1\n"+
+		"DCGM_FI_DEV_POWER_USAGE{UUID=\"a\",pod=\"x\"} 1\nDCGM_FI_DEV_POWER_USAGE{UUID=\"a\",pod=\"y\"} 1\nDCGM_FI_DEV_CLOCKS_EVENT_REASONS{uuid=\"b\"} 4\n"+
+		"DCGM_EXP_XID_ERRORS_COUNT{gpu_uuid=\"b\",xid=\"79\"} 1\nDCGM_FI_DEV_FAN_SPEED{nvswitch=\"1\"} 1\n", false)
+	f.Add("amd_gpu_power_usage{gpu_id=\"0\",gpu_partition_id=\"0\",serial_number=\"s\",gpu_compute_partition_type=\"cpx\",exported_pod=\"x\"} 1\n"+
+		"amd_gpu_power_usage{gpu_id=\"1\",gpu_partition_id=\"1\",serial_number=\"s\",gpu_compute_partition_type=\"cpx\",pod_uuid=\"u\"} 1\n"+
+		"amd_gpu_package_power{gpu_id=\"0\",gpu_partition_id=\"0\",serial_number=\"s\"} 1\namd_gpu_clock{gpu_uuid=\"s\",clock_type=\"SYSTEM\"} 1\n", false)
 	f.Fuzz(func(t *testing.T, body string, wire bool) {
 		layout := exposition.NewReader(nil).Read([]byte(body), exposition.DialectText).Layout
 		options := Options{
-			Wire: wire, Prefixes: []string{"acme_"}, GenAI: true, OperationName: "chat", CapacityFromBlocks: true,
+			Wire: wire, Prefixes: []string{"acme_"}, GenAI: true, OperationName: "chat", CapacityFromBlocks: true, MaxDevices: 20,
 		}
 		began := time.Now()
 		plan := Make(layout, options)
