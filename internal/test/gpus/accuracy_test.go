@@ -56,7 +56,7 @@ func (s *score) add(r *random, reports []said) string {
 		if !one.slow || !one.harm || one.at > r.end {
 			continue
 		}
-		bad := one.detail != r.kind.right && slices.Contains(append([]string{notThrottled}, ofGPUs...), one.detail)
+		bad := !(r.kind.clean && one.detail == notThrottled) && one.detail != r.kind.right && slices.Contains(append([]string{notThrottled}, ofGPUs...), one.detail)
 		if bad {
 			wrong++
 			s.details[one.detail]++
@@ -171,7 +171,7 @@ func TestDetailsAreRightInRandomStories(t *testing.T) {
 	assert.Greater(t, right, reports*7/10, "right")
 	// A power limit that is not counted is taken for a low clock.
 	assert.LessOrEqual(t, wrong, reports/len(kinds)+reports/20, "wrong")
-	if !*flagWrite || t.Failed() && reports == 0 {
+	if !*flagWrite || t.Failed() {
 		return
 	}
 	page, err := os.ReadFile(accuracyPage)
@@ -188,7 +188,8 @@ and their exporter are read by two receivers, and the processor reports as in pr
 exporter every 30 s, families that are off by default switched on at random, old and new labels, with the pod's UID or by its name,
 NVIDIA's exporter or AMD's, and in one of five stories an exporter that restarts meanwhile. Steps become slow after 14 to 20 minutes, for 12
 minutes. Reports count in which ` + "`slow_steps`" + ` is named and severity is 2 or more, from 90 s after the first one; *stories with a
-wrong one* counts any report. Without a report a story is *silent*: it was too mild, or another cause was named. The seeds begin at
+wrong one* counts any report. Where memory, links or a fixed clock are the cause it is true that nothing throttled, and ` + "`not_throttled`" + ` counts as no
+detail there. Without a report a story is *silent*: it was too mild, or another cause was named. The seeds begin at
 %d and were used for this table only; those for work on the evidence and on this measure are others. The GPUs are a sketch, and none of this was
 measured on real ones. With an exporter as it is shipped a power limit is reported as ` + "`clocks_low`" + `, which counts as wrong: the clock is low
 indeed, and the sentence of this detail says that no limit is the reason.

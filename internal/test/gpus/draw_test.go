@@ -15,30 +15,32 @@ import (
 // kind is what a random story does, and what must be said about it.
 type kind struct {
 	name, about string
-	// right is the detail that is true; empty is none.
+	// right is the detail that is true; empty is none. clean is true where it is also true that
+	// nothing throttled, which says less.
 	right string
+	clean bool
 }
 
 var kinds = []kind{
-	{"power limit", "the power limit is lowered to 18 % to 27 %", "power_cap"},
-	{"heat", "8 % to 20 % of the heat is taken away", "thermal"},
-	{"memory", "40 % to 70 % of what is read from memory has to be read again", "memory_error"},
-	{"link", "75 % to 92 % of what two or four GPUs exchange is sent again", "interconnect"},
-	{"clocks", "the clock is fixed at 15 % to 30 %", "clocks_low"},
-	{"host", "the host adds to each step what it takes; the GPUs are as before", notThrottled},
-	{"throttled before", "as host, after a throttling that ended two to six minutes earlier", notThrottled},
+	{"power limit", "the power limit is lowered to 18 % to 27 %", "power_cap", false},
+	{"heat", "10 % to 20 % of the heat is taken away", "thermal", false},
+	{"memory", "40 % to 70 % of what is read from memory has to be read again", "memory_error", true},
+	{"link", "75 % to 92 % of what two or four GPUs exchange is sent again", "interconnect", true},
+	{"clocks", "the clock is fixed at 15 % to 30 %", "clocks_low", true},
+	{"host", "the host adds to each step what it takes; the GPUs are as before", notThrottled, false},
+	{"throttled before", "as host, after a throttling that ended two to six minutes earlier", notThrottled, false},
 	// The counters move as much as before, so they neither blame the GPU nor exclude it.
-	{"throttled always", "as host, with a power limit that acts on some steps during the whole story", ""},
-	{"no counters", "as host, with an exporter as it is shipped", ""},
+	{"throttled always", "as host, with a power limit that acts on some steps during the whole story", "", false},
+	{"no counters", "as host, with an exporter as it is shipped", "", false},
 	// The clock is low, and the exporter does not say why.
-	{"not counted", "as power limit, with an exporter as it is shipped", ""},
-	{"shared", "as power limit, on GPUs that another pod uses as well", ""},
+	{"not counted", "as power limit, with an exporter as it is shipped", "", false},
+	{"shared", "as power limit, on GPUs that another pod uses as well", "", false},
 }
 
 // The seeds. Those of the published table were used once, for it; all work was done with others.
 const (
 	tuningSeed  = 1_700
-	heldOutSeed = 26_110_000
+	heldOutSeed = 27_110_000
 )
 
 // random is one story of a kind.
@@ -93,7 +95,7 @@ func draw(k kind, seed, n uint64) random {
 	case "power limit", "shared":
 		set(out.onset, out.end, engine.ParamPowerLimit, d.between(0.18, 0.27))
 	case "heat":
-		set(out.onset, out.end, engine.ParamCooling, d.between(0.08, 0.2))
+		set(out.onset, out.end, engine.ParamCooling, d.between(0.1, 0.2))
 	case "memory":
 		set(out.onset, out.end, engine.ParamMemoryErrors, d.between(0.4, 0.7))
 	case "link":
