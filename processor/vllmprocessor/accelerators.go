@@ -24,12 +24,6 @@ type gpus struct {
 // judged, and again after it for those that belong to no server, because a server is known
 // with its first batch only.
 func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pmetric.Metrics, now int64, last bool) {
-	if len(found.Sources) == 0 {
-		return
-	}
-	if found.matched == nil {
-		found.matched = make([]bool, len(found.Batches))
-	}
 	report := p.accelerators.Observe(found.Batches, now, found.matched)
 	if !last {
 		report[accelerator.Unmatched], report[accelerator.SeveralServers] = 0, 0
@@ -79,7 +73,7 @@ func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome
 // dropUnmatched removes the GPUs that belong to no server here, where the configuration asks
 // for it. Where nothing is left, nothing is sent.
 func (p *vllmProcessor) dropUnmatched(found *gpus, metrics pmetric.Metrics) error {
-	if len(found.Sources) == 0 || p.config.Accelerators.Unmatched != accelerators.Drop {
+	if p.config.Accelerators.Unmatched != accelerators.Drop {
 		return nil
 	}
 	keep := map[int]bool{}

@@ -30,10 +30,15 @@ func exporterBody(seconds, hot float64) string {
 		name, kind string
 		value      float64
 	}{
-		{"DCGM_FI_DEV_SM_CLOCK", "gauge", 1980}, {"DCGM_FI_DEV_POWER_USAGE", "gauge", 500}, {"DCGM_FI_DEV_GPU_UTIL", "gauge", 90},
-		{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", 1e9 + 500e3*seconds}, {"DCGM_FI_DEV_FB_USED", "gauge", 71680},
-		{"DCGM_FI_DEV_XID_ERRORS", "gauge", 0}, {"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", 0},
-		{"DCGM_FI_DEV_POWER_VIOLATION", "counter", 4e12}, {"DCGM_FI_DEV_THERMAL_VIOLATION", "counter", 7e12 + 1e9*hot},
+		{"DCGM_FI_DEV_SM_CLOCK", "gauge", 1980},
+		{"DCGM_FI_DEV_POWER_USAGE", "gauge", 500},
+		{"DCGM_FI_DEV_GPU_UTIL", "gauge", 90},
+		{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", 1e9 + 500e3*seconds},
+		{"DCGM_FI_DEV_FB_USED", "gauge", 71680},
+		{"DCGM_FI_DEV_XID_ERRORS", "gauge", 0},
+		{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", 0},
+		{"DCGM_FI_DEV_POWER_VIOLATION", "counter", 4e12},
+		{"DCGM_FI_DEV_THERMAL_VIOLATION", "counter", 7e12 + 1e9*hot},
 		{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "gauge", 0},
 	} {
 		fmt.Fprintf(&b, "# HELP %s help\n# TYPE %s %s\n%s{%s} %f\n", family.name, family.name, family.kind, family.name, labels, family.value)

@@ -187,7 +187,7 @@ func TestManyGPUsAreBounded(t *testing.T) {
 // The decisions about known defects of vLLM's metrics.
 func TestGPUDefects(t *testing.T) {
 	t.Parallel()
-	perToken := func(t *testing.T, adjust func(*world), then func(*world)) []float64 {
+	perToken := func(t *testing.T, adjust, then func(*world)) []float64 {
 		t.Helper()
 		w := newWorld(run(t, createDefaultConfig().(*Config)), newGPU("GPU-1"))
 		adjust(w)
@@ -204,24 +204,29 @@ func TestGPUDefects(t *testing.T) {
 	for defect, test := range map[string]func(t *testing.T){
 		// 500 W by 100 tokens in a second of the only engine that is shown, which has those of all.
 		"ray-last-engine": func(t *testing.T) {
+			t.Helper()
 			got := perToken(t, func(w *world) { w.server.version = "0.12.0" }, nothing)
 			assert.InDeltaSlice(t, []float64{5}, got, 1e-9)
 		},
 		// The tokens of the other engines are missing, so the value is too high.
 		"only-last-engine": func(t *testing.T) {
+			t.Helper()
 			got := perToken(t, func(w *world) { w.server.version = "0.9.0" }, nothing)
 			assert.InDeltaSlice(t, []float64{5}, got, 1e-9)
 		},
 		// Counters that begin again are counted on: 13.5 s of 60 are lost at most.
 		"scale-up-resets": func(t *testing.T) {
+			t.Helper()
 			got := perToken(t, nothing, func(w *world) { w.server.requests, w.server.firstTokens, w.server.gaps = 0, 0, 0 })
 			assert.InDeltaSlice(t, []float64{5}, got, 1e-9, "the reset is two minutes ago")
 		},
 		// Tokens that are counted wrong give no energy for each.
 		"multi-step-miscounts": func(t *testing.T) {
+			t.Helper()
 			assert.Empty(t, perToken(t, func(w *world) { w.server.version = "0.6.3" }, nothing))
 		},
 		"rust-served-name": func(t *testing.T) {
+			t.Helper()
 			got := perToken(t, func(w *world) { w.server.version = "0.22.0" }, nothing)
 			assert.InDeltaSlice(t, []float64{5}, got, 1e-9)
 		},

@@ -139,8 +139,11 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	p.warnSize(&unread)
 	now := p.now()
 	p.expireSilent(ctx, now)
-	found := gpus{Accelerators: reader.Accelerators()}
-	p.observeGPUs(ctx, &found, metrics, now.UnixNano(), false)
+	var found *gpus
+	if read := reader.Accelerators(); len(read.Sources) > 0 {
+		found = &gpus{Accelerators: read, matched: make([]bool, len(read.Batches))}
+		p.observeGPUs(ctx, found, metrics, now.UnixNano(), false)
+	}
 	elsewhere := p.derivedElsewhere(metrics)
 	var left map[string]int
 	if len(batches) > 1 {
@@ -166,8 +169,11 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 		p.batch(ctx, r, &stage.Batch{Batch: batch, Now: now}, metrics, left[batch.Resource])
 		p.release(r)
 	}
-	p.observeGPUs(ctx, &found, metrics, now.UnixNano(), true)
-	return metrics, p.dropUnmatched(&found, metrics)
+	if found == nil {
+		return metrics, nil
+	}
+	p.observeGPUs(ctx, found, metrics, now.UnixNano(), true)
+	return metrics, p.dropUnmatched(found, metrics)
 }
 
 // batch takes one batch into the state of its resource and adds what is derived. later is

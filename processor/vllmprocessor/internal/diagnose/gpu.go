@@ -92,13 +92,13 @@ type finding struct {
 }
 
 // followGPUs looks at the GPUs of the engine while its steps or prefills take longer.
-func (e *engine) followGPUs(settings *Settings, s *State, r *reading, raw Condition) {
+func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Condition) {
 	x := &e.excess
 	if s.GPUs == nil {
 		return
 	}
 	if !(e.changes[slowerSteps].score > 0) && !(e.changes[slowerPrefills].score > 0) {
-		*x = excess{quiet: r.At}
+		*x = excess{quiet: at}
 		return
 	}
 	window := int64(settings.Window)
@@ -111,7 +111,7 @@ func (e *engine) followGPUs(settings *Settings, s *State, r *reading, raw Condit
 		return
 	}
 	if x.harmed == 0 {
-		x.harmed = r.At
+		x.harmed = at
 	}
 	lost := 1 - math.Exp(-max(e.slowed, e.slowedPrefills, 0))
 	x.now = finding{}
@@ -119,10 +119,10 @@ func (e *engine) followGPUs(settings *Settings, s *State, r *reading, raw Condit
 		look := gpuLook{
 			Joined: j, lost: lost,
 			before: accelerator.Span{From: x.since - (gpuBefore+1)*window, To: x.since - window},
-			since:  accelerator.Span{From: x.since, To: r.At},
-			now:    accelerator.Span{From: max(x.since, r.At-gpuNow*window), To: r.At},
+			since:  accelerator.Span{From: x.since, To: at},
+			now:    accelerator.Span{From: max(x.since, at-gpuNow*window), To: at},
 		}
-		x.judge(&look, r.At, window)
+		x.judge(&look, at, window)
 		x.now.servers, x.now.host, x.now.engines = j.Servers, j.Host, s.numEngines()
 	})
 }

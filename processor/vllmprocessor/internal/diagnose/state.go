@@ -378,7 +378,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 		raw = Draining
 	}
 	e.explain(settings, &r, &found, raw)
-	e.followGPUs(settings, s, &r, raw)
+	e.followGPUs(settings, s, at, raw)
 	e.report(settings, s, raw, at, &found)
 	e.learn(settings, s, &r, &found, raw)
 }
