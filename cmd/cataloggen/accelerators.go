@@ -176,32 +176,32 @@ func stringMap(m map[string]string, typed bool) string {
 
 // wireName is the family with its conversion and its constant attributes, for readers.
 func (s exporting) wireName() string {
-	line := "`" + s.Family + "`"
+	var line strings.Builder
+	fmt.Fprintf(&line, "`%s`", s.Family)
 	for i, family := range s.Plus {
-		if i == 0 {
-			line += " + `" + family + "`"
-		} else {
-			line += " + `" + family + "` if there"
+		fmt.Fprintf(&line, " + `%s`", family)
+		if i > 0 {
+			line.WriteString(" if there")
 		}
 	}
 	switch {
 	case s.Bit != 0:
-		line += fmt.Sprintf(" bit 0x%x", s.Bit)
+		fmt.Fprintf(&line, " bit 0x%x", s.Bit)
 	case s.Scale != 0:
-		line += fmt.Sprintf(" x %g", s.Scale)
+		fmt.Fprintf(&line, " x %g", s.Scale)
 	}
 	for _, name := range sortedNames(s.Set) {
-		line += ", " + name + "=" + s.Set[name]
+		fmt.Fprintf(&line, ", %s=%s", name, s.Set[name])
 	}
 	for _, label := range sortedNames(s.Labels) {
 		if attribute := s.Labels[label]; attribute != label {
-			line += ", " + attribute + " from `" + label + "`"
+			fmt.Fprintf(&line, ", %s from `%s`", attribute, label)
 		}
 	}
 	if s.Off {
-		line += ", off by default in " + s.Exporter
+		fmt.Fprintf(&line, ", off by default in %s", s.Exporter)
 	}
-	return line
+	return line.String()
 }
 
 // writeExporterLabels writes what the labels of the exporters mean, with their spellings

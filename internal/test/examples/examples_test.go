@@ -59,8 +59,8 @@ func TestEveryExampleIsValid(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), collector.Binary(t), "validate", "--config", file)
-			// A shard that does not know its number is refused.
-			command.Env = append(os.Environ(), "SHARD=0", "SHARDS=4")
+			// A shard that does not know its number is refused, and an agent that does not know its node.
+			command.Env = append(os.Environ(), "SHARD=0", "SHARDS=4", "K8S_NODE_NAME=node-1")
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, "%s", output)
 		})

@@ -50,6 +50,7 @@ const (
 	CodeGateway       = "server-gateway"
 	CodeRouter        = "server-router"
 	CodeSimulator     = "server-simulator"
+	CodeAccelerator   = "server-gpu-exporter"
 	CodeLMCache       = "server-lmcache"
 	CodeVersionNone   = "version-unknown"
 	CodeVersionWrong  = "version-implausible"

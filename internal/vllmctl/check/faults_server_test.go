@@ -81,6 +81,8 @@ func serverFaults() []fault {
 		other("prefix that is not known", sample("acme_vllm_num_requests_running", `model_name="m"`), "", check.CodePrefix),
 		other("endpoint picker", sample("inference_pool_ready_pods", `name="p"`), "", check.CodeGateway),
 		other("LoRA syncer", sample("lora_syncer_adapter_status", `adapter_name="a"`), "", check.CodeGateway),
+		other("NVIDIA's exporter", sample("DCGM_FI_DEV_POWER_USAGE", `gpu="0",UUID="GPU-a",pod="p"`), "", check.CodeAccelerator),
+		other("AMD's exporter", sample("amd_gpu_power_usage", `gpu_id="0",gpu_partition_id="0",serial_number="s"`), "", check.CodeAccelerator),
 		other("router", sample("vllm:current_qps", `server="http://a:8000"`), "", check.CodeRouter),
 		other("simulator", sample("vllm:cache_config_info", `block_size="16",num_gpu_blocks="100"`)+sample("vllm:num_requests_running", `model_name="m"`), "", check.CodeSimulator, check.CodeMissingRole),
 		other("imitator", sample("vllm:num_requests_running", `model_name="m"`)+"# TYPE vllm:request_success_total counter\nvllm:request_success_total{model_name=\"m\",finish_reason=\"stop\"} 1\n", "", check.CodeSimulator),

@@ -49,7 +49,7 @@ type Target struct {
 	Outcome string `json:"outcome"`
 	// Version is the version that the server reports; absent without one.
 	Version string `json:"server_version,omitempty"`
-	// Kind is "vllm", "gateway", "lora_syncer", "router", "simulator", "lmcache" or "unknown".
+	// Kind is "vllm", "gateway", "lora_syncer", "router", "simulator", "accelerator", "lmcache" or "unknown".
 	Kind string `json:"kind"`
 	// Engine is "python", "rust" or "v0"; absent where it is not known.
 	Engine string `json:"engine,omitempty"`

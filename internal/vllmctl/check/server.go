@@ -14,6 +14,7 @@ import (
 // kindCodes are the codes of servers that are no vLLM.
 var kindCodes = map[string]string{
 	"gateway": CodeGateway, "lora_syncer": CodeGateway, "router": CodeRouter, "simulator": CodeSimulator,
+	"accelerator": CodeAccelerator,
 }
 
 // judgeServer judges what the target is, and how it is.
@@ -30,7 +31,7 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		f.pass(Server, "%s", described(r))
 	case kindCodes[r.Kind] != "":
 		t.Kind = r.Kind
-		f.add(kindCodes[r.Kind], "The target is a "+strings.ReplaceAll(r.Kind, "_", " ")+".")
+		f.add(kindCodes[r.Kind], "The target is "+kindWords(r.Kind)+".")
 	case hasEngine(r) && isImitator(r):
 		t.Kind = "simulator"
 		f.add(CodeSimulator, "The target has labels that no vLLM server has: it imitates one.")
@@ -47,6 +48,14 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 	}
 	judgeClock(f, r)
 	judgeSecond(f, s, t)
+}
+
+// kindWords is a kind of server with its article.
+func kindWords(kind string) string {
+	if kind == "accelerator" {
+		return "an exporter of GPUs"
+	}
+	return "a " + strings.ReplaceAll(kind, "_", " ")
 }
 
 // described is the server in some words.

@@ -27,6 +27,10 @@ var serverCodes = []Code{
 		"Nothing, if this is a test. Its resource has vllm.server.kind: simulator.",
 	},
 	{
+		CodeAccelerator, Server, Info, "The target is an exporter of GPUs, which has no metrics of vLLM.",
+		"Nothing. Its metrics are emitted as `hw.*` and `vllm.accelerator.*`. Scrape the vLLM servers as well.",
+	},
+	{
 		CodeLMCache, Server, Info, "The target is an LMCache server, which has no metrics of vLLM.",
 		"Scrape the vLLM servers as well.",
 	},

@@ -67,8 +67,10 @@ func (w *workload) key() string {
 func (w *workload) resource() []exposition.Label {
 	out := make([]exposition.Label, 0, 4)
 	for _, l := range []exposition.Label{
-		{Name: "k8s.container.name", Value: w.container}, {Name: "k8s.namespace.name", Value: w.namespace},
-		{Name: "k8s.pod.name", Value: w.pod}, {Name: "k8s.pod.uid", Value: w.uid},
+		{Name: "k8s.container.name", Value: w.container},
+		{Name: "k8s.namespace.name", Value: w.namespace},
+		{Name: "k8s.pod.name", Value: w.pod},
+		{Name: "k8s.pod.uid", Value: w.uid},
 	} {
 		if l.Value != "" {
 			out = append(out, l)
@@ -313,72 +315,6 @@ func (v *inventory) deviceOf(at place, partitions bool) (index int, whole, ok bo
 		return -1, false, false
 	}
 	return d.parent, false, true
-}
-
-// attributesOf returns the attributes of a point, sorted by name.
-func (v *inventory) attributesOf(i int, set, more []exposition.Label) []exposition.Label {
-	d := &v.devices[i]
-	parent := ""
-	if d.parent >= 0 {
-		parent = v.devices[d.parent].id
-	}
-	out := make([]exposition.Label, 0, 7+len(set)+len(more))
-	for _, l := range []exposition.Label{
-		{Name: "hw.id", Value: d.id}, {Name: "hw.model", Value: d.model}, {Name: "hw.name", Value: d.name},
-		{Name: "hw.parent", Value: parent}, {Name: "hw.type", Value: "gpu"}, {Name: "hw.vendor", Value: v.exporter.Vendor},
-		{Name: "vllm.accelerator.partition_profile", Value: d.profile},
-	} {
-		if l.Value != "" {
-			out = append(out, l)
-		}
-	}
-	out = append(append(out, set...), more...)
-	slices.SortStableFunc(out, func(a, b exposition.Label) int { return strings.Compare(a.Name, b.Name) })
-	// A body can have any label.
-	return slices.CompactFunc(out, func(a, b exposition.Label) bool { return a.Name == b.Name })
-}
-
-// mapped returns the attributes that the labels of a series become in a metric.
-func mapped(labels []exposition.Label, names map[string]string) []exposition.Label {
-	if len(names) == 0 {
-		return nil
-	}
-	var out []exposition.Label
-	for i := range labels {
-		attribute, ok := names[labels[i].Name]
-		if !ok || labels[i].Value == "" {
-			continue
-		}
-		value := labels[i].Value
-		if values := catalog.Accelerators.Values[attribute]; values != nil {
-			value = strings.ToLower(value)
-			if other, ok := values[value]; ok {
-				value = other
-			}
-		}
-		out = append(out, exposition.Label{Name: attribute, Value: value})
-	}
-	return out
-}
-
-// withoutRoles returns the labels of a series that do not say to what it belongs.
-func withoutRoles(labels []exposition.Label) []exposition.Label {
-	var out []exposition.Label
-	for i := range labels {
-		if name := labels[i].Name; !isRole(name) && !reservedAttributes[name] && !strings.HasPrefix(name, "exported_") {
-			out = append(out, labels[i])
-		}
-	}
-	return out
-}
-
-func isRole(name string) bool {
-	for _, names := range catalog.Accelerators.Labels {
-		if slices.Contains(names, name) {
-			return true
-		}
-	}
-	return name == "device" || name == "pci_bus_id"
 }
 
 // shared returns the attributes of all resources of an exporter.
