@@ -134,8 +134,10 @@ func TestTheEnergyIsThatOfTheEngine(t *testing.T) {
 func TestWhatGoesOnAndWhatStays(t *testing.T) {
 	s := cards(t, gpu.Config{Families: gpu.Groups()}, func(c *Config) {
 		c.Changes = []engine.Change{
-			{At: 60, Parameter: engine.ParamPowerLimit, Value: 0.25}, {At: 60, Parameter: engine.ParamMemoryErrors, Value: 0.3},
-			{At: 245, Parameter: engine.ParamPowerLimit, Value: 1}, {At: 245, Parameter: engine.ParamMemoryErrors, Value: 0},
+			{At: 60, Parameter: engine.ParamPowerLimit, Value: 0.25},
+			{At: 60, Parameter: engine.ParamMemoryErrors, Value: 0.3},
+			{At: 245, Parameter: engine.ParamPowerLimit, Value: 1},
+			{At: 245, Parameter: engine.ParamMemoryErrors, Value: 0},
 		}
 	})
 	s.Advance(time.Minute)

@@ -141,7 +141,7 @@ func (d *device) value(v *values, p Parameter) float64 {
 
 // shape is how the parameters of GPUs change a step, before limits of power and
 // temperature lower the clock to a share.
-func (d *device) shape(v *values, clock float64, gpus float64) Shape {
+func (d *device) shape(v *values, clock, gpus float64) Shape {
 	clock = min(clock, d.value(v, ParamClockLimit))
 	s := v.shape()
 	s.Clock *= clock

@@ -222,7 +222,7 @@ func (e *Exporter) clockEvents(out *strings.Builder) {
 	const name = "DCGM_EXP_CLOCK_EVENTS_COUNT"
 	head(out, name, counter, "reported clock events")
 	for card := range e.cards {
-		any := false
+		seen := false
 		for _, reason := range reasonNames {
 			n := 0
 			for _, s := range e.windowed() {
@@ -231,11 +231,11 @@ func (e *Exporter) clockEvents(out *strings.Builder) {
 				}
 			}
 			if n > 0 {
-				any = true
+				seen = true
 				e.lines(out, name, card, fmt.Sprintf(",clock_event=%q,%s", reason.name, window), strconv.Itoa(n))
 			}
 		}
-		if !any {
+		if !seen {
 			e.lines(out, name, card, ","+window, "0")
 		}
 	}
