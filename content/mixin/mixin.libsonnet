@@ -469,7 +469,7 @@
             annotations: {
               description: 'The diagnosis cannot say any more whether a GPU is the cause, and cannot exclude it.',
               runbook_url: $._config.runbookBase + 'VLLMGPUExporterSilent.md',
-              summary: 'The exporter of GPU metrics {{ $labels.instance }} is not read any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              summary: 'The exporter of GPU metrics {{ $labels.instance }} is not read any more{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],

@@ -53,20 +53,29 @@ func gpuPanels() []Panel {
 		Panel{
 			Title: "GPU throttled", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: counts,
 			About: "Share of the time in which the power limit or heat lowered the clock. A GPU at full load is often at its power limit: look at what is more than before.",
-			Queries: one("max by ("+perGPU+", reason) (rate("+gpuOf("vllm_accelerator_throttle_time_seconds_total", `reason=~"power|thermal"`)+"[5m]) or "+
-				gpuOf("vllm_accelerator_throttle_ratio", `reason=~"power|thermal"`)+")", "{{reason}} "+gpuLegend),
+			Queries: []Query{
+				{
+					Expr:   highestRate(perGPU+", reason", gpuOf("vllm_accelerator_throttle_time_seconds_total", `reason=~"power|thermal"`)),
+					Legend: "{{reason}} " + gpuLegend,
+				},
+				// AMD's exporter has the share itself.
+				{
+					Expr:   highest(perGPU+", reason", gpuOf("vllm_accelerator_throttle_ratio", `reason=~"power|thermal"`)),
+					Legend: "{{reason}} " + gpuLegend,
+				},
+			},
 		},
 		Panel{
-			Title: "GPU memory errors", Kind: TimeSeries, Unit: "{error}", Min: number(0),
-			About:   "Rows of memory that were replaced, and uncorrected errors, in the last hour. Each uncorrected error is worth a look.",
+			Title: "GPU memory errors", Kind: TimeSeries, Unit: "{error}/s", Min: number(0),
+			About:   "Rows of memory that were replaced, and uncorrected errors. Each uncorrected error is worth a look.",
 			NoValue: needs,
 			Queries: []Query{
 				{
-					Expr:   "sum by (" + perGPU + ", error_type) (increase(" + gpuOf("vllm_accelerator_row_remap_rows_total") + "[1h]))",
+					Expr:   highestRate(perGPU+", error_type", gpuOf("vllm_accelerator_row_remap_rows_total")),
 					Legend: "rows, {{error_type}} " + gpuLegend,
 				},
 				{
-					Expr:   "sum by (" + perGPU + ") (increase(" + gpuOf("hw_errors_total", `error_type="uncorrected"`) + "[1h]))",
+					Expr:   highestRate(perGPU, gpuOf("hw_errors_total", `error_type="uncorrected"`)),
 					Legend: "uncorrected " + gpuLegend,
 				},
 			},
@@ -75,7 +84,7 @@ func gpuPanels() []Panel {
 			Title: "GPU link errors", Kind: TimeSeries, Unit: "{error}/s", Min: number(0),
 			About:   "Replays and recoveries on NVLink and PCIe. NVLink is counted only if the list of counters of the exporter has it.",
 			NoValue: needs,
-			Queries: one("sum by ("+perGPU+", link, error_type) (rate("+gpuOf("vllm_accelerator_link_errors_total")+"[5m]))", "{{link}} {{error_type}} "+gpuLegend),
+			Queries: one(highestRate(perGPU+", link, error_type", gpuOf("vllm_accelerator_link_errors_total")), "{{link}} {{error_type}} "+gpuLegend),
 		},
 		Panel{
 			Title: "GPU errors", Kind: TimeSeries, Unit: "{code}", Min: number(0),

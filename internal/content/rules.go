@@ -55,7 +55,7 @@ func where(a *Alert) string {
 		cluster   = "{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{ end }}"
 	)
 	switch {
-	case a.Name == "VLLMCollectorSilent":
+	case a.Name == "VLLMCollectorSilent", a.Name == "VLLMGPUExporterSilent":
 		return cluster
 	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_"):
 		return "" // without these labels
