@@ -201,3 +201,18 @@ func TestNothingIsDerivedOfAmbiguousGPUs(t *testing.T) {
 	assert.NotContains(t, got, "vllm.gpu.power")
 	assert.Equal(t, 1, w.logs.FilterMessageSnippet("a GPU is shared by several workloads").Len(), "once")
 }
+
+// A GPU that is certainly the engine's is evidence, also beside one that is not; but it rules nothing
+// out for that.
+func TestAnAmbiguousGPUBesideAnother(t *testing.T) {
+	t.Parallel()
+	for heat, want := range map[float64]string{0.9: "thermal", 0: "-"} {
+		sure, shared := newGPU("GPU-1"), newGPU("GPU-2")
+		shared.sharing = "shared"
+		w := newWorld(run(t, createDefaultConfig().(*Config)), sure, shared)
+		w.pass(30 * time.Minute)
+		slows(w)
+		sure.heat = heat
+		assert.Equal(t, []string{want}, w.pass(8*time.Minute))
+	}
+}

@@ -150,21 +150,17 @@ type gpuLook struct {
 // judge decides what the GPUs show.
 func (x *excess) judge(look *gpuLook, at, window int64) {
 	late := at-x.harmed > gpuGrace*window
-	if !look.Ambiguous {
-		found := look.find()
-		if len(look.Devices) > 0 && found[limitedByHeat].growth() > found[limitedByPower].growth() {
-			found[limitedByPower].detail = "" // The greater of the two is the reason.
-		}
-		for d := range found {
-			if found[d].detail != "" && !late {
-				x.eligible[d] = true
-			}
-		}
-		for d := range found {
-			if found[d].detail != "" && x.eligible[d] {
-				x.now = found[d]
-				break
-			}
+	found := look.find()
+	if found[limitedByHeat].growth() > found[limitedByPower].growth() {
+		found[limitedByPower].detail = "" // The greater of the two is the reason.
+	}
+	for d := range found {
+		x.eligible[d] = x.eligible[d] || found[d].detail != "" && !late
+	}
+	for d := range found {
+		if found[d].detail != "" && x.eligible[d] {
+			x.now = found[d]
+			break
 		}
 	}
 	if x.now.detail == "" && look.clean(x.clean) {
