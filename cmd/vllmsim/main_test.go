@@ -187,6 +187,13 @@ func TestAScenarioRunsInRealTimeOrFaster(t *testing.T) {
 	assert.Equal(t, []string{`{"injected":"unreachable","server":0,"at":600,"until":780}`}, injectedLines(written))
 }
 
+// The line of the exporters is the first one.
+func TestServeShowsGPUsOnAPortOfTheirOwn(t *testing.T) {
+	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--gpus", "--gpu-listen", "127.0.0.1:0", "--uptime", "5m")
+	assert.Contains(t, fetch(t, urls[0]), "DCGM_FI_DEV_POWER_VIOLATION{")
+	assert.Zero(t, stop())
+}
+
 func TestServeRecordReplay(t *testing.T) {
 	urls, stop := started(t, "serve", "--listen", "127.0.0.1:0", "--targets", "2", "--uptime", "5m", "--vllm-version", "0.13.0")
 	require.Len(t, urls, 2)

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,15 +13,22 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
-const defaultListen = "127.0.0.1:18000"
+const (
+	defaultListen = "127.0.0.1:18000"
+	// defaultExporter has the port of dcgm-exporter.
+	defaultExporter = "127.0.0.1:9400"
+)
 
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var cfg vllmsim.Config
 	flags := newFlags("serve", "", "Exposes /metrics, /health, /ping, /version and /v1/models like vLLM servers under a changing load.", stderr)
 	listen := flags.String("listen", defaultListen, "first loopback address and port; further servers take the next addresses")
+	exporters := flags.String("gpu-listen", defaultExporter, "first loopback address and port of the exporters of GPU metrics, one for each server; with -gpus or a scenario that has gpus")
+	gpus := flags.Bool("gpus", false, "simulate the GPUs of each server, and NVIDIA's exporter of their metrics with all families")
 	limit := flags.Duration("for", 0, "stop after this time (0: when interrupted)")
 	uptime := flags.Duration("uptime", 0, "pretend to have been up and busy for this long already")
 	flags.StringVar(&cfg.Dialect, "dialect", "v1", "what to imitate: "+strings.Join(surface.Dialects(), ", "))
@@ -68,6 +76,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if !(*speed >= 0.01 && *speed <= 1000) {
 		return usagef("-speed %v is not between 0.01 and 1000", *speed)
 	}
+	if *gpus {
+		cfg.GPUs = &gpu.Config{Families: gpu.Groups()}
+	}
 	var story []string
 	if *file != "" {
 		if cfg, story, err = withScenario(*file, cfg, flags); err != nil {
@@ -98,8 +109,30 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	ctx, cancel := bounded(ctx, *limit)
 	defer cancel()
-	return server.Serve(ctx, *listen, func(urls []string) {
-		fmt.Fprintf(stdout, "vllmsim serve: %s, metrics at %s\n", cfg.Dialect, vllmsim.Where(metricsURLs(urls)))
+	if cfg.GPUs == nil {
+		return serveAll(ctx, server, *listen, cfg.Dialect, story, stdout)
+	}
+	// Their line comes first, so that the two do not write at the same time.
+	failed, listening := make(chan error, 1), make(chan []string, 1)
+	go func() {
+		failed <- server.ServeExporters(ctx, *exporters, func(urls []string) { listening <- urls })
+		cancel()
+	}()
+	select {
+	case urls := <-listening:
+		fmt.Fprintf(stdout, "vllmsim serve: GPUs, metrics at %s\n", vllmsim.Where(metricsURLs(urls)))
+	case err := <-failed:
+		return err
+	}
+	err = serveAll(ctx, server, *listen, cfg.Dialect, story, stdout)
+	cancel()
+	return errors.Join(err, <-failed)
+}
+
+// serveAll serves the servers and prints where, and their story.
+func serveAll(ctx context.Context, server *vllmsim.Server, listen, dialect string, story []string, stdout io.Writer) error {
+	return server.Serve(ctx, listen, func(urls []string) {
+		fmt.Fprintf(stdout, "vllmsim serve: %s, metrics at %s\n", dialect, vllmsim.Where(metricsURLs(urls)))
 		for _, line := range story {
 			fmt.Fprintf(stdout, "  %s\n", line)
 		}

@@ -49,7 +49,7 @@ func parseChange(text string) (engine.Change, error) {
 
 // openWithScenario are the flags that can be combined with a scenario file.
 var openWithScenario = []string{
-	"scenario", "speed", "listen", "for", "uptime", "dialect", "vllm-version", "model", "targets", "api-servers", "seed", "mfu", "truth",
+	"scenario", "speed", "listen", "gpu-listen", "for", "uptime", "dialect", "vllm-version", "model", "targets", "api-servers", "seed", "mfu", "truth",
 	"served-model-name",
 }
 

@@ -430,6 +430,51 @@
         ],
       },
       {
+        name: 'vllm-gpu',
+        rules: [
+          {
+            alert: 'VLLMGPUSlowsServer',
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name, detail) ( vllm_diagnosis_cause{cause="slow_steps",detail=~"power_cap|thermal|memory_error|interconnect|clocks_low",%(selector)s} ) == 1' % $._config,
+            'for': '5m',
+            keep_firing_for: '15m',
+            labels: {
+              severity: 'ticket',
+            },
+            annotations: {
+              description: 'The same work takes longer than before, and in the same minutes a GPU of the server shows why. The detail says what it is.',
+              runbook_url: $._config.runbookBase + 'VLLMGPUSlowsServer.md',
+              summary: '{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }}){{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+            },
+          },
+          {
+            alert: 'VLLMGPUMemoryErrors',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected",%(selector)s}[1h]) ) > 0 or sum by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( increase(hw_errors_total{error_type="uncorrected",%(selector)s}[1h]) ) > 0 or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( vllm_accelerator_row_remap_failed{%(selector)s} ) > 0' % $._config,
+            keep_firing_for: '15m',
+            labels: {
+              severity: 'ticket',
+            },
+            annotations: {
+              description: 'An error in the memory of this GPU could not be corrected within the last hour, or a row could not be replaced.',
+              runbook_url: $._config.runbookBase + 'VLLMGPUMemoryErrors.md',
+              summary: 'The memory of the GPU {{ $labels.hw_name }}{{ with $labels.k8s_pod_name }} of {{ . }}{{end}} has uncorrected errors{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+            },
+          },
+          {
+            alert: 'VLLMGPUExporterSilent',
+            expr: 'count by (k8s_cluster_name, job, instance) ( last_over_time(vllm_accelerator_workloads{%(selector)s}[1h]) ) unless on (k8s_cluster_name, job, instance) vllm_accelerator_workloads{%(selector)s} and on (k8s_cluster_name) vllm_up{%(selector)s}' % $._config,
+            'for': '10m',
+            labels: {
+              severity: 'ticket',
+            },
+            annotations: {
+              description: 'The diagnosis cannot say any more whether a GPU is the cause, and cannot exclude it.',
+              runbook_url: $._config.runbookBase + 'VLLMGPUExporterSilent.md',
+              summary: 'The exporter of GPU metrics {{ $labels.instance }} is not read any more{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+            },
+          },
+        ],
+      },
+      {
         name: 'vllm-slo',
         rules: [
           {

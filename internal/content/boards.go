@@ -46,7 +46,7 @@ const (
 	// A pool has these labels only where the processor groups by them, so absent ones match.
 	poolMatchers = `k8s_cluster_name=~"$cluster|",k8s_namespace_name=~"$namespace|",model_name=~"$model|"`
 	// notServers are the kinds of targets that are no model servers.
-	notServers = `vllm_server_kind!~"gateway|lora_syncer|router"`
+	notServers = `vllm_server_kind!~"gateway|lora_syncer|router|accelerator"`
 )
 
 // server selects a metric of a server, engineOf one of an engine and a model, poolOf one of

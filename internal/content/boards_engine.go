@@ -14,7 +14,7 @@ func engine() Board {
 			{Title: "Where the time of a request goes", Panels: timePanels()},
 			{Title: "Steps", Panels: stepPanels()},
 			{Title: "KV cache", Panels: kvPanels()},
-			{Title: "GPU", Collapsed: true, Needs: "NVIDIA's dcgm-exporter, scraped by the same Prometheus", Panels: gpuPanels()},
+			{Title: "GPU", Collapsed: true, Needs: "an exporter of GPU metrics among the targets of the receiver (`source: dcgm` or `source: amd`)", Panels: gpuPanels()},
 		},
 	}
 }
@@ -221,27 +221,5 @@ func kvPanels() []Panel {
 			About:   "With waiting requests and late tokens, a sign that the cache is too small.",
 			Queries: one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}"),
 		},
-	)
-}
-
-// gpuPanels use the names of NVIDIA's dcgm-exporter. It knows no servers: only clusters and
-// nodes are common, so the choices of servers do not apply.
-func gpuPanels() []Panel {
-	const needs = "No GPU metrics: run NVIDIA's dcgm-exporter on the nodes, and let the same Prometheus scrape it."
-	gpu := func(title, unit, about, expr string) Panel {
-		return Panel{
-			Title: title, Kind: TimeSeries, Unit: unit, Min: number(0), NoValue: needs,
-			About:   about + " Of all GPUs that dcgm-exporter reports, whatever is chosen above: its labels do not name the server.",
-			Queries: one(expr, "{{Hostname}} GPU {{gpu}}"),
-		}
-	}
-	return sized(8, 8,
-		gpu("GPU busy", "1", "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.", "("+highest("Hostname, gpu", "DCGM_FI_DEV_GPU_UTIL")+") / 100"),
-		gpu("GPU memory in use", "By", "vLLM reserves it at its start, so it says nothing about load.", "("+highest("Hostname, gpu", "DCGM_FI_DEV_FB_USED")+") * 1048576"),
-		gpu("GPU power", "W", "A GPU at its limit reduces its clock.", highest("Hostname, gpu", "DCGM_FI_DEV_POWER_USAGE")),
-		gpu("GPU clock", "Hz", "Streaming multiprocessors. A clock that falls under load is the usual reason for slow steps.", "("+lowest("Hostname, gpu", "DCGM_FI_DEV_SM_CLOCK")+") * 1000000"),
-		gpu("GPU temperature", "Cel", "Near its limit the GPU throttles.", highest("Hostname, gpu", "DCGM_FI_DEV_GPU_TEMP")),
-		gpu("GPU throttled by heat", "1", "Share of the time in which heat reduced the clock. dcgm-exporter reports it only if its list of counters has it.", "("+highestRate("Hostname, gpu", "DCGM_FI_DEV_THERMAL_VIOLATION")+") / 1e6"),
-		gpu("GPU errors", "{error}", "The last XID error of each GPU; 0 is none. NVIDIA's list says what each number means.", highest("Hostname, gpu", "DCGM_FI_DEV_XID_ERRORS")),
 	)
 }

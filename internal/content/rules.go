@@ -35,7 +35,7 @@ func Groups() []Group {
 func GroupsWith(values map[string]float64) []Group {
 	p := parameters(values)
 	groups := []Group{
-		diagnosisGroup(p), sloGroup(p), sloLongGroup(p), gatewayGroup(p), collectorGroup(p), wireGroup(p),
+		diagnosisGroup(p), gpuGroup(), sloGroup(p), sloLongGroup(p), gatewayGroup(p), collectorGroup(p), wireGroup(p),
 	}
 	for i := range groups {
 		for j := range groups[i].Alerts {
@@ -55,7 +55,7 @@ func where(a *Alert) string {
 		cluster   = "{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{ end }}"
 	)
 	switch {
-	case a.Name == "VLLMCollectorSilent":
+	case a.Name == "VLLMCollectorSilent", a.Name == "VLLMGPUExporterSilent":
 		return cluster
 	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_"):
 		return "" // without these labels
@@ -79,7 +79,7 @@ type runbook struct {
 // words are the runbooks by the name of the alert.
 var words = func() map[string]runbook {
 	all := map[string]runbook{}
-	for _, part := range []map[string]runbook{diagnosisWords, sloWords, gatewayWords, collectorWords, wireWords} {
+	for _, part := range []map[string]runbook{diagnosisWords, gpuWords, sloWords, gatewayWords, collectorWords, wireWords} {
 		maps.Copy(all, part)
 	}
 	return all

@@ -73,6 +73,19 @@ var wantedOf = map[string]wanted{
 	// What has failed is the GPU, also while the storm lasts.
 	"retry-storm":  {condition: "degraded", cause: "slow_steps", drain: 5, within: 7},
 	"real-traffic": {},
+	// The judge's processor is given no GPU metrics: internal/test/gpus has the details.
+	"gpu-power-cap":         {condition: "degraded", cause: "slow_steps"},
+	"gpu-hot":               {condition: "degraded", cause: "slow_steps"},
+	"gpu-memory-errors":     {condition: "degraded", cause: "slow_steps"},
+	"gpu-link-errors":       {condition: "degraded", cause: "slow_steps"},
+	"gpu-clocks-low":        {condition: "degraded", cause: "slow_steps"},
+	"gpu-clean":             {condition: "degraded", cause: "slow_steps"},
+	"gpu-throttled-before":  {condition: "degraded", cause: "slow_steps", within: 10},
+	"gpu-no-counters":       {condition: "degraded", cause: "slow_steps"},
+	"gpu-shared":            {condition: "degraded", cause: "slow_steps"},
+	"gpu-partition":         {condition: "degraded", cause: "slow_steps"},
+	"gpu-exporter-restarts": {condition: "degraded", cause: "slow_steps"},
+	"gpu-amd":               {condition: "degraded", cause: "slow_steps"},
 	// It comes so slowly that the last minutes learn it; the slow reference does not.
 	"drift": {drifts: "slow_steps"},
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -100,6 +101,9 @@ type Config struct {
 	LostHandlers bool
 	// ServedModel is the name under which the model is served; empty means Model.
 	ServedModel string
+	// GPUs simulates the GPUs of each server, and an exporter of their metrics on its node;
+	// see Server.Exporters. Nil is none: changes of GPUs are refused then.
+	GPUs *gpu.Config
 	// Clock returns the time. If it is nil the servers have a clock of their own,
 	// which starts at Start and moves only by Server.Advance.
 	Clock func() time.Time
@@ -166,6 +170,13 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 	}
 	if err := c.checkShares(); err != nil {
 		return c, version, err
+	}
+	if c.GPUs != nil {
+		gpus, err := c.GPUs.WithDefaults()
+		if err != nil {
+			return c, version, fmt.Errorf("gpus: %w", err)
+		}
+		c.GPUs = &gpus
 	}
 	for _, number := range []struct {
 		field        *int

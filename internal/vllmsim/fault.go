@@ -132,6 +132,7 @@ func (t *Target) restart(f Fault) error {
 	if err != nil {
 		return err // New has accepted the same configuration.
 	}
+	next.TakeDevices(t.engine, f.Until-t.ready.Sub(t.born).Seconds()-t.engine.Now())
 	t.engine = next
 	t.firstID = cfg.first
 	t.started, t.ready = t.born.Add(seconds(f.At)), t.born.Add(seconds(f.Until))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 )
 
@@ -54,6 +55,8 @@ type Target struct {
 	reported   int
 	// firstID is above the numbers of the requests of all processes before.
 	firstID int
+	// exporter shows the GPUs of its node, with Config.GPUs.
+	exporter *gpu.Exporter
 }
 
 // awaitedKey is a request of one process.
@@ -92,6 +95,10 @@ func New(cfg Config) (*Server, error) {
 		}
 		if t.engine, err = cfg.newEngine(i, version); err != nil {
 			return nil, err
+		}
+		if cfg.GPUs != nil {
+			t.exporter = t.newExporter()
+			t.sample(0)
 		}
 		s.targets = append(s.targets, t)
 	}
@@ -165,8 +172,17 @@ func (t *Target) advance() error {
 }
 
 // work lets the engines work until so many seconds after the first readiness,
-// if they are there.
+// if they are there, and the exporter of their GPUs take its samples on the way.
 func (t *Target) work(until float64) {
+	for t.exporter != nil && !t.exporter.OnScrape() && t.exporter.Due() <= until {
+		at := t.exporter.Due()
+		t.workAlone(at)
+		t.sample(at)
+	}
+	t.workAlone(until)
+}
+
+func (t *Target) workAlone(until float64) {
 	if t.restarting() {
 		return
 	}

@@ -29,6 +29,11 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 		Estimates:  c.estimates(surface.Dialect(c.Dialect), version),
 		HostUptime: c.HostUptime.Seconds(), Semantics: semantics(surface.Dialect(c.Dialect), version),
 	}
+	if c.GPUs != nil {
+		device := engine.H100()
+		device.Affected = c.GPUs.Affected
+		sim.Device = &device
+	}
 	if c.Journal != nil {
 		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin, c.first)) }
 	}

@@ -85,6 +85,18 @@ func Monitors() []Monitor {
 				"where the processor is missing.",
 		},
 		{
+			Alert: "VLLMGPUSlowsServer", MissingData: resolve,
+			Query: "min(last_5m):max:vllm.diagnosis.cause{cause:slow_steps AND detail IN (power_cap,thermal,memory_error,interconnect,clocks_low)}" +
+				" by {service.instance.id,model_name,detail} >= 1",
+			Text: server + " is slow because of a GPU ({{detail.name}}).",
+		},
+		{
+			Alert: "VLLMGPUMemoryErrors", MissingData: resolve,
+			Query:   "sum(last_1h):sum:vllm.accelerator.row_remap.rows{error.type:uncorrected} by {service.instance.id,hw.name}.as_count() > 0",
+			Text:    "The memory of the GPU {{[hw.name].name}} of " + server + " has uncorrected errors.",
+			Differs: "It counts replaced rows only, not errors without one, nor a replacement that failed.",
+		},
+		{
 			Alert: "VLLMBudgetBurnFast", MissingData: resolve, Parameter: "burnFast",
 			Query: burn("1h", "5m"), Text: burnText("1 h", "5 min"), Differs: perServerBudget,
 		},
@@ -137,6 +149,8 @@ func WithoutMonitor() map[string]string {
 		"VLLMReplicaNotServing": "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",
 		"VLLMServerVanished": "A query cannot compare which servers there are with those of an hour ago; " +
 			"missing data of one server fires at each rollout, too. Use VLLMTooFewServers.",
+		"VLLMGPUExporterSilent": "A query cannot compare which exporters there are with those of an hour ago; " +
+			"missing data of one fires as well where a node is removed on purpose.",
 		"VLLMDiagnosisMissing":      "A query cannot leave out the servers that another one has.",
 		"VLLMBudgetExhausted":       "A monitor cannot require the coverage besides the budget. Use an alert on the error budget of the SLO below.",
 		"VLLMLoRAAdapterNotLoaded":  "A query cannot compare the counts of two groupings.",

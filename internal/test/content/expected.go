@@ -53,6 +53,8 @@ const (
 	collectorSilent   = "VLLMCollectorSilent"
 	queueFilling      = "VLLMCollectorQueueFilling"
 	sendFailing       = "VLLMCollectorSendFailing"
+	gpuSlowsServer    = "VLLMGPUSlowsServer"
+	gpuMemoryErrors   = "VLLMGPUMemoryErrors"
 )
 
 // The alerts on vLLM's own names.
@@ -154,6 +156,25 @@ func ofScenarios() map[string]expected {
 		// The fault is one that only "vllmsim judge" seeks.
 		"mild": nothing(),
 	}
+	gpu := func(more ...string) expected {
+		e := one(serverDegraded, 10, 20)
+		for _, alert := range append(more, gpuSlowsServer) {
+			e.fires[alert] = nil
+		}
+		return e
+	}
+	for _, name := range []string{"gpu-power-cap", "gpu-hot", "gpu-link-errors", "gpu-clocks-low", "gpu-exporter-restarts", "gpu-amd"} {
+		all[name] = gpu()
+	}
+	errors := gpu(gpuMemoryErrors)
+	// It counts the errors of the last hour.
+	errors.lingers = 80 * time.Minute
+	all["gpu-memory-errors"] = errors
+	// The GPU is not the cause, or it cannot be known.
+	for _, name := range []string{"gpu-clean", "gpu-no-counters", "gpu-shared", "gpu-partition"} {
+		all[name] = one(serverDegraded, 10, 20)
+	}
+	all["gpu-throttled-before"] = one(serverDegraded, 12, 20)
 	imbalance := func(server string) expected {
 		return expected{
 			fires: map[string][]string{poolDegraded: nil, serverDegraded: {server}},

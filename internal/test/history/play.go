@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -84,6 +86,10 @@ func (h *History) play(t *testing.T, s *Story) {
 
 const gatewayHost = "gateway:9090"
 
+func exporterHost(servers *Servers, i int) string {
+	return fmt.Sprintf("node-of-%s-%d:9400", servers.Name, i)
+}
+
 func syncerHost(i int) string { return fmt.Sprintf("vllm-%d:9091", i) }
 
 // serve starts the simulated servers.
@@ -97,10 +103,17 @@ func (h *History) serve(t *testing.T, to *network.Network, servers *Servers, tap
 		defer h.mu.Unlock()
 		h.Outcomes[hosts[target]] = append(h.Outcomes[hosts[target]], o)
 	}
+	if config.GPUs != nil {
+		named := servers.gpus()
+		config.GPUs = &named
+	}
 	simulated, err := vllmsim.New(config)
 	require.NoError(t, err)
 	for i, target := range simulated.Targets() {
 		to.Put(hosts[i], tap.of(hosts[i], target))
+	}
+	for i, exporter := range simulated.Exporters() {
+		to.Put(exporterHost(servers, i), exporter)
 	}
 }
 
@@ -171,6 +184,9 @@ func (c *running) start(at time.Duration) {
 	require.NoError(t, c.connector.Start(t.Context(), c.network))
 	// Both are exporters of the pipeline. The storage comes first: it only reads.
 	next, err := consumer.NewMetrics(func(ctx context.Context, metrics pmetric.Metrics) error {
+		if c.story.Emitted != nil {
+			c.story.Emitted(time.Since(c.history.Begin), metrics)
+		}
 		return errors.Join(c.history.ConsumeMetrics(ctx, metrics), c.connector.ConsumeMetrics(ctx, metrics))
 	})
 	require.NoError(t, err)
@@ -194,14 +210,17 @@ func (c *running) start(at time.Duration) {
 		return next.ConsumeMetrics(ctx, metrics)
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
-	begin := func(name string, targets []any) {
+	begin := func(name, source string, targets []any) {
 		factory := vllmreceiver.NewFactory()
 		config := factory.CreateDefaultConfig().(*vllmreceiver.Config)
 		section := map[string]any{
-			"targets": targets, "collection_interval": c.story.every().String(), "health_check": true,
+			"targets": targets, "collection_interval": c.story.every().String(), "health_check": source == "",
 			// Receivers scrape one after the other, so that a story is always the same.
 			"initial_delay": (time.Second + time.Duration(len(c.receivers))*100*time.Millisecond).String(),
 			"middlewares":   []any{map[string]any{"id": network.ID.String()}},
+		}
+		if source != "" {
+			section["source"] = source
 		}
 		if c.story.Wire {
 			section["naming"] = "wire"
@@ -229,14 +248,21 @@ func (c *running) start(at time.Duration) {
 			}
 			targets = append(targets, target)
 		}
-		begin(servers.Name, targets)
+		begin(servers.Name, "", targets)
+		if gpus := servers.Config.GPUs; gpus != nil {
+			var exporters []any
+			for i := range targets {
+				exporters = append(exporters, map[string]any{"endpoint": "http://" + exporterHost(servers, i)})
+			}
+			begin(servers.Name+"-gpus", cmp.Or(gpus.Kind, gpu.DCGM), exporters)
+		}
 	}
 	namespace := map[string]any{"k8s.cluster.name": "prod", "k8s.namespace.name": "chat"}
 	if c.story.Gateway != nil {
-		begin("gateway", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": namespace}})
+		begin("gateway", "", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": namespace}})
 	}
 	for i := range c.story.Syncers {
-		begin(fmt.Sprintf("syncer-%d", i), []any{map[string]any{"endpoint": "http://" + syncerHost(i), "resource_attributes": namespace}})
+		begin(fmt.Sprintf("syncer-%d", i), "", []any{map[string]any{"endpoint": "http://" + syncerHost(i), "resource_attributes": namespace}})
 	}
 }
 

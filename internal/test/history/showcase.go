@@ -5,6 +5,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 )
 
 // The models of Showcase.
@@ -28,7 +29,7 @@ func Showcase(incident bool) *Story {
 	all := func(model string, seed uint64, workload engine.Workload) vllmsim.Config {
 		return vllmsim.Config{
 			Dialect: "v1", Version: "0.24.0", Hardware: "8b-h100", Model: model, Seed: seed, Workload: &workload,
-			FlopsCounters: true, NaNCounter: true, FollowBlocks: 0.1,
+			FlopsCounters: true, NaNCounter: true, FollowBlocks: 0.1, GPUs: &gpu.Config{Families: gpu.Groups(), PodUID: true},
 		}
 	}
 	chat := func(seed uint64) vllmsim.Config {
@@ -72,8 +73,7 @@ func Showcase(incident bool) *Story {
 			},
 		},
 	}
-	exporters := Exporters(nil, nil)
-	s.Own = func(at time.Duration) []Sample { return append(exporters(at), gpu(at)...) }
+	s.Own = Exporters(nil, nil)
 	if !incident {
 		return s
 	}
@@ -118,19 +118,5 @@ func Exporters(size, failed func(at time.Duration) float64) func(at time.Duratio
 			{`otelcol_process_cpu_seconds{job="otelcol-vllm",instance="collector-a:8888"}`, 0.02 * at.Seconds()},
 			{`otelcol_process_memory_rss{job="otelcol-vllm",instance="collector-a:8888"}`, 120e6},
 		}
-	}
-}
-
-// gpu returns what NVIDIA's exporter reports about a GPU, under its own names.
-func gpu(at time.Duration) []Sample {
-	const of = `{job="dcgm",instance="node-a:9400",Hostname="node-a",gpu="0",UUID="GPU-1",modelName="NVIDIA H100 80GB HBM3"}`
-	return []Sample{
-		{"DCGM_FI_DEV_GPU_UTIL" + of, 97},
-		{"DCGM_FI_DEV_FB_USED" + of, 72000},
-		{"DCGM_FI_DEV_POWER_USAGE" + of, 610},
-		{"DCGM_FI_DEV_SM_CLOCK" + of, 1980},
-		{"DCGM_FI_DEV_GPU_TEMP" + of, 61},
-		{"DCGM_FI_DEV_THERMAL_VIOLATION" + of, 1e4 * at.Seconds()},
-		{"DCGM_FI_DEV_XID_ERRORS" + of, 0},
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"maps"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
@@ -28,6 +31,8 @@ type Story struct {
 	// Tap receives each answer of a server to a request for its metrics, as it is sent; the
 	// status is 0 where the server closed the connection without one.
 	Tap func(host string, at time.Time, status int, contentType string, body []byte)
+	// Emitted receives what the processor passes on, or what the receivers do without one.
+	Emitted func(at time.Duration, metrics pmetric.Metrics)
 	// Own returns what the collector's exporters report about themselves.
 	Own func(at time.Duration) []Sample
 }
@@ -69,13 +74,27 @@ func (s *Servers) hosts() []string {
 	return out
 }
 
+// gpus is the configuration of their exporters, which name the pods.
+func (s *Servers) gpus() gpu.Config {
+	out := *s.Config.GPUs
+	out.Name, out.Namespace = s.Name, s.Namespace
+	return out
+}
+
 func (s *Servers) attributes(i int) map[string]any {
 	if s.Namespace == "" {
 		return nil
 	}
-	return map[string]any{
+	out := map[string]any{
 		"k8s.cluster.name": "prod", "k8s.namespace.name": s.Namespace, "k8s.pod.name": fmt.Sprintf("%s-%d", s.Name, i),
 	}
+	if s.Config.GPUs != nil {
+		// The names that the exporter of its GPUs has for the pod.
+		gpus := s.gpus()
+		w := gpus.Workload(i)
+		out["k8s.pod.name"], out["k8s.container.name"], out["k8s.pod.uid"] = w.Pod, w.Container, w.UID
+	}
+	return out
 }
 
 // FromScenario returns the story of a scenario file.

@@ -77,6 +77,7 @@ var forbidden = map[string][]edge{
 	"simulator": {
 		{"internal/vllmsim/traffic", "./internal/judge"},
 		{"internal/vllmsim/fidelity", "./processor/vllmprocessor"},
+		{"internal/vllmsim/gpu", "./internal/judge"},
 	},
 	"no-recordings": {
 		{"internal/vllmsim/profile", "./internal/vllmsim/realruns"},
@@ -167,6 +168,7 @@ var allowed = []edge{
 	{"internal/judge", "./internal/vllmsim/engine"},
 	{"internal/vllmsim/engine", "./internal/vllmsim/observed"},
 	{"internal/vllmsim/scenario", "./internal/vllmsim/traffic"},
+	{"internal/vllmsim/gpu", "./internal/vllmsim/engine"},
 	{"internal/vllmsim/realruns", "./internal/judge"},
 	{"cmd/demo", "./internal/vllmsim"},
 	{"internal/test/soak", "./internal/vllmsim/plot"},

@@ -26,6 +26,9 @@ func (s *Server) apply(ch Change) {
 }
 
 func (s *Server) applyTo(c *core, ch Change) {
+	for _, d := range c.devices {
+		d.advance(s.now, c.val)
+	}
 	c.val[ch.Parameter] = ch.Value
 	switch ch.Parameter {
 	case ParamBlocks:

@@ -57,6 +57,16 @@ const (
 	// ParamScaleUp is a number of engines that are added at this moment, as elastic expert
 	// parallelism does. It cannot be undone.
 	ParamScaleUp
+	// The parameters below act on GPUs, with Config.Device only. ParamPowerLimit and
+	// ParamClockLimit are factors of the power limit and of the greatest clock, ParamCooling is
+	// one of how much heat is taken away.
+	ParamPowerLimit
+	ParamCooling
+	ParamClockLimit
+	// ParamMemoryErrors and ParamLinkErrors are the shares of what the memory, and the link
+	// between GPUs, have to transfer again. With one GPU it is the link to the host.
+	ParamMemoryErrors
+	ParamLinkErrors
 
 	// ParameterCount is how many there are.
 	ParameterCount
@@ -66,6 +76,7 @@ var parameterNames = [ParameterCount]string{
 	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
 	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
 	"unscheduled_errors", "client_errors", "clients_leave", "scale_up",
+	"power_limit", "cooling", "clock_limit", "memory_errors", "link_errors",
 }
 
 // String returns the parameter's name as scenario files write it.
@@ -85,7 +96,10 @@ func ParseParameter(name string) (Parameter, error) {
 }
 
 // PerEngine reports whether engines can differ in the parameter.
-func (p Parameter) PerEngine() bool { return p <= ParamSleep }
+func (p Parameter) PerEngine() bool { return p <= ParamSleep || p.OfDevice() }
+
+// OfDevice reports whether the parameter acts on GPUs.
+func (p Parameter) OfDevice() bool { return p >= ParamPowerLimit && p <= ParamLinkErrors }
 
 // Workload reports whether the parameter is what clients ask for; all others
 // are what the server is.
@@ -98,6 +112,10 @@ func (p Parameter) Limits() (least, most float64) {
 	switch p {
 	case ParamClock, ParamBandwidth:
 		return 0.01, 10
+	case ParamPowerLimit, ParamCooling, ParamClockLimit:
+		return 0.1, 1
+	case ParamMemoryErrors, ParamLinkErrors:
+		return 0, 0.99
 	case ParamBlocks:
 		return 0, 1
 	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall, ParamUnscheduled, ParamClientErrors, ParamClientsLeave:
@@ -165,6 +183,7 @@ func nominalValues() values {
 	var v values
 	for _, factor := range []Parameter{
 		ParamClock, ParamBandwidth, ParamAcceptance, ParamBlocks, ParamFrontEnd, ParamArrivalRate, ParamPromptLength, ParamOutputLength, ParamPrefixPool, ParamAdapterPool,
+		ParamPowerLimit, ParamCooling, ParamClockLimit,
 	} {
 		v[factor] = 1
 	}

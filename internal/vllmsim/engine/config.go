@@ -48,6 +48,9 @@ type Config struct {
 	// part while any has one.
 	Lockstep bool
 
+	// Device has the GPUs of each engine simulated: as many as the model is spread over.
+	Device *Device
+
 	// FollowBlocks is the share of KV blocks whose residency is observed, as with
 	// vLLM's --kv-cache-metrics-sample; 0 is none.
 	FollowBlocks float64
@@ -230,6 +233,9 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("change of %s at %v s: changes must stand in the order of their times", change.Parameter, change.At)
 		}
 		last = change.At
+		if change.Parameter.OfDevice() && c.Device == nil {
+			return c, fmt.Errorf("change of %s at %v s: it acts on GPUs, and this server has none that are simulated", change.Parameter, change.At)
+		}
 		if change.Parameter == ParamScaleUp {
 			engines += change.Value
 		}

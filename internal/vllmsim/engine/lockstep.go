@@ -65,7 +65,15 @@ func (s *Server) stepTogether() {
 
 // dummySeconds is the length of a step without requests: that of one token.
 func (c *core) dummySeconds() float64 {
-	return c.cfg.Model.StepTime(Batch{Seqs: 1, Tokens: 1}, c.val.shape())
+	one := Batch{Seqs: 1, Tokens: 1}
+	longest := 0.0
+	for _, d := range c.devices {
+		longest = max(longest, c.cfg.Model.StepTime(one, d.shape(c.val, 1, c.cfg.Model.GPUs)))
+	}
+	if len(c.devices) > 0 {
+		return longest
+	}
+	return c.cfg.Model.StepTime(one, c.val.shape())
 }
 
 // stallTogether notes that one more engine is stalled, or one less. No engine can end a step

@@ -49,6 +49,8 @@ type Shape struct {
 	Clock, Bandwidth float64
 	// Host is added to every step, in seconds.
 	Host float64
+	// Exchange is by what share exchanging data between GPUs takes longer; 0 is nominal.
+	Exchange float64
 }
 
 // Nominal is hardware as it should be.
@@ -67,7 +69,19 @@ func (m Model) StepTime(b Batch, s Shape) float64 {
 	return host + max(weights, products) +
 		m.KVBytes*float64(b.KVTokens)/(m.KVEfficiency*read) +
 		m.attentionFlops(b)/(m.AttentionEfficiency*compute) +
-		m.TokenSeconds*float64(b.Tokens)
+		m.TokenSeconds*float64(b.Tokens)*(1+s.Exchange)
+}
+
+// work is what a step does at full speed, in seconds of one GPU.
+func (m *Model) work(b *Batch) stepWork {
+	if m.Tables != nil {
+		return m.Tables.work(b)
+	}
+	return stepWork{
+		computing:  m.FlopsPerToken*float64(b.Tokens)/(m.ComputeEfficiency*m.Compute) + m.attentionFlops(*b)/(m.AttentionEfficiency*m.Compute),
+		reading:    m.WeightBytes/(m.WeightEfficiency*m.Bandwidth) + m.KVBytes*float64(b.KVTokens)/(m.KVEfficiency*m.Bandwidth),
+		exchanging: m.TokenSeconds * float64(b.Tokens),
+	}
 }
 
 // attentionFlops returns the operations of one GPU for attention over prompt chunks. For

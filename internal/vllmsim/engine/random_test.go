@@ -69,6 +69,8 @@ func randomServer(seed uint64) Config {
 		cfg.Workload.Retries, cfg.Workload.RetryAfter = 1+rng.IntN(3), 2*rng.Float64()
 	}
 	cfg.Lockstep = cfg.Engines > 1 && maybe()
+	h100 := H100()
+	cfg.Device = &h100
 	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
 		p := Parameter(rng.IntN(int(ParameterCount)))
 		least, most := p.Limits()

@@ -9,6 +9,9 @@ func (s *Server) addEngine() {
 		cfg: &s.cfg, journal: &s.journal, index: i, pool: newBlockPool(s.cfg.Blocks), val: &val, draft: len(s.cfg.Speculation.Acceptance),
 	}
 	c.lastEnd = s.now
+	if s.cfg.Device != nil {
+		c.devices = newDevices(s.cfg.Device, max(1, int(s.cfg.Model.GPUs)), s.now)
+	}
 	if s.cfg.FollowBlocks > 0 {
 		c.pool.residency = &residency{share: s.cfg.FollowBlocks, seed: s.cfg.Seed + uint64(i), lives: map[int32]*blockLife{}}
 	}

@@ -46,6 +46,7 @@ type core struct {
 	askedOut, foundOut int // The same of other servers.
 	failedTransfers    int
 	tables             [][]int32 // Without blocks, for further requests.
+	devices            []*device // With Config.Device.
 }
 
 // queue is a first-in first-out queue.
@@ -98,9 +99,17 @@ func (c *core) plan(now float64) bool {
 		// Where the only request gave up its blocks, the next step admits it.
 		return preempted && c.plan(now)
 	}
-	c.ends = now + c.cfg.Model.StepTime(c.batch, c.val.shape()) + c.cfg.Speculation.Seconds
+	c.ends = now + c.stepSeconds(now) + c.cfg.Speculation.Seconds
 	c.stepping = true
 	return true
+}
+
+// stepSeconds is the length of the step that is planned.
+func (c *core) stepSeconds(now float64) float64 {
+	if len(c.devices) == 0 {
+		return c.cfg.Model.StepTime(c.batch, c.val.shape())
+	}
+	return c.planDevices(now)
 }
 
 // receive takes what the front end has passed on by now.

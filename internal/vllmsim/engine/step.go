@@ -4,6 +4,7 @@ package engine
 // complete ones free their blocks.
 func (c *core) finish(rep *report) {
 	c.stepping = false
+	c.restDevices(c.ends)
 	previous := rep.previous
 	gap := c.ends - previous
 	c.step++

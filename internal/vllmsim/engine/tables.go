@@ -35,7 +35,7 @@ type Parts struct{ Products, Head, AllReduce, Decode, Prefill []Point }
 //     factors are 1, and a step is never faster because a factor is smaller.
 //   - The head and the attention of generating sequences read memory: bandwidth.
 //   - The attention of prompts computes: clock.
-//   - All-reduce depends on neither.
+//   - All-reduce depends on neither; only Shape.Exchange makes it longer.
 type Tables struct {
 	products, head, allReduce line
 	decode, prefill           plane
@@ -96,9 +96,27 @@ func (t *Tables) seconds(b *Batch, s Shape) float64 {
 		sum += t.prefill.value(float64(c.Tokens), float64(c.Before)) / s.Clock
 	}
 	if len(t.allReduce.v) > 0 {
-		sum += t.allReduce.value(tokens)
+		sum += t.allReduce.value(tokens) * (1 + s.Exchange)
 	}
 	return sum
+}
+
+// work is what a step does at full speed, in seconds of one GPU: how long it computes, reads
+// memory, and exchanges data with other GPUs.
+func (t *Tables) work(b *Batch) stepWork {
+	tokens := float64(b.Tokens)
+	products := t.products.value(tokens)
+	w := stepWork{computing: products * min(1, tokens/t.turn), reading: min(products, t.atTurn) + t.head.value(float64(b.sampled()))}
+	if b.Decodes > 0 {
+		w.reading += t.decode.value(float64(b.Decodes), float64(b.DecodeKV)/float64(b.Decodes))
+	}
+	for _, c := range b.Chunks {
+		w.computing += t.prefill.value(float64(c.Tokens), float64(c.Before))
+	}
+	if len(t.allReduce.v) > 0 {
+		w.exchanging = t.allReduce.value(tokens)
+	}
+	return w
 }
 
 // axis is a list of arguments in ascending order, with an index by powers of two.

@@ -97,6 +97,8 @@ func (s *Scenario) readChange(n *node) error {
 			return n.errorf("%s: it belongs to the whole server, so that engines cannot be named", key)
 		case in.Over > 0 && slices.Contains(noRamp, one.Parameter):
 			return n.errorf("%s: it does not change gradually; leave out over", key)
+		case one.Parameter.OfDevice() && s.Config.GPUs == nil:
+			return n.errorf("%s: it acts on GPUs, which this file has none of; add gpus, which can be {}", key)
 		case one.Parameter.Moment() && !math.IsInf(in.Until, 1):
 			return n.errorf("%s: it acts at one moment and does not return; leave out until", key)
 		case one.Effect > 0 && !s.canHarm(one.Parameter):
@@ -111,6 +113,8 @@ func (s *Scenario) readChange(n *node) error {
 // canHarm reports whether the server has what the parameter is about.
 func (s *Scenario) canHarm(p engine.Parameter) bool {
 	switch p {
+	case engine.ParamPowerLimit, engine.ParamCooling, engine.ParamClockLimit, engine.ParamMemoryErrors, engine.ParamLinkErrors:
+		return s.Config.GPUs != nil
 	case engine.ParamAcceptance:
 		return s.Config.SpecDecode
 	case engine.ParamAdapterPool:

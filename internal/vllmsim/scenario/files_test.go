@@ -367,6 +367,7 @@ func TestEveryScenarioDoesWhatItSays(t *testing.T) {
 	require.NoError(t, err)
 	expectations := maps.Clone(expectations)
 	maps.Copy(expectations, expectationsOfClients)
+	maps.Copy(expectations, expectationsOfGPUs)
 	assert.Len(t, files, len(expectations))
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")

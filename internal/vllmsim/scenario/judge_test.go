@@ -16,7 +16,9 @@ func recovers(s *story) {
 	if s.scenario.Length != 25*time.Minute || len(c.Changes) == 0 || len(c.Faults) > 0 {
 		return
 	}
-	keepsUp(t, s.run, after)
+	if c.Hardware == "8b-h100" { // Its numbers are those of that model.
+		keepsUp(t, s.run, after)
+	}
 	usual := s.undisturbed()
 	for _, h := range []string{firstToken, gap, prefill, decode, whole, promptSize, outputSize} {
 		assert.InEpsilon(t, usual.mean(after, h), s.mean(after, h), 0.1, h)

@@ -43,6 +43,7 @@ func (s *Scenario) read(n *node) error {
 		}},
 		number("kv_cache_metrics_sample", &c.FollowBlocks, 0, 1),
 		field{"transfer", s.readTransfer},
+		field{"gpus", s.readGPUs},
 		field{"scrape_interval", func(n *node) (err error) {
 			s.Interval, err = n.duration(time.Second, min(time.Hour, s.horizon()))
 			return err

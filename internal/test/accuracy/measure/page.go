@@ -16,10 +16,13 @@ import (
 //go:embed notes.md
 var notes string
 
-// The marks of the part of the page that the replay of recordings writes.
+// The marks of the parts of the page that others write: the replay of recordings, and the
+// measure of the evidence of GPUs.
 const (
 	recordingsBegin = "<!-- recordings: begin -->"
 	recordingsEnd   = "<!-- recordings: end -->"
+	gpusBegin       = "<!-- gpus: begin -->"
+	gpusEnd         = "<!-- gpus: end -->"
 )
 
 // Origin says where the numbers of a page come from.
@@ -138,7 +141,10 @@ func Page(o Origin, records []Record, beside Beside, old string) string {
 	t.expositions(records)
 
 	t.line("\n## Recordings of real engines\n")
-	t.line("%s\n", recordings(old))
+	t.line("%s\n", kept(old, recordingsBegin, recordingsEnd))
+
+	t.line("## The evidence of GPUs\n")
+	t.line("%s\n", kept(old, gpusBegin, gpusEnd))
 
 	t.line("## The worst stories\n")
 	t.line("To play one again: `go run ./internal/test/accuracy/measure -story NAME`.\n")
@@ -267,13 +273,13 @@ func exposed(r *Record) (said, of int) {
 	return said, of
 }
 
-// recordings is the part of an old page between the marks, with them.
-func recordings(old string) string {
-	begin, end := strings.Index(old, recordingsBegin), strings.Index(old, recordingsEnd)
+// kept is a part of the old page, with its marks.
+func kept(old, from, to string) string {
+	begin, end := strings.Index(old, from), strings.Index(old, to)
 	if begin < 0 || end < begin {
-		return recordingsBegin + "\n" + recordingsEnd
+		return from + "\n" + to
 	}
-	return old[begin : end+len(recordingsEnd)]
+	return old[begin : end+len(to)]
 }
 
 // worst lists the stories with the most wrong minutes.

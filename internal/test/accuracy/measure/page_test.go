@@ -166,11 +166,15 @@ func TestThePage(t *testing.T) {
 	assert.NotContains(t, few, "%!")
 }
 
-func TestThePartAboutRecordingsIsKept(t *testing.T) {
+func TestThePartsOfOthersAreKept(t *testing.T) {
 	kept := recordingsBegin + "\n| run | said |\n" + recordingsEnd
 	page := Page(origin(), records(t, nil)[:5], Beside{}, "old\n"+kept+"\nold")
 	assert.Equal(t, 1, strings.Count(page, kept))
 	assert.Equal(t, page, Page(origin(), records(t, nil)[:5], Beside{}, page), "and kept again")
+	gpus := gpusBegin + "\n| details | said |\n" + gpusEnd
+	both := Page(origin(), records(t, nil)[:5], Beside{}, kept+"\n"+gpus)
+	assert.Equal(t, 1, strings.Count(both, kept))
+	assert.Equal(t, 1, strings.Count(both, gpus))
 }
 
 func TestTheCurveIsDrawn(t *testing.T) {
