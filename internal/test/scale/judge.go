@@ -63,7 +63,7 @@ func (r *run) judge(ctx context.Context) error {
 	for i := range r.actions {
 		r.result.Actions = append(r.result.Actions, r.outcome(r.actions[i]))
 		for _, m := range r.members {
-			if u, ok := used(r.samples, m.number, r.at(r.actions[i].from), r.at(r.actions[i].until)); ok {
+			if u, ok := used(r.samples, m.number, r.at(r.actions[i].from), r.at(r.actions[i].quiet)); ok {
 				u.Action, u.Targets = r.actions[i].name, r.mostTargets(m.number, r.actions[i])
 				r.result.Usage = append(r.result.Usage, u)
 			}
@@ -81,7 +81,7 @@ func (r *run) mostTargets(member int, a *action) int {
 	for i := range r.account.engines {
 		for _, s := range spans(r.account.engines[i].arrivals) {
 			l := r.lives[s.life]
-			if l.member == member && r.timeOf(s.last).After(a.from) && r.timeOf(s.first).Before(a.until) {
+			if l.member == member && r.timeOf(s.last).After(a.from) && r.timeOf(s.first).Before(a.quiet) {
 				read[s.life]++
 			}
 		}
@@ -282,7 +282,7 @@ func (r *run) check() {
 			r.fail("%.0f %s", one.n, one.what)
 		}
 	}
-	allowed := (2*r.Interval + startDelay).Seconds() + slack.Seconds()
+	allowed := (2*r.Interval + startDelay).Seconds() + r.Slack.Seconds()
 	for i := range r.result.Actions {
 		o := &r.result.Actions[i]
 		if o.Untouched.Gaps+o.Untouched.Overlaps > 0 {
@@ -309,9 +309,5 @@ func (r *run) check() {
 	}
 }
 
-const (
-	// slack is for a machine that is busy: discovery and the first scrapes take their time.
-	slack = 2 * time.Second
-	// mostInFlight is how many answers a process may have asked for when it is ended.
-	mostInFlight = 64
-)
+// mostInFlight is how many answers a process may have asked for when it is ended.
+const mostInFlight = 64

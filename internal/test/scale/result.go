@@ -1,9 +1,12 @@
 package scale
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"time"
 )
@@ -88,8 +91,6 @@ type Result struct {
 	Objective objectiveSums `json:"objective"`
 	Actions   []outcome     `json:"actions"`
 	Usage     []usage       `json:"usage"`
-	// ServerCPU and OwnCPU are the cores that the servers and the backend with the account took.
-	OwnCPU float64 `json:"own_cpu"`
 	// LongestStop is the longest time from SIGTERM to the end, in seconds.
 	LongestStop float64 `json:"longest_stop"`
 	// Requests and Bytes are what the backend took, without compression, and Points the points.
@@ -119,17 +120,28 @@ func (x *Result) fill(r *run) {
 
 // machine says what kind of machine this is.
 func machine() string {
-	name := cpuName()
-	if name == "" {
-		name = runtime.GOARCH
+	name := runtime.GOARCH
+	if content, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if found := processorName.FindSubmatch(content); found != nil {
+			name = string(bytes.TrimSpace(found[1]))
+		}
 	}
-	return name
+	return fmt.Sprintf("%d processors (%s), %s", runtime.NumCPU(), name, runtime.Version())
 }
+
+var processorName = regexp.MustCompile(`(?m)^model name\s*:(.*)$`)
 
 // write puts the result into a folder.
 func (x *Result) write(dir string) error {
 	content, err := json.MarshalIndent(x, "", " ")
 	if err != nil {
+		return err
+	}
+	picture, err := x.picture()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, pictureName), picture, 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "scale.json"), append(content, '\n'), 0o600)

@@ -28,6 +28,8 @@ type Options struct {
 	Away time.Duration
 	// Patience bounds every wait.
 	Patience time.Duration
+	// Slack is how much longer than two intervals a gap may be on a busy machine.
+	Slack time.Duration
 	// Quiet is a file that is there while measuring; empty for none.
 	Quiet string
 	// Out gets the progress.
@@ -40,7 +42,7 @@ const (
 	manyShards = 6
 	// killed is the shard that is killed.
 	killed = 1
-	// startSpread is the default of initial_delay: the time before the first scrape.
+	// startDelay is the default of initial_delay: the time before the first scrape.
 	startDelay = time.Second
 )
 
@@ -70,6 +72,8 @@ type run struct {
 type action struct {
 	name     string
 	from, to time.Time
+	// quiet is the end of the part in which usage is measured.
+	quiet time.Time
 	// until is the end of the time after it, in which its effects are looked for.
 	until time.Time
 }
@@ -82,6 +86,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &run{
 		Options: o, began: time.Now(), engines: newLayout(o.Engines), account: newAccount(o.Engines),
 		lives: []*life{{}}, maxTargets: o.Targets, maxSeries: o.Series,
+		result: Result{Own: map[string]float64{}},
 	}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
@@ -182,12 +187,6 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.pass(ctx, r.Rest/2); err != nil {
 		return err
 	}
-	if r.Quiet != "" {
-		if err := os.WriteFile(r.Quiet, []byte("make scale measures\n"), 0o600); err != nil {
-			return err
-		}
-		defer os.Remove(r.Quiet)
-	}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -201,21 +200,50 @@ func (r *run) play(ctx context.Context) error {
 		a := &action{name: step.name, from: time.Now()}
 		r.actions = append(r.actions, a)
 		r.say("%s", step.name)
-		if err := step.do(ctx); err != nil {
+		if err := r.measure(ctx, a, step.do); err != nil {
 			return err
 		}
-		a.to = time.Now()
-		if step.name != atRest {
-			if err := r.pass(ctx, r.Settle); err != nil {
-				return err
-			}
-			if err := r.all(ctx, 2); err != nil {
-				return err
-			}
-		}
-		a.until = time.Now()
 	}
-	return r.stopAll()
+	r.refusals(ctx)
+	if err := r.stopAll(); err != nil {
+		return err
+	}
+	return r.wait(ctx, "the backend", func() (bool, error) { return r.sink.done(), nil })
+}
+
+// measure does something and watches what follows. Only the first part of that is quiet, in
+// which processor and memory are measured.
+func (r *run) measure(ctx context.Context, a *action, do func(context.Context) error) error {
+	if r.Quiet != "" {
+		if err := os.WriteFile(r.Quiet, []byte("make scale measures\n"), 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(r.Quiet)
+	}
+	if err := do(ctx); err != nil {
+		return err
+	}
+	a.to = time.Now()
+	if a.name == atRest {
+		a.quiet, a.until = a.to, a.to
+		return nil
+	}
+	first := min(r.Settle, 3*r.Interval)
+	if err := r.pass(ctx, first); err != nil {
+		return err
+	}
+	a.quiet = time.Now()
+	if r.Quiet != "" {
+		_ = os.Remove(r.Quiet)
+	}
+	if err := r.pass(ctx, r.Settle-first); err != nil {
+		return err
+	}
+	if err := r.all(ctx, 2); err != nil {
+		return err
+	}
+	a.until = time.Now()
+	return nil
 }
 
 // startAll starts a number of shards at once.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -27,12 +28,27 @@ const (
 	poolConditionMetric = "vllm.pool.diagnosis.condition"
 )
 
-// sink is the backend: OTLP over HTTP.
+// sink is the backend: OTLP over HTTP. It answers at once and looks at the data later, so that
+// a busy machine does not make it a slow backend.
 type sink struct {
 	account *account
 	server  *http.Server
 	url     string
 	key     []byte
+
+	mu      sync.Mutex
+	waiting []*body
+	// wake has room for one, working is true until all that waits is noted.
+	wake    chan struct{}
+	working bool
+	// broken counts requests that are not OTLP.
+	broken int
+}
+
+// body is a request as it came.
+type body struct {
+	content []byte
+	gzipped bool
 }
 
 func newSink(ctx context.Context, a *account) (*sink, error) {
@@ -41,31 +57,79 @@ func newSink(ctx context.Context, a *account) (*sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{account: a, url: "http://" + l.Addr().String()}
+	s := &sink{account: a, url: "http://" + l.Addr().String(), wake: make(chan struct{}, 1)}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() { _ = s.server.Serve(l) }()
+	go s.work(ctx)
 	return s, nil
 }
 
 // ServeHTTP takes a request as a whole or not at all.
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	content, err := io.ReadAll(r.Body)
-	if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
-		var reader *gzip.Reader
-		if reader, err = gzip.NewReader(bytes.NewReader(content)); err == nil {
-			content, err = io.ReadAll(reader)
-		}
-	}
-	request := pmetricotlp.NewExportRequest()
-	if err == nil {
-		err = request.UnmarshalProto(content)
-	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.take(request.Metrics(), len(content))
+	s.mu.Lock()
+	s.waiting = append(s.waiting, &body{content, r.Header.Get("Content-Encoding") == "gzip"})
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
 	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+// work notes what has come, until the context ends.
+func (s *sink) work(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		next := s.waiting
+		s.waiting, s.working = nil, len(next) > 0
+		s.mu.Unlock()
+		for _, b := range next {
+			if err := s.open(b); err != nil {
+				s.mu.Lock()
+				s.broken++
+				s.mu.Unlock()
+			}
+		}
+		if len(next) > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+	}
+}
+
+// done reports whether everything that has come is noted.
+func (s *sink) done() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) == 0 && !s.working
+}
+
+func (s *sink) open(b *body) error {
+	content := b.content
+	if b.gzipped {
+		reader, err := gzip.NewReader(bytes.NewReader(content))
+		if err != nil {
+			return err
+		}
+		if content, err = io.ReadAll(reader); err != nil {
+			return err
+		}
+	}
+	request := pmetricotlp.NewExportRequest()
+	if err := request.UnmarshalProto(content); err != nil {
+		return err
+	}
+	s.take(request.Metrics(), len(content))
+	return nil
 }
 
 // take notes what a request has.
