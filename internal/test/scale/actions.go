@@ -84,7 +84,7 @@ func (r *run) resizeAtOnce(ctx context.Context) error {
 	if err := r.pass(ctx, r.Away); err != nil {
 		return err
 	}
-	return r.startAll(ctx, fewShards)
+	return r.startAll(ctx)
 }
 
 // The warnings that have the number to write, and the report of what a shard keeps.
@@ -98,7 +98,7 @@ var (
 // logs name, as a user would.
 func (r *run) findLimits(ctx context.Context) error {
 	r.result.Limits = limits{FirstTargets: r.maxTargets, FirstSeries: r.maxSeries}
-	if err := r.startAll(ctx, fewShards); err != nil {
+	if err := r.startAll(ctx); err != nil {
 		return err
 	}
 	for _, m := range r.members[:fewShards] {
@@ -148,7 +148,7 @@ func (r *run) again(ctx context.Context) error {
 	if err := r.clear(); err != nil {
 		return err
 	}
-	return r.startAll(ctx, fewShards)
+	return r.startAll(ctx)
 }
 
 // clear removes the volumes.

@@ -41,7 +41,7 @@ func addition(root string, interval, window time.Duration, backend string) ([]by
 		}},
 		"processors": object{"vllm": object{
 			"window": window.String(), "storage": "file_storage",
-			"pool": object{"interval": min(15*time.Second, interval).String()},
+			"pool":       object{"interval": min(15*time.Second, interval).String()},
 			"objectives": []any{object{"name": "ttft", "metric": firstMetric, "threshold": objective.String(), "target": 0.95}},
 		}},
 		"exporters": object{"otlp_http": exporter},

@@ -51,7 +51,7 @@ func follow(conditions []condition, from, until uint64) (before string, others [
 // diagnosis compares the conditions after an action with those before it.
 func (r *run) diagnosis(a *action, touched []bool) diagnosis {
 	d := diagnosis{Before: map[string]int{}, EnginesBefore: map[string]int{}, Meanwhile: map[string]int{}}
-	from, until := uint64(a.from.UnixNano()), uint64(a.until.UnixNano()) //nolint:gosec // times of now
+	from, until := uint64(a.from.UnixNano()), uint64(a.until.UnixNano())
 	affected := map[string]bool{}
 	for i := range r.engines {
 		model := r.engines[i].model
@@ -85,7 +85,7 @@ func (r *run) diagnosis(a *action, touched []bool) diagnosis {
 		for _, what := range others {
 			d.Meanwhile[what]++
 		}
-		if time.Duration(until-last) < 2*r.Interval { //nolint:gosec // a part of the run
+		if time.Duration(until-last) < 2*r.Interval {
 			d.Not++
 			continue
 		}

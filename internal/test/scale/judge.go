@@ -108,6 +108,9 @@ func (r *run) compare(served map[int]int64) {
 			first, last = min(first, a.tick), max(last, a.tick)
 			arrived[a.life]++
 			c.Answers++
+			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.port, l.shards) {
+				c.Strangers++
+			}
 			if a.copies > 1 {
 				c.Repeated++
 			}
@@ -271,6 +274,7 @@ func (r *run) check() {
 		what string
 	}{
 		{float64(c.Silent), "engines never arrived at the backend"},
+		{float64(c.Strangers), "answers were given to another shard than the hash says"},
 		{float64(c.Wrong), "points of the compared counters are not what the engine had counted at that time"},
 		{float64(c.Falls), "points of counters fell without a new start time"},
 		{float64(c.Resets), "start times of counters changed, although no server was restarted"},

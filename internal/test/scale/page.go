@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
@@ -46,16 +47,18 @@ func (x *Result) WritePage(file string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), pictureName), picture, 0o644); err != nil { //nolint:gosec // a page for all
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), pictureName), picture, 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(file, page, 0o644) //nolint:gosec // a page for all
+	return os.WriteFile(file, page, 0o644)
 }
 
 func (x *Result) setup() string {
 	var b strings.Builder
 	b.WriteString("| | |\n|---|---|\n")
-	row := func(what, format string, args ...any) { fmt.Fprintf(&b, "| %s | %s |\n", what, fmt.Sprintf(format, args...)) }
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "| %s | %s |\n", what, fmt.Sprintf(format, args...))
+	}
 	row("Date and machine", "%s, %s", x.Began.UTC().Format("2006-01-02"), x.Machine)
 	row("Fleet", "%s engines, one each server, in %s pools, found as pods of a stand-in for the Kubernetes API", thousands(x.Engines), thousands(x.Pools))
 	row("Scrapes", "each engine every %.0f s, `window: %.0fs`", x.Interval, x.Window)
@@ -87,6 +90,7 @@ func (x *Result) counters() string {
 	row("Counters and histograms of all engines", float64(c.Series))
 	row("of which a start time changed", float64(c.Resets))
 	row("points that fell without a new start time", float64(c.Falls))
+	row("Answers that another shard has than the hash says", float64(c.Strangers))
 	row("Points of three counters that were compared with the truth at that time", float64(c.Compared))
 	row("of which are wrong", float64(c.Wrong))
 	row("Increments of these counters", c.True)
@@ -244,7 +248,7 @@ func (x *Result) picture() ([]byte, error) {
 
 // thousands writes a number with commas.
 func thousands(n int) string {
-	s := fmt.Sprint(n)
+	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}

@@ -33,6 +33,8 @@ type counters struct {
 	Served   int64 `json:"served"`
 	Repeated int   `json:"repeated"`
 	Silent   int   `json:"silent"`
+	// Strangers are answers to another shard than the hash says.
+	Strangers int `json:"strangers"`
 	// Series are the counters of all engines, in which Resets start times changed and Falls points
 	// fell without.
 	Series int `json:"series"`

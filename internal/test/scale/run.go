@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	defer cancel() // Ends what is still running.
 	r := &run{
 		Options: o, began: time.Now(), engines: newLayout(o.Engines), account: newAccount(o.Engines),
-		lives: []*life{{}}, maxTargets: o.Targets, maxSeries: o.Series,
+		lives: []*life{{member: -1, shards: 1}}, maxTargets: o.Targets, maxSeries: o.Series,
 		result: Result{Own: map[string]float64{}},
 	}
 	defer r.close()
@@ -172,7 +172,7 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.findLimits(ctx); err != nil {
 		return err
 	}
-	if err := r.startAll(ctx, fewShards); err != nil {
+	if err := r.startAll(ctx); err != nil {
 		return err
 	}
 	if err := r.all(ctx, 2); err != nil {
@@ -246,14 +246,14 @@ func (r *run) measure(ctx context.Context, a *action, do func(context.Context) e
 	return nil
 }
 
-// startAll starts a number of shards at once.
-func (r *run) startAll(ctx context.Context, shards int) error {
-	for _, m := range r.members[:shards] {
-		if err := r.start(ctx, m, shards); err != nil {
+// startAll starts the fewer shards at once.
+func (r *run) startAll(ctx context.Context) error {
+	for _, m := range r.members[:fewShards] {
+		if err := r.start(ctx, m, fewShards); err != nil {
 			return err
 		}
 	}
-	return r.ready(ctx, r.members[:shards]...)
+	return r.ready(ctx, r.members[:fewShards]...)
 }
 
 // stopAll ends all shards at once.

@@ -83,7 +83,9 @@ var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 128<<10); return &
 func answerOf(n int64, life int) int64 { return n*mostLives + int64(life) }
 
 // splitAnswer is its reverse.
-func splitAnswer(answer int64) (n int64, life int) { return answer / mostLives, int(answer % mostLives) }
+func splitAnswer(answer int64) (n int64, life int) {
+	return answer / mostLives, int(answer % mostLives)
+}
 
 // ServeHTTP answers a scrape of the engine at the address that was connected to.
 func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
