@@ -87,11 +87,10 @@ func (r *run) resizeAtOnce(ctx context.Context) error {
 	return r.startAll(ctx)
 }
 
-// The warnings that have the number to write, and the report of what a shard keeps.
+// The warnings that have the number to write.
 var (
 	targetsWarning = regexp.MustCompile(`more than limits::targets \(\d+\).* Set limits::targets to (\d+)`)
 	seriesWarning  = regexp.MustCompile(`more than max_series \(\d+\).* set max_series to (\d+)`)
-	keptReport     = regexp.MustCompile(`Discovery: relabelling keeps (\d+) of (\d+) discovered targets for shard (\d+) of (\d+)`)
 )
 
 // findLimits starts the shards with the first limits, and raises them to the numbers that the
@@ -101,16 +100,20 @@ func (r *run) findLimits(ctx context.Context) error {
 	if err := r.startAll(ctx); err != nil {
 		return err
 	}
-	for _, m := range r.members[:fewShards] {
-		err := r.wait(ctx, "the report of what a shard keeps", func() (bool, error) {
-			return keptReport.MatchString(m.text()), m.process.Ended()
+	r.result.Limits.Kept = make([]int, fewShards)
+	for i := range r.engines {
+		r.result.Limits.Kept[shardOf(&r.engines[i], r.port, fewShards)]++
+	}
+	for i, m := range r.members[:fewShards] {
+		if r.result.Limits.Kept[i] <= r.maxTargets {
+			continue
+		}
+		err := r.wait(ctx, "the warning about limits::targets", func() (bool, error) {
+			return targetsWarning.MatchString(m.text()), m.process.Ended()
 		})
 		if err != nil {
 			return err
 		}
-		kept := keptReport.FindStringSubmatch(m.text())
-		n, _ := strconv.Atoi(kept[1])
-		r.result.Limits.Kept = append(r.result.Limits.Kept, n)
 	}
 	r.result.Limits.Targets = r.advised(targetsWarning)
 	if n := r.result.Limits.Targets; n > 0 {
@@ -121,7 +124,7 @@ func (r *run) findLimits(ctx context.Context) error {
 		}
 	}
 	// The warning about series comes with the third scrape of a server.
-	if err := r.all(ctx, 3); err != nil {
+	if err := r.all(ctx, 3, time.Now()); err != nil {
 		return err
 	}
 	r.result.Limits.Series = r.advised(seriesWarning)

@@ -33,6 +33,12 @@ func addition(root string, interval, window time.Duration, backend string) ([]by
 	exporter := vendor.Exporters["otlp_http"]
 	exporter["endpoint"] = backend
 	delete(exporter, "headers")
+	queue, _ := exporter["sending_queue"].(map[string]any)
+	// The example's queue is for one server: thousands fill it in minutes.
+	queue["queue_size"] = int64(8e9)
+	if batch, is := queue["batch"].(map[string]any); is {
+		batch["flush_timeout"] = min(5*time.Second, interval/2).String()
+	}
 	type object = map[string]any
 	return yaml.Marshal(object{
 		"extensions": vendor.Extensions,

@@ -70,6 +70,6 @@ func shardOf(e *engine, port, shards int) int {
 	if e.pool != "" {
 		key = namespace + ";" + e.pool
 	}
-	sum := md5.Sum([]byte(key))                                   //nolint:gosec // see above
+	sum := md5.Sum([]byte(key)) //nolint:gosec // see above
 	return int(binary.BigEndian.Uint64(sum[8:]) % uint64(shards))
 }

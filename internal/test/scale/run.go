@@ -30,8 +30,10 @@ type Options struct {
 	Patience time.Duration
 	// Slack is how much longer than two intervals a gap may be on a busy machine.
 	Slack time.Duration
-	// Quiet is a file that is there while measuring; empty for none.
+	// Quiet is a file that is there while measuring, empty for none, and Calm how long to wait
+	// then for other work to end.
 	Quiet string
+	Calm  time.Duration
 	// Out gets the progress.
 	Out io.Writer
 }
@@ -72,8 +74,8 @@ type run struct {
 type action struct {
 	name     string
 	from, to time.Time
-	// quiet is the end of the part in which usage is measured.
-	quiet time.Time
+	// measured is the end of the part in which usage is measured.
+	measured time.Time
 	// until is the end of the time after it, in which its effects are looked for.
 	until time.Time
 }
@@ -172,10 +174,19 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.findLimits(ctx); err != nil {
 		return err
 	}
+	if r.Quiet != "" {
+		if err := os.WriteFile(r.Quiet, []byte("make scale measures\n"), 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(r.Quiet)
+		if err := r.pass(ctx, r.Calm); err != nil {
+			return err
+		}
+	}
 	if err := r.startAll(ctx); err != nil {
 		return err
 	}
-	if err := r.all(ctx, 2); err != nil {
+	if err := r.all(ctx, 2, time.Now()); err != nil {
 		return err
 	}
 	stall := r.template.ticksAt(time.Now()) + 20
@@ -211,35 +222,26 @@ func (r *run) play(ctx context.Context) error {
 	return r.wait(ctx, "the backend", func() (bool, error) { return r.sink.done(), nil })
 }
 
-// measure does something and watches what follows. Only the first part of that is quiet, in
-// which processor and memory are measured.
+// measure does something and watches what follows. Processor and memory are
+// measured in the first part of that.
 func (r *run) measure(ctx context.Context, a *action, do func(context.Context) error) error {
-	if r.Quiet != "" {
-		if err := os.WriteFile(r.Quiet, []byte("make scale measures\n"), 0o600); err != nil {
-			return err
-		}
-		defer os.Remove(r.Quiet)
-	}
 	if err := do(ctx); err != nil {
 		return err
 	}
 	a.to = time.Now()
 	if a.name == atRest {
-		a.quiet, a.until = a.to, a.to
+		a.measured, a.until = a.to, a.to
 		return nil
 	}
 	first := min(r.Settle, 3*r.Interval)
 	if err := r.pass(ctx, first); err != nil {
 		return err
 	}
-	a.quiet = time.Now()
-	if r.Quiet != "" {
-		_ = os.Remove(r.Quiet)
-	}
+	a.measured = time.Now()
 	if err := r.pass(ctx, r.Settle-first); err != nil {
 		return err
 	}
-	if err := r.all(ctx, 2); err != nil {
+	if err := r.all(ctx, 2, a.to); err != nil {
 		return err
 	}
 	a.until = time.Now()
@@ -283,10 +285,10 @@ func (r *run) stopAll() error {
 	return first
 }
 
-// all waits until the backend has so many answers of each engine that were given from now on to
+// all waits until the backend has so many answers of each engine that were given since a time to
 // the processes that run now.
-func (r *run) all(ctx context.Context, answers int) error {
-	since, lives := r.template.ticksAt(time.Now()), map[int]bool{}
+func (r *run) all(ctx context.Context, answers int, from time.Time) error {
+	since, lives := r.template.ticksAt(from), map[int]bool{}
 	for _, m := range r.members {
 		if m.process != nil {
 			lives[m.life.number] = true
