@@ -97,7 +97,6 @@ func (r *run) timeOf(n int64) time.Time { return r.template.epoch.Add(time.Durat
 
 // compare checks every counter of every engine.
 func (r *run) compare(served map[int]int64) {
-	arrived := map[int]int64{}
 	c := &r.result.Counters
 	for i := range r.account.engines {
 		e, k := &r.account.engines[i], r.engines[i].kind
@@ -106,7 +105,6 @@ func (r *run) compare(served map[int]int64) {
 		for _, a := range e.arrivals {
 			ticks[a.at] = a.tick
 			first, last = min(first, a.tick), max(last, a.tick)
-			arrived[a.life]++
 			c.Answers++
 			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.port, l.shards) {
 				c.Strangers++
@@ -150,14 +148,34 @@ func (r *run) compare(served map[int]int64) {
 		c.Ends += e.ends
 	}
 	for life, n := range served {
-		if life != 0 {
+		if life >= r.result.Limits.Lives {
 			c.Served += n
-			if l := r.lives[life]; life >= r.result.Limits.Lives && n > arrived[life] {
-				c.Missing = append(c.Missing, missing{Life: life, Member: l.member, How: l.how, Answers: n - arrived[life]})
-			}
 		}
 	}
-	slices.SortFunc(c.Missing, func(a, b missing) int { return cmp.Compare(a.Life, b.Life) })
+	c.Missing = r.missingOf(served)
+}
+
+// missing is how many of the answers have not arrived so far, by process.
+func (r *run) missing(served map[int]int64) []missing {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	return r.missingOf(served)
+}
+
+func (r *run) missingOf(served map[int]int64) (out []missing) {
+	arrived := map[int]int64{}
+	for i := range r.account.engines {
+		for _, a := range r.account.engines[i].arrivals {
+			arrived[a.life]++
+		}
+	}
+	for life, n := range served {
+		if l := r.lives[life]; life >= r.result.Limits.Lives && n > arrived[life] {
+			out = append(out, missing{Life: life, Member: l.member, How: l.how, Answers: n - arrived[life]})
+		}
+	}
+	slices.SortFunc(out, func(a, b missing) int { return cmp.Compare(a.Life, b.Life) })
+	return out
 }
 
 // compareObjective compares the processor's own counter with what the changes of the processes

@@ -30,6 +30,11 @@ type member struct {
 
 // start runs a process of a member, with the environment that a StatefulSet gives it.
 func (r *run) start(ctx context.Context, m *member, shards int) error {
+	return r.startIn(ctx, m, shards, namespace)
+}
+
+// startIn runs one that looks for engines in a namespace.
+func (r *run) startIn(ctx context.Context, m *member, shards int, namespace string) error {
 	if len(r.lives) == mostLives {
 		return fmt.Errorf("more than %d processes", mostLives)
 	}

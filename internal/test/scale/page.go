@@ -106,6 +106,7 @@ func (x *Result) counters() string {
 	}
 	row("Answers to the killed shard that never arrived", float64(killed))
 	row("Answers to shards that were ended in order that never arrived", float64(ended))
+	row("Answers that were still in the queues of the two removed shards at the end; they were sent then", float64(x.Left))
 	row("Answers that arrived twice", float64(c.Repeated))
 	return b.String()
 }

@@ -99,6 +99,8 @@ type Result struct {
 	Requests int `json:"requests"`
 	Bytes    int `json:"bytes"`
 	Points   int `json:"points"`
+	// Left are the answers that were in the queues of the removed shards when the others ended.
+	Left int64 `json:"left"`
 	// Complaints counts warnings and errors in the logs.
 	Complaints map[string]int     `json:"complaints"`
 	Own        map[string]float64 `json:"own"`

@@ -219,8 +219,57 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.stopAll(); err != nil {
 		return err
 	}
-	return r.wait(ctx, "the backend", func() (bool, error) { return r.sink.done(), nil })
+	return r.drain(ctx)
 }
+
+// drain runs all members once more without targets, so that they send what is left in their
+// queues, also those that the last change has removed.
+func (r *run) drain(ctx context.Context) error {
+	if err := r.wait(ctx, "the backend", func() (bool, error) { return r.sink.done(), nil }); err != nil {
+		return err
+	}
+	served, err := r.fleet.answered(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, m := range r.missing(served) {
+		if m.Member >= fewShards {
+			r.result.Left += m.Answers
+		}
+	}
+	r.say("processes without targets send what is left in the queues")
+	for _, m := range r.members {
+		if err := r.startIn(ctx, m, manyShards, "nothing"); err != nil {
+			return err
+		}
+	}
+	if err := r.ready(ctx, r.members...); err != nil {
+		return err
+	}
+	empty := 0
+	err = r.wait(ctx, "the queues", func() (bool, error) {
+		left := 0.0
+		for _, m := range r.members {
+			own, err := ownMetrics(ctx, m.own)
+			if err != nil {
+				return false, m.process.Ended()
+			}
+			left += own["otelcol_exporter_queue_size"]
+		}
+		if empty++; left > 0 || !r.sink.done() {
+			empty = 0
+		}
+		// What has left the queue waits for further data at most as long as the example says.
+		return empty > drained, nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.stopAll()
+}
+
+// drained is how many looks in a row, 50 ms apart, must find all queues empty.
+const drained = 120
 
 // measure does something and watches what follows. Processor and memory are
 // measured in the first part of that.
