@@ -29,6 +29,15 @@ type series struct {
 	first, last   point
 	increments    float64
 	resets, falls int
+	// fell are the points of the first fall, the later one last.
+	fell [2]point
+}
+
+// fall notes that a point is less than one before it.
+func (s *series) fall(before, after point) {
+	if s.falls++; s.falls == 1 {
+		s.fell = [2]point{before, after}
+	}
 }
 
 // add takes a point. Points may arrive late; a late one changes nothing, and is only checked.
@@ -38,11 +47,11 @@ func (s *series) add(p point) {
 		s.known, s.first, s.last = true, p, p
 	case p.at == s.last.at:
 		if p.value != s.last.value {
-			s.falls++
+			s.fall(s.last, p)
 		}
 	case p.at < s.last.at:
 		if p.start == s.last.start && p.value > s.last.value {
-			s.falls++
+			s.fall(p, s.last)
 		}
 		if p.at < s.first.at && p.start == s.first.start {
 			s.increments += s.first.value - p.value
@@ -57,7 +66,7 @@ func (s *series) add(p point) {
 			s.resets++
 		}
 		if p.value < s.last.value {
-			s.falls++
+			s.fall(s.last, p)
 		}
 		s.increments += p.value - s.last.value
 		s.last = p

@@ -11,14 +11,17 @@ import (
 type life struct {
 	number, member, shards int
 	began, ready, ended    time.Time
+	// scraped is when it was given its first answer.
+	scraped time.Time
 	// how is how it ended.
 	how string
 }
 
 // handover is how long no process was there to read what the second has taken over from the
-// first, and how long both were.
+// first, and how long both were. A process is there from its first scrape on: then it has found
+// its targets.
 func handover(before, after *life) (away, both time.Duration) {
-	d := after.ready.Sub(before.ended)
+	d := after.scraped.Sub(before.ended)
 	return max(0, d), max(0, -d)
 }
 

@@ -72,6 +72,8 @@ func (x *Result) setup() string {
 	row("`limits::targets`", "%s", raised(x.Limits.FirstTargets, x.Limits.Targets))
 	row("`max_series`", "%s", raised(x.Limits.FirstSeries, x.Limits.Series))
 	row("Time between the end of a pod and the start of the next one", "%.0f s", x.Away)
+	row("Time from a process that is ready to its first scrape, at most", "%.1f s", x.FirstScrape)
+	row("Time from SIGTERM to the end, at most", "%.1f s", x.LongestStop)
 	return b.String()
 }
 
@@ -90,6 +92,7 @@ func (x *Result) counters() string {
 	row("Counters and histograms of all engines", float64(c.Series))
 	row("of which a start time changed", float64(c.Resets))
 	row("points that fell without a new start time", float64(c.Falls))
+	row("the same where two shards read an engine at nearly the same time, see below", float64(c.Crossed))
 	row("Answers that another shard has than the hash says", float64(c.Strangers))
 	row("Points of three counters that were compared with the truth at that time", float64(c.Compared))
 	row("of which are wrong", float64(c.Wrong))

@@ -40,6 +40,11 @@ type counters struct {
 	Series int `json:"series"`
 	Resets int `json:"resets"`
 	Falls  int `json:"falls"`
+	// Crossed points fell where two processes read an engine at nearly the same time, and the
+	// scrape that had begun first was answered last.
+	Crossed int `json:"crossed"`
+	// Fell are examples of such points.
+	Fell []string `json:"fell,omitempty"`
 	// Compared points were compared with the truth, and Wrong ones differ from it.
 	Compared int `json:"compared"`
 	Wrong    int `json:"wrong"`
@@ -95,6 +100,8 @@ type Result struct {
 	Usage     []usage       `json:"usage"`
 	// LongestStop is the longest time from SIGTERM to the end, in seconds.
 	LongestStop float64 `json:"longest_stop"`
+	// FirstScrape is the longest time from the ready process to its first scrape, in seconds.
+	FirstScrape float64 `json:"first_scrape"`
 	// Requests and Bytes are what the backend took, without compression, and Points the points.
 	Requests int `json:"requests"`
 	Bytes    int `json:"bytes"`

@@ -44,8 +44,6 @@ const (
 	manyShards = 6
 	// killed is the shard that is killed.
 	killed = 1
-	// startDelay is the default of initial_delay: the time before the first scrape.
-	startDelay = time.Second
 )
 
 // run is a run in progress.
@@ -195,14 +193,14 @@ func (r *run) play(ctx context.Context) error {
 		return err
 	}
 	r.say("all %d engines are read; nothing is done for %s", r.Engines, r.Rest)
-	if err := r.pass(ctx, r.Rest/2); err != nil {
+	if err := r.pass(ctx, r.Rest*2/3); err != nil {
 		return err
 	}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
 	}{
-		{atRest, func(ctx context.Context) error { return r.pass(ctx, r.Rest/2) }},
+		{atRest, func(ctx context.Context) error { return r.pass(ctx, r.Rest/3) }},
 		{killOne, r.killOne},
 		{rollAll, r.rollAll},
 		{resizeRolling, r.resizeRolling},

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 func main() {
 	o := scale.Options{Out: os.Stdout, Root: "."}
 	var s scale.ServerOptions
-	page := ""
+	page, from := "", ""
 	flag.StringVar(&o.Collector, "collector", "bin/otelcol-vllm", "the collector `program`")
 	flag.StringVar(&o.Dir, "dir", "build/scale", "the `folder` of the results, which is emptied")
 	flag.IntVar(&o.Engines, "engines", 10000, "how many engines the fleet has")
@@ -34,6 +35,7 @@ func main() {
 	flag.DurationVar(&o.Calm, "calm", 0, "how long to wait then for other work to end")
 	flag.StringVar(&o.Quiet, "quiet", "", "a `file` that is there while the actions are measured")
 	flag.StringVar(&page, "page", "", "the `page` whose tables are written")
+	flag.StringVar(&from, "from", "", "write the page from this `file` of an earlier run, and run nothing")
 	flag.StringVar(&s.Control, "serve", "", "for itself: run servers, and report at this `address`")
 	flag.StringVar(&s.Testdata, "serve-testdata", "", "for itself")
 	flag.IntVar(&s.First, "serve-first", 0, "for itself")
@@ -45,15 +47,31 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if s.Control != "" {
+	switch {
+	case s.Control != "":
 		err = scale.Serve(ctx, s, os.Stdin)
-	} else {
+	case from != "":
+		err = again(from, page)
+	default:
 		err = run(ctx, o, page)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1) //nolint:gocritic // the process ends, and with it what the defer would undo
 	}
+}
+
+// again writes the page of an earlier run.
+func again(from, page string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var result scale.Result
+	if err := json.Unmarshal(content, &result); err != nil {
+		return err
+	}
+	return result.WritePage(page)
 }
 
 func run(ctx context.Context, o scale.Options, page string) (err error) {
