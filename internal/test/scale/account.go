@@ -35,7 +35,8 @@ type series struct {
 
 // fall notes that a point is less than one before it.
 func (s *series) fall(before, after point) {
-	if s.falls++; s.falls == 1 {
+	s.falls++
+	if s.falls == 1 {
 		s.fell = [2]point{before, after}
 	}
 }
@@ -144,12 +145,12 @@ func (e *engineAccount) arrive(at uint64, answer int64) {
 	e.arrivals = append(e.arrivals, arrival{at: at, tick: n, life: life, copies: 1})
 }
 
-// heard is how many engines have at least so many answers of these processes that were given
+// heard is how many engines, and the number of the first other one, have at least so many answers of these processes that were given
 // at a tick or later.
-func (a *account) heard(answers int, since int64, lives map[int]bool) int {
+func (a *account) heard(answers int, since int64, lives map[int]bool) (n, other int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := 0
+	other = -1
 	for i := range a.engines {
 		got := 0
 		for _, one := range slices.Backward(a.engines[i].arrivals) {
@@ -159,9 +160,11 @@ func (a *account) heard(answers int, since int64, lives map[int]bool) int {
 		}
 		if got >= answers {
 			n++
+		} else if other < 0 {
+			other = i
 		}
 	}
-	return n
+	return n, other
 }
 
 // forget drops everything, after the limits were found.

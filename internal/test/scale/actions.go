@@ -35,9 +35,7 @@ func (r *run) killOne(ctx context.Context) error {
 
 // replace ends a pod in order, and starts the next one in its place.
 func (r *run) replace(ctx context.Context, m *member, shards int) error {
-	if err := r.stop(m); err != nil {
-		return err
-	}
+	r.stop(m)
 	if err := r.pass(ctx, r.Away); err != nil {
 		return err
 	}
@@ -79,9 +77,7 @@ func (r *run) resizeRolling(ctx context.Context) error {
 
 // resizeAtOnce changes the number of shards with "OnDelete": all pods are deleted at once.
 func (r *run) resizeAtOnce(ctx context.Context) error {
-	if err := r.stopAll(); err != nil {
-		return err
-	}
+	r.stopAll()
 	if err := r.pass(ctx, r.Away); err != nil {
 		return err
 	}
@@ -133,9 +129,7 @@ func (r *run) findLimits(ctx context.Context) error {
 		r.maxSeries = n
 		r.say("the log says: set max_series to %d", n)
 	}
-	if err := r.stopAll(); err != nil {
-		return err
-	}
+	r.stopAll()
 	if err := r.clear(); err != nil {
 		return err
 	}
@@ -146,9 +140,7 @@ func (r *run) findLimits(ctx context.Context) error {
 }
 
 func (r *run) again(ctx context.Context) error {
-	if err := r.stopAll(); err != nil {
-		return err
-	}
+	r.stopAll()
 	if err := r.clear(); err != nil {
 		return err
 	}

@@ -34,13 +34,18 @@ func (x *Result) parts() map[string]string {
 	}
 }
 
-// WritePage writes the tables into the page, and the picture beside it.
-func (x *Result) WritePage(file string) error {
+// WritePage writes the tables into the page, and the picture beside it. A second run, if there
+// is one, has waited longer after each action.
+func (x *Result) WritePage(file string, longer *Result) error {
 	page, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	if page, err = pageparts.Replace(page, x.parts()); err != nil {
+	parts := x.parts()
+	if longer != nil {
+		parts["scale: longer"] = longer.longer()
+	}
+	if page, err = pageparts.Replace(page, parts); err != nil {
 		return err
 	}
 	picture, err := x.picture()
@@ -51,6 +56,12 @@ func (x *Result) WritePage(file string) error {
 		return err
 	}
 	return os.WriteFile(file, page, 0o644)
+}
+
+// longer is the diagnosis of a run that has waited longer.
+func (x *Result) longer() string {
+	return fmt.Sprintf("%s engines in %s pools, each read every %.0f s; %s:\n\n", thousands(x.Engines), thousands(x.Pools), x.Interval,
+		x.Began.UTC().Format("2006-01-02")) + x.diagnoses()
 }
 
 func (x *Result) setup() string {
@@ -72,7 +83,9 @@ func (x *Result) setup() string {
 	row("`limits::targets`", "%s", raised(x.Limits.FirstTargets, x.Limits.Targets))
 	row("`max_series`", "%s", raised(x.Limits.FirstSeries, x.Limits.Series))
 	row("Time between the end of a pod and the start of the next one", "%.0f s", x.Away)
-	row("Time from a process that is ready to its first scrape, at most", "%.1f s", x.FirstScrape)
+	if x.FirstScrape > 0 {
+		row("Time from a process that is ready to its first scrape, at most", "%.1f s", x.FirstScrape)
+	}
 	row("Time from SIGTERM to the end, at most", "%.1f s", x.LongestStop)
 	return b.String()
 }
@@ -92,7 +105,6 @@ func (x *Result) counters() string {
 	row("Counters and histograms of all engines", float64(c.Series))
 	row("of which a start time changed", float64(c.Resets))
 	row("points that fell without a new start time", float64(c.Falls))
-	row("the same where two shards read an engine at nearly the same time, see below", float64(c.Crossed))
 	row("Answers that another shard has than the hash says", float64(c.Strangers))
 	row("Points of three counters that were compared with the truth at that time", float64(c.Compared))
 	row("of which are wrong", float64(c.Wrong))
@@ -109,7 +121,10 @@ func (x *Result) counters() string {
 	}
 	row("Answers to the killed shard that never arrived", float64(killed))
 	row("Answers to shards that were ended in order that never arrived", float64(ended))
-	row("Answers that were still in the queues of the two removed shards at the end; they were sent then", float64(x.Left))
+	if x.FirstScrape > 0 { // Earlier runs did not look.
+		row("Answers that were still in the queues of the two removed shards at the end; they were sent then", float64(x.Left))
+		row("Points that fell where two shards read an engine at nearly the same time", float64(c.Crossed))
+	}
 	row("Answers that arrived twice", float64(c.Repeated))
 	return b.String()
 }

@@ -100,6 +100,8 @@ type Result struct {
 	Usage     []usage       `json:"usage"`
 	// LongestStop is the longest time from SIGTERM to the end, in seconds.
 	LongestStop float64 `json:"longest_stop"`
+	// NotInOrder are the processes that did not end in time, or with an error.
+	NotInOrder int `json:"not_in_order"`
 	// FirstScrape is the longest time from the ready process to its first scrape, in seconds.
 	FirstScrape float64 `json:"first_scrape"`
 	// Requests and Bytes are what the backend took, without compression, and Points the points.

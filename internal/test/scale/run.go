@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
@@ -214,9 +215,7 @@ func (r *run) play(ctx context.Context) error {
 		}
 	}
 	r.refusals(ctx)
-	if err := r.stopAll(); err != nil {
-		return err
-	}
+	r.stopAll()
 	return r.drain(ctx)
 }
 
@@ -254,7 +253,8 @@ func (r *run) drain(ctx context.Context) error {
 			}
 			left += own["otelcol_exporter_queue_size"]
 		}
-		if empty++; left > 0 || !r.sink.done() {
+		empty++
+		if left > 0 || !r.sink.done() {
 			empty = 0
 		}
 		// What has left the queue waits for further data at most as long as the example says.
@@ -263,7 +263,8 @@ func (r *run) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.stopAll()
+	r.stopAll()
+	return nil
 }
 
 // drained is how many looks in a row, 50 ms apart, must find all queues empty.
@@ -306,30 +307,33 @@ func (r *run) startAll(ctx context.Context) error {
 }
 
 // stopAll ends all shards at once.
-func (r *run) stopAll() error {
-	ends := make(chan error, len(r.members))
-	n := 0
-	for _, m := range r.members {
+func (r *run) stopAll() {
+	ends := make([]error, len(r.members))
+	began := time.Now()
+	var all sync.WaitGroup
+	for i, m := range r.members {
 		if m.process != nil {
 			r.sample(m)
-			n++
-			go func() { ends <- m.process.Stop() }()
+			all.Go(func() {
+				ends[i] = m.process.Stop()
+				m.life.ended = time.Now()
+			})
 		}
 	}
-	var first error
-	for range n {
-		if err := <-ends; err != nil && first == nil {
-			first = err
+	all.Wait()
+	r.result.LongestStop = max(r.result.LongestStop, time.Since(began).Seconds())
+	for i, m := range r.members {
+		if m.process == nil {
+			continue
+		}
+		m.kill()
+		m.process, m.life.how = nil, "SIGTERM"
+		if ends[i] != nil {
+			m.life.how = "SIGKILL"
+			r.say("shard %d did not end in order: %v", m.number, ends[i])
+			r.result.NotInOrder++
 		}
 	}
-	for _, m := range r.members {
-		if m.process != nil {
-			m.kill()
-			m.process = nil
-			m.life.ended, m.life.how = time.Now(), "SIGTERM"
-		}
-	}
-	return first
 }
 
 // all waits until the backend has so many answers of each engine that were given since a time to
@@ -341,14 +345,15 @@ func (r *run) all(ctx context.Context, answers int, from time.Time) error {
 			lives[m.life.number] = true
 		}
 	}
-	heard := 0
+	heard, other := 0, 0
 	err := r.wait(ctx, fmt.Sprintf("%d answers of all engines", answers), func() (bool, error) {
 		r.look()
-		heard = r.account.heard(answers, since, lives)
+		heard, other = r.account.heard(answers, since, lives)
 		return heard == r.Engines, r.broken()
 	})
 	if err != nil {
-		return fmt.Errorf("%w (%d of %d engines)", err, heard, r.Engines)
+		return fmt.Errorf("%w (%d of %d engines; not engine %d, of shard %d of %d)", err, heard, r.Engines,
+			other, shardOf(&r.engines[max(0, other)], r.port, fewShards), fewShards)
 	}
 	return nil
 }

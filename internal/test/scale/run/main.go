@@ -19,7 +19,7 @@ import (
 func main() {
 	o := scale.Options{Out: os.Stdout, Root: "."}
 	var s scale.ServerOptions
-	page, from := "", ""
+	page, from, longer := "", "", ""
 	flag.StringVar(&o.Collector, "collector", "bin/otelcol-vllm", "the collector `program`")
 	flag.StringVar(&o.Dir, "dir", "build/scale", "the `folder` of the results, which is emptied")
 	flag.IntVar(&o.Engines, "engines", 10000, "how many engines the fleet has")
@@ -36,6 +36,7 @@ func main() {
 	flag.StringVar(&o.Quiet, "quiet", "", "a `file` that is there while the actions are measured")
 	flag.StringVar(&page, "page", "", "the `page` whose tables are written")
 	flag.StringVar(&from, "from", "", "write the page from this `file` of an earlier run, and run nothing")
+	flag.StringVar(&longer, "longer", "", "the scale.json of a run that has waited longer, for the page's second table of the diagnosis")
 	flag.StringVar(&s.Control, "serve", "", "for itself: run servers, and report at this `address`")
 	flag.StringVar(&s.Testdata, "serve-testdata", "", "for itself")
 	flag.IntVar(&s.First, "serve-first", 0, "for itself")
@@ -51,9 +52,9 @@ func main() {
 	case s.Control != "":
 		err = scale.Serve(ctx, s, os.Stdin)
 	case from != "":
-		err = again(from, page)
+		err = again(from, page, longer)
 	default:
-		err = run(ctx, o, page)
+		err = run(ctx, o, page, longer)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
@@ -62,19 +63,37 @@ func main() {
 }
 
 // again writes the page of an earlier run.
-func again(from, page string) error {
-	content, err := os.ReadFile(from)
+func again(from, page, longer string) error {
+	result, err := read(from)
 	if err != nil {
 		return err
 	}
-	var result scale.Result
-	if err := json.Unmarshal(content, &result); err != nil {
-		return err
-	}
-	return result.WritePage(page)
+	return write(result, page, longer)
 }
 
-func run(ctx context.Context, o scale.Options, page string) (err error) {
+// read reads the result of an earlier run.
+func read(file string) (*scale.Result, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	result := &scale.Result{}
+	return result, json.Unmarshal(content, result)
+}
+
+// write writes the page.
+func write(result *scale.Result, page, longer string) error {
+	var second *scale.Result
+	if longer != "" {
+		var err error
+		if second, err = read(longer); err != nil {
+			return err
+		}
+	}
+	return result.WritePage(page, second)
+}
+
+func run(ctx context.Context, o scale.Options, page, longer string) (err error) {
 	for _, path := range []*string{&o.Dir, &o.Collector, &o.Root} {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return err
@@ -93,7 +112,7 @@ func run(ctx context.Context, o scale.Options, page string) (err error) {
 	fmt.Printf("\n%s", result.Tables())
 	fmt.Printf("%s has the numbers (scale.json), the picture and the logs\n", o.Dir)
 	if page != "" {
-		if err := result.WritePage(page); err != nil {
+		if err := write(result, page, longer); err != nil {
 			return err
 		}
 	}
