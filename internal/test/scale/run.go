@@ -243,7 +243,7 @@ func (r *run) drain(ctx context.Context) error {
 	if err := r.ready(ctx, r.members...); err != nil {
 		return err
 	}
-	empty := 0
+	before, since := -1, time.Now()
 	err = r.wait(ctx, "the queues", func() (bool, error) {
 		left := 0.0
 		for _, m := range r.members {
@@ -253,12 +253,13 @@ func (r *run) drain(ctx context.Context) error {
 			}
 			left += own["otelcol_exporter_queue_size"]
 		}
-		empty++
-		if left > 0 || !r.sink.done() {
-			empty = 0
+		r.account.mu.Lock()
+		requests := r.account.requests
+		r.account.mu.Unlock()
+		if left > 0 || !r.sink.done() || requests != before {
+			before, since = requests, time.Now()
 		}
-		// What has left the queue waits for further data at most as long as the example says.
-		return empty > drained, nil
+		return time.Since(since) > drained, nil
 	})
 	if err != nil {
 		return err
@@ -267,8 +268,9 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// drained is how many looks in a row, 50 ms apart, must find all queues empty.
-const drained = 120
+// drained is how long the queues must be empty while nothing arrives: what has left a queue waits
+// for further data for up to five seconds.
+const drained = 7 * time.Second
 
 // measure does something and watches what follows. Processor and memory are
 // measured in the first part of that.
