@@ -313,6 +313,23 @@ soak: $(if $(SOAK_RACE),compile-race,build) ## Run the built binary against 200 
 	@exec build/soak-run -collector $(SOAK_BINARY) -for $(SOAK_FOR) -targets $(SOAK_TARGETS) -dir $(SOAK_DIR) \
 		$(if $(SOAK_RACE),-patience 90s) $(SOAK_FLAGS)
 
+# What "make scale" runs: first few engines with a long time after each action, in which the
+# diagnosis returns, and then many. That needs 6 GB of memory, 10,000 file descriptors in each of
+# three processes, and most of two cores.
+SCALE_ENGINES  ?= 10000
+SCALE_INTERVAL ?= 30s
+SCALE_FLAGS    ?=
+
+.PHONY: scale
+scale: build ## Kill, roll and resize shards of the built binary that read 10,000 engines, and write docs/why/scale.md
+	$(say) 'scale: 600 engines, with a long time after each action (27 minutes); the results are in build/scale-longer'
+	@mkdir -p build
+	@$(GO) build -o build/scale-run ./internal/test/scale/run
+	@build/scale-run -collector $(BIN)/$(SMALL) -engines 600 -rest 5m -settle 4m30s -targets 100 -series 5000 -dir build/scale-longer
+	$(say) 'scale: $(SCALE_ENGINES) engines, each read every $(SCALE_INTERVAL) (15 to 20 minutes); the results are in build/scale'
+	@build/scale-run -collector $(BIN)/$(SMALL) -engines $(SCALE_ENGINES) -interval $(SCALE_INTERVAL) -dir build/scale \
+		-longer build/scale-longer/scale.json -page docs/why/scale.md $(SCALE_FLAGS)
+
 .PHONY: compile-race
 compile-race: build/$(SMALL)/$(stamp)
 	$(say) 'compiling $(SMALL) with the race detector (the first time this takes some minutes)'

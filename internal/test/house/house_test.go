@@ -92,6 +92,10 @@ var forbidden = map[string][]edge{
 		{"internal/test/soak", "./receiver/vllmreceiver"},
 		{"internal/test/soak/run", "./internal/vllmsim"},
 	},
+	"scale": {
+		{"internal/test/scale", "./processor/vllmprocessor"},
+		{"internal/test/scale/run", "./internal/vllmsim"},
+	},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
 		{"internal/judge", "./internal/test/captures"},

@@ -54,7 +54,15 @@ type Server struct {
 
 // New starts a server that has pods and nothing else. It ends with the test.
 func New(tb testing.TB, resources ...string) *Server {
-	s := &Server{
+	tb.Helper()
+	s, end := Start(resources...)
+	tb.Cleanup(end)
+	return s
+}
+
+// Start starts such a server for a program, which has to end it.
+func Start(resources ...string) (s *Server, end func()) {
+	s = &Server{
 		version: 100, objects: map[string]map[string]Object{}, events: map[string][]event{},
 		forbidden: map[string]bool{}, denied: map[string]bool{}, asked: map[string]int{}, streaming: true,
 		changed: make(chan struct{}), broken: make(chan struct{}),
@@ -64,13 +72,11 @@ func New(tb testing.TB, resources ...string) *Server {
 	}
 	server := httptest.NewServer(s)
 	s.URL = server.URL
-	tb.Helper()
-	tb.Cleanup(func() {
+	return s, func() {
 		s.Disconnect()
 		server.CloseClientConnections()
 		server.Close()
-	})
-	return s
+	}
 }
 
 // WithoutStreaming makes it a server before Kubernetes 1.32, which refuses
