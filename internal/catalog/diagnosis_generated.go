@@ -327,7 +327,7 @@ var causes = []Cause{
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",
 		Details: []Detail{
-			{Name: "clocks_low", Sentence: "The clock of a GPU is lower than before while it works, and no limit of power or heat is the reason."},
+			{Name: "clocks_low", Sentence: "The clock of a GPU is lower than before while it works. No limit of power or heat was seen; its exporter reports these only if its metrics of throttling are on."},
 			{Name: "interconnect", Sentence: "The links of a GPU have had errors since then: NVLink replays, recoveries or many checksum errors, or many PCIe replays."},
 			{Name: "memory_error", Sentence: "The memory of a GPU has had errors since then: uncorrected ones, remapped rows or retired pages."},
 			{Name: "not_throttled", Sentence: "Neither power nor heat is the reason: the counters of its GPUs show that they limited the clocks for almost none of that time."},

@@ -5,14 +5,14 @@ const gpuDetails = `vllm_diagnosis_cause{cause="slow_steps", detail!=""} == 1`
 var gpuWords = map[string]runbook{
 	"VLLMGPUSlowsServer": {
 		description: "The same work takes longer than before, and in the same minutes a GPU of the server shows why. The detail says what it is.",
-		meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU: `power_cap` (its power limit holds the clock down), `thermal` (heat does), `clocks_low` (its clock is low and no limit is the reason), " +
+		meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU: `power_cap` (its power limit holds the clock down), `thermal` (heat does), `clocks_low` (its clock is low, and no limit was seen), " +
 			"`memory_error` or `interconnect` (its memory or its links have errors). A detail is reported only if the GPU shows it while steps are slow and did not show it before.",
 		impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",
 		diagnosis: []Step{
 			{Text: "Read the detail.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes now"},
 			{Text: "For `power_cap` and `thermal`: see which GPU it is, and since when.", Query: `rate(vllm_accelerator_throttle_time_seconds_total{reason=~"power|thermal"}[5m])`, Board: "vllm-engine", Panel: "GPU throttled"},
 			{Text: "For `thermal`: compare the temperature with other GPUs of the node. All are hot: it is the room or the fans. One is hot: it is that GPU.", Query: "hw_temperature_celsius", Board: "vllm-engine", Panel: "GPU temperature"},
-			{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a clock that somebody has fixed.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},
+			{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a clock that was fixed, and the limits that are active.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "For `memory_error`: see how many errors there are, and read the kernel's log on the node for lines with `Xid`.", Query: "increase(vllm_accelerator_row_remap_rows_total[1h])", Board: "vllm-engine", Panel: "GPU memory errors"},
 			{Text: "For `interconnect`: see which link has errors; on the node, `nvidia-smi nvlink -e` counts them for each link.", Query: "rate(vllm_accelerator_link_errors_total[5m])", Board: "vllm-engine", Panel: "GPU link errors"},
 		},

@@ -192,7 +192,7 @@ wrong one* counts any report. Where memory, links or a fixed clock are the cause
 detail there. Without a report a story is *silent*: it was too mild, or another cause was named. The seeds begin at
 %d and were used for this table only; those for work on the evidence and on this measure are others. The GPUs are a sketch, and none of this was
 measured on real ones. With an exporter as it is shipped a power limit is reported as ` + "`clocks_low`" + `, which counts as wrong: the clock is low
-indeed, and the sentence of this detail says that no limit is the reason.
+indeed, but the reason is a limit that this exporter does not report.
 
 | What is done | True | Stories | Silent | Reports | Right | Wrong | No detail | Stories with a wrong one | Wrong details |
 |---|---|---|---|---|---|---|---|---|---|
