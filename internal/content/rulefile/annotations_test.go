@@ -35,10 +35,10 @@ func rendered(t *testing.T, text string, labels map[string]string) string {
 func TestAnnotationsAreReadableWhateverLabelsThereAre(t *testing.T) {
 	all := map[string]string{
 		"k8s_cluster_name": "prod", "k8s_namespace_name": "chat", "k8s_pod_name": "chat-0", "job": "vllm", "instance": "10.0.0.1:8000", "engine": "0",
-		"model_name": "llama", "objective": "ttft", "pool": "chat-pool", "adapter_name": "sql", "exporter": "otlp_http",
+		"model_name": "llama", "objective": "ttft", "pool": "chat-pool", "adapter_name": "sql", "exporter": "otlp_http", "hw_name": "gpu0",
 	}
 	// These identify what an alert is about, so they are always there.
-	needed := []string{"job", "instance", "objective", "pool", "adapter_name", "exporter"}
+	needed := []string{"job", "instance", "objective", "pool", "adapter_name", "exporter", "hw_name"}
 	for _, to := range []spelling.Spelling{spelling.Suffixed, spelling.Dotted} {
 		full, bare := map[string]string{}, map[string]string{}
 		for name, v := range all {
