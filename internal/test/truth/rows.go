@@ -179,6 +179,8 @@ var Others = map[string]string{
 	"vllm.pool.":                        "sums over servers of the parts that are tested here; the oracle of package pool tests the sums",
 	"vllm.slo.":                         "objectives count the same events; internal/test/content tests them against the outcomes of requests",
 	"vllm.diagnosis.":                   "no number of requests; TestNoFalseAlarm tests it, and internal/judge measures it",
+	"vllm.gpu.":                         "of an exporter of GPU metrics, which these stories do not have; the processor's tests compute them by hand",
+	"vllm.energy_per_generated_token":   "as vllm.gpu.",
 	"vllm.drop_rate":                    "no simulated server refuses requests before it serves them",
 	"vllm.model_flops_utilization":      "the server's own estimate of its work; there is no truth but its model of the hardware",
 	"vllm.memory_bandwidth_utilization": "as model_flops_utilization",

@@ -72,6 +72,9 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 			return stateSetting, "set " + s.name + " of the processor"
 		}
 	}
+	if strings.HasPrefix(m.Needs, "an exporter of GPU metrics") {
+		return stateFeature, "needs " + m.Needs + ", read in the same pipeline"
+	}
 	_, setting, or := strings.Cut(m.Needs, "or the setting ")
 	or = or && h.hasBlocks()
 	if absent, is := why[m.Name]; is && !cfg.Derived.CapacityFromBlocks {

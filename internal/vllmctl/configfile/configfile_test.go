@@ -125,6 +125,8 @@ func TestEveryShippedExampleIsReadWithoutAProblem(t *testing.T) {
 	t.Setenv("QUEUE_DIR", t.TempDir())
 	t.Setenv("SHARD", "0")
 	t.Setenv("SHARDS", "4")
+	t.Setenv("K8S_NODE_NAME", "node-1")
+	t.Setenv("POD_NAME", "collector-0")
 	examples, err := filepath.Glob("../../../examples/*.yaml")
 	require.NoError(t, err)
 	backends, err := filepath.Glob("../../../examples/backends/*.yaml")

@@ -2,6 +2,8 @@ package lint_test
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,7 +19,10 @@ func shipped(t *testing.T) []lint.Input {
 	root := filepath.Join("..", "..", "..")
 	all := lint.Collect(t.Context(), []string{filepath.Join(root, "content"), filepath.Join(root, "examples")}, nil)
 	require.Greater(t, len(all), 50)
-	return all
+	// The templates of the charts are no YAML before Helm has rendered them.
+	return slices.DeleteFunc(all, func(in lint.Input) bool {
+		return strings.Contains(filepath.ToSlash(in.Name), "/helm/") && strings.Contains(filepath.ToSlash(in.Name), "/templates/")
+	})
 }
 
 // noFinding fails for each finding but the remark that an alert has no "for", which alerts on
