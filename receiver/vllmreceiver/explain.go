@@ -97,6 +97,11 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 	}
 	if snapshot.Samples > 0 && !hasVLLM(plan) {
 		s.once("no vllm", func() {
+			if source := s.shared.config.Source; source != SourceAuto {
+				s.logger.Warn("The body has no metrics of the program that the setting source names: write another source, or leave it out, "+
+					"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source)))
+				return
+			}
 			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway or of an exporter of GPUs: " +
 				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")
 		})
@@ -158,7 +163,7 @@ func isFault(reason normalize.Reason) bool {
 }
 
 func hasVLLM(plan *normalize.Plan) bool {
-	if len(plan.Workloads) > 0 {
+	if len(plan.Workloads) > 0 || plan.Server == normalize.KindAccelerator && len(plan.Metrics) > 0 {
 		return true
 	}
 	for i := range plan.Metrics {

@@ -16,6 +16,8 @@ const (
 	defaultLimit = 10_000
 	// thinInterval is how often the state of a silent server is made smaller.
 	thinInterval = time.Hour
+	// settles is how long after a start servers may be silent that were not before the restart.
+	settles = 10 * time.Minute
 )
 
 // archive holds states of one kind: those of silent servers, until they are too old,
@@ -27,8 +29,11 @@ const (
 type archive struct {
 	Kind
 	Settings
-	// limit is the most states that are kept of silent servers.
-	limit int
+	// limit is the most states that are kept of silent servers. Until settled, in Unix
+	// nanoseconds, so many more are kept: those of servers that were not silent when a
+	// collector ended.
+	limit, more int
+	settled     int64
 	// client is nil without a storage.
 	client storage.Client
 
@@ -129,9 +134,23 @@ func (a *archive) end(key string, state []byte, user *User) {
 		return
 	}
 	a.kept[key] = keptState{state, newest, newest, source}
-	if len(a.kept) > a.limit+a.limit/10 {
+	if limit := a.room(); len(a.kept) > limit+limit/10 {
 		a.prune()
 	}
+}
+
+// moves makes room for more states than the limit: of servers that go on, while the collector
+// restarts.
+func (a *archive) moves(states int) {
+	a.more, a.settled = a.more+states, a.Now().Add(settles).UnixNano()
+}
+
+// room is how many states may be kept now.
+func (a *archive) room() int {
+	if a.more > 0 && a.Now().UnixNano() >= a.settled {
+		a.more = 0
+	}
+	return a.limit + a.more
 }
 
 // forget drops the state of a server that its user has forgotten.
@@ -163,12 +182,13 @@ func (a *archive) prune() {
 		}
 		keys = append(keys, key)
 	}
-	if len(keys) <= a.limit {
+	limit := a.room()
+	if len(keys) <= limit {
 		return
 	}
 	slices.SortFunc(keys, func(x, y string) int { return cmp.Compare(a.kept[x].newest, a.kept[y].newest) })
-	excess := len(keys) - a.limit
-	left := excess - a.pruneShares(keys, excess)
+	excess := len(keys) - limit
+	left := excess - a.pruneShares(keys, excess, limit)
 	for _, key := range keys {
 		if _, kept := a.kept[key]; kept && left > 0 {
 			delete(a.kept, key)
@@ -181,7 +201,7 @@ func (a *archive) prune() {
 // pruneShares drops up to excess states of the servers that have most, the oldest
 // first, and returns how many. Servers with few states leave room that the others
 // share, as long as all fit.
-func (a *archive) pruneShares(keys []string, excess int) (dropped int) {
+func (a *archive) pruneShares(keys []string, excess, limit int) (dropped int) {
 	counts := map[uint64]int{}
 	for _, key := range keys {
 		counts[a.kept[key].source]++
@@ -193,9 +213,9 @@ func (a *archive) pruneShares(keys []string, excess int) (dropped int) {
 				total += min(n, share)
 			}
 		}
-		return total <= a.limit
+		return total <= limit
 	}
-	share := max(a.limit/len(counts), sort.Search(a.limit, func(i int) bool { return !fits(i + 1) }))
+	share := max(limit/len(counts), sort.Search(limit, func(i int) bool { return !fits(i + 1) }))
 	for _, key := range keys {
 		source := a.kept[key].source
 		if dropped == excess || source == 0 || counts[source] <= share {

@@ -97,7 +97,11 @@ func (u *User) Shutdown(ctx context.Context) error {
 	if a == nil || !slices.Contains(a.users, u) {
 		return nil
 	}
-	for key, state := range u.states() {
+	states := u.states()
+	a.mu.Lock()
+	a.moves(len(states))
+	a.mu.Unlock()
+	for key, state := range states {
 		a.end(key, state, u)
 	}
 	a.mu.Lock()

@@ -66,6 +66,8 @@ func (a *archive) load(ctx context.Context, user *User) {
 	if err != nil || unreadable > 0 {
 		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
 	}
+	// Most are of servers that were not silent when they were written.
+	a.moves(max(len(a.kept)-a.limit, 0))
 	a.prune()
 	if len(a.kept) > 0 {
 		a.Logger.Info(a.Continued, zap.Int("states", len(a.kept)))
@@ -111,11 +113,7 @@ func (a *archive) save(ctx context.Context) {
 func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.prune()
 	all := make(map[string][]byte, len(a.kept))
-	for key, saved := range a.kept {
-		all[key] = saved.state
-	}
 	for i, user := range users {
 		for key, state := range live[i] {
 			if a.owners[key] == nil {
@@ -130,6 +128,13 @@ func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
 				// The server is not silent any more.
 				delete(a.kept, key)
 			}
+		}
+	}
+	// Those that are left are of silent servers.
+	a.prune()
+	for key, saved := range a.kept {
+		if _, live := all[key]; !live {
+			all[key] = saved.state
 		}
 	}
 	return Encode(all)

@@ -46,9 +46,10 @@ type pool struct {
 	queued                 float64
 	starvedSince, fedSince int64
 	// before is its diagnosis before the collector restarted, until the first evaluation; nil
-	// without one. It holds until holds, a time in Unix nanoseconds.
-	before []byte
-	holds  int64
+	// without one. It holds for a window from resumed on, a time in Unix nanoseconds; 0 where
+	// it does not hold, or not any more.
+	before  []byte
+	resumed int64
 }
 
 func (p *pool) clear() {

@@ -174,7 +174,7 @@ func (p *Pools) Evaluate(settings *diagnose.Settings, at int64, enabled map[*der
 		}
 		one.conclude(at)
 		judged := one.judge(settings, at)
-		continues, holds := one.resumed(settings, at)
+		continues, holds := one.resume(settings, at)
 		if p.transitions = append(p.transitions, continues...); !holds {
 			p.transitions = append(p.transitions, one.report.Observe(settings, judged)...)
 		}

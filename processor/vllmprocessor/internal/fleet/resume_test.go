@@ -57,3 +57,22 @@ func TestTheDiagnosisOfAPoolContinues(t *testing.T) {
 	r.evaluate(map[string][]one{"m": {slow, fine}})
 	assert.Equal(t, diagnose.Unknown, r.pools.pools[0].report.Verdict().Condition, "too old: as a pool that is new")
 }
+
+// What holds after a restart holds for one window, also where the clock is set back meanwhile.
+func TestAPoolThatContinuesIsJudgedAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	slow := one{condition: diagnose.Degraded, load: 10, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 1}}
+	fine := one{condition: diagnose.Healthy, load: 2}
+	r := newPoolRig()
+	for range 8 {
+		r.evaluate(map[string][]one{"m": {slow, fine}})
+	}
+	r = r.restart(time.Minute)
+	r.evaluate(map[string][]one{"m": {slow, fine}})
+	require.Equal(t, diagnose.Degraded, r.pools.pools[0].report.Verdict().Condition)
+	r.at -= int64(2 * time.Hour)
+	for range 8 { // Two minutes, with a window of one.
+		r.evaluate(map[string][]one{"m": {fine, fine}})
+	}
+	assert.Equal(t, diagnose.Healthy, r.pools.pools[0].report.Verdict().Condition)
+}

@@ -137,12 +137,13 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 		return t.emitForeign(s, own, out)
 	}
 	now := pcommon.NewTimestampFromTime(s.Time)
+	report := Report{}
+	t.endGone(s, out, &report)
 	displaced := t.coexists(s)
 	t.adopt(s)
 	if displaced {
 		t.takeOver()
 	}
-	report := Report{}
 	metrics := t.scope(out)
 	metrics.EnsureCapacity(len(s.Plan.Metrics) + len(t.settings.Own))
 	b := builder{

@@ -26,14 +26,12 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 	}
 	room := t.settings.MaxSeries - s.Plan.Points
 	kept := make(workloads, len(s.Plan.Workloads))
-	for i := range s.Plan.Workloads {
-		w := &s.Plan.Workloads[i]
+	emit := func(w *normalize.Workload, of *Target) {
 		if t.settings.MaxSeries > 0 && w.Plan.Points > room {
 			report.Dropped[normalize.ReasonSeriesLimit] += w.Plan.Points
-			continue
+			return
 		}
 		room -= w.Plan.Points
-		of := t.workloads[w.Key]
 		if of == nil {
 			of = New(Settings{
 				ScopeName: t.settings.ScopeName, ScopeVersion: t.settings.ScopeVersion, SchemaURL: t.settings.SchemaURL,
@@ -41,7 +39,6 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 			of.resource = t.settings.Workload(t.resource, w.Resource)
 		}
 		kept[w.Key] = of
-		delete(t.workloads, w.Key)
 		scrape := s
 		scrape.Plan = w.Plan
 		part := of.Emit(scrape, Own{}, out)
@@ -51,8 +48,39 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 			report.Dropped[reason] += part.Dropped[reason]
 		}
 	}
+	// Those that were there stay; new ones fill what is left of the limit.
+	for _, known := range []bool{true, false} {
+		for i := range s.Plan.Workloads {
+			w := &s.Plan.Workloads[i]
+			if of := t.workloads[w.Key]; (of != nil) == known {
+				emit(w, of)
+			}
+		}
+	}
+	for key := range kept {
+		delete(t.workloads, key)
+	}
 	t.endWorkloads(s.Time, out, report)
 	t.workloads = kept
+}
+
+// endGone appends the ends of the workloads that a plan does not have. They come before the
+// points of the others: to a backend without resource attributes, the series of a device is the
+// same whoever has it, and has the value that comes last.
+func (t *Target) endGone(s Scrape, out pmetric.Metrics, report *Report) {
+	if s.Plan == t.plan || len(t.workloads) == 0 {
+		return
+	}
+	has := make(map[string]bool, len(s.Plan.Workloads))
+	for i := range s.Plan.Workloads {
+		has[s.Plan.Workloads[i].Key] = true
+	}
+	for key, w := range t.workloads {
+		if !has[key] {
+			report.Ended += w.end(s.Time, out)
+			delete(t.workloads, key)
+		}
+	}
 }
 
 // endWorkloads appends the ends of the series of all workloads.

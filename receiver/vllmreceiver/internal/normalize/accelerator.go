@@ -37,6 +37,8 @@ type accelerators struct {
 	// keys as they came.
 	chosen map[SeriesKey]*chosen
 	order  []SeriesKey
+	// unknown are the kinds of metrics that the catalogue does not have, by their names.
+	unknown map[string]catalog.Kind
 	// why is the reason for which a series does not become a point, by its slot.
 	why map[int]Reason
 }
@@ -57,7 +59,7 @@ type chosen struct {
 
 func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 	a := &accelerators{
-		builder: b, exporter: exporter, chosen: map[SeriesKey]*chosen{}, why: map[int]Reason{},
+		builder: b, exporter: exporter, chosen: map[SeriesKey]*chosen{}, unknown: map[string]catalog.Kind{}, why: map[int]Reason{},
 		inventory: newInventory(exporter, b.options.MaxDevices),
 	}
 	a.behind = b.isBehindPrometheus()
@@ -171,13 +173,23 @@ func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) 
 		a.disable(family)
 		return
 	}
+	kind := wireKind(family.Kind)
+	if known, is := a.unknown[name]; is && known != kind {
+		// Another family has this name but for its case, and became a metric of another kind.
+		a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
+		for i := range family.Series {
+			a.explain(family.Series[i].Value, ReasonTypeConflict)
+		}
+		return
+	}
+	a.unknown[name] = kind
 	for i := range family.Series {
 		device, whole, ok := a.deviceOf(places[i], true)
 		if !ok {
 			continue
 		}
 		a.take(&chosen{
-			exported: exported{convert: plain}, name: name, kind: wireKind(family.Kind), description: family.Help,
+			exported: exported{convert: plain}, name: name, kind: kind, description: family.Help,
 			family: family.Name, device: device, whole: whole, parts: []exposition.Series{family.Series[i]},
 			attributes: a.attributesOf(device, nil, withoutRoles(family.Series[i].Labels)),
 		})
