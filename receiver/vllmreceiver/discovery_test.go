@@ -32,12 +32,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
-// startWith runs a receiver from YAML, as the collector does. No scrape ends at its
-// deadline on a busy machine: the deadline is longer than the interval, which a
-// configuration must not say.
+// startWith runs a receiver from YAML, as the collector does. The deadline of a discovered
+// target is at most its interval, so that is long: no scrape ends at it on a busy machine.
 func startWith(t *testing.T, sink *consumertest.MetricsSink, text string) (*vllmReceiver, *observer.ObservedLogs) {
 	t.Helper()
-	cfg, err := decode(t, "collection_interval: 200ms\ninitial_delay: 0s\n"+text)
+	cfg, err := decode(t, "collection_interval: 1s\ninitial_delay: 0s\n"+text)
 	require.NoError(t, err)
 	require.NoError(t, confmap.Validate(cfg))
 	cfg.Client.Timeout = within
