@@ -49,7 +49,8 @@ var gpuWarnings = map[topic]string{
 		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers",
 	aboutHostGPUs: "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
 		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)",
-	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a pod or host and 10000 in all, and nothing is derived from the others; divide the servers among several collectors",
+	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
+		"divide the servers among several collectors, or find out who sends the metrics of so many GPUs",
 	aboutGPUsAhead: "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
 		"set the clock here, or of the machine whose collector reads the exporter",
 }

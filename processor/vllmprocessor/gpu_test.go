@@ -216,3 +216,42 @@ func TestAnAmbiguousGPUBesideAnother(t *testing.T) {
 		assert.Equal(t, []string{want}, w.pass(8*time.Minute))
 	}
 }
+
+// An engine that appears with the tokens of a day has not generated them within the window: until
+// both are known over a window there is no value, and then it is 500 W by 200 tokens in a second.
+func TestTheTokensOfANewEngineAreNotThoseOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(run(t, createDefaultConfig().(*Config)), newGPU("GPU-1"))
+	w.pass(30 * time.Minute)
+	w.server.engines = 2
+	for range 20 {
+		w.pass(w.server.interval())
+		for _, p := range pointsByName(w.newest)["vllm.energy_per_generated_token"] {
+			assert.InDelta(t, 2.5, p.DoubleValue(), 1e-9)
+		}
+	}
+	assert.Len(t, pointsByName(w.newest)["vllm.energy_per_generated_token"], 1)
+}
+
+// With a short window harm is reported within a minute. Readings that end 15 s after its begin are
+// near enough to be no gap, but they do not show what the GPU did in the rest of it.
+func TestTheBeginOfAnExcessRulesNothingOut(t *testing.T) {
+	t.Parallel()
+	for off, want := range map[bool]string{false: "not_throttled", true: "-"} {
+		config := createDefaultConfig().(*Config)
+		config.Window = 20 * time.Second
+		w := newWorld(run(t, config), newGPU("GPU-1"))
+		w.pass(30 * time.Minute)
+		slows(w)
+		w.pass(15 * time.Second)
+		w.off = off
+		var all []string
+		for range 8 {
+			for _, detail := range w.pass(15 * time.Second) {
+				all = append(all, detail)
+				assert.Equal(t, want, detail)
+			}
+		}
+		assert.NotEmpty(t, all)
+	}
+}

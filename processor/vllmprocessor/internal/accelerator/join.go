@@ -118,7 +118,9 @@ func (s *Store) match(w *Workload, at int64) ([]*server, Outcome) {
 		if len(found) > 1 {
 			return nil, SeveralServers
 		}
-		if attributed, does := s.attributed[w.Exporter]; does && at-attributed <= keptWindows*s.window {
+		attributed, does := s.attributed[w.Exporter]
+		if does && at-attributed <= keptWindows*s.window || !does && len(s.attributed) >= mostExporters {
+			// With too many exporters it is not known whether this one reports workloads.
 			return nil, Unmatched
 		}
 	}
