@@ -91,3 +91,29 @@ func TestLessThanTheBeginIsNotThroughout(t *testing.T) {
 	_, whole = d.LimitedThroughout(ByPower, span(0, 80), at(40), apart)
 	assert.True(t, whole)
 }
+
+// Of two containers with GPUs in a pod, only one can be the server's. Where it is not known which,
+// neither GPU is evidence; once the other container has none any more, it is.
+func TestTheGPUsOfAnotherContainer(t *testing.T) {
+	t.Parallel()
+	for container, want := range map[string][]string{"": nil, "vllm": {"GPU-1"}} {
+		s := fleet(map[string]Owner{"a": {PodUID: "u", Container: container}})
+		send := func(seconds int64, device, in string) {
+			s.sends(Workload{Key: in, Exporter: "e", Owner: Owner{PodUID: "u", Container: in}}, seconds, reading(device, nil))
+		}
+		send(0, "GPU-1", "vllm")
+		ids, joined := s.devicesOf("a")
+		assert.Equal(t, []string{"GPU-1"}, ids)
+		assert.False(t, joined.Ambiguous)
+		send(0, "GPU-2", "embedder")
+		ids, joined = s.devicesOf("a")
+		assert.Equal(t, want, ids)
+		assert.Equal(t, container == "", joined.Ambiguous)
+		send(90, "GPU-1", "vllm")
+		_, joined = s.devicesOf("a")
+		assert.Equal(t, container == "", joined.Ambiguous)
+		send(91, "GPU-1", "vllm")
+		_, joined = s.devicesOf("a")
+		assert.False(t, joined.Ambiguous)
+	}
+}
