@@ -33,7 +33,7 @@ func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pm
 	p.telemetry.Devices(ctx, &report)
 	for about, outcome := range gpuTopics {
 		if report[outcome] > 0 && p.warned.first(about) {
-			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome)...)
+			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome, now)...)
 		}
 	}
 }
@@ -56,14 +56,16 @@ var gpuWarnings = map[topic]string{
 }
 
 // gpuFields name the first resource with GPUs of one kind.
-func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome) []zap.Field {
+func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome, now int64) []zap.Field {
 	for i := range found.Batches {
 		b := &found.Batches[i]
 		shared := false
 		for j := range b.Readings {
 			shared = shared || b.Readings[j].Sharing == accelerator.Shared || b.Readings[j].Sharing == accelerator.Partitioned
 		}
-		if found.matched[i] == (outcome == accelerator.SeveralServers) || outcome == accelerator.SharedDevice && !shared {
+		switch {
+		case found.matched[i] == (outcome == accelerator.SeveralServers), outcome == accelerator.SharedDevice && !shared,
+			outcome == accelerator.FutureTime && !accelerator.IsAhead(b.Time, now):
 			continue
 		}
 		return stage.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())

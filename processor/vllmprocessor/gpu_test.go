@@ -255,3 +255,18 @@ func TestTheBeginOfAnExcessRulesNothingOut(t *testing.T) {
 		assert.NotEmpty(t, all)
 	}
 }
+
+// The warning about a clock names the GPUs that have it, and not others of the same request.
+func TestTheWarningNamesTheGPUsWhoseClockIsAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(run(t, createDefaultConfig().(*Config)), newGPU("GPU-1"))
+	w.pass(time.Minute)
+	for _, skew := range []time.Duration{-time.Second, time.Hour} {
+		w.exporter.instance, w.exporter.skew = skew.String(), skew
+		w.exporter.scrape(w.at).ResourceMetrics().MoveAndAppendTo(w.newest.ResourceMetrics())
+	}
+	w.send(w.newest)
+	lines := w.logs.FilterMessageSnippet("ahead of this machine's clock").All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, "1h0m0s", lines[0].ContextMap()["service.instance.id"])
+}

@@ -151,7 +151,7 @@ func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Out
 	switch {
 	case len(b.Readings) == 0:
 		return Used
-	case b.Time > now+int64(lead), b.Time < 0: // Times beyond the year 2262 are negative here.
+	case IsAhead(b.Time, now):
 		return FutureTime
 	}
 	w := s.workloads[b.Key]
@@ -195,6 +195,11 @@ func (s *Store) place(w *workload, servers []*server, at int64, r *Reading) Outc
 		return LateTime
 	}
 	return Used
+}
+
+// IsAhead reports whether the time of a reading is of the future.
+func IsAhead(at, now int64) bool {
+	return at > now+int64(lead) || at < 0 // Times beyond the year 2262 are negative here.
 }
 
 // mostGPUs is how many GPUs are kept of the server that has most.
