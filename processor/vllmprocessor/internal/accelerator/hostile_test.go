@@ -117,3 +117,19 @@ func TestTheGPUsOfAnotherContainer(t *testing.T) {
 		assert.False(t, joined.Ambiguous)
 	}
 }
+
+// Many servers can have one host name, such as "localhost". Two are enough to know that it is
+// ambiguous, so the others cost nothing.
+//
+//nolint:paralleltest // Allocations are counted.
+func TestManyServersOfAHostCostNoMoreThanTwo(t *testing.T) {
+	owners := map[string]Owner{}
+	for i := range 10_000 {
+		owners[strconv.Itoa(i)] = Owner{Host: "localhost"}
+	}
+	s := fleet(owners)
+	w := &Workload{Key: "node", Exporter: "e", Owner: Owner{Host: "localhost", Node: "node"}}
+	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() { s.match(w, at(0)) }), 8.0, "growing a list of 10,000 takes more")
+	_, outcome := s.match(w, at(0))
+	assert.Equal(t, SeveralServers, outcome)
+}

@@ -110,13 +110,13 @@ func (s *Store) match(w *Workload, at int64) ([]*server, Outcome) {
 	default:
 		for _, host := range w.hosts() {
 			for _, one := range s.byHost[host] {
-				if !slices.Contains(found, one) && sameCluster(w, one) {
-					found = append(found, one)
+				if slices.Contains(found, one) || !sameCluster(w, one) {
+					continue
+				}
+				if found = append(found, one); len(found) > 1 {
+					return nil, SeveralServers
 				}
 			}
-		}
-		if len(found) > 1 {
-			return nil, SeveralServers
 		}
 		attributed, does := s.attributed[w.Exporter]
 		if does && at-attributed <= keptWindows*s.window || !does && len(s.attributed) >= mostExporters {
