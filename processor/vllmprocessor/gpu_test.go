@@ -270,3 +270,20 @@ func TestTheWarningNamesTheGPUsWhoseClockIsAhead(t *testing.T) {
 	require.Len(t, lines, 1)
 	assert.Equal(t, "1h0m0s", lines[0].ContextMap()["service.instance.id"])
 }
+
+// A pod that is replaced under the same name, without a UID, has another GPU. What that one does has
+// nothing before to compare it with, so that it is no detail, and nothing is ruled out.
+func TestAnotherGPUUnderTheSameNameIsNotCompared(t *testing.T) {
+	t.Parallel()
+	g := newGPU("GPU-1")
+	w := newWorld(run(t, createDefaultConfig().(*Config)), g)
+	w.owner = []string{"k8s.namespace.name", "chat", "k8s.pod.name", "vllm-0"}
+	w.exporter.pods = map[string][]*gpu{"chat/vllm-0": {g}, "other/vllm-0": {newGPU("GPU-9")}}
+	w.pass(30 * time.Minute)
+	slows(w)
+	hot := newGPU("GPU-2")
+	hot.heat, hot.clock = 0.9, 900
+	w.exporter.pods["chat/vllm-0"] = []*gpu{hot}
+	assert.Equal(t, []string{"-"}, w.pass(8*time.Minute))
+	assert.InDelta(t, 500, pointsByName(w.newest)["vllm.gpu.power"][0].DoubleValue(), 1e-9, "neither that of the old GPU nor of the other namespace")
+}
