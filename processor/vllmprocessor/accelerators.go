@@ -33,7 +33,7 @@ func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pm
 	p.telemetry.Devices(ctx, &report)
 	for about, outcome := range gpuTopics {
 		if report[outcome] > 0 && p.warned.first(about) {
-			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome)...)
+			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome, now)...)
 		}
 	}
 }
@@ -49,20 +49,23 @@ var gpuWarnings = map[topic]string{
 		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers",
 	aboutHostGPUs: "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
 		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)",
-	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a pod or host and 10000 in all, and nothing is derived from the others; divide the servers among several collectors",
+	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
+		"divide the servers among several collectors, or find out who sends the metrics of so many GPUs",
 	aboutGPUsAhead: "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
 		"set the clock here, or of the machine whose collector reads the exporter",
 }
 
 // gpuFields name the first resource with GPUs of one kind.
-func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome) []zap.Field {
+func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome, now int64) []zap.Field {
 	for i := range found.Batches {
 		b := &found.Batches[i]
 		shared := false
 		for j := range b.Readings {
 			shared = shared || b.Readings[j].Sharing == accelerator.Shared || b.Readings[j].Sharing == accelerator.Partitioned
 		}
-		if found.matched[i] == (outcome == accelerator.SeveralServers) || outcome == accelerator.SharedDevice && !shared {
+		switch {
+		case found.matched[i] == (outcome == accelerator.SeveralServers), outcome == accelerator.SharedDevice && !shared,
+			outcome == accelerator.FutureTime && !accelerator.IsAhead(b.Time, now):
 			continue
 		}
 		return stage.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())

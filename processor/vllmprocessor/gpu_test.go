@@ -216,3 +216,74 @@ func TestAnAmbiguousGPUBesideAnother(t *testing.T) {
 		assert.Equal(t, []string{want}, w.pass(8*time.Minute))
 	}
 }
+
+// An engine that appears with the tokens of a day has not generated them within the window: until
+// both are known over a window there is no value, and then it is 500 W by 200 tokens in a second.
+func TestTheTokensOfANewEngineAreNotThoseOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(run(t, createDefaultConfig().(*Config)), newGPU("GPU-1"))
+	w.pass(30 * time.Minute)
+	w.server.engines = 2
+	for range 20 {
+		w.pass(w.server.interval())
+		for _, p := range pointsByName(w.newest)["vllm.energy_per_generated_token"] {
+			assert.InDelta(t, 2.5, p.DoubleValue(), 1e-9)
+		}
+	}
+	assert.Len(t, pointsByName(w.newest)["vllm.energy_per_generated_token"], 1)
+}
+
+// With a short window harm is reported within a minute. Readings that end 15 s after its begin are
+// near enough to be no gap, but they do not show what the GPU did in the rest of it.
+func TestTheBeginOfAnExcessRulesNothingOut(t *testing.T) {
+	t.Parallel()
+	for off, want := range map[bool]string{false: "not_throttled", true: "-"} {
+		config := createDefaultConfig().(*Config)
+		config.Window = 20 * time.Second
+		w := newWorld(run(t, config), newGPU("GPU-1"))
+		w.pass(30 * time.Minute)
+		slows(w)
+		w.pass(15 * time.Second)
+		w.off = off
+		var all []string
+		for range 8 {
+			for _, detail := range w.pass(15 * time.Second) {
+				all = append(all, detail)
+				assert.Equal(t, want, detail)
+			}
+		}
+		assert.NotEmpty(t, all)
+	}
+}
+
+// The warning about a clock names the GPUs that have it, and not others of the same request.
+func TestTheWarningNamesTheGPUsWhoseClockIsAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(run(t, createDefaultConfig().(*Config)), newGPU("GPU-1"))
+	w.pass(time.Minute)
+	for _, skew := range []time.Duration{-time.Second, time.Hour} {
+		w.exporter.instance, w.exporter.skew = skew.String(), skew
+		w.exporter.scrape(w.at).ResourceMetrics().MoveAndAppendTo(w.newest.ResourceMetrics())
+	}
+	w.send(w.newest)
+	lines := w.logs.FilterMessageSnippet("ahead of this machine's clock").All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, "1h0m0s", lines[0].ContextMap()["service.instance.id"])
+}
+
+// A pod that is replaced under the same name, without a UID, has another GPU. What that one does has
+// nothing before to compare it with, so that it is no detail, and nothing is ruled out.
+func TestAnotherGPUUnderTheSameNameIsNotCompared(t *testing.T) {
+	t.Parallel()
+	g := newGPU("GPU-1")
+	w := newWorld(run(t, createDefaultConfig().(*Config)), g)
+	w.owner = []string{"k8s.namespace.name", "chat", "k8s.pod.name", "vllm-0"}
+	w.exporter.pods = map[string][]*gpu{"chat/vllm-0": {g}, "other/vllm-0": {newGPU("GPU-9")}}
+	w.pass(30 * time.Minute)
+	slows(w)
+	hot := newGPU("GPU-2")
+	hot.heat, hot.clock = 0.9, 900
+	w.exporter.pods["chat/vllm-0"] = []*gpu{hot}
+	assert.Equal(t, []string{"-"}, w.pass(8*time.Minute))
+	assert.InDelta(t, 500, pointsByName(w.newest)["vllm.gpu.power"][0].DoubleValue(), 1e-9, "neither that of the old GPU nor of the other namespace")
+}

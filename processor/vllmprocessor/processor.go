@@ -179,7 +179,7 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 // batch takes one batch into the state of its resource and adds what is derived. later is
 // the number of batches of the resource that the same request has for later times.
 func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stage.Batch, metrics pmetric.Metrics, later int) {
-	if ahead := time.Unix(0, batch.Time).Sub(batch.Now); ahead > lead || ahead > skew && batch.Now.Before(r.strict) {
+	if ahead := aheadOf(batch); ahead > lead || ahead > skew && batch.Now.Before(r.strict) {
 		var report window.Report
 		report.Ignored[window.Future] = len(batch.Samples)
 		p.telemetry.Observed(ctx, &report)

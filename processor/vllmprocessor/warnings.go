@@ -2,6 +2,7 @@ package vllmprocessor
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -135,7 +136,15 @@ func (p *vllmProcessor) warnFuture(batch *stage.Batch) {
 		return
 	}
 	p.logger.Warn(fmt.Sprintf("points are %s ahead of this machine's clock, and nothing is derived from them; "+
-		"set the clock here, or where they are made", time.Unix(0, batch.Time).Sub(batch.Now).Round(time.Second)))
+		"set the clock here, or where they are made", aheadOf(batch).Round(time.Second)))
+}
+
+// aheadOf is how far a batch is ahead of our clock. Times beyond the year 2262 are negative.
+func aheadOf(batch *stage.Batch) time.Duration {
+	if batch.Time < 0 {
+		return math.MaxInt64
+	}
+	return time.Unix(0, batch.Time).Sub(batch.Now)
 }
 
 // jitter is the part of a window by which two scrapes may be late, as any timer is, and

@@ -52,10 +52,10 @@ func TestTheShareOfATimeIsItsIncrease(t *testing.T) {
 	require.True(t, known)
 	assert.InDelta(t, 0, was, 1e-12)
 	assert.InDelta(t, 60.0/90, is, 1e-12)
-	share, whole := d.LimitedThroughout(ByPower, span(0, 120), apart)
+	share, whole := d.LimitedThroughout(ByPower, span(0, 120), at(60), apart)
 	assert.True(t, whole)
 	assert.InDelta(t, 0.5, share, 1e-12)
-	_, whole = d.LimitedThroughout(ByHeat, span(0, 120), apart)
+	_, whole = d.LimitedThroughout(ByHeat, span(0, 120), at(60), apart)
 	assert.False(t, whole, "a counter that was never there rules nothing out")
 }
 
@@ -76,7 +76,7 @@ func TestThroughoutMeansThroughout(t *testing.T) {
 		"nothing":                {nil, false},
 	} {
 		d := device(t, ThermalTime, test.points...)
-		_, whole := d.LimitedThroughout(ByHeat, span(0, 240), apart)
+		_, whole := d.LimitedThroughout(ByHeat, span(0, 240), at(120), apart)
 		assert.Equal(t, test.whole, whole, name)
 	}
 }
@@ -118,7 +118,7 @@ func TestReasonsAreSharesOfReadings(t *testing.T) {
 	assert.InDelta(t, 0.75, is, 1e-12)
 	_, _, known = d.Limited(ByHeat, span(-30, 60), span(120, 180), apart)
 	assert.False(t, known)
-	_, whole := d.LimitedThroughout(ByHeat, span(0, 180), apart)
+	_, whole := d.LimitedThroughout(ByHeat, span(0, 180), at(90), apart)
 	assert.False(t, whole, "readings between two readings are not known")
 }
 

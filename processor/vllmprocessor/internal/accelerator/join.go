@@ -110,15 +110,17 @@ func (s *Store) match(w *Workload, at int64) ([]*server, Outcome) {
 	default:
 		for _, host := range w.hosts() {
 			for _, one := range s.byHost[host] {
-				if !slices.Contains(found, one) && sameCluster(w, one) {
-					found = append(found, one)
+				if slices.Contains(found, one) || !sameCluster(w, one) {
+					continue
+				}
+				if found = append(found, one); len(found) > 1 {
+					return nil, SeveralServers
 				}
 			}
 		}
-		if len(found) > 1 {
-			return nil, SeveralServers
-		}
-		if attributed, does := s.attributed[w.Exporter]; does && at-attributed <= keptWindows*s.window {
+		attributed, does := s.attributed[w.Exporter]
+		if does && at-attributed <= keptWindows*s.window || !does && len(s.attributed) >= mostExporters {
+			// With too many exporters it is not known whether this one reports workloads.
 			return nil, Unmatched
 		}
 	}
@@ -144,7 +146,8 @@ type Joined struct {
 	// Servers is how many servers share them because they run in one pod.
 	Servers int
 	// Ambiguous is true where a GPU of the pod is shared with other workloads or is a
-	// partition, or where several servers run on the host.
+	// partition, where several servers run on the host, or where several containers of the pod
+	// have GPUs and it is not known which of them is the server's.
 	Ambiguous bool
 	// Host is true where the GPUs are those of the host of the server, and not of its pod.
 	Host bool
@@ -169,8 +172,13 @@ func (s *Store) joined(one *server) (j Joined, has bool) {
 		return j, false
 	}
 	j.Apart = s.apart
+	unclear := s.inSeveralContainers(one)
 	for _, w := range one.gpus {
 		if w.gone {
+			continue
+		}
+		if unclear && w.Container != "" {
+			j.Ambiguous = true
 			continue
 		}
 		servers, outcome := s.match(&w.Workload, w.newest)
@@ -188,6 +196,23 @@ func (s *Store) joined(one *server) (j Joined, has bool) {
 		}
 	}
 	return j, len(j.Devices) > 0 || j.Ambiguous
+}
+
+// inSeveralContainers reports whether several containers of the pod have GPUs, and it is not
+// known in which of them the server runs.
+func (s *Store) inSeveralContainers(one *server) bool {
+	if one.Container != "" {
+		return false
+	}
+	name, newest := "", int64(0)
+	for _, w := range one.gpus {
+		if !w.gone && w.Container != "" && w.newest > newest {
+			name, newest = w.Container, w.newest
+		}
+	}
+	return slices.ContainsFunc(one.gpus, func(w *workload) bool {
+		return !w.gone && w.Container != "" && w.Container != name && newest-w.newest <= s.apart
+	})
 }
 
 // add adds a GPU once: of one that two exporters report, or one under two addresses, the newer.

@@ -55,12 +55,12 @@ func (d *Device) Limited(l Limit, before, now Span, apart int64) (was, is float6
 	return math.NaN(), math.NaN(), false
 }
 
-// LimitedThroughout is the same of one span, from counters that were there throughout. It
-// returns false where they were not: then a limit cannot be ruled out.
-func (d *Device) LimitedThroughout(l Limit, span Span, apart int64) (share float64, whole bool) {
+// LimitedThroughout is the same of one span, from counters that were there throughout, and until
+// a time at least. It returns false where they were not: then a limit cannot be ruled out.
+func (d *Device) LimitedThroughout(l Limit, span Span, until, apart int64) (share float64, whole bool) {
 	for s := range reasons {
 		c, per := d.counted(l, s, span, apart)
-		if c.whole && per > 0 {
+		if c.whole && per > 0 && c.last >= until {
 			return min(c.increase/per, 1), true
 		}
 	}

@@ -12,6 +12,8 @@ func (s Span) length() float64 { return float64(s.To-s.From) / 1e9 }
 type counted struct {
 	// increase is over the seconds that were seen.
 	increase, seconds float64
+	// last is the time of its newest value.
+	last int64
 	// whole is true where the counter was there throughout: from before the span to its end,
 	// without a gap and without a fall.
 	whole bool
@@ -62,7 +64,7 @@ func (d *Device) count(f Field, span Span, apart int64) (c counted) {
 		}
 		before, last = value, at
 	})
-	c.whole = c.whole && last != 0 && span.To-last <= apart
+	c.whole, c.last = c.whole && last != 0 && span.To-last <= apart, last
 	return c
 }
 

@@ -11,8 +11,12 @@ const (
 	// mostDevices bounds the GPUs whose readings are kept, of workloads of servers here. Each
 	// takes at most 13 KiB.
 	mostDevices = 10_000
-	// mostOfWorkload bounds those of one workload.
-	mostOfWorkload = 128
+	// mostOfServer bounds those of one server, whoever reports them, and mostWorkloads the
+	// resources that report GPUs of one server: each container has one for each exporter, and
+	// an exporter that restarts can have another address. So what is sent for one server takes
+	// no room of the others.
+	mostOfServer  = 128
+	mostWorkloads = 16
 	// mostExporters bounds the exporters that are known to see workloads.
 	mostExporters = 10_000
 	// mostName bounds the names that are kept of a GPU, in bytes.
@@ -73,8 +77,8 @@ type Store struct {
 	byHost  map[string][]*server
 	// workloads are those of servers here, by their key.
 	workloads map[string]*workload
-	// attributed is when an exporter last reported a workload, which means that the GPUs
-	// without one are idle.
+	// attributed is when an exporter's report of a workload last arrived, which means that the
+	// GPUs without one are idle.
 	attributed map[string]int64
 	expired    int64
 }
@@ -123,7 +127,7 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 	defer s.mu.Unlock()
 	for i := range batches {
 		if b := &batches[i]; b.inPod() && len(b.Readings) > 0 {
-			s.attribute(b)
+			s.attribute(b, now)
 		}
 	}
 	for i := range batches {
@@ -147,11 +151,16 @@ func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Out
 	switch {
 	case len(b.Readings) == 0:
 		return Used
-	case b.Time > now+int64(lead):
+	case IsAhead(b.Time, now):
 		return FutureTime
 	}
 	w := s.workloads[b.Key]
 	if w == nil {
+		for _, to := range servers {
+			if len(to.gpus) >= mostWorkloads {
+				return DeviceLimit
+			}
+		}
 		w = &workload{Workload: b.Workload}
 		s.workloads[b.Key] = w
 	}
@@ -162,20 +171,20 @@ func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Out
 		}
 	}
 	for i := range b.Readings {
-		report[s.place(w, b.Time, &b.Readings[i])]++
+		report[s.place(w, servers, b.Time, &b.Readings[i])]++
 	}
 	return Used
 }
 
 // place takes one reading.
-func (s *Store) place(w *workload, at int64, r *Reading) Outcome {
+func (s *Store) place(w *workload, servers []*server, at int64, r *Reading) Outcome {
 	if r.Sharing == Shared || r.Sharing == Partitioned {
 		w.shared = max(w.shared, at)
 		return SharedDevice
 	}
 	i := slices.IndexFunc(w.devices, func(d *Device) bool { return d.ID == r.Device })
 	if i < 0 {
-		if len(w.devices) >= mostOfWorkload || s.number.Load() >= mostDevices || len(r.Device)+len(r.Name) > mostName {
+		if s.number.Load() >= mostDevices || mostGPUs(servers) >= mostOfServer || len(r.Device)+len(r.Name) > mostName {
 			return DeviceLimit
 		}
 		i = len(w.devices)
@@ -188,10 +197,27 @@ func (s *Store) place(w *workload, at int64, r *Reading) Outcome {
 	return Used
 }
 
+// IsAhead reports whether the time of a reading is of the future.
+func IsAhead(at, now int64) bool {
+	return at > now+int64(lead) || at < 0 // Times beyond the year 2262 are negative here.
+}
+
+// mostGPUs is how many GPUs are kept of the server that has most.
+func mostGPUs(servers []*server) (most int) {
+	for _, one := range servers {
+		n := 0
+		for _, w := range one.gpus {
+			n += len(w.devices)
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
 // attribute remembers that an exporter sees workloads.
-func (s *Store) attribute(b *Batch) {
-	if before, known := s.attributed[b.Exporter]; known || len(s.attributed) < mostExporters {
-		s.attributed[b.Exporter] = max(before, b.Time)
+func (s *Store) attribute(b *Batch, now int64) {
+	if _, known := s.attributed[b.Exporter]; known || len(s.attributed) < mostExporters {
+		s.attributed[b.Exporter] = now
 	}
 }
 

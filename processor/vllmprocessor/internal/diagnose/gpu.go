@@ -269,6 +269,8 @@ func (look *gpuLook) rates(d *accelerator.Device, f accelerator.Field) (before, 
 // explains almost nothing of it. until is until when that was known already; 0 for never.
 func (look *gpuLook) clean(until int64) bool {
 	span := look.since
+	// The newest reading can be old in comparison with the excess. Half of it must be seen.
+	half := span.From + (span.To-span.From)/2
 	if until > span.From {
 		span.From = until - look.Apart
 	}
@@ -278,7 +280,7 @@ func (look *gpuLook) clean(until int64) bool {
 	for _, d := range look.Devices {
 		var total float64
 		for l := range accelerator.NumLimits {
-			share, whole := d.LimitedThroughout(l, span, look.Apart)
+			share, whole := d.LimitedThroughout(l, span, half, look.Apart)
 			if !whole {
 				return false
 			}

@@ -80,6 +80,7 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 	if !s.store.Seen() {
 		return
 	}
+	before := len(s.engines)
 	s.views, s.engines = s.server.Window.Views(s.views, false), s.engines[:0]
 	total, counts := 0.0, true
 	for i := range s.views {
@@ -88,6 +89,10 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 			total += s.views[i].Group().Ever(collect.GenerationTokens)
 			counts = counts && derive.Tokens(&s.views[i])
 		}
+	}
+	if len(s.engines) != before {
+		// The total of an engine that is new here is not that of now: it can have run for days.
+		s.generated = tokens{}
 	}
 	if len(s.engines) == 0 {
 		return
