@@ -40,7 +40,6 @@ var telemetry = []Foreign{
 	{Name: "otelcol_processor_vllm_skipped_times", Type: "counter", Unit: "{time}", Labels: []string{}},
 	{Name: "otelcol_processor_vllm_uncounted_steps", Type: "counter", Unit: "{step}", Labels: []string{"reason"}},
 	{Name: "otelcol_processor_vllm_unlogged_changes", Type: "counter", Unit: "{change}", Labels: []string{}},
-	{Name: "otelcol_processor_vllm_unused_device_readings", Type: "counter", Unit: "{reading}", Labels: []string{"reason"}},
 	{Name: "otelcol_connector_vllm_diagnosis_dropped_events", Type: "counter", Unit: "{record}", Labels: []string{"severity"}},
 	{Name: "otelcol_connector_vllm_diagnosis_engines", Type: "gauge", Unit: "{engine}", Labels: []string{}},
 	{Name: "otelcol_connector_vllm_diagnosis_events", Type: "counter", Unit: "{record}", Labels: []string{"severity"}},
