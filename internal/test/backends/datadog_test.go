@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
@@ -35,6 +36,9 @@ func (p point) tagged() map[string]string {
 }
 
 // unanswered returns why a query would find nothing in what was sent.
+//
+// A point that the test makes up has one value of each attribute; the query may name others
+// that the catalogue has.
 func unanswered(query string, sent map[string][]point) (why []string) {
 	uses, err := datadog.Uses(query)
 	if err != nil {
@@ -52,7 +56,7 @@ func unanswered(query string, sent map[string][]point) (why []string) {
 		}
 		for tag, values := range use.Filters {
 			for _, value := range values {
-				if !slices.ContainsFunc(points, func(p point) bool { return p.tagged()[tag] == value }) {
+				if !emitted(use.Metric, tag, value) && !slices.ContainsFunc(points, func(p point) bool { return p.tagged()[tag] == value }) {
 					why = append(why, fmt.Sprintf("%s has no point with %s:%s", use.Metric, tag, value))
 				}
 			}
@@ -64,6 +68,19 @@ func unanswered(query string, sent map[string][]point) (why []string) {
 		}
 	}
 	return why
+}
+
+// emitted reports whether the catalogue has a value of an attribute: a cause or a detail of the
+// diagnosis, or what a family of an exporter of GPU metrics becomes.
+func emitted(metric, tag, value string) bool {
+	if metric == "vllm.diagnosis.cause" {
+		return slices.ContainsFunc(catalog.Causes(), func(c catalog.Cause) bool {
+			return tag == "cause" && c.Name == value ||
+				tag == "detail" && slices.ContainsFunc(c.Details, func(d catalog.Detail) bool { return d.Name == value })
+		})
+	}
+	m, known := catalog.ByName(metric)
+	return known && slices.ContainsFunc(m.Exporters, func(e catalog.Exported) bool { return e.Set[tag] == value })
 }
 
 func sentByName(points []point) map[string][]point {
@@ -117,7 +134,8 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 		`yaml:{processors: {vllm: {window: 4s, pool: {interval: 1s}, burn_windows: [5m, 30m, 1h, 2h, 6h, 1d, 3d],
 			objectives: [{name: ttft, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.95}]}}}`)
 	elsewhere := func(query string) bool {
-		return strings.Contains(query, "inference_gateway.") || strings.Contains(query, "vllm.diagnosis.cause{")
+		return strings.Contains(query, "inference_gateway.") || strings.Contains(query, "vllm.diagnosis.cause{") ||
+			strings.Contains(query, "vllm.accelerator.")
 	}
 	missing := func() (why []string) {
 		sent := sentByName(direct.points())

@@ -86,6 +86,7 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 				"STATE_DIR":        t.TempDir(),
 				"SHARD":            "0",
 				"SHARDS":           "4",
+				"K8S_NODE_NAME":    "node-1",
 			})
 			c.WaitFor(t, "the start of all components", c.Ready)
 			c.WaitFor(t, "the report of the failing target", func() bool {
