@@ -40,7 +40,7 @@ var kinds = []kind{
 // The seeds. Those of the published table were used once, for it; all work was done with others.
 const (
 	tuningSeed  = 1_700
-	heldOutSeed = 27_110_000
+	heldOutSeed = 28_110_000
 )
 
 // random is one story of a kind.
