@@ -42,7 +42,7 @@ func gpuPanels() []Panel {
 		},
 		Panel{
 			Title: "GPU clock", Kind: TimeSeries, Unit: "Hz", Min: number(0), NoValue: needs,
-			About:   "A clock that falls under load makes steps slow. An idle GPU lowers its clock, too, and that is no fault.",
+			About:   "A clock that falls under load makes steps slow. An idle GPU lowers its clock, too, which is normal.",
 			Queries: one(lowest(perGPU, gpuOf("vllm_accelerator_clock_frequency_hertz", `clock_domain="compute"`)), gpuLegend),
 		},
 		Panel{

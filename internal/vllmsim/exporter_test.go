@@ -93,7 +93,7 @@ func TestTheShippedExporterHasNoViolations(t *testing.T) {
 	assert.Equal(t, dto.MetricType_COUNTER, all["DCGM_EXP_CLOCK_EVENTS_COUNT"].GetType(), "it is called a counter")
 }
 
-// Values change with samples only, however often somebody looks.
+// Values change with samples only, however often they are read.
 func TestValuesChangeWithSamplesOnly(t *testing.T) {
 	s := cards(t, gpu.Config{Families: gpu.Groups()}, nil)
 	var bodies []string

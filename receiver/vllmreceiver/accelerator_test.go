@@ -242,7 +242,7 @@ func TestTheExportersPodIsNoHost(t *testing.T) {
 
 const energy = "hw.energy "
 
-// energies is a body with the energy of one GPU, which a pod uses or nobody.
+// energies is a body with the energy of one GPU, which one pod or none uses.
 func energies(pod, joules string) string {
 	labels := ""
 	if pod != "" {

@@ -16,7 +16,7 @@ func (r *run) example() string { return filepath.Join(r.Root, "examples", "shard
 const objective = 2500 * time.Millisecond
 
 // addition is what the run adds to the example: the exporter of otlp-vendor.yaml, as its comment
-// says, an objective, storage, and what tells processes apart. The environment of each member
+// says, an objective, storage, and what differs between processes. The environment of each member
 // has the rest.
 func addition(root string, interval, window time.Duration, backend string) ([]byte, error) {
 	content, err := os.ReadFile(filepath.Join(root, "examples", "otlp-vendor.yaml"))

@@ -136,7 +136,7 @@ func TestAnIdleGPUIsIdleAndNotSlowed(t *testing.T) {
 	assert.Zero(t, d.Busy)
 }
 
-// What is seen of a GPU does not depend on how often somebody looks, nor ends with a process.
+// What is seen of a GPU does not depend on how often it is read, nor ends with a process.
 func TestLookingAtDevicesChangesNothing(t *testing.T) {
 	hot := func(c *Config) {
 		c.Workload, c.Changes = Code(4), []Change{{At: 20, Parameter: ParamCooling, Value: 0.2}, {At: 70, Parameter: ParamMemoryErrors, Value: 0.2}}

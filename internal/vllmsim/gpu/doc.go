@@ -40,7 +40,7 @@ type Config struct {
 	// Kind is DCGM or AMD; empty is DCGM.
 	Kind string
 	// Families are the groups of families that are off by default in dcgm-exporter and that
-	// somebody switched on, of Groups.
+	// the operator has switched on, of Groups.
 	Families []string
 	// OldLabels are those before 4.9: Hostname in place of hostname, and no error names of XIDs.
 	OldLabels bool

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Times are in seconds after an hour that is no special one.
+// Times are in seconds after an arbitrary hour.
 const (
 	second = int64(time.Second)
 	minute = 60 * second
@@ -81,7 +81,7 @@ func TestThroughoutMeansThroughout(t *testing.T) {
 	}
 }
 
-// What a counter shows after a reset can be of a time long before, and over a gap nobody knows
+// What a counter shows after a reset can be of a time long before, and over a gap it is not known
 // when it was: neither counts.
 func TestResetsAndGapsCountNothing(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func (o *Owner) hosts() (all []string) {
 // match returns the servers that GPUs belong to: those of the pod by its UID, else by its
 // namespace and name, and of these the ones in the container, where both sides know it. GPUs
 // without a workload belong to the only server of their host, if their exporter has reported
-// no workload: otherwise they are idle, or belong to something that is no pod.
+// no workload: otherwise they are idle, or belong to a process outside of pods.
 func (s *Store) match(w *Workload, at int64) ([]*server, Outcome) {
 	var found []*server
 	switch {

@@ -123,7 +123,7 @@ func TestARestartOfTheCollectorChangesNoVerdict(t *testing.T) {
 }
 
 // The transition of a diagnosis that continues has the time of the last reading before the restart,
-// and no signals: it is no new evidence.
+// and no signals, because it is not new evidence.
 func TestADiagnosisThatContinuesIsNoNewEvidence(t *testing.T) {
 	t.Parallel()
 	r := restarted(t, "slow", 4)
