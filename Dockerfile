@@ -1,7 +1,7 @@
 # The distribution as an image with nothing in it but the collector, vllmctl and the
 # certificate authorities of the public internet:
 #
-#   docker build -t registry.example.com/otelcol-vllm:0.1.0 .
+#   docker build -t registry.example.com/otelcol-vllm:0.2.0 .
 #
 # With "--target tiers" it has the collector of "make build-tiers", which can send by load
 # balancing and through Kafka.

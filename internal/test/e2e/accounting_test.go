@@ -131,7 +131,7 @@ func identified(t *testing.T, rm pmetric.ResourceMetrics, p *page, host string, 
 	require.Equal(t, 1, rm.ScopeMetrics().Len())
 	scope := rm.ScopeMetrics().At(0).Scope()
 	assert.True(t, strings.HasSuffix(scope.Name(), "/receiver/vllmreceiver"), scope.Name())
-	assert.Equal(t, "0.1.0", scope.Version())
+	assert.Equal(t, "0.2.0", scope.Version())
 }
 
 // falsify proves with real output that the audit reports every missing point and every

@@ -174,7 +174,7 @@ podAnnotations: {note: here}
 			component := cmp.Or(map[string]string{"pool-label": "pool", "shards": "pool"}[overlay], overlay)
 			assert.Equal(t, "fleet-"+component, w.name[strings.LastIndex(w.name, "/")+1:])
 			container := w.ours()[0]
-			assert.Equal(t, "registry.example.com/otelcol-vllm@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", container.Image)
+			assert.Equal(t, "ghcr.io/otelcol-vllm/otelcol-vllm@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", container.Image)
 			assert.Equal(t, "1600MiB", variables(all.index(), w, container)["GOMEMLIMIT"], "it follows the limit")
 			texts, ok := configTexts(all.index(), w, container)
 			require.True(t, ok)

@@ -45,7 +45,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		{"shards", "shards: {count: 1}", "at '/shards/count': minimum: got 1, want 2"},
 		// What the templates say.
 		{"agent", "mode: \"\"", "mode is not set. Set it to agent, pool, pool-label, shards, gateway or content"},
-		{"agent", "image: {repository: \"\"}", "image.repository is not set. There is no published image"},
+		{"agent", "image: {repository: \"\"}", "image.repository is empty. Write the name of the image"},
 		{"agent", "backend: {endpoint: \"\"}", "backend.endpoint is not set. Write the base address"},
 		{"agent", "backend: {authorization: \"\"}", "neither backend.authorization nor backend.existingSecret is set"},
 		{"agent", "backend: {existingSecret: mine}", "backend.authorization and backend.existingSecret are both set. Keep one of them"},
@@ -67,7 +67,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 
 func TestWrongValuesOfTheSidecarAreRefused(t *testing.T) {
 	for change, sentence := range map[string]string{
-		"image: {repository: \"\"}":       "otelcol-vllm-sidecar.image.repository is not set",
+		"image: {repository: \"\"}":       "otelcol-vllm-sidecar.image.repository is empty",
 		"backend: {endpoint: \"\"}":       "otelcol-vllm-sidecar.backend.endpoint is not set",
 		"backend: {authorization: \"\"}":  "set one of otelcol-vllm-sidecar.backend.authorization and",
 		"backend: {existingSecret: mine}": "set one of otelcol-vllm-sidecar.backend.authorization and",

@@ -206,7 +206,7 @@ func TestTheUpstreamChartTakesTheValues(t *testing.T) {
 	require.Len(t, all.workloads(), 1)
 	container := all.workloads()[0].ours()[0]
 	assert.Equal(t, []string{"/otelcol-vllm"}, container.Command)
-	assert.Equal(t, "registry.example.com/otelcol-vllm:0.1.0", container.Image)
+	assert.Equal(t, "ghcr.io/otelcol-vllm/otelcol-vllm:0.2.0", container.Image)
 }
 
 // upstreamDiffers is what our checks say about the upstream chart. No value changes it.

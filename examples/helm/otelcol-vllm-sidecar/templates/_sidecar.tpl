@@ -11,7 +11,7 @@ dependencies under its own name. README.md has an example.
 {{- end -}}
 {{- $v := $own.Values -}}
 {{- if not $v.image.repository -}}
-{{- fail "otelcol-vllm-sidecar.image.repository is not set. There is no published image: build one as docs/start/kubernetes.md says, push it, and write its name here" -}}
+{{- fail "otelcol-vllm-sidecar.image.repository is empty. Write the name of the image, or leave the key out for ghcr.io/otelcol-vllm/otelcol-vllm" -}}
 {{- end -}}
 {{- if not $v.backend.endpoint -}}
 {{- fail "otelcol-vllm-sidecar.backend.endpoint is not set. Write the base address of the OTLP backend, such as https://otlp.example.com" -}}

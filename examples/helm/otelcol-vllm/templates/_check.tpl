@@ -13,7 +13,7 @@
 {{- end -}}
 {{- else -}}
 {{- if not $v.image.repository -}}
-{{- fail "image.repository is not set. There is no published image: build one as docs/start/kubernetes.md says, push it, and write its name here" -}}
+{{- fail "image.repository is empty. Write the name of the image, or leave the key out for ghcr.io/otelcol-vllm/otelcol-vllm" -}}
 {{- end -}}
 {{- if not $v.backend.endpoint -}}
 {{- fail "backend.endpoint is not set. Write the base address of the OTLP backend, such as https://otlp.example.com" -}}
