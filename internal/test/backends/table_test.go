@@ -47,7 +47,7 @@ var (
 var backends = []backend{
 	{
 		file: "datadog.yaml",
-		env:  map[string]string{"DATADOG_OTLP_ENDPOINT": "URL", "DATADOG_API_KEY": "secret"},
+		env:  map[string]string{"DATADOG_OTLP_ENDPOINT": "URL", "DD_API_KEY": "secret"},
 		path: "/v1/metrics",
 		headers: map[string]string{
 			"dd-api-key": "secret", "dd-otel-metric-config": `{"resource_attributes_as_tags": true}`,
