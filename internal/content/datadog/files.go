@@ -43,19 +43,36 @@ func Files() (map[string][]byte, error) {
 // Parts returns the generated part of the README: which alert has which monitor.
 func Parts() map[string]map[string]string {
 	var table strings.Builder
-	table.WriteString("| Alert | Monitor | Difference or reason |\n|---|---|---|\n")
+	table.WriteString("| Alert | Monitor | Needs | Difference or reason |\n|---|---|---|---|\n")
 	monitors := map[string]Monitor{}
 	for _, m := range Monitors() {
 		monitors[m.Alert] = m
 	}
 	for _, a := range stableAlerts() {
 		if m, has := monitors[a.Name]; has {
-			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s |\n", a.Name, m.Differs)
+			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s | %s |\n", a.Name, m.needs(), m.Differs)
 			continue
 		}
-		fmt.Fprintf(&table, "| %s | none | %s |\n", a.Name, WithoutMonitor()[a.Name])
+		fmt.Fprintf(&table, "| %s | none | | %s |\n", a.Name, WithoutMonitor()[a.Name])
 	}
 	return map[string]map[string]string{dir + "README.md": {"monitors": table.String()}}
+}
+
+// needs says what must be configured besides the example, so that the monitor has data; empty
+// if nothing must.
+func (m Monitor) needs() string {
+	for _, need := range []struct{ metric, says string }{
+		{"vllm.pool.", "[pools](#pools)"},
+		{"vllm.slo.", "[objectives](#objectives)"},
+		{"vllm.accelerator.", "[GPUs](#gpus-and-gateways)"},
+		{"cause:slow_steps", "[GPUs](#gpus-and-gateways)"},
+		{"inference_gateway.", "[a gateway](#gpus-and-gateways)"},
+	} {
+		if strings.Contains(m.Query, need.metric) {
+			return need.says
+		}
+	}
+	return ""
 }
 
 // stableAlerts are the alerts that a monitor can be about. The example does not send

@@ -24,6 +24,8 @@ const (
 	gaugeGone, sumGone, histogramGone = "vllm.test.gauge_gone", "vllm.test.sum_gone", "vllm.test.histogram_gone"
 	// notNumbers is a gauge whose points are NaN, +Inf and -Inf.
 	notNumbers = "vllm.test.not_numbers"
+	// twoPoints is a summary of two series, as that of a server with two paths.
+	twoPoints = "vllm.test.two_points"
 	// reserved is a gauge with reservedAttributes.
 	reserved = "vllm.test.reserved"
 	// sent is an attribute of the derived metrics that the test sends. Those
@@ -125,8 +127,8 @@ func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	return all
 }
 
-// odd adds what the catalogue lacks: series that end, values that are not numbers, and an
-// unknown family.
+// odd adds what the catalogue lacks: series that end, values that are not numbers, a summary
+// of two series, and an unknown family.
 func odd(sm pmetric.ScopeMetrics, n int, start, at pcommon.Timestamp) {
 	gone := pmetric.DefaultDataPointFlags.WithNoRecordedValue(n == scrapeCount)
 	gauge := func(name string, value float64) pmetric.NumberDataPoint {
@@ -163,6 +165,18 @@ func odd(sm pmetric.ScopeMetrics, n int, start, at pcommon.Timestamp) {
 	distribution.BucketCounts().FromRaw(make([]uint64, len(bounds)+1))
 	for name, value := range map[string]float64{"nan": math.NaN(), "up": math.Inf(1), "down": math.Inf(-1)} {
 		gauge(notNumbers, value).Attributes().PutStr("which", name)
+	}
+	metric = sm.Metrics().AppendEmpty()
+	metric.SetName(twoPoints)
+	metric.SetUnit("By")
+	points := metric.SetEmptySummary().DataPoints()
+	for _, which := range []string{"first", "second"} {
+		point := points.AppendEmpty()
+		point.SetStartTimestamp(start)
+		point.SetTimestamp(at)
+		point.SetCount(uint64(100 * n))
+		point.SetSum(100 * float64(n))
+		point.Attributes().PutStr("which", which)
 	}
 }
 

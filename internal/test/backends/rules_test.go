@@ -4,6 +4,7 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -200,6 +201,28 @@ func starts(got received) []string {
 			}
 		}
 	}
+	return broken
+}
+
+// onlyOnce requires that a series has one point of one time. Of several, a backend keeps one,
+// refuses all, or adds them up.
+func onlyOnce(got received) []string {
+	seen := map[string]int{}
+	for _, p := range got.points {
+		tags := p.tagged()
+		series := []string{p.name}
+		for _, key := range slices.Sorted(maps.Keys(tags)) {
+			series = append(series, key+"="+tags[key])
+		}
+		seen[fmt.Sprintf("%s at %d", strings.Join(series, " "), p.at)]++
+	}
+	var broken []string
+	for series, count := range seen {
+		if count > 1 {
+			broken = append(broken, fmt.Sprintf("%d points of %s", count, series))
+		}
+	}
+	slices.Sort(broken)
 	return broken
 }
 

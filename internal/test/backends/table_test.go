@@ -40,13 +40,14 @@ var (
 	deriving   = rule{"what the processor derives arrives, with the values that follow", ours, derived}
 	starting   = rule{"starts are before ends, deltas follow one another", "https://opentelemetry.io/docs/specs/otel/metrics/data-model/#temporality", starts}
 	buckets    = rule{"histograms keep their explicit buckets", ours, explicit}
+	once       = rule{"a series has one point of one time", "https://opentelemetry.io/docs/specs/otel/metrics/data-model/#single-writer", onlyOnce}
 	valuesOnly = rule{"no point says NaN, infinity or \"no value\"", ours, onlyValues}
 )
 
 var backends = []backend{
 	{
 		file: "datadog.yaml",
-		env:  map[string]string{"DATADOG_OTLP_ENDPOINT": "URL", "DATADOG_API_KEY": "secret"},
+		env:  map[string]string{"DATADOG_OTLP_ENDPOINT": "URL", "DD_API_KEY": "secret"},
 		path: "/v1/metrics",
 		headers: map[string]string{
 			"dd-api-key": "secret", "dd-otel-metric-config": `{"resource_attributes_as_tags": true}`,

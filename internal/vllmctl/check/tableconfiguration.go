@@ -65,7 +65,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeExporterAuth, Exporters, Problem, "The backend does not accept the credentials of the exporter.",
-		"Check headers or auth of the exporter, and that the environment variable with the key is set.",
+		"Check headers or auth of the exporter, that the environment variable with the key is set, and that the address is that of your account: some backends have one for each region or site, and refuse the keys of the others.",
 	},
 	{
 		CodeExporterRejected, Exporters, Problem, "The backend refuses an empty request of the exporter's kind.",
