@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
@@ -41,7 +42,7 @@ func series(t *testing.T, page string, added ...string) map[string]labels.Labels
 		parts := sample.FindStringSubmatch(line)
 		require.NotNil(t, parts, "%s", line)
 		b := labels.NewBuilder(labels.FromStrings(added...))
-		b.Set(labels.MetricName, parts[1])
+		b.Set(model.MetricNameLabel, parts[1])
 		for _, pair := range label.FindAllStringSubmatch(parts[2], -1) {
 			b.Set(pair[1], pair[2])
 		}
@@ -128,28 +129,28 @@ func TestEachSeriesOfTheServerGoesOnInPrometheus(t *testing.T) {
 	var ended []string
 	for key, set := range before {
 		// The page says that those that end in "_created" become start times.
-		if _, goesOn := after[key]; !goesOn && !strings.HasSuffix(set.Get(labels.MetricName), "_created") {
+		if _, goesOn := after[key]; !goesOn && !strings.HasSuffix(set.Get(model.MetricNameLabel), "_created") {
 			ended = append(ended, key)
 		}
 	}
 	assert.Empty(t, ended, "these series of the server end at the change")
 	severity := 0
 	for _, set := range tried {
-		name := set.Get(labels.MetricName)
+		name := set.Get(model.MetricNameLabel)
 		if name == "vllm_diagnosis_severity" {
 			severity++
 			assert.Equal(t, "prod", set.Get("env"))
 		}
 		for _, known := range before {
-			require.NotEqual(t, known.Get(labels.MetricName), name, "the trial stores a metric of the server twice")
+			require.NotEqual(t, known.Get(model.MetricNameLabel), name, "the trial stores a metric of the server twice")
 		}
 	}
 	assert.Equal(t, 1, severity)
 	// A derived metric and one of the server have the same labels but for the name.
 	shared := func(name string) string {
 		for _, set := range after {
-			if set.Get(labels.MetricName) == name {
-				return labels.NewBuilder(set).Del(labels.MetricName).Labels().String()
+			if set.Get(model.MetricNameLabel) == name {
+				return labels.NewBuilder(set).Del(model.MetricNameLabel).Labels().String()
 			}
 		}
 		return name + " is missing"
