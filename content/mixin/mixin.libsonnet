@@ -355,7 +355,7 @@
               severity: 'page',
             },
             annotations: {
-              description: 'This server is in no pool, so its users have no other. Look at its condition.',
+              description: 'No pool of the collector has this server, so no other is known to take its requests. Look at its condition.',
               runbook_url: $._config.runbookBase + 'VLLMServerNotServing.md',
               summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },

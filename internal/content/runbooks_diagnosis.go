@@ -41,7 +41,7 @@ var diagnosisWords = map[string]runbook{
 		cannotFire:   "As `VLLMPoolNotServing`. It is silent after the pool has had severity 3 for two minutes.",
 	},
 	"VLLMServerNotServing": {
-		description: "This server is in no pool, so its users have no other. Look at its condition.",
+		description: "No pool of the collector has this server, so no other is known to take its requests. Look at its condition.",
 		meaning:     "An engine of the server is `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
 		impact:      "Requests to this server fail or get no answer.",
 		diagnosis: []Step{

@@ -151,13 +151,13 @@ type step struct {
 	board, panel string
 }
 
-const aboutQueries = "The queries are for all servers. Add matchers, for example `{model_name=\"...\"}` or `{instance=\"...\"}`. A sum over servers has no `instance`.\n\n"
+const aboutQueries = "The queries are for all servers. Add matchers, for example `{model_name=\"...\"}` or `{instance=\"...\"}`. A sum over servers has no `instance`."
 
 func diagnosisPart(steps []step) string {
 	var b strings.Builder
 	b.WriteString("## Diagnosis\n\n")
 	if slices.ContainsFunc(steps, func(s step) bool { return len(s.queries) > 0 }) {
-		b.WriteString(aboutQueries)
+		b.WriteString(aboutQueries + wireNames(steps) + "\n\n")
 	}
 	for i, s := range steps {
 		head := fmt.Sprintf("%d. ", i+1)

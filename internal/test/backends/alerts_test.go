@@ -99,7 +99,8 @@ func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "rules.yml")
 	require.NoError(t, os.WriteFile(rules, []byte(quickRules(t)), 0o600))
 	config := strings.NewReplacer(
-		`"127.0.0.1:9464"`, fmt.Sprintf("%q", exporter), "scrape_interval: 15s", "scrape_interval: 500ms",
+		`"127.0.0.1:9464"`, fmt.Sprintf("%q", exporter), `"127.0.0.1:8888"`, fmt.Sprintf("%q", collector.FreeAddr(t)),
+		"scrape_interval: 15s", "scrape_interval: 500ms",
 		shippedRules, rules,
 	).Replace(string(example))
 	const evaluation = "global: {evaluation_interval: 200ms}\n"

@@ -74,6 +74,7 @@ func TestEveryExampleStartsAndStopsWithNothingToTalkTo(t *testing.T) {
 			t.Parallel()
 			c := startExample(t, file, map[string]string{
 				"VLLM_ENDPOINT":    "http://" + collector.FreeAddr(t),
+				"VLLM_ADDRESS":     collector.FreeAddr(t),
 				"VLLM_1_ENDPOINT":  "https://" + collector.FreeAddr(t),
 				"VLLM_2_ENDPOINT":  "https://" + collector.FreeAddr(t),
 				"VLLM_3_ENDPOINT":  "https://" + collector.FreeAddr(t),

@@ -21,7 +21,9 @@ func TestDashboardsKeepTheNamesOfTheServer(t *testing.T) {
 	vllm := &vllmServer{path: "/metrics"}
 	server := vllm.serve(t)
 	addr := collector.FreeAddr(t)
-	c := startExample(t, example("prometheus-dashboards.yaml"), map[string]string{"VLLM_ENDPOINT": server, "PROMETHEUS_ADDR": addr})
+	c := startExample(t, example("prometheus-dashboards.yaml"), map[string]string{
+		"VLLM_ADDRESS": strings.TrimPrefix(server, "http://"), "PROMETHEUS_ADDR": addr,
+	})
 	var page string
 	c.WaitFor(t, "what is derived from two scrapes", func() bool {
 		page = string(collector.Get(t, "http://"+addr+"/metrics"))

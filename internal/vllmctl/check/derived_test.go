@@ -123,6 +123,15 @@ func TestMetricsWithManyInputsNeedNoneOfThem(t *testing.T) {
 	assert.Equal(t, "exists", states["vllm.slo.valid"])
 	assert.Equal(t, "setting", states["vllm.slo.joint_attainment"], "it needs two objectives")
 	assert.Equal(t, "setting", states["vllm.pool.replicas"])
+
+	// A reader who knows Prometheus counts each bucket as a series, so the line says what it counts.
+	numbers := map[string]int{}
+	for _, state := range states {
+		numbers[state]++
+	}
+	line := fmt.Sprintf("%d series (a histogram counts as one); the processor adds %d, of %d derived metrics; %d more wait for traffic, %d need a setting",
+		report.Targets[0].Series, report.Targets[0].Added, numbers["exists"], numbers["idle"], numbers["setting"])
+	assert.True(t, slices.ContainsFunc(report.Targets[0].Passes, func(p check.Pass) bool { return p.Text == line }), "%s: %v", line, report.Targets[0].Passes)
 }
 
 // The storage of the collector is left alone, and the processor starts without it.
