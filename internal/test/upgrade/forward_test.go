@@ -97,6 +97,7 @@ func TestConfigurationsOfTheLastReleaseStart(t *testing.T) {
 // changed are the shapes of the last release that this one does not emit for the same bodies,
 // with the reason. docs/reference/deprecations.md or CHANGELOG.md has each.
 var changed = []struct{ shape, server, reason string }{
+	{"schema false", "pool", "the resource of a pool has the schema URL, too"},
 	{"metric vllm.prefix_cache.hit_ratio ", "v1-0.8.5", "before vLLM 0.16 lookups are counted again while a request waits"},
 	{"metric vllm.prefix_cache.hit_ratio ", "v1-0.13.0", "before vLLM 0.16 lookups are counted again while a request waits"},
 	{"metric vllm.tokens_per_iteration ", "v1-0.8.5", "before vLLM 0.16 the tokens of steps include cached ones"},

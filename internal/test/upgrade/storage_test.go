@@ -6,7 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,14 +155,26 @@ func (p *inProcess) play(all []pmetric.Metrics) []pmetric.Metrics {
 	return p.sink.AllMetrics()
 }
 
+// of returns the batches of one server.
+func of(server string, all ...[]pmetric.Metrics) (its []pmetric.Metrics) {
+	for _, metrics := range slices.Concat(all...) {
+		if len(series([]pmetric.Metrics{metrics}, server, "vllm.up", nil)) > 0 {
+			its = append(its, metrics)
+		}
+	}
+	return its
+}
+
 const aMinute = time.Minute
 
 func TestTheBudgetsOfTheLastReleaseContinue(t *testing.T) {
 	f := known(t)
 	assert.InDelta(t, 1-f.Slow/f.Requests/(1-target), f.Left, 1e-12, "the fixture itself")
 	p := newInProcess(t, disk(t, unpack(t)), f.Last.AsTime().Add(aMinute))
-	left := series(p.play(batches(t, 2*aMinute)), counterName, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"})
-	require.NotEmpty(t, left, "at the first scrape")
+	// No request came since. What is left is emitted from the second scrape on.
+	again := of(counterName, batches(t, 2*aMinute), batches(t, 2*aMinute+time.Second))
+	left := series(p.play(again), counterName, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"})
+	require.Len(t, left, 1)
 	assert.InDelta(t, f.Left, left[0].number, 1e-12)
 	assert.Equal(t, int64(3), p.logs.FilterMessage("objectives continue where they were saved").All()[0].ContextMap()["states"])
 	p.end()
@@ -197,4 +209,62 @@ func stored(t *testing.T, host hostWith, part string) storage.Client {
 	return client
 }
 
-var _ = filepath.Join
+// A collector goes back from a version that does not exist yet, whose storage this one cannot read,
+// and forward again: what that version wrote must still be there.
+func TestAStorageOfALaterVersionIsNotDestroyed(t *testing.T) {
+	f := known(t)
+	at := f.Last.AsTime().Add(aMinute)
+	// The letter of the form and an entry without a key, whose state is the form's number 3 and what
+	// a later version may put there: see internal/archive of the processor.
+	later := map[string][]byte{
+		"objectives": []byte("A\x01\x00\x06\x03zzzz!and what it stores"),
+		"baselines":  []byte("A\x01\x00\x06\x03zzzz!and what it learned"),
+	}
+	parts := map[string]string{"objectives": "", "baselines": "baselines"}
+	dir := unpack(t)
+	before := disk(t, dir)
+	for key, value := range later {
+		client := stored(t, before, parts[key])
+		require.NoError(t, client.Set(t.Context(), key, value))
+		require.NoError(t, client.Close(t.Context()))
+	}
+	p := newInProcess(t, before, at)
+	p.play(batches(t, 2*aMinute))
+	require.Len(t, p.warnings(), 3, "one for each kind, and one on the objective")
+	assert.Contains(t, p.warnings()[1]+p.warnings()[2], "was written by another version; 0 of")
+	p.end()
+	for key, value := range later {
+		client := stored(t, before, parts[key])
+		kept, err := client.Get(t.Context(), key+".unread")
+		require.NoError(t, err)
+		assert.Equal(t, string(value), string(kept), "%s for the version that wrote it", key)
+		now, err := client.Get(t.Context(), key)
+		require.NoError(t, err)
+		assert.NotEqual(t, string(value), string(now), "%s of this version", key)
+		require.NoError(t, client.Close(t.Context()))
+	}
+}
+
+// What was set aside and can be read now continues, unless something newer is there.
+func TestWhatWasSetAsideContinuesWhereItCanBeRead(t *testing.T) {
+	f := known(t)
+	host := disk(t, unpack(t))
+	client := stored(t, host, "")
+	value, err := client.Get(t.Context(), "objectives")
+	require.NoError(t, err)
+	require.NoError(t, client.Set(t.Context(), "objectives.unread", value))
+	require.NoError(t, client.Delete(t.Context(), "objectives"))
+	require.NoError(t, client.Close(t.Context()))
+
+	p := newInProcess(t, host, f.Last.AsTime().Add(aMinute))
+	again := of(counterName, batches(t, 2*aMinute), batches(t, 2*aMinute+time.Second))
+	left := series(p.play(again), counterName, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"})
+	require.Len(t, left, 1)
+	assert.InDelta(t, f.Left, left[0].number, 1e-12)
+	p.end()
+	client = stored(t, host, "")
+	value, err = client.Get(t.Context(), "objectives.unread")
+	require.NoError(t, err)
+	assert.Nil(t, value, "it was taken back")
+	require.NoError(t, client.Close(t.Context()))
+}
