@@ -37,6 +37,7 @@ var kindWords = []struct{ kind, word string }{
 	{"telemetry", "The collector's own metric"},
 	{"family", "Family of another program"},
 	{"file", "File"},
+	{"code", "Code of `vllmctl`"},
 	{"form", "Form"},
 }
 
