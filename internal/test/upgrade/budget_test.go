@@ -3,6 +3,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +17,8 @@ const tooSlow = 7
 
 // account is what the budget of the counted server must know.
 type account struct {
+	// server is the counted server; empty for the first one.
+	server string
 	// before are the requests of all earlier lives of the collector; slow are those of them,
 	// and of this life, that were too slow.
 	before float64
@@ -23,12 +26,12 @@ type account struct {
 	newest float64
 }
 
-// counts returns the number of requests of the counted server at each scrape.
-func counts(all []pmetric.Metrics) (times []pcommon.Timestamp, at map[pcommon.Timestamp]float64) {
+// counts returns the number of requests of a counted server at each scrape.
+func counts(all []pmetric.Metrics, server string) (times []pcommon.Timestamp, at map[pcommon.Timestamp]float64) {
 	at = map[pcommon.Timestamp]float64{}
 	for _, metrics := range all {
 		for _, rm := range metrics.ResourceMetrics().All() {
-			if instance(rm.Resource().Attributes()) != counterName {
+			if instance(rm.Resource().Attributes()) != server {
 				continue
 			}
 			for _, scope := range rm.ScopeMetrics().All() {
@@ -54,11 +57,12 @@ func counts(all []pmetric.Metrics) (times []pcommon.Timestamp, at map[pcommon.Ti
 // budget stands for follows from what is left of it: 1 - left = slow / requests / (1 - target).
 func (a *account) check(t *testing.T, all []pmetric.Metrics) {
 	t.Helper()
-	times, at := counts(all)
+	server := cmp.Or(a.server, counterName)
+	times, at := counts(all, server)
 	require.NotEmpty(t, times)
 	first, last := at[times[0]], at[times[len(times)-1]]
 	checked := 0
-	for _, left := range series(all, counterName, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"}) {
+	for _, left := range series(all, server, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"}) {
 		count, known := at[left.at]
 		require.True(t, known, "a budget at the time of a scrape")
 		if left.number >= 1 {

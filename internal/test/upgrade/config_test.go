@@ -20,6 +20,8 @@ receivers:
     targets:
       - endpoint: ${env:COUNTED}
         resource_attributes: {service.instance.id: "counted:8000"}
+      - endpoint: ${env:PLACED}
+        resource_attributes: {service.instance.id: "placed:8000", k8s.namespace.name: inference}
       - endpoint: ${env:SIM_1}
         resource_attributes: {service.instance.id: "sim-1:8000"}
       - endpoint: ${env:SIM_2}

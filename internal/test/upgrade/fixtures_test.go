@@ -51,6 +51,7 @@ func TestWriteFixtures(t *testing.T) {
 	l := s.life(t, old)
 	s.scrapes(t, l, 3)
 	s.server.change(func(c *counted) { c.slow += tooSlow })
+	s.placed.change(func(c *counted) { c.slow += tooSlow })
 	s.scrapes(t, l, learning)
 	s.backend.away.Store(true)
 	s.scrapes(t, l, 3)

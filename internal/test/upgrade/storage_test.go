@@ -176,7 +176,7 @@ func TestTheBudgetsOfTheLastReleaseContinue(t *testing.T) {
 	left := series(p.play(again), counterName, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"})
 	require.Len(t, left, 1)
 	assert.InDelta(t, f.Left, left[0].number, 1e-12)
-	assert.Equal(t, int64(3), p.logs.FilterMessage("objectives continue where they were saved").All()[0].ContextMap()["states"])
+	assert.Equal(t, int64(4), p.logs.FilterMessage("objectives continue where they were saved").All()[0].ContextMap()["states"])
 	p.end()
 }
 

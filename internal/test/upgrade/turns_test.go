@@ -21,6 +21,8 @@ import (
 // stage is what the collectors of one test share: servers, backend and storage.
 type stage struct {
 	server  *counted
+	// placed is like server, and is in a namespace of Kubernetes.
+	placed  *counted
 	backend *backend
 	dir     string
 	env     map[string]string
@@ -43,9 +45,14 @@ func newStage(t *testing.T, vllmsim string) *stage {
 // newSmallStage has only the counted server; nothing answers for the others.
 func newSmallStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{server: &counted{born: time.Now().Add(-time.Hour), fast: 1000, step: 3}, backend: &backend{}, dir: t.TempDir()}
+	born := time.Now().Add(-time.Hour)
+	s := &stage{
+		server: &counted{born: born, fast: 1000, step: 3}, placed: &counted{born: born, fast: 2000, step: 5},
+		backend: &backend{}, dir: t.TempDir(),
+	}
 	s.env = map[string]string{
-		"COUNTED": "http://" + serve(t, s.server), "SIM_1": "http://" + collector.FreeAddr(t), "SIM_2": "http://" + collector.FreeAddr(t),
+		"COUNTED": "http://" + serve(t, s.server), "PLACED": "http://" + serve(t, s.placed),
+		"SIM_1": "http://" + collector.FreeAddr(t), "SIM_2": "http://" + collector.FreeAddr(t),
 		"BACKEND": "http://" + serve(t, s.backend), "STATE": filepath.Join(s.dir, "state"),
 	}
 	return s
@@ -82,6 +89,9 @@ func vllmsim(t *testing.T) string {
 	return file
 }
 
+// placedName is the counted server in a namespace.
+const placedName = "placed:8000"
+
 // learning is how many scrapes the diagnosis needs to learn what is usual, with everything.
 const learning = 110
 
@@ -106,7 +116,7 @@ func knows(all []pmetric.Metrics) int {
 func TestThereAndBackAndThereAgain(t *testing.T) {
 	before, now := oldBinary(t), collector.Binary(t)
 	s := newStage(t, vllmsim(t))
-	budget := &account{}
+	budget, placed := &account{}, &account{server: placedName}
 	want := points{}
 	turn := func(name, program string, during func(*life)) *life {
 		l := s.life(t, program)
@@ -115,6 +125,15 @@ func TestThereAndBackAndThereAgain(t *testing.T) {
 		l.noErrors(t)
 		all := written(t, l.out)
 		budget.check(t, all)
+		if program == before && name != released {
+			// 0.1.0 does not look for the key that has the namespace, and begins anew. The slow
+			// requests are not in its budget, so that all of it is left.
+			for _, left := range series(all, placedName, "vllm.slo.error_budget_remaining", map[string]string{"bound": "lower"}) {
+				assert.InDelta(t, 1, left.number, 1e-9, "%s cannot go on with the budget of a server in a namespace", released)
+			}
+		} else {
+			placed.check(t, all)
+		}
 		for _, metrics := range all {
 			want.add(metrics, 0, math.MaxUint64)
 		}
@@ -126,6 +145,7 @@ func TestThereAndBackAndThereAgain(t *testing.T) {
 	first := turn(released, before, func(l *life) {
 		s.scrapes(t, l, 3)
 		s.server.change(func(c *counted) { c.slow += tooSlow })
+		s.placed.change(func(c *counted) { c.slow += tooSlow })
 		s.scrapes(t, l, 20)
 		s.backend.away.Store(true)
 		s.scrapes(t, l, learning)
@@ -142,7 +162,7 @@ func TestThereAndBackAndThereAgain(t *testing.T) {
 
 	// What cannot go back, as docs/start/upgrading.md says.
 	back := turn("back", before, more(20))
-	assert.Contains(t, back.process.Log(), "what the storage has of objectives is damaged or was written by another version; 3 of their states could be read")
+	assert.Contains(t, back.process.Log(), "what the storage has of objectives is damaged or was written by another version; 4 of their states could be read")
 	assert.Contains(t, back.process.Log(), "what the storage has of baselines is damaged or was written by another version; 0 of them could be read")
 
 	again := turn("upgraded again", now, func(l *life) {
