@@ -61,7 +61,7 @@ func (d *document) deprecationProblems() []string {
 	last := catalog.Release{}
 	for _, e := range d.Deprecations {
 		bad := func(format string, args ...any) {
-			problems = append(problems, fmt.Sprintf("%s: ", e.Name)+fmt.Sprintf(format, args...))
+			problems = append(problems, e.Name+": "+fmt.Sprintf(format, args...))
 		}
 		if wordOf(e.Kind) == "" {
 			bad("the kind %q is unknown", e.Kind)

@@ -64,7 +64,7 @@ func (c *checker) checkDeprecatedValue(node *parser.VectorSelector, d *catalog.D
 		if m.Name != label || (m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp) {
 			continue
 		}
-		for _, value := range strings.Split(m.Value, "|") {
+		for value := range strings.SplitSeq(m.Value, "|") {
 			if slices.Contains(values, value) {
 				c.deprecated(node, d, value)
 			}

@@ -1,7 +1,6 @@
 package promlint
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -97,7 +96,7 @@ func TestADeprecatedMetricIsReported(t *testing.T) {
 		require.Len(t, findings, 1, "%s: only this one", test.expr)
 		assert.Equal(t, CodeDeprecatedName, findings[0].Code)
 		assert.Equal(t, test.severity, findings[0].Severity, test.expr)
-		assert.True(t, strings.Contains(findings[0].Message, test.says), findings[0].Message)
+		assert.Contains(t, findings[0].Message, test.says)
 	}
 	assert.Empty(t, deprecatedIn(New(Options{}), `rate(vllm_generation_tokens_total[5m])`, Context{Kind: Panel}))
 }

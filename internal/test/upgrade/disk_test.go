@@ -3,6 +3,7 @@
 package upgrade
 
 import (
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -78,9 +79,7 @@ func TestTwoCollectorsCannotUseOneVolume(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, []byte(everything), 0o600))
 	env := map[string]string{"OUT": filepath.Join(s.dir, "second.json")}
-	for key, value := range s.env {
-		env[key] = value
-	}
+	maps.Copy(env, s.env)
 	second := collector.Start(t, env, collector.Binary(t), "--config", config, "--config", withCheck,
 		"--config", "yaml:extensions::storage_check::lock_timeout: 1s", "--config", "yaml:service::telemetry::metrics::level: none")
 	second.WaitForFailure(t)
@@ -106,10 +105,7 @@ func TestSwappedVolumesLoseNothing(t *testing.T) {
 	budget := &account{}
 	turn := func(state string, s *stage, config string) *life {
 		out := filepath.Join(s.dir, time.Now().Format("150405.000000")+".json")
-		env := map[string]string{}
-		for key, value := range s.env {
-			env[key] = value
-		}
+		env := maps.Clone(s.env)
 		env["STATE"] = state
 		l := start(t, collector.Binary(t), config, out, env)
 		s.scrapes(t, l, 3)

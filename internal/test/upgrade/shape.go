@@ -105,7 +105,7 @@ func parseShapes(text string) (shapes, error) {
 			return nil, fmt.Errorf("a line without servers: %q", line)
 		}
 		all[shape] = map[string]bool{}
-		for _, server := range strings.Fields(servers) {
+		for server := range strings.FieldsSeq(servers) {
 			all[shape][server] = true
 		}
 	}

@@ -100,7 +100,9 @@ func ruleNames(t *testing.T) (lines []string) {
 			content, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var rules struct {
-				Groups []struct{ Rules []struct{ Alert, Record string } }
+				Groups []struct {
+					Rules []struct{ Alert, Record string }
+				}
 			}
 			require.NoError(t, yaml.Unmarshal(content, &rules))
 			for _, group := range rules.Groups {

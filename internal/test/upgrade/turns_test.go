@@ -20,7 +20,7 @@ import (
 
 // stage is what the collectors of one test share: servers, backend and storage.
 type stage struct {
-	server  *counted
+	server *counted
 	// placed is like server, and is in a namespace of Kubernetes.
 	placed  *counted
 	backend *backend

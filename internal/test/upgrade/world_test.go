@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -216,9 +217,7 @@ func start(t *testing.T, program, config, out string, env map[string]string, set
 		args = append(args, "--config", "yaml:"+setting)
 	}
 	all := map[string]string{"OUT": out}
-	for key, v := range env {
-		all[key] = v
-	}
+	maps.Copy(all, env)
 	l := &life{collector.Start(t, all, program, args...), out}
 	l.process.WaitFor(t, "the start of all components", l.process.Ready)
 	return l

@@ -34,13 +34,15 @@ func (a *archive) takeBack(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	back := 0
-	for key, state := range all {
-		newest, sound := a.Newest(state)
-		if !sound {
+	for _, state := range all {
+		if _, sound := a.Newest(state); !sound {
 			return
 		}
+	}
+	back := 0
+	for key, state := range all {
 		if _, known := a.kept[key]; !known {
+			newest, _ := a.Newest(state)
 			a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
 			back++
 		}
