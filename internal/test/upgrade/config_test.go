@@ -47,7 +47,7 @@ connectors:
 exporters:
   otlp_http:
     endpoint: ${env:BACKEND}
-    timeout: 2s
+    timeout: 20s
     retry_on_failure: {initial_interval: 200ms, max_interval: 500ms, max_elapsed_time: 0}
     sending_queue:
       storage: file_storage
