@@ -92,6 +92,10 @@ func (c *checker) deprecated(node *parser.VectorSelector, d *catalog.Deprecation
 	if d.Gone != "" {
 		severity, since = Error, what+" is gone since "+d.Gone
 	}
+	if d.Kind == "alert" {
+		// A rule of the user's own can still have the name.
+		severity = Warning
+	}
 	if len(d.ReplacedBy) == 0 {
 		c.report(CodeDeprecatedName, severity, node, "%s. %s", since, d.Note)
 		return

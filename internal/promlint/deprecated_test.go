@@ -49,7 +49,11 @@ func TestEveryDeprecatedNameIsReported(t *testing.T) {
 					assert.Contains(t, findings[0].Message, name)
 				}
 				assert.Contains(t, findings[0].Message, d.Gone)
-				assert.Equal(t, Error, findings[0].Severity)
+				want := Error
+				if d.Kind == "alert" {
+					want = Warning
+				}
+				assert.Equal(t, want, findings[0].Severity)
 			}
 			for _, expr := range good {
 				assert.Empty(t, deprecatedIn(l, expr, Context{Kind: Panel}), expr)
