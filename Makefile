@@ -287,11 +287,18 @@ alerts-matrix: ## Evaluate the shipped alerts on every story, and write the time
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# FAULTS=short gives the light faults to one collector at the same time, watches some of the
+# others for a few scrapes, and writes no page. "make e2e" does the same.
+FAULTS      ?= full
+faults_full  = -run '^TestFaults$$' -faults -faults.date="$$(date -u +%Y-%m-%d)"
+faults_short = -run '^TestFaultsInShort$$'
+
 .PHONY: faults
-faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md
-	$(say) 'go test ./internal/test/faults -faults (half an hour or so)'
-	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults -run '^TestFaults$$' -faults \
-		-faults.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 90m; echo "status $$?"; } | awk ' \
+faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md (FAULTS=short)
+	$(if $(faults_$(FAULTS)),,$(error FAULTS=$(FAULTS): want full or short))
+	$(say) 'go test ./internal/test/faults, FAULTS=$(FAULTS) (full takes half an hour or so, short some minutes)'
+	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults \
+		$(faults_$(FAULTS)) -v -count 1 -timeout 90m; echo "status $$?"; } | tee build/faults.log | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
@@ -525,6 +532,54 @@ check: ## Regenerate, tidy and lock; fail if that changes a file
 clean: ## Remove bin and build
 	rm -rf $(BIN) build
 
+# ---------------------------------------------------------------- the hosted project
+
+# What the workflows in .github run and nothing above does. They run nothing but targets and
+# scripts; internal/test/hosted holds that.
+
+ACTIONLINT_VERSION  := v1.7.12
+GOVULNCHECK_VERSION := v1.9.0
+ACTIONLINT          := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)
+GOVULNCHECK         := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+
+# The engine that builds and runs images: docker or podman. And the name of the image.
+CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman),docker)
+IMAGE            ?= localhost/otelcol-vllm:checkout
+
+.PHONY: workflows
+workflows: $(ACTIONLINT) ## Check the workflows in .github
+	$(say) 'actionlint'
+	@$(ACTIONLINT) -color .github/workflows/*.yml
+	$(say) 'go test ./internal/test/hosted'
+	@$(GO) test -count 1 ./internal/test/hosted
+
+.PHONY: image
+image: ## Build the image of the distribution (IMAGE=name CONTAINER_ENGINE=podman)
+	$(say) '$(CONTAINER_ENGINE) build -t $(IMAGE)'
+	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(IMAGE) .
+
+.PHONY: image-run
+image-run: build image ## Show the incident of "make run" to the collector in the image and to bin/otelcol-vllm, and compare
+	@IMAGE=$(IMAGE) CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) \
+		RUN_FOR=$(RUN_FOR) .ci/image $(IMAGE)
+
+# VULNERABILITIES_DB=file:///folder takes a copy of the database of vuln.go.dev.
+VULNERABILITIES_DB ?=
+vulnerabilities_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=-mod=mod $(CURDIR)/$(GOVULNCHECK) \
+	$(if $(VULNERABILITIES_DB),-db $(VULNERABILITIES_DB)) ./... ) > build/vulnerabilities-$(2).txt 2>&1 || failed="$$failed $(1)"; \
+	cat build/vulnerabilities-$(2).txt
+
+.PHONY: vulnerabilities
+vulnerabilities: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
+	@failed=; $(call vulnerabilities_in,.,module); $(call vulnerabilities_in,build/$(SMALL),distribution); \
+	if [ -n "$$failed" ]; then echo "vulnerabilities: govulncheck failed or found something in$$failed; see above" >&2; exit 1; fi
+
+# The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
+# user there is not root.
+.PHONY: apt-lists
+apt-lists:
+	@sudo apt-get update -qq
+
 # ---------------------------------------------------------------- tools
 
 # Tools are installed by version, from their own pinned modules, under bin/tools.
@@ -545,3 +600,15 @@ $(GREMLINS):
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 	@mv $(TOOLS)/gremlins $@
+
+$(ACTIONLINT):
+	$(say) 'building actionlint $(ACTIONLINT_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	@mv $(TOOLS)/actionlint $@
+
+$(GOVULNCHECK):
+	$(say) 'building govulncheck $(GOVULNCHECK_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@mv $(TOOLS)/govulncheck $@
