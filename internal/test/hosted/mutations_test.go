@@ -100,7 +100,7 @@ func TestEachRuleIsHeld(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, []string{"make", "bench-peers", `PEERS_FLAGS='-rounds 1 -scenarios "100 targets x 1 s"`},
+	assert.Equal(t, []string{"make", "bench-peers", `PEERS_FLAGS='-rounds 1 -scenarios "100 targets x 1 s"'`},
 		words(`make bench-peers PEERS_FLAGS='-rounds 1 -scenarios "100 targets x 1 s"'`), "a quoted value is one word")
 	assert.Equal(t, []string{".ci/run"}, words(" .ci/run\n"))
 	assert.Empty(t, words("\n"))

@@ -107,13 +107,9 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// words splits a command as a shell does. Quotes are the only thing that it knows.
+// words splits a command as a shell does, and keeps the quotes.
 func words(command string) []string {
-	var out []string
-	for _, word := range regexp.MustCompile(`(?:[^\s'"]|'[^']*'|"[^"]*")+`).FindAllString(command, -1) {
-		out = append(out, strings.Trim(word, `'"`))
-	}
-	return out
+	return regexp.MustCompile(`(?:[^\s'"]|'[^']*'|"[^"]*")+`).FindAllString(command, -1)
 }
 
 // runs reports whether a step of the job runs a command that begins with these words.
