@@ -542,9 +542,10 @@ GOVULNCHECK_VERSION := v1.9.0
 ACTIONLINT          := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)
 GOVULNCHECK         := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 
-# The engine that builds and runs images: docker or podman. And the name of the image.
+# The engine that builds and runs images: docker or podman. And the name of the image of this
+# checkout, which is never pushed.
 CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman),docker)
-IMAGE            ?= localhost/otelcol-vllm:checkout
+CHECKOUT_IMAGE   ?= localhost/otelcol-vllm:checkout
 
 .PHONY: workflows
 workflows: $(ACTIONLINT) ## Check the workflows in .github
@@ -554,14 +555,14 @@ workflows: $(ACTIONLINT) ## Check the workflows in .github
 	@$(GO) test -count 1 ./internal/test/hosted
 
 .PHONY: image
-image: ## Build the image of the distribution (IMAGE=name CONTAINER_ENGINE=podman)
-	$(say) '$(CONTAINER_ENGINE) build -t $(IMAGE)'
-	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(IMAGE) .
+image: ## Build the image of this checkout (CHECKOUT_IMAGE=name CONTAINER_ENGINE=podman)
+	$(say) '$(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE)'
+	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE) .
 
 .PHONY: image-run
 image-run: build image ## Show the incident of "make run" to the collector in the image and to bin/otelcol-vllm, and compare
-	@IMAGE=$(IMAGE) CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) \
-		RUN_FOR=$(RUN_FOR) .ci/image $(IMAGE)
+	@CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) RUN_FOR=$(RUN_FOR) \
+		.ci/image $(CHECKOUT_IMAGE)
 
 # VULNERABILITIES_DB=file:///folder takes a copy of the database of vuln.go.dev.
 VULNERABILITIES_DB ?=

@@ -75,6 +75,9 @@ func TestEachRuleIsHeld(t *testing.T) {
 		"a release without a person":    {"release.yml", "    environment: release\n", "", "no environment"},
 		"a release with a cache":        {"release.yml", "cache: false", "cache: true", "takes Go's cache"},
 		"nothing is released":           {"release.yml", "run: make release\n", "run: make build\n", "no job runs make release"},
+		"nothing is published":          {"release.yml", "run: make release-publish\n", "run: make release\n", "no job runs make release-publish"},
+		"a check publishes":             {"release.yml", "run: .ci/run\n", "run: |\n          .ci/run\n          make release-publish\n", "job checks: publishes"},
+		"no archive in CI":              {"ci.yml", "run: make release-check", "run: make release-image", "no job runs make release-check"},
 		"another job publishes":         {"release.yml", "  publish:\n", "  ship:\n", "no job publish"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestTheWorkflowsKeepTheRules(t *testing.T) {
@@ -109,6 +110,9 @@ func (j *job) bounds(file, id string) []string {
 	if len(j.Permissions) == 0 {
 		out = append(out, "no permissions")
 	}
+	if j.runs("make release-publish") && (file != "release.yml" || id != "publish") {
+		out = append(out, "publishes")
+	}
 	for right, level := range j.Permissions {
 		if level != "read" && (file != "release.yml" || id != "publish") {
 			out = append(out, "writes "+right)
@@ -182,7 +186,7 @@ func (p *project) ci() []string {
 	if w.Concurrency.Cancel != "${{ github.event_name == 'pull_request' }}" {
 		out = append(out, "ci.yml: a superseded run of a pull request goes on, or one of main ends early")
 	}
-	return append(out, missing("ci.yml", w, verification, "make workflows", "make image-run")...)
+	return append(out, missing("ci.yml", w, verification, "make workflows", "make image-run", "make release-check")...)
 }
 
 func (p *project) nightly() []string {
@@ -230,7 +234,16 @@ func (p *project) release() []string {
 			out = append(out, "release.yml, job "+id+": takes Go's cache, into which another run has written")
 		}
 	}
-	return append(out, missing("release.yml", w, "make release")...)
+	return append(out, missing("release.yml", w, "make release", "make release-publish")...)
+}
+
+// The archives are built on the hosted machine and the image by the Dockerfile.
+func TestAReleaseIsBuiltWithOneVersionOfGo(t *testing.T) {
+	t.Parallel()
+	image := regexp.MustCompile(`\bgolang:([0-9.]+)-`).FindStringSubmatch(read(t, filepath.Join(root, "Dockerfile")))
+	require.NotNil(t, image, "the Dockerfile names no version of Go")
+	version, _ := load(t).workflows["release.yml"].Jobs["publish"].first("actions/setup-go").With["go-version"].(string)
+	assert.True(t, version == image[1] || strings.HasPrefix(version, image[1]+"."), "Go %s in release.yml, %s in the Dockerfile", version, image[1])
 }
 
 // missing lists the commands that no job runs. A job that runs .ci/run has the whole history.
