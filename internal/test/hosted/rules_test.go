@@ -33,7 +33,7 @@ var nightly = []string{
 	"make faults FAULTS=short",
 	"make soak SOAK_FOR=5m",
 	"make accuracy ACCURACY=tiny",
-	`make bench-peers PEERS_FLAGS='-rounds 1 `,
+	`make bench-peers PEERS_FLAGS='-rounds 1 -least 3 `,
 	"make vulnerabilities",
 }
 
