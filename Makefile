@@ -473,6 +473,67 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# ---------------------------------------------------------------- the hosted project
+
+# What the workflows in .github run and nothing above does. They run nothing but targets and
+# scripts; internal/test/hosted holds that.
+
+ACTIONLINT_VERSION  := v1.7.12
+GOVULNCHECK_VERSION := v1.9.0
+ACTIONLINT          := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)
+GOVULNCHECK         := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+
+# The engine that builds and runs images: docker or podman. And the name of the image of this
+# checkout, which is never pushed.
+CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman),docker)
+CHECKOUT_IMAGE   ?= localhost/otelcol-vllm:checkout
+
+.PHONY: workflows
+workflows: $(ACTIONLINT) ## Check the workflows in .github
+	$(say) 'actionlint'
+	@$(ACTIONLINT) -color .github/workflows/*.yml
+	$(say) 'go test ./internal/test/hosted'
+	@$(GO) test -count 1 ./internal/test/hosted
+
+.PHONY: image
+image: ## Build the image of this checkout (CHECKOUT_IMAGE=name CONTAINER_ENGINE=podman)
+	$(say) '$(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE)'
+	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE) .
+
+.PHONY: image-run
+image-run: build image ## Show the incident of "make run" to the collector in the image and to bin/otelcol-vllm, and compare
+	@CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) RUN_FOR=$(RUN_FOR) \
+		.ci/image $(CHECKOUT_IMAGE)
+
+# VULNERABILITIES_DB=file:///folder takes a copy of the database of vuln.go.dev.
+VULNERABILITIES_DB ?=
+vulnerabilities_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=-mod=mod $(CURDIR)/$(GOVULNCHECK) \
+	$(if $(VULNERABILITIES_DB),-db $(VULNERABILITIES_DB)) ./... ) > build/vulnerabilities-$(2).txt 2>&1 || failed="$$failed $(1)"; \
+	cat build/vulnerabilities-$(2).txt
+
+.PHONY: vulnerabilities
+vulnerabilities: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
+	@failed=; $(call vulnerabilities_in,.,module); $(call vulnerabilities_in,build/$(SMALL),distribution); \
+	if [ -n "$$failed" ]; then echo "vulnerabilities: govulncheck failed or found something in$$failed; see above" >&2; exit 1; fi
+
+# The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
+# user there is not root.
+.PHONY: apt-lists
+apt-lists:
+	@sudo apt-get update -qq
+
+$(ACTIONLINT):
+	$(say) 'building actionlint $(ACTIONLINT_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	@mv $(TOOLS)/actionlint $@
+
+$(GOVULNCHECK):
+	$(say) 'building govulncheck $(GOVULNCHECK_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@mv $(TOOLS)/govulncheck $@
+
 # ---------------------------------------------------------------- care
 
 # The linter's cache is the checkout's own: a shared one gives back findings with the paths of
@@ -532,55 +593,6 @@ check: ## Regenerate, tidy and lock; fail if that changes a file
 clean: ## Remove bin and build
 	rm -rf $(BIN) build
 
-# ---------------------------------------------------------------- the hosted project
-
-# What the workflows in .github run and nothing above does. They run nothing but targets and
-# scripts; internal/test/hosted holds that.
-
-ACTIONLINT_VERSION  := v1.7.12
-GOVULNCHECK_VERSION := v1.9.0
-ACTIONLINT          := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)
-GOVULNCHECK         := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
-
-# The engine that builds and runs images: docker or podman. And the name of the image of this
-# checkout, which is never pushed.
-CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman),docker)
-CHECKOUT_IMAGE   ?= localhost/otelcol-vllm:checkout
-
-.PHONY: workflows
-workflows: $(ACTIONLINT) ## Check the workflows in .github
-	$(say) 'actionlint'
-	@$(ACTIONLINT) -color .github/workflows/*.yml
-	$(say) 'go test ./internal/test/hosted'
-	@$(GO) test -count 1 ./internal/test/hosted
-
-.PHONY: image
-image: ## Build the image of this checkout (CHECKOUT_IMAGE=name CONTAINER_ENGINE=podman)
-	$(say) '$(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE)'
-	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE) .
-
-.PHONY: image-run
-image-run: build image ## Show the incident of "make run" to the collector in the image and to bin/otelcol-vllm, and compare
-	@CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) RUN_FOR=$(RUN_FOR) \
-		.ci/image $(CHECKOUT_IMAGE)
-
-# VULNERABILITIES_DB=file:///folder takes a copy of the database of vuln.go.dev.
-VULNERABILITIES_DB ?=
-vulnerabilities_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=-mod=mod $(CURDIR)/$(GOVULNCHECK) \
-	$(if $(VULNERABILITIES_DB),-db $(VULNERABILITIES_DB)) ./... ) > build/vulnerabilities-$(2).txt 2>&1 || failed="$$failed $(1)"; \
-	cat build/vulnerabilities-$(2).txt
-
-.PHONY: vulnerabilities
-vulnerabilities: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
-	@failed=; $(call vulnerabilities_in,.,module); $(call vulnerabilities_in,build/$(SMALL),distribution); \
-	if [ -n "$$failed" ]; then echo "vulnerabilities: govulncheck failed or found something in$$failed; see above" >&2; exit 1; fi
-
-# The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
-# user there is not root.
-.PHONY: apt-lists
-apt-lists:
-	@sudo apt-get update -qq
-
 # ---------------------------------------------------------------- tools
 
 # Tools are installed by version, from their own pinned modules, under bin/tools.
@@ -601,15 +613,3 @@ $(GREMLINS):
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 	@mv $(TOOLS)/gremlins $@
-
-$(ACTIONLINT):
-	$(say) 'building actionlint $(ACTIONLINT_VERSION)'
-	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
-	@mv $(TOOLS)/actionlint $@
-
-$(GOVULNCHECK):
-	$(say) 'building govulncheck $(GOVULNCHECK_VERSION)'
-	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
-	@mv $(TOOLS)/govulncheck $@
