@@ -505,16 +505,16 @@ image-run: build image ## Show the incident of "make run" to the collector in th
 	@CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) RUN_FOR=$(RUN_FOR) \
 		.ci/image $(CHECKOUT_IMAGE)
 
-# VULNERABILITIES_DB=file:///folder takes a copy of the database of vuln.go.dev.
-VULNERABILITIES_DB ?=
-vulnerabilities_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=-mod=mod $(CURDIR)/$(GOVULNCHECK) \
-	$(if $(VULNERABILITIES_DB),-db $(VULNERABILITIES_DB)) ./... ) > build/vulnerabilities-$(2).txt 2>&1 || failed="$$failed $(1)"; \
-	cat build/vulnerabilities-$(2).txt
+# GOVULNCHECK_DB=file:///folder takes a copy of the database of vuln.go.dev.
+GOVULNCHECK_DB ?=
+govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=-mod=mod $(CURDIR)/$(GOVULNCHECK) \
+	$(if $(GOVULNCHECK_DB),-db $(GOVULNCHECK_DB)) ./... ) > build/govulncheck-$(2).txt 2>&1 || failed="$$failed $(1)"; \
+	cat build/govulncheck-$(2).txt
 
-.PHONY: vulnerabilities
-vulnerabilities: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
-	@failed=; $(call vulnerabilities_in,.,module); $(call vulnerabilities_in,build/$(SMALL),distribution); \
-	if [ -n "$$failed" ]; then echo "vulnerabilities: govulncheck failed or found something in$$failed; see above" >&2; exit 1; fi
+.PHONY: govulncheck
+govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
+	@failed=; $(call govulncheck_in,.,module); $(call govulncheck_in,build/$(SMALL),distribution); \
+	if [ -n "$$failed" ]; then echo "govulncheck: it failed or found something in$$failed; see above" >&2; exit 1; fi
 
 # The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
 # user there is not root.

@@ -34,7 +34,7 @@ var nightly = []string{
 	"make soak SOAK_FOR=5m",
 	"make accuracy ACCURACY=tiny",
 	`make bench-peers PEERS_FLAGS='-rounds 1 -least 3 `,
-	"make vulnerabilities",
+	"make govulncheck",
 }
 
 // problems lists what is wrong with the workflows, each in words that name its place.
