@@ -61,7 +61,7 @@ func TestEachRuleIsHeld(t *testing.T) {
 		"a long soak":                   {"nightly.yml", "SOAK_FOR=5m", "SOAK_FOR=5h", "no job runs make soak SOAK_FOR=5m"},
 		"the published accuracy":        {"nightly.yml", "ACCURACY=tiny", "ACCURACY=full", "no job runs make accuracy ACCURACY=tiny"},
 		"no peers":                      {"nightly.yml", "run: make bench-peers PEERS_FLAGS=", "run: make bench PEERS_FLAGS=", "no job runs make bench-peers"},
-		"no vulnerabilities":            {"nightly.yml", "run: make govulncheck", "run: make lint", "no job runs make vulnerabilities"},
+		"no vulnerabilities":            {"nightly.yml", "run: make govulncheck", "run: make lint", "no job runs make govulncheck"},
 		"no schedule":                   {"nightly.yml", "  schedule:\n    - cron: \"17 2 * * *\"\n", "", "no schedule"},
 		"not by hand":                   {"nightly.yml", "  workflow_dispatch:\n", "", "no workflow_dispatch"},
 		"nothing is kept":               {"nightly.yml", "if: always()", "if: success()", "does not keep what was written"},
