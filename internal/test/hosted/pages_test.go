@@ -143,4 +143,5 @@ func TestTheFormsOfIssuesAreComplete(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, filepath.Join(root, ".github", "ISSUE_TEMPLATE", "config.yml"))), &config))
 	require.Len(t, config.Links, 1)
 	assert.Equal(t, "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/SECURITY.md", config.Links[0].URL)
+	assert.FileExists(t, filepath.Join(root, "SECURITY.md"), "the forms send those who found a vulnerability there")
 }
