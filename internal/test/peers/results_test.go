@@ -44,10 +44,14 @@ func TestTheBarIsForEachLoadThatBothHaveRun(t *testing.T) {
 	// Of "100 targets x 1 s" the ratios are 4, 2 and 9, of "1 target x 100 ms" it is 8.
 	first, second := "100 targets x 1 s", "1 target x 100 ms"
 	r := results{
-		{Scenario: first, Variant: peerName, Round: 1, CPU: 8e6}, {Scenario: first, Variant: oursName, Round: 1, CPU: 2e6},
-		{Scenario: first, Variant: peerName, Round: 2, CPU: 6e6}, {Scenario: first, Variant: oursName, Round: 2, CPU: 3e6},
-		{Scenario: first, Variant: peerName, Round: 3, CPU: 9e6}, {Scenario: first, Variant: oursName, Round: 3, CPU: 1e6},
-		{Scenario: second, Variant: peerName, Round: 1, CPU: 8e6}, {Scenario: second, Variant: oursName, Round: 1, CPU: 1e6},
+		{Scenario: first, Variant: peerName, Round: 1, CPU: 8e6},
+		{Scenario: first, Variant: oursName, Round: 1, CPU: 2e6},
+		{Scenario: first, Variant: peerName, Round: 2, CPU: 6e6},
+		{Scenario: first, Variant: oursName, Round: 2, CPU: 3e6},
+		{Scenario: first, Variant: peerName, Round: 3, CPU: 9e6},
+		{Scenario: first, Variant: oursName, Round: 3, CPU: 1e6},
+		{Scenario: second, Variant: peerName, Round: 1, CPU: 8e6},
+		{Scenario: second, Variant: oursName, Round: 1, CPU: 1e6},
 	}
 	require.NoError(t, r.bar(0))
 	require.NoError(t, r.bar(4))
