@@ -507,13 +507,13 @@ image-run: build image ## Show the incident of "make run" to the collector in th
 
 # GOVULNCHECK_DB=file:///folder takes a copy of the database of vuln.go.dev.
 GOVULNCHECK_DB ?=
-govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=-mod=mod $(CURDIR)/$(GOVULNCHECK) \
+govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=$(3) $(CURDIR)/$(GOVULNCHECK) \
 	$(if $(GOVULNCHECK_DB),-db $(GOVULNCHECK_DB)) ./... ) > build/govulncheck-$(2).txt 2>&1 || failed="$$failed $(1)"; \
 	cat build/govulncheck-$(2).txt
 
 .PHONY: govulncheck
 govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
-	@failed=; $(call govulncheck_in,.,module); $(call govulncheck_in,build/$(SMALL),distribution); \
+	@failed=; $(call govulncheck_in,.,module); $(call govulncheck_in,build/$(SMALL),distribution,-mod=mod); \
 	if [ -n "$$failed" ]; then echo "govulncheck: it failed or found something in$$failed; see above" >&2; exit 1; fi
 
 # The package prometheus can be fetched on a hosted machine only with new lists of apt, and the

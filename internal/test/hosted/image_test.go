@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,6 +61,11 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
+if [ "$IMAGE" = endless ]; then
+	trap 'echo "the demo was ended" >> "$CALLS"; exit 0' TERM
+	echo "the demo runs" >> "$CALLS"
+	for i in $(seq 300); do sleep 0.1; done
+fi
 VLLM_ENDPOINT=http://127.0.0.1:1 PROMETHEUS_ADDR=127.0.0.1:2 "$collector" --config "$config" > "$changes" || {
 	echo "the collector ended by itself"
 	exit 1
@@ -68,9 +75,8 @@ VLLM_ENDPOINT=http://127.0.0.1:1 PROMETHEUS_ADDR=127.0.0.1:2 "$collector" --conf
 
 const noticed = `unknown\nhealthy\ndegraded: slow_steps\nhealthy\n`
 
-// compare runs .ci/image with stand-ins. It returns what that wrote, the calls of the engine,
-// and whether it succeeded.
-func compare(t *testing.T, image, outside string) (output, calls string, ok bool) {
+// prepare returns a run of .ci/image with stand-ins, and the file with the calls of the engine.
+func prepare(t *testing.T, image, outside string) (command *exec.Cmd, calls string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the script needs a shell")
@@ -84,11 +90,20 @@ func compare(t *testing.T, image, outside string) (output, calls string, ok bool
 	for name, script := range map[string]string{"engine": engine, "otelcol-vllm": collector, "vllmsim": "", "demo": demo} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
 	}
-	command := exec.CommandContext(t.Context(), filepath.Join(root, ".ci", "image"), image)
+	calls = filepath.Join(dir, "calls")
+	command = exec.CommandContext(t.Context(), filepath.Join(root, ".ci", "image"), image)
 	command.Env = append(os.Environ(), "CONTAINER_ENGINE="+filepath.Join(bin, "engine"), "BIN="+bin, "LOGS="+filepath.Join(dir, "logs"),
-		"CALLS="+filepath.Join(dir, "calls"), "OUTSIDE="+outside, "CONTAINER_ENTRYPOINT=", "SIM_ADDR=", "PROMETHEUS_ADDR=", "RUN_FOR=")
+		"CALLS="+calls, "OUTSIDE="+outside, "CONTAINER_ENTRYPOINT=", "SIM_ADDR=", "PROMETHEUS_ADDR=", "RUN_FOR=")
+	return command, calls
+}
+
+// compare runs .ci/image with stand-ins. It returns what that wrote, the calls of the engine,
+// and whether it succeeded.
+func compare(t *testing.T, image, outside string) (output, calls string, ok bool) {
+	t.Helper()
+	command, file := prepare(t, image, outside)
 	out, err := command.CombinedOutput()
-	return string(out), read(t, filepath.Join(dir, "calls")), err == nil
+	return string(out), read(t, file), err == nil
 }
 
 func TestAnImageThatReportsTheSamePasses(t *testing.T) {
@@ -146,6 +161,26 @@ func TestTwoRunsThatNoticedNothingAreNotEqual(t *testing.T) {
 	output, _, ok := compare(t, "blind", `unknown\nhealthy\n`)
 	assert.False(t, ok)
 	assert.Contains(t, output, "did not notice the incident")
+}
+
+// Ctrl-C comes as SIGINT, which a test's child may have inherited as ignored; both take the same
+// way through the script.
+func TestAnInterruptEndsTheDemoAndTheContainer(t *testing.T) {
+	t.Parallel()
+	command, calls := prepare(t, "endless", noticed)
+	require.NoError(t, command.Start())
+	started := func() bool {
+		content, err := os.ReadFile(calls)
+		return err == nil && strings.Contains(string(content), "the demo runs")
+	}
+	require.Eventually(t, started, 20*time.Second, 20*time.Millisecond)
+
+	require.NoError(t, command.Process.Signal(syscall.SIGTERM))
+
+	var exit *exec.ExitError
+	require.ErrorAs(t, command.Wait(), &exit)
+	assert.Equal(t, 143, exit.ExitCode())
+	assert.Regexp(t, `(?s)the demo was ended\n.*rm --force otelcol-vllm-image-\d+\n$`, read(t, calls))
 }
 
 func TestAnEngineThatIsMissingIsNamed(t *testing.T) {
