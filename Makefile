@@ -287,11 +287,18 @@ alerts-matrix: ## Evaluate the shipped alerts on every story, and write the time
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# FAULTS=short gives the light faults to one collector at the same time, watches some of the
+# others for a few scrapes, and writes no page. "make e2e" does the same.
+FAULTS      ?= full
+faults_full  = -run '^TestFaults$$' -faults -faults.date="$$(date -u +%Y-%m-%d)"
+faults_short = -run '^TestFaultsInShort$$'
+
 .PHONY: faults
-faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md
-	$(say) 'go test ./internal/test/faults -faults (half an hour or so)'
-	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults -run '^TestFaults$$' -faults \
-		-faults.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 90m; echo "status $$?"; } | awk ' \
+faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md (FAULTS=short)
+	$(if $(faults_$(FAULTS)),,$(error FAULTS=$(FAULTS): want full or short))
+	$(say) 'go test ./internal/test/faults, FAULTS=$(FAULTS) (full takes half an hour or so, short some minutes)'
+	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults \
+		$(faults_$(FAULTS)) -v -count 1 -timeout 90m; echo "status $$?"; } | tee build/faults.log | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
@@ -498,6 +505,67 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
+
+# ---------------------------------------------------------------- the hosted project
+
+# What the workflows in .github run and nothing above does. They run nothing but targets and
+# scripts; internal/test/hosted holds that.
+
+ACTIONLINT_VERSION  := v1.7.12
+GOVULNCHECK_VERSION := v1.9.0
+ACTIONLINT          := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)
+GOVULNCHECK         := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+
+# The engine that builds and runs images: docker or podman. And the name of the image of this
+# checkout, which is never pushed.
+CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman),docker)
+CHECKOUT_IMAGE   ?= localhost/otelcol-vllm:checkout
+
+.PHONY: workflows
+workflows: $(ACTIONLINT) ## Check the workflows in .github
+	$(say) 'actionlint'
+	@$(ACTIONLINT) -color .github/workflows/*.yml
+	$(say) 'go test ./internal/test/hosted'
+	@$(GO) test -count 1 ./internal/test/hosted
+
+.PHONY: image
+image: ## Build the image of this checkout (CHECKOUT_IMAGE=name CONTAINER_ENGINE=podman)
+	$(say) '$(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE)'
+	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE) .
+
+.PHONY: image-run
+image-run: build image ## Show the incident of "make run" to the collector in the image and to bin/otelcol-vllm, and compare
+	@CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) RUN_FOR=$(RUN_FOR) \
+		.ci/image $(CHECKOUT_IMAGE)
+
+# GOVULNCHECK_DB=file:///folder takes a copy of the database of vuln.go.dev.
+GOVULNCHECK_DB ?=
+govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=$(3) $(CURDIR)/$(GOVULNCHECK) \
+	$(if $(GOVULNCHECK_DB),-db $(GOVULNCHECK_DB)) ./... ) > build/govulncheck-$(2).txt 2>&1 || failed="$$failed $(1)"; \
+	cat build/govulncheck-$(2).txt
+
+.PHONY: govulncheck
+govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
+	@failed=; $(call govulncheck_in,.,module); $(call govulncheck_in,build/$(SMALL),distribution,-mod=mod); \
+	if [ -n "$$failed" ]; then echo "govulncheck: it failed or found something in$$failed; see above" >&2; exit 1; fi
+
+# The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
+# user there is not root.
+.PHONY: apt-lists
+apt-lists:
+	@sudo apt-get update -qq
+
+$(ACTIONLINT):
+	$(say) 'building actionlint $(ACTIONLINT_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	@mv $(TOOLS)/actionlint $@
+
+$(GOVULNCHECK):
+	$(say) 'building govulncheck $(GOVULNCHECK_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@mv $(TOOLS)/govulncheck $@
 
 # ---------------------------------------------------------------- care
 
