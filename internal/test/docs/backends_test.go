@@ -18,6 +18,6 @@ func TestThePageOfBackendsHasARowForEachExample(t *testing.T) {
 	require.NotEmpty(t, examples)
 	for _, example := range examples {
 		target := strings.TrimPrefix(filepath.ToSlash(example), root+"/")
-		assert.Contains(t, page, "](../../"+target+") | ", "docs/reference/backends.md needs a row for %s", target)
+		assert.True(t, strings.Contains(page, "](../../"+target+") | "), "docs/reference/backends.md needs a row for %s", target)
 	}
 }
