@@ -13,7 +13,7 @@ import (
 var (
 	// named is a link whose text is a name in the file that it leads to.
 	named = regexp.MustCompile("\\[`(\\w+)`\\]\\(([^)]+\\.go)\\)")
-	test  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	test  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
 	code  = regexp.MustCompile("`([^`\n]+)`")
 )
 
