@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,6 +17,8 @@ func TestThePageOfBackendsHasARowForEachExample(t *testing.T) {
 	require.NotEmpty(t, examples)
 	for _, example := range examples {
 		target := strings.TrimPrefix(filepath.ToSlash(example), root+"/")
-		assert.True(t, strings.Contains(page, "](../../"+target+") | "), "docs/reference/backends.md needs a row for %s", target)
+		if !strings.Contains(page, "](../../"+target+") | ") {
+			t.Errorf("docs/reference/backends.md needs a row for %s", target)
+		}
 	}
 }

@@ -26,7 +26,7 @@ func (b *Baseline) settle() {
 }
 
 // release matches the versions that a baseline is learned from.
-var release = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9}){2}$`)
+var release = regexp.MustCompile(`^\d{1,9}(\.\d{1,9}){2}$`)
 
 // soundVersion reports whether a stored version is one that a server can have had. It stands in
 // lines of the log, and whoever can write the storage could otherwise write those as well.
