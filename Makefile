@@ -351,6 +351,11 @@ backtest-week: prometheus ## Judge a simulated week in a real Prometheus with "v
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+.PHONY: contributing
+contributing: $(OCB) ## Follow the worked examples of CONTRIBUTING.md in a copy, with every command
+	$(say) 'go test ./internal/test/contributing -contributing.run (some minutes; it builds a collector in the copy)'
+	@$(GO) test ./internal/test/contributing -run Example -contributing.run -v -count 1 -timeout 60m
+
 .PHONY: e2e
 e2e: build build-tiers prometheus ## Test the built binary end to end
 	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
