@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// released is the version in builder-config.yaml, such as 0.2.0. The linker sets it in programs
-// that the Makefile or a release builds.
+// released is the version in builder-config.yaml. The linker sets it in programs that the
+// Makefile or a release builds.
 var released string
 
 // Of returns the version of this program without a leading "v": that of the release, else the

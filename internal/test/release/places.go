@@ -31,7 +31,7 @@ const number = `(\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)\.?\d*)?)`
 
 var (
 	// The name of the project, its image, its module or its chart, and a version behind it.
-	named = regexp.MustCompile(`otelcol-vllm[a-z-]*(?:[:@ _-]| version )v?` + number)
+	named = regexp.MustCompile(`otelcol-vllm[a-z/-]*(?:[:@ _-]| version )v?` + number)
 	// A key of a manifest, whatever stands before it.
 	keyed = regexp.MustCompile(`(?:^|\s)(?:version|tag|newTag|appVersion|app\.kubernetes\.io/version):\s*"?v?` + number)
 	token = regexp.MustCompile(`(?:^|[^0-9.])v?` + number)
@@ -78,10 +78,17 @@ func Places(file, content string) []Place {
 	}
 	var found []Place
 	for i, text := range lines(content) {
+		// Most lines have no number; to see this first makes the search many times faster.
+		if !strings.Contains(text, ".") || !strings.ContainsAny(text, "0123456789") {
+			continue
+		}
 		if other := others[file]; other != nil && other.MatchString(text) {
 			continue
 		}
-		patterns := []*regexp.Regexp{named}
+		var patterns []*regexp.Regexp
+		if strings.Contains(text, "otelcol-vllm") {
+			patterns = append(patterns, named)
+		}
 		if keysCount(file) {
 			patterns = append(patterns, keyed)
 		}
@@ -106,12 +113,13 @@ func Suspects(file, content, version string) []Place {
 	places := Places(file, content)
 	var found []Place
 	for i, text := range lines(content) {
-		if other := others[file]; !suspect.MatchString(text) || other != nil && other.MatchString(text) {
+		if other := others[file]; !strings.Contains(text, version) || !suspect.MatchString(text) || other != nil && other.MatchString(text) {
 			continue
 		}
 		for _, at := range token.FindAllStringSubmatchIndex(text, -1) {
 			known := slices.ContainsFunc(places, func(p Place) bool { return p.Line == i+1 && p.from == at[2] })
-			if text[at[2]:at[3]] == version && !known {
+			longer := regexp.MustCompile(`^\.?\d`).MatchString(text[at[3]:])
+			if text[at[2]:at[3]] == version && !known && !longer {
 				found = append(found, Place{File: file, Line: i + 1, Text: text, Version: version, from: at[2], until: at[3]})
 			}
 		}
