@@ -546,7 +546,9 @@ steps  = $(GO) run ./internal/test/release/run
 
 # What goreleaser calls by a plain name.
 release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s $(CURDIR)/$(SYFT) build/release-path/syft
-goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(VERSION) $(GORELEASER)
+goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(VERSION) \
+	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
+	$(GORELEASER) release --snapshot --clean --parallelism 1
 
 .PHONY: release
 release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
@@ -554,7 +556,7 @@ release: ## Make the archives, checksums and SBOMs of this commit in dist, and c
 	@$(steps) ready -notes build/release-notes.md
 	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
 	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
-	@$(goreleaser) release --snapshot --clean
+	@$(goreleaser)
 	$(say) 'checking what is in dist'
 	@$(steps) archives -dist dist
 	@printf '==> dist has the release %s\n' '$(VERSION)'
@@ -563,11 +565,12 @@ release: ## Make the archives, checksums and SBOMs of this commit in dist, and c
 .PHONY: release-check
 release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archive of this platform alone, of any state of the tree
 	$(say) 'goreleaser check, and the archive of this platform'
-	@$(GORELEASER) check --quiet
 	@mkdir -p build/release-check
+	@$(GORELEASER) check > build/release-check/check.log 2>&1 || { cat build/release-check/check.log; exit 1; }
 	@sed -e 's|^dist: .*|dist: build/release-check/dist|' -e "s|goos: \[.*|goos: [$$($(GO) env GOOS)]|" \
 		-e "s|goarch: \[.*|goarch: [$$($(GO) env GOARCH)]|" .goreleaser.yaml > build/release-check/goreleaser.yaml
-	@$(goreleaser) release --snapshot --clean --quiet --config build/release-check/goreleaser.yaml
+	@$(goreleaser) --config build/release-check/goreleaser.yaml > build/release-check/release.log 2>&1 || \
+		{ cat build/release-check/release.log; exit 1; }
 	@$(steps) archives -dist build/release-check/dist -platforms "$$($(GO) env GOOS)/$$($(GO) env GOARCH)"
 	@for p in $(SMALL) vllmctl vllmsim; do cmp $(BIN)/$$p build/release-check/dist/$${p}_*/$$p || \
 		{ echo "release-check: make build and goreleaser made different bytes of $$p" >&2; exit 1; }; done
