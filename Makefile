@@ -535,8 +535,8 @@ clean: ## Remove bin and build
 
 GORELEASER_VERSION := v2.16.0
 SYFT_VERSION       := v1.57.1
-# The classifier in go-licenses v1.6.0; it has no version of its own.
-IDENTIFY_VERSION   := 3043a050f148
+# The classifier of go-licenses v1.6.0. Its v2.0.0 crashes now and then ("send on closed channel").
+IDENTIFY_VERSION   := v0.0.0-20210722185704-3043a050f148
 GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)
 SYFT       := $(TOOLS)/syft-$(SYFT_VERSION)
 IDENTIFY   := $(TOOLS)/identify_license-$(IDENTIFY_VERSION)
