@@ -140,9 +140,12 @@ func saysVersion(file, version string) error {
 	command := exec.Command(file, "--version")
 	command.WaitDelay = time.Minute
 	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", filepath.Base(file), err)
+	}
 	want := filepath.Base(file) + " version " + version
-	if got := strings.TrimSpace(string(out)); err != nil || got != want {
-		return fmt.Errorf("%s --version prints %q (%v); it must print %q", filepath.Base(file), got, err, want)
+	if got := strings.TrimSpace(string(out)); got != want {
+		return fmt.Errorf("%s --version prints %q; it must print %q", filepath.Base(file), got, want)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,9 +149,7 @@ func TestWhatIsWrongInAReleaseIsFound(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			f := &fake{contents: map[string][]byte{}, sbom: whole.sbom}
-			for name, content := range whole.contents {
-				f.contents[name] = content
-			}
+			maps.Copy(f.contents, whole.contents)
 			spoil(f)
 			_, err := f.check(t, "0.2.0")
 			require.ErrorContains(t, err, reason)

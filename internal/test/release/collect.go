@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func Modules(all []Programs) ([]Module, error) {
 
 func list(programs Programs, platform string, into map[string]*Module) error {
 	goos, goarch, _ := strings.Cut(platform, "/")
-	command := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, programs.Packages...)...)
+	command := exec.Command("go", append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, programs.Packages...)...) //nolint:gosec // the Makefile names the packages
 	command.Dir = programs.Dir
 	command.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
 	var stderr bytes.Buffer
@@ -109,7 +110,7 @@ func Identify(tool string, texts []Text) (map[[sha256.Size]byte][]string, error)
 	var files []string
 	for _, text := range texts {
 		sum := sha256.Sum256(text.Content)
-		file := filepath.Join(dir, fmt.Sprintf("%x", sum))
+		file := filepath.Join(dir, hex.EncodeToString(sum[:]))
 		if _, done := sums[file]; done || !text.Licence {
 			continue
 		}
@@ -135,7 +136,7 @@ func Identify(tool string, texts []Text) (map[[sha256.Size]byte][]string, error)
 }
 
 func identify(tool string, flags, files []string, sums map[string][sha256.Size]byte, into map[[sha256.Size]byte][]string) error {
-	command := exec.Command(tool, append(flags, files...)...)
+	command := exec.Command(tool, append(flags, files...)...) //nolint:gosec // the Makefile names the program
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()

@@ -106,7 +106,7 @@ func TestSetVersionChangesEveryPlaceAndNothingElse(t *testing.T) {
 		Manifest: "dist:\n  version: 0.2.0\nreceivers:\n  - gomod: github.com/otelcol-vllm/otelcol-vllm v0.2.0\n" +
 			"  - gomod: go.opentelemetry.io/collector/receiver/otlpreceiver v0.158.0\n",
 		"examples/a/kustomization.yaml": "images:\n  - name: otelcol-vllm\n    newTag: 0.2.0",
-		"docs/start/x.md":               "otelcol-vllm:0.2.0 is not otelcol-vllm:0.2.0-rc.1\n",
+		"docs/start/prometheus.md":      "otelcol-vllm:0.2.0 is not otelcol-vllm:0.2.0-rc.1\n",
 		"CHANGELOG.md":                  "## 0.2.0 - 2026-11-26\n",
 		"metadata.yaml":                 "since: 0.2.0\n",
 	}
@@ -120,7 +120,7 @@ func TestSetVersionChangesEveryPlaceAndNothingElse(t *testing.T) {
 	}
 	changed, err := SetVersion(dir, "0.10.0")
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []string{Manifest, "examples/a/kustomization.yaml", "docs/start/x.md"}, changed)
+	assert.ElementsMatch(t, []string{Manifest, "examples/a/kustomization.yaml", "docs/start/prometheus.md"}, changed)
 	for name, content := range before {
 		want := strings.ReplaceAll(strings.ReplaceAll(content, "0.2.0-rc.1", "0.10.0"), "0.2.0", "0.10.0")
 		if name == "CHANGELOG.md" || name == "metadata.yaml" {

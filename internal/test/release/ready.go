@@ -22,7 +22,7 @@ type Commit struct {
 // ReadCommit asks git.
 func ReadCommit(root string) (Commit, error) {
 	git := func(args ...string) ([]string, error) {
-		command := exec.Command("git", args...)
+		command := exec.Command("git", args...) //nolint:gosec // the arguments are those below
 		command.Dir = root
 		out, err := command.Output()
 		if err != nil {

@@ -109,7 +109,7 @@ func licences(args []string) error {
 	for _, arg := range flags.Args() {
 		dir, packages, ok := strings.Cut(arg, "=")
 		if !ok {
-			return fmt.Errorf("licences: %q is not DIR=PACKAGE,...", arg)
+			return fmt.Errorf("licences: %q must be a folder, =, and packages", arg)
 		}
 		all = append(all, release.Programs{Dir: dir, Packages: strings.Split(packages, ",")})
 	}
