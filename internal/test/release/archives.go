@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -137,9 +138,9 @@ func checkArchive(dist, version, platform string) (string, error) {
 
 // saysVersion runs a program of this machine's platform.
 func saysVersion(file, version string) error {
-	command := exec.Command(file, "--version")
-	command.WaitDelay = time.Minute
-	out, err := command.CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, file, "--version").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s --version: %w", filepath.Base(file), err)
 	}
