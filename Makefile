@@ -640,17 +640,20 @@ $(GREMLINS):
 $(GORELEASER):
 	$(say) 'building goreleaser $(GORELEASER_VERSION) (once, some minutes)'
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
 	@mv $(TOOLS)/goreleaser $@
 
 $(SYFT):
 	$(say) 'building syft $(SYFT_VERSION) (once, some minutes)'
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/anchore/syft/cmd/syft@$(SYFT_VERSION)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
 	@mv $(TOOLS)/syft $@
 
 $(IDENTIFY):
 	$(say) 'building identify_license $(IDENTIFY_VERSION)'
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/google/licenseclassifier/tools/identify_license@$(IDENTIFY_VERSION)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/google/licenseclassifier/tools/identify_license@$(IDENTIFY_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
 	@mv $(TOOLS)/identify_license $@

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/release"
+	project "github.com/otelcol-vllm/otelcol-vllm/internal/test/release"
 )
 
 // What is not part of this project, and is checked where it is: the folder of the chart
@@ -208,7 +208,7 @@ func TestTheUpstreamChartTakesTheValues(t *testing.T) {
 	require.Len(t, all.workloads(), 1)
 	container := all.workloads()[0].ours()[0]
 	assert.Equal(t, []string{"/otelcol-vllm"}, container.Command)
-	version, err := release.Version(root)
+	version, err := project.Version(root)
 	require.NoError(t, err)
 	assert.Equal(t, "ghcr.io/otelcol-vllm/otelcol-vllm:"+version, container.Image)
 }
