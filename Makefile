@@ -31,8 +31,14 @@ SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
 TIERS    := otelcol-vllm-tiers
 
-# All programs are built with the same flags, so that they share Go's build cache.
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+# The version of a release; all other places repeat it, and a test compares them.
+VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
+
+# All programs are built with the same flags, so that they share Go's build cache. They are also
+# those of .goreleaser.yaml: what is built here has the bytes of a release. TARGETOS and
+# TARGETARCH, which the Dockerfile has, build for another platform.
+BUILD := CGO_ENABLED=0 $(if $(TARGETOS),GOOS=$(TARGETOS)) $(if $(TARGETARCH),GOARCH=$(TARGETARCH)) $(GO) build \
+	-trimpath -buildvcs=false -ldflags='-s -w -X github.com/otelcol-vllm/otelcol-vllm/internal/version.released=$(VERSION)'
 
 say = @printf '==> %s\n'
 
@@ -631,6 +637,91 @@ check: ## Regenerate, tidy and lock; fail if that changes a file
 clean: ## Remove bin and build
 	rm -rf $(BIN) build
 
+# ---------------------------------------------------------------- releasing
+
+GORELEASER_VERSION := v2.16.0
+SYFT_VERSION       := v1.57.1
+# The classifier of go-licenses v1.6.0. Its v2.0.0 crashes now and then ("send on closed channel").
+IDENTIFY_VERSION   := v0.0.0-20210722185704-3043a050f148
+GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)
+SYFT       := $(TOOLS)/syft-$(SYFT_VERSION)
+IDENTIFY   := $(TOOLS)/identify_license-$(IDENTIFY_VERSION)
+
+IMAGE := ghcr.io/otelcol-vllm/otelcol-vllm
+steps  = $(GO) run ./internal/test/release/run
+
+# What goreleaser calls by a plain name.
+release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s $(CURDIR)/$(SYFT) build/release-path/syft
+goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(VERSION) \
+	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
+	$(GORELEASER) release --snapshot --clean --parallelism 1
+
+.PHONY: release
+release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
+	$(say) 'tag, tree and changelog belong to version $(VERSION)'
+	@$(steps) ready -notes build/release-notes.md
+	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
+	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
+	@$(goreleaser)
+	$(say) 'checking what is in dist'
+	@$(steps) archives -dist dist
+	@printf '==> dist has the release %s\n' '$(VERSION)'
+
+# The same for this machine's platform alone, of any state of the tree: what CI runs.
+.PHONY: release-check
+release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archive of this platform alone, of any state of the tree
+	$(say) 'goreleaser check, and the archive of this platform'
+	@mkdir -p build/release-check
+	@$(GORELEASER) check > build/release-check/check.log 2>&1 || { cat build/release-check/check.log; exit 1; }
+	@sed -e 's|^dist: .*|dist: build/release-check/dist|' -e "s|goos: \[.*|goos: [$$($(GO) env GOOS)]|" \
+		-e "s|goarch: \[.*|goarch: [$$($(GO) env GOARCH)]|" .goreleaser.yaml > build/release-check/goreleaser.yaml
+	@$(goreleaser) --config build/release-check/goreleaser.yaml > build/release-check/release.log 2>&1 || \
+		{ cat build/release-check/release.log; exit 1; }
+	@$(steps) archives -dist build/release-check/dist -platforms "$$($(GO) env GOOS)/$$($(GO) env GOARCH)"
+	@for p in $(SMALL) vllmctl vllmsim; do cmp $(BIN)/$$p build/release-check/dist/$${p}_*/$$p || \
+		{ echo "release-check: make build and goreleaser made different bytes of $$p" >&2; exit 1; }; done
+
+# Where Go and the tools come from is in RELEASING.md. It uploads the files that "make release"
+# has checked, so it does not build them again.
+.PHONY: release-publish
+release-publish: ## Publish dist and the image; only the release workflow does this, on a tag
+	@command -v gh > /dev/null || { echo 'release-publish: the program gh is missing; the workflow has it' >&2; exit 1; }
+	@$(steps) ready -publish -notes build/release-notes.md
+	@$(steps) archives -dist dist
+	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \
+		{ echo "release-publish: this is $$($(GO) env GOVERSION), but the Dockerfile builds the image with $$want; the programs in both would differ" >&2; exit 1; }
+	@$(MAKE) --no-print-directory release-image PUSH=1
+	gh release create v$(VERSION) --verify-tag --title v$(VERSION) --notes-file build/release-notes.md \
+		$(if $(findstring -,$(VERSION)),--prerelease) dist/*.tar.gz dist/*.spdx.json dist/*_checksums.txt
+
+# Without PUSH it builds for both platforms and keeps nothing, to see that it can be built.
+.PHONY: release-image
+release-image: ## Build the image for amd64 and arm64 with docker buildx (PUSH=1 pushes it)
+	@command -v docker > /dev/null || { echo 'release-image: docker with buildx is missing' >&2; exit 1; }
+	docker buildx build --platform linux/amd64,linux/arm64 --provenance mode=max --sbom true \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION="$$(git rev-parse HEAD)" \
+		--tag $(IMAGE):$(VERSION) $(if $(PUSH),--push,--output type=cacheonly) .
+
+# What the Dockerfile builds once for all platforms.
+.PHONY: release-tools
+release-tools: $(OCB) $(IDENTIFY)
+
+# Of all platforms; the programs in bin prove that no linked module is missing. COLLECTOR and
+# LICENCES are for the image's stage tiers.
+COLLECTOR ?= $(SMALL)
+LICENCES  ?= build/licences
+.PHONY: licences
+licences: build/$(COLLECTOR)/$(stamp) $(IDENTIFY) ## Write the licences of all linked modules to build/licences; fails if one is missing or not allowed
+	$(say) 'licences of what is linked into $(COLLECTOR), vllmctl and vllmsim'
+	@for p in $(COLLECTOR) vllmctl vllmsim; do [ -x $(BIN)/$$p ] || { echo "licences: $(BIN)/$$p is missing; run make build before" >&2; exit 1; }; done
+	@$(steps) licences -identify $(IDENTIFY) -out $(LICENCES) -programs $(BIN)/$(COLLECTOR),$(BIN)/vllmctl,$(BIN)/vllmsim \
+		build/$(COLLECTOR)=. .=./cmd/vllmctl,./cmd/vllmsim
+
+.PHONY: set-version
+set-version: ## Write TO into every place that names the version: make set-version TO=0.3.0
+	@$(steps) set-version $(TO)
+	@$(MAKE) --no-print-directory lock
+
 # ---------------------------------------------------------------- tools
 
 # Tools are installed by version, from their own pinned modules, under bin/tools.
@@ -651,3 +742,24 @@ $(GREMLINS):
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 	@mv $(TOOLS)/gremlins $@
+
+$(GORELEASER):
+	$(say) 'building goreleaser $(GORELEASER_VERSION) (once, some minutes)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@mv $(TOOLS)/goreleaser $@
+
+$(SYFT):
+	$(say) 'building syft $(SYFT_VERSION) (once, some minutes)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@mv $(TOOLS)/syft $@
+
+$(IDENTIFY):
+	$(say) 'building identify_license $(IDENTIFY_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/google/licenseclassifier/tools/identify_license@$(IDENTIFY_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@mv $(TOOLS)/identify_license $@

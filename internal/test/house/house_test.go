@@ -97,6 +97,10 @@ var forbidden = map[string][]edge{
 		{"internal/test/scale", "./processor/vllmprocessor"},
 		{"internal/test/scale/run", "./internal/vllmsim"},
 	},
+	"release": {
+		{"internal/test/release", "./internal/catalog"},
+		{"internal/test/release/run", "./receiver/vllmreceiver"},
+	},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
 		{"internal/judge", "./internal/test/captures"},
@@ -178,6 +182,7 @@ var allowed = []edge{
 	{"cmd/demo", "./internal/vllmsim"},
 	{"internal/test/soak", "./internal/vllmsim/plot"},
 	{"internal/test/soak/run", "./internal/test/soak"},
+	{"internal/test/release/run", "./internal/test/release"},
 	{"internal/vllmctl/live", "./processor/vllmprocessor"},
 	{"internal/vllmctl/live", "./internal/vllmctl/verdict"},
 }
