@@ -73,6 +73,20 @@ func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
 	}
 }
 
+func TestTheConfigurationsOfTheComponentsAreValid(t *testing.T) {
+	files := copied(t)
+	for component, overlays := range map[string][]string{
+		"agent-gpu":    {"agent"},
+		"cluster-name": {"agent", "gateway", "pool", "pool-label", "shards"},
+	} {
+		for _, overlay := range overlays {
+			all := above(t, files, overlay, component)
+			w := all.workloads()[0]
+			valid(t, all.index(), w, w.ours()[0])
+		}
+	}
+}
+
 // valid checks the configuration of a container with its environment.
 func valid(t *testing.T, index map[string]runtime.Object, w workload, container corev1.Container) {
 	t.Helper()
