@@ -31,8 +31,14 @@ SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
 TIERS    := otelcol-vllm-tiers
 
-# All programs are built with the same flags, so that they share Go's build cache.
-BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+# The version of a release; all other places repeat it, and a test compares them.
+VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
+
+# All programs are built with the same flags, so that they share Go's build cache. They are also
+# those of .goreleaser.yaml: what is built here has the bytes of a release. TARGETOS and
+# TARGETARCH, which the Dockerfile has, build for another platform.
+BUILD := CGO_ENABLED=0 $(if $(TARGETOS),GOOS=$(TARGETOS)) $(if $(TARGETARCH),GOARCH=$(TARGETARCH)) $(GO) build \
+	-trimpath -buildvcs=false -ldflags='-s -w -X github.com/otelcol-vllm/otelcol-vllm/internal/version.released=$(VERSION)'
 
 say = @printf '==> %s\n'
 
@@ -287,11 +293,18 @@ alerts-matrix: ## Evaluate the shipped alerts on every story, and write the time
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# FAULTS=short gives the light faults to one collector at the same time, watches some of the
+# others for a few scrapes, and writes no page. "make e2e" does the same.
+FAULTS      ?= full
+faults_full  = -run '^TestFaults$$' -faults -faults.date="$$(date -u +%Y-%m-%d)"
+faults_short = -run '^TestFaultsInShort$$'
+
 .PHONY: faults
-faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md
-	$(say) 'go test ./internal/test/faults -faults (half an hour or so)'
-	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults -run '^TestFaults$$' -faults \
-		-faults.date="$$(date -u +%Y-%m-%d)" -v -count 1 -timeout 90m; echo "status $$?"; } | awk ' \
+faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md (FAULTS=short)
+	$(if $(faults_$(FAULTS)),,$(error FAULTS=$(FAULTS): want full or short))
+	$(say) 'go test ./internal/test/faults, FAULTS=$(FAULTS) (full takes half an hour or so, short some minutes)'
+	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults \
+		$(faults_$(FAULTS)) -v -count 1 -timeout 90m; echo "status $$?"; } | tee build/faults.log | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
@@ -344,6 +357,11 @@ backtest-week: prometheus ## Judge a simulated week in a real Prometheus with "v
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+.PHONY: contributing
+contributing: $(OCB) ## Follow the worked examples of CONTRIBUTING.md in a copy, with every command
+	$(say) 'go test ./internal/test/contributing -contributing.run (some minutes; it builds a collector in the copy)'
+	@$(GO) test ./internal/test/contributing -run Example -contributing.run -v -count 1 -timeout 60m
+
 .PHONY: e2e
 e2e: build build-tiers prometheus ## Test the built binary end to end
 	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
@@ -351,6 +369,39 @@ e2e: build build-tiers prometheus ## Test the built binary end to end
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_TIERS_BIN=$(CURDIR)/$(BIN)/$(TIERS) OTELCOL_VLLM_REQUIRED=1 \
 		$(GO) test -tags e2e -count 1 -timeout 15m $$packages
+
+# The release before this tree. "make e2e" tests upgrades with what it left in testdata/upgrade;
+# "make upgrade" builds it from the history and runs both programs in turns on one storage.
+UPGRADE_FROM   := 0.1.0
+UPGRADE_COMMIT := e5962a439a90edd3330182a2eb6a55ec2fa715c1
+UPGRADE_TREE   := build/upgrade/$(UPGRADE_FROM)
+with_old = OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_OLD_BIN=$(CURDIR)/$(UPGRADE_TREE)/$(BIN)/$(SMALL) OTELCOL_VLLM_UPGRADE_REQUIRED=1
+
+$(UPGRADE_TREE)/$(BIN)/$(SMALL): | $(OCB)
+	$(say) 'building $(UPGRADE_FROM), commit $(UPGRADE_COMMIT), in $(UPGRADE_TREE)'
+	@rm -rf $(UPGRADE_TREE) && mkdir -p $(UPGRADE_TREE)/$(BIN)
+	@git archive $(UPGRADE_COMMIT) | tar -x -C $(UPGRADE_TREE)
+	@ln -s $(CURDIR)/$(TOOLS) $(UPGRADE_TREE)/$(TOOLS)
+	@$(MAKE) --no-print-directory -C $(UPGRADE_TREE) compile-$(SMALL)
+
+.PHONY: upgrade
+upgrade: build ## Upgrade from the last release, go back, and upgrade again, with both programs (2 minutes)
+	@if git cat-file -e '$(UPGRADE_COMMIT)^{commit}' 2> /dev/null; then \
+		$(MAKE) --no-print-directory $(UPGRADE_TREE)/$(BIN)/$(SMALL) || exit 1; \
+		echo '==> go test ./internal/test/upgrade with $(UPGRADE_FROM) and this tree'; \
+		$(with_old) $(GO) test -tags e2e ./internal/test/upgrade -run 'ThereAndBack|LastBinary' -count 1 -timeout 10m; \
+		exit $$?; \
+	fi; \
+	echo 'upgrade: this checkout has no commit $(UPGRADE_COMMIT), which is $(UPGRADE_FROM); "git fetch --unshallow" brings the history. Skipped: going there and back with both programs' >&2; \
+	[ -z "$$OTELCOL_VLLM_REQUIRED" ]
+
+.PHONY: upgrade-fixtures
+upgrade-fixtures: build $(UPGRADE_TREE)/$(BIN)/$(SMALL) ## Write testdata/upgrade again, with the program of the last release (2 minutes)
+	$(say) 'the examples, the storage and the metrics of $(UPGRADE_FROM), into testdata/upgrade/$(UPGRADE_FROM)'
+	@rm -rf testdata/upgrade/$(UPGRADE_FROM)/examples && mkdir -p testdata/upgrade/$(UPGRADE_FROM)
+	@git archive $(UPGRADE_COMMIT) $$(git ls-tree -r --name-only $(UPGRADE_COMMIT) -- examples | \
+		grep -E '^examples/([^/]*|backends/[^/]*|kubernetes/base/[^/]*/collector)\.yaml$$') | tar -x -C testdata/upgrade/$(UPGRADE_FROM)
+	@$(with_old) $(GO) test -tags e2e ./internal/test/upgrade -run WriteFixtures -upgrade.write -count 1 -timeout 10m
 
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users
@@ -466,6 +517,67 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# ---------------------------------------------------------------- the hosted project
+
+# What the workflows in .github run and nothing above does. They run nothing but targets and
+# scripts; internal/test/hosted holds that.
+
+ACTIONLINT_VERSION  := v1.7.12
+GOVULNCHECK_VERSION := v1.9.0
+ACTIONLINT          := $(TOOLS)/actionlint-$(ACTIONLINT_VERSION)
+GOVULNCHECK         := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+
+# The engine that builds and runs images: docker or podman. And the name of the image of this
+# checkout, which is never pushed.
+CONTAINER_ENGINE ?= $(or $(shell command -v docker),$(shell command -v podman),docker)
+CHECKOUT_IMAGE   ?= localhost/otelcol-vllm:checkout
+
+.PHONY: workflows
+workflows: $(ACTIONLINT) ## Check the workflows in .github
+	$(say) 'actionlint'
+	@$(ACTIONLINT) -color .github/workflows/*.yml
+	$(say) 'go test ./internal/test/hosted'
+	@$(GO) test -count 1 ./internal/test/hosted
+
+.PHONY: image
+image: ## Build the image of this checkout (CHECKOUT_IMAGE=name CONTAINER_ENGINE=podman)
+	$(say) '$(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE)'
+	@DOCKER_BUILDKIT=1 $(CONTAINER_ENGINE) build -t $(CHECKOUT_IMAGE) .
+
+.PHONY: image-run
+image-run: build image ## Show the incident of "make run" to the collector in the image and to bin/otelcol-vllm, and compare
+	@CONTAINER_ENGINE=$(CONTAINER_ENGINE) SIM_ADDR=$(SIM_ADDR) PROMETHEUS_ADDR=$(PROMETHEUS_ADDR) RUN_FOR=$(RUN_FOR) \
+		.ci/image $(CHECKOUT_IMAGE)
+
+# GOVULNCHECK_DB=file:///folder takes a copy of the database of vuln.go.dev.
+GOVULNCHECK_DB ?=
+govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=$(3) $(CURDIR)/$(GOVULNCHECK) \
+	$(if $(GOVULNCHECK_DB),-db $(GOVULNCHECK_DB)) ./... ) > build/govulncheck-$(2).txt 2>&1 || failed="$$failed $(1)"; \
+	cat build/govulncheck-$(2).txt
+
+.PHONY: govulncheck
+govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
+	@failed=; $(call govulncheck_in,.,module); $(call govulncheck_in,build/$(SMALL),distribution,-mod=mod); \
+	if [ -n "$$failed" ]; then echo "govulncheck: it failed or found something in$$failed; see above" >&2; exit 1; fi
+
+# The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
+# user there is not root.
+.PHONY: apt-lists
+apt-lists:
+	@sudo apt-get update -qq
+
+$(ACTIONLINT):
+	$(say) 'building actionlint $(ACTIONLINT_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	@mv $(TOOLS)/actionlint $@
+
+$(GOVULNCHECK):
+	$(say) 'building govulncheck $(GOVULNCHECK_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@mv $(TOOLS)/govulncheck $@
+
 # ---------------------------------------------------------------- care
 
 # The linter's cache is the checkout's own: a shared one gives back findings with the paths of
@@ -525,6 +637,91 @@ check: ## Regenerate, tidy and lock; fail if that changes a file
 clean: ## Remove bin and build
 	rm -rf $(BIN) build
 
+# ---------------------------------------------------------------- releasing
+
+GORELEASER_VERSION := v2.16.0
+SYFT_VERSION       := v1.57.1
+# The classifier of go-licenses v1.6.0. Its v2.0.0 crashes now and then ("send on closed channel").
+IDENTIFY_VERSION   := v0.0.0-20210722185704-3043a050f148
+GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)
+SYFT       := $(TOOLS)/syft-$(SYFT_VERSION)
+IDENTIFY   := $(TOOLS)/identify_license-$(IDENTIFY_VERSION)
+
+IMAGE := ghcr.io/otelcol-vllm/otelcol-vllm
+steps  = $(GO) run ./internal/test/release/run
+
+# What goreleaser calls by a plain name.
+release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s $(CURDIR)/$(SYFT) build/release-path/syft
+goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(VERSION) \
+	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
+	$(GORELEASER) release --snapshot --clean --parallelism 1
+
+.PHONY: release
+release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
+	$(say) 'tag, tree and changelog belong to version $(VERSION)'
+	@$(steps) ready -notes build/release-notes.md
+	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
+	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
+	@$(goreleaser)
+	$(say) 'checking what is in dist'
+	@$(steps) archives -dist dist
+	@printf '==> dist has the release %s\n' '$(VERSION)'
+
+# The same for this machine's platform alone, of any state of the tree: what CI runs.
+.PHONY: release-check
+release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archive of this platform alone, of any state of the tree
+	$(say) 'goreleaser check, and the archive of this platform'
+	@mkdir -p build/release-check
+	@$(GORELEASER) check > build/release-check/check.log 2>&1 || { cat build/release-check/check.log; exit 1; }
+	@sed -e 's|^dist: .*|dist: build/release-check/dist|' -e "s|goos: \[.*|goos: [$$($(GO) env GOOS)]|" \
+		-e "s|goarch: \[.*|goarch: [$$($(GO) env GOARCH)]|" .goreleaser.yaml > build/release-check/goreleaser.yaml
+	@$(goreleaser) --config build/release-check/goreleaser.yaml > build/release-check/release.log 2>&1 || \
+		{ cat build/release-check/release.log; exit 1; }
+	@$(steps) archives -dist build/release-check/dist -platforms "$$($(GO) env GOOS)/$$($(GO) env GOARCH)"
+	@for p in $(SMALL) vllmctl vllmsim; do cmp $(BIN)/$$p build/release-check/dist/$${p}_*/$$p || \
+		{ echo "release-check: make build and goreleaser made different bytes of $$p" >&2; exit 1; }; done
+
+# Where Go and the tools come from is in RELEASING.md. It uploads the files that "make release"
+# has checked, so it does not build them again.
+.PHONY: release-publish
+release-publish: ## Publish dist and the image; only the release workflow does this, on a tag
+	@command -v gh > /dev/null || { echo 'release-publish: the program gh is missing; the workflow has it' >&2; exit 1; }
+	@$(steps) ready -publish -notes build/release-notes.md
+	@$(steps) archives -dist dist
+	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \
+		{ echo "release-publish: this is $$($(GO) env GOVERSION), but the Dockerfile builds the image with $$want; the programs in both would differ" >&2; exit 1; }
+	@$(MAKE) --no-print-directory release-image PUSH=1
+	gh release create v$(VERSION) --verify-tag --title v$(VERSION) --notes-file build/release-notes.md \
+		$(if $(findstring -,$(VERSION)),--prerelease) dist/*.tar.gz dist/*.spdx.json dist/*_checksums.txt
+
+# Without PUSH it builds for both platforms and keeps nothing, to see that it can be built.
+.PHONY: release-image
+release-image: ## Build the image for amd64 and arm64 with docker buildx (PUSH=1 pushes it)
+	@command -v docker > /dev/null || { echo 'release-image: docker with buildx is missing' >&2; exit 1; }
+	docker buildx build --platform linux/amd64,linux/arm64 --provenance mode=max --sbom true \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION="$$(git rev-parse HEAD)" \
+		--tag $(IMAGE):$(VERSION) $(if $(PUSH),--push,--output type=cacheonly) .
+
+# What the Dockerfile builds once for all platforms.
+.PHONY: release-tools
+release-tools: $(OCB) $(IDENTIFY)
+
+# Of all platforms; the programs in bin prove that no linked module is missing. COLLECTOR and
+# LICENCES are for the image's stage tiers.
+COLLECTOR ?= $(SMALL)
+LICENCES  ?= build/licences
+.PHONY: licences
+licences: build/$(COLLECTOR)/$(stamp) $(IDENTIFY) ## Write the licences of all linked modules to build/licences; fails if one is missing or not allowed
+	$(say) 'licences of what is linked into $(COLLECTOR), vllmctl and vllmsim'
+	@for p in $(COLLECTOR) vllmctl vllmsim; do [ -x $(BIN)/$$p ] || { echo "licences: $(BIN)/$$p is missing; run make build before" >&2; exit 1; }; done
+	@$(steps) licences -identify $(IDENTIFY) -out $(LICENCES) -programs $(BIN)/$(COLLECTOR),$(BIN)/vllmctl,$(BIN)/vllmsim \
+		build/$(COLLECTOR)=. .=./cmd/vllmctl,./cmd/vllmsim
+
+.PHONY: set-version
+set-version: ## Write TO into every place that names the version: make set-version TO=0.3.0
+	@$(steps) set-version $(TO)
+	@$(MAKE) --no-print-directory lock
+
 # ---------------------------------------------------------------- tools
 
 # Tools are installed by version, from their own pinned modules, under bin/tools.
@@ -545,3 +742,24 @@ $(GREMLINS):
 	@mkdir -p $(TOOLS)
 	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/go-gremlins/gremlins/cmd/gremlins@$(GREMLINS_VERSION)
 	@mv $(TOOLS)/gremlins $@
+
+$(GORELEASER):
+	$(say) 'building goreleaser $(GORELEASER_VERSION) (once, some minutes)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@mv $(TOOLS)/goreleaser $@
+
+$(SYFT):
+	$(say) 'building syft $(SYFT_VERSION) (once, some minutes)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/anchore/syft/cmd/syft@$(SYFT_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@mv $(TOOLS)/syft $@
+
+$(IDENTIFY):
+	$(say) 'building identify_license $(IDENTIFY_VERSION)'
+	@mkdir -p $(TOOLS)
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/google/licenseclassifier/tools/identify_license@$(IDENTIFY_VERSION) || \
+		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@mv $(TOOLS)/identify_license $@

@@ -154,10 +154,10 @@ func TestMistakesInTheCatalogueAreReported(t *testing.T) {
 		"two kinds":                              {"gauge: {value_type: double}", "gauge: {value_type: double}\n    summary: {}", "needs exactly one of"},
 		"an integer":                             {"gauge: {value_type: double}", "gauge: {value_type: int}", "a gauge is written as"},
 		"a delta":                                {"temporality: cumulative", "temporality: delta", "a sum is written as"},
-		"an undeclared attribute":                {"attributes: [engine]", "attributes: [motor]", `attribute "motor" is not declared`},
+		"an undeclared attribute":                {"attributes: [engine]", "attributes: [motor]", `attribute "motor" is not declared under attributes`},
 		"attributes out of order":                {"attributes: [engine]", "attributes: [engine, adapter]", "attributes must be sorted"},
 		"an unused attribute":                    {"attributes:\n", "attributes:\n  a: {description: A., type: string}\n", "attribute a: no metric carries it"},
-		"an unknown topic":                       {"topic: load", "topic: lead", "topic is not in topics"},
+		"an unknown topic":                       {"topic: load", "topic: lead", "topic is not in topics at the beginning of metadata.yaml"},
 		"an unknown component":                   {"emitted_by: receiver", "emitted_by: exporter", "emitted_by must be"},
 		"an unknown stability":                   {"stability: alpha", "stability: good", "stability must be"},
 		"half a version":                         {"since: 0.7.3", "since: v0.7", `"v0.7" is not a version`},
@@ -200,7 +200,7 @@ func TestTheGeneratedFilesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..")
 	files, err := generated(root)
 	require.NoError(t, err)
-	assert.Len(t, files, 11, "the tables, the lists of metrics and five pages")
+	assert.Len(t, files, 12, "the tables, the lists of metrics and six pages")
 	for path, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)

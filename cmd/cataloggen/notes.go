@@ -64,7 +64,7 @@ func (one *defect) note() string {
 	return "[" + cell(strings.TrimSuffix(one.Title, ".")) + "](../../" + wrongPage + "#" + one.ID + ") (" + one.versions() + ")"
 }
 
-// writeNotes lists the known defects of metrics; texts has those of one. It writes
+// writeNotes lists what is to be noted of metrics; texts has the notes of one. It writes
 // nothing where there are none.
 func writeNotes(b *bytes.Buffer, head string, names []string, texts func(name string) []string) {
 	begun := false

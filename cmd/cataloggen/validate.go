@@ -58,6 +58,9 @@ func (d *document) validate() error {
 	for _, problem := range d.gatewayProblems() {
 		errs = append(errs, fmt.Errorf("gateway: %s", problem))
 	}
+	for _, problem := range d.deprecationProblems() {
+		errs = append(errs, fmt.Errorf("deprecations: %s", problem))
+	}
 	for _, problem := range d.acceleratorProblems() {
 		errs = append(errs, fmt.Errorf("accelerators: %s", problem))
 	}
@@ -104,13 +107,13 @@ func (d *document) problems(name string, m metric) []string {
 	check(m.Unit != "", "unit is missing")
 	check(slices.Contains(stabilities, m.Stability), "stability must be one of development, alpha, beta, stable")
 	check(slices.Contains(components, m.EmittedBy), "emitted_by must be receiver or processor")
-	check(slices.ContainsFunc(d.Topics, func(t topic) bool { return t.ID == m.Topic }), "topic is not in topics")
+	check(slices.ContainsFunc(d.Topics, func(t topic) bool { return t.ID == m.Topic }), "topic is not in topics at the beginning of metadata.yaml")
 	problems = append(problems, m.kindProblems()...)
 	problems = append(problems, d.derivationProblems(name, m)...)
 	check(slices.IsSorted(m.Attributes), "attributes must be sorted")
 	for _, a := range m.Attributes {
 		_, declared := d.Attributes[a]
-		check(declared, fmt.Sprintf("attribute %q is not declared", a))
+		check(declared, fmt.Sprintf("attribute %q is not declared under attributes in metadata.yaml", a))
 	}
 	for _, s := range m.Sources {
 		check(s.Family != "", "a source has no family")

@@ -25,7 +25,10 @@ type options struct {
 	// offers Prometheus metrics; both are host:port.
 	simAddr, promAddr string
 	logs              string
-	every             time.Duration
+	// changes is the file for each change of what the processor reports, one a line;
+	// empty means none.
+	changes string
+	every   time.Duration
 	// runFor ends the demonstration by itself; 0 means never.
 	runFor   time.Duration
 	incident incident
@@ -43,6 +46,7 @@ func main() {
 	flag.StringVar(&opts.simAddr, "sim-addr", "127.0.0.1:8000", "`host:port` of the stand-in server")
 	flag.StringVar(&opts.promAddr, "prometheus-addr", "127.0.0.1:9464", "`host:port` of the collector's Prometheus endpoint")
 	flag.StringVar(&opts.logs, "logs", "build/run", "`folder` for the logs of both programs")
+	flag.StringVar(&opts.changes, "changes", "", "also write what the processor reports into this `file`: a line for each change, with the condition and the primary cause and without a time")
 	flag.DurationVar(&opts.every, "every", 3*time.Second, "time between two lines of the table, as long as the story lasts")
 	flag.DurationVar(&opts.runFor, "for", 0, "end by itself after this time (0: run until Ctrl-C)")
 	flag.Parse()
@@ -84,8 +88,17 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	if err := os.MkdirAll(opts.logs, 0o755); err != nil {
 		return err
 	}
+	tale := &narrator{out: out, incident: opts.incident}
+	if opts.changes != "" {
+		file, createErr := os.Create(opts.changes)
+		if createErr != nil {
+			return createErr
+		}
+		defer func() { err = errors.Join(err, tale.lineErr, file.Close()) }()
+		tale.lines = file
+	}
 
-	began := time.Now()
+	tale.began = time.Now()
 	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim,
 		"serve", "--listen", opts.simAddr, "--scenario", opts.incident.file, "--uptime", uptime.String())
 	if err != nil {
@@ -130,7 +143,7 @@ are running.
 Within a minute the server has an incident that ends by itself. The processor first
 learns for some 30 s what is usual. Then it must find the incident in the metrics.
 `)
-	return watch(ctx, opts, out, &narrator{out: out, incident: opts.incident, began: began}, sim, collector)
+	return watch(ctx, opts, out, tale, sim, collector)
 }
 
 // watch prints the table and the story until it is time to end.

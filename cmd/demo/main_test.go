@@ -132,6 +132,7 @@ func TestTheStoryOfAnIncidentIsPrintedToItsEnd(t *testing.T) {
 	opts := testOptions(t, "an incident")
 	opts.runFor, opts.incident.epilogue = 5*time.Second, 1500*time.Millisecond
 	opts.incident.file = filepath.Join(t.TempDir(), "short.yaml")
+	opts.changes = filepath.Join(t.TempDir(), "changes")
 	require.NoError(t, os.WriteFile(opts.incident.file, []byte(`
 about: short
 length: 3m
@@ -173,6 +174,10 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
 	for _, file := range regexp.MustCompile(`docs/\S+\.md`).FindAllString(look, -1) {
 		assert.FileExists(t, filepath.Join("..", "..", file))
 	}
+
+	changes, err := os.ReadFile(opts.changes)
+	require.NoError(t, err)
+	assert.Equal(t, "healthy\ndegraded: slow_steps\nhealthy\n", string(changes))
 
 	log, err := os.ReadFile(filepath.Join(opts.logs, "vllmsim.log"))
 	require.NoError(t, err)
@@ -221,6 +226,16 @@ func TestAProgramThatIsNotThereIsReported(t *testing.T) {
 	err := demonstrate(t.Context(), opts, &strings.Builder{})
 
 	require.ErrorContains(t, err, "start collector")
+}
+
+func TestAFileForChangesThatCannotBeWrittenIsReportedBeforeTheStart(t *testing.T) {
+	opts := testOptions(t, "all is well")
+	opts.changes = filepath.Join(t.TempDir(), "missing", "changes")
+	var out strings.Builder
+
+	require.ErrorIs(t, demonstrate(t.Context(), opts, &out), os.ErrNotExist)
+
+	assert.Empty(t, out.String())
 }
 
 func TestATakenPortIsNamedTogetherWithTheWayOut(t *testing.T) {

@@ -63,6 +63,10 @@ type narrator struct {
 	last     verdict.Verdict
 	changes  []change
 	over     bool
+	// lines gets the name of each verdict where it differs from the one before; nil for
+	// none. lineErr is the first error of that.
+	lines   io.Writer
+	lineErr error
 }
 
 // change is a verdict that differs from the one before.
@@ -79,6 +83,9 @@ func (n *narrator) observe(at time.Time, v *verdict.Verdict) {
 	before := n.last
 	n.last = *v
 	n.changes = append(n.changes, change{at, *v})
+	if n.lines != nil && n.lineErr == nil {
+		_, n.lineErr = fmt.Fprintln(n.lines, v)
+	}
 	if before.Condition == "" {
 		return // The first verdict is in the table.
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/version"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
@@ -60,8 +61,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // from; the standard library has none of them.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "vllmctl",
-		Short: "Answers questions about vLLM servers before a collector is installed",
+		Use:     "vllmctl",
+		Version: version.Of(),
+		Short:   "Answers questions about vLLM servers before a collector is installed",
 		Long: "vllmctl answers questions about vLLM servers, rules, dashboards and history before a collector is\n" +
 			"installed. It needs no collector and no configuration. It only reads, but for \"lint --fix\", which writes\n" +
 			"to the files that it is given.",

@@ -35,6 +35,13 @@ func TestWithoutArgumentsItListsItsCommands(t *testing.T) {
 	assert.Empty(t, errs)
 }
 
+func TestItSaysItsVersion(t *testing.T) {
+	code, out, errs := ctl(t, "--version")
+	assert.Equal(t, status.OK, code)
+	assert.Regexp(t, `^vllmctl version \S+\n$`, out)
+	assert.Empty(t, errs)
+}
+
 func TestAWrongCommandLineIsNoResult(t *testing.T) {
 	for name, args := range map[string][]string{"command": {"chekc"}, "flag": {"--nonsense"}, "flag of a command": {"reference", "--nonsense"}} {
 		code, out, errs := ctl(t, args...)

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/version"
 )
 
 const usage = `vllmsim simulates vLLM servers, on loopback only.
@@ -25,6 +27,7 @@ const usage = `vllmsim simulates vLLM servers, on loopback only.
   vllmsim record [flags] URL DIR             records a real server's /metrics
   vllmsim replay-recording [flags] [FOLDER…] sends recordings of real servers through the processor
   vllmsim traffic [flags] NAME               generates the requests of a day or an hour, as a trace
+  vllmsim --version                          prints the version
 
 "vllmsim serve -h" and so on list the flags.
 `
@@ -56,6 +59,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	if args[0] == "-version" || args[0] == "--version" || args[0] == "version" {
+		fmt.Fprintln(stdout, "vllmsim version", version.Of())
 		return 0
 	}
 	cmd, ok := commands[args[0]]

@@ -46,6 +46,7 @@ func TestCommandLinesAndTheirErrors(t *testing.T) {
 		{"nothing prints the help", nil, 0, "vllmsim replay", ""},
 		{"help", []string{"help"}, 0, "vllmsim record", ""},
 		{"help of a command", []string{"serve", "-h"}, 0, "", "-dialect"},
+		{"version", []string{"--version"}, 0, "vllmsim version ", ""},
 		{"unknown command", []string{"sevre"}, 2, "", `unknown command "sevre"`},
 		{"unknown flag", []string{"serve", "--dialekt", "v1"}, 2, "", "flag provided but not defined: -dialekt"},
 		{"stray argument", []string{"serve", "v1"}, 2, "", `unexpected argument "v1"`},

@@ -47,7 +47,8 @@ func TestNamesTranslateBackToTheWireOrHaveAReason(t *testing.T) {
 			assert.Empty(t, m.Exception, "%s needs no exception", m.Name)
 			continue
 		}
-		assert.NotEmpty(t, m.Exception, "%s translates to %s, on the wire it is %s", m.Name, prometheusName(t, m), wire)
+		assert.NotEmpty(t, m.Exception, "%s translates to %s, on the wire it is %s: correct its name or unit, or give the reason as its exception in metadata.yaml (docs/reference/naming.md)",
+			m.Name, prometheusName(t, m), wire)
 	}
 }
 
@@ -105,7 +106,7 @@ func TestNamesAreTheMechanicalForm(t *testing.T) {
 				want = n.Name + rest
 			}
 		}
-		assert.Equal(t, want, m.Name)
+		assert.Equal(t, want, m.Name, "docs/reference/naming.md makes the expected name of the family %s: take it, or give the reason for another one as exception; a dot needs one of the groups in metadata.yaml", wire)
 	}
 }
 
@@ -113,7 +114,7 @@ func TestEveryUnitIsUCUMOrAnAnnotation(t *testing.T) {
 	annotation := regexp.MustCompile(`^\{[A-Za-z_]+\}(/s)?$`)
 	ucum := []string{"1", "s", "ms", "min", "By", "MiBy", "GBy/s", "By/s", "Cel", "Hz", "J", "J/{token}", "W"}
 	for _, m := range All() {
-		assert.True(t, annotation.MatchString(m.Unit) || slices.Contains(ucum, m.Unit), "%s has the unit %q", m.Name, m.Unit)
+		assert.True(t, annotation.MatchString(m.Unit) || slices.Contains(ucum, m.Unit), "%s has the unit %q; a count has an annotation such as {request}, all else a unit of this test", m.Name, m.Unit)
 	}
 }
 

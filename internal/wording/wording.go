@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
@@ -39,6 +40,7 @@ type Share struct {
 
 // Words are what people read about a diagnosis.
 type Words struct {
+	// Sentence is one printable line.
 	Sentence string
 	// Next are the steps to take, and Runbook the address of the page about it. Both are
 	// empty where the catalogue has none.
@@ -101,7 +103,19 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	if d.Reason != "" {
 		w.Sentence = d.Reason
 	}
+	w.Sentence = printable(w.Sentence)
 	return w
+}
+
+// printable replaces what cannot be printed on one line by question marks: a log writes a
+// sentence as it is, and the name of a GPU or of an unknown cause is what another machine says.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // also names further causes with their shares, as in "Also: prefill_heavy 30 %, kv_pressure 15 %".

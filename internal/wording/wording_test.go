@@ -170,3 +170,18 @@ func TestEvidenceIsWhatTheCatalogueNames(t *testing.T) {
 		Evidence(&Diagnosis{Condition: "healthy", Notices: []string{"workload_shift"}}, get))
 	assert.Empty(t, Evidence(&Diagnosis{Condition: "new", Cause: "new"}, get))
 }
+
+// Every text of a diagnosis can come from another machine. A sentence is one line of a log.
+func TestASentenceIsOnePrintableLine(t *testing.T) {
+	const hostile = "a\nb\rc\x1b[2Jd\u2028e\xff"
+	for name, d := range map[string]Diagnosis{
+		"condition": {Condition: hostile}, "cause": {Condition: "degraded", Cause: hostile},
+		"more":   {Condition: "degraded", Cause: "slow_steps", Detail: "thermal", More: hostile},
+		"also":   {Condition: "degraded", Also: []Share{{Cause: hostile, Share: 0.5}}},
+		"notice": {Condition: "healthy", Notices: []string{hostile}}, "reason": {Condition: "degraded", Reason: hostile},
+	} {
+		sentence := Of(&d, EnabledByDefault).Sentence
+		assert.Contains(t, sentence, "a?b?c?[2Jd?e?", name)
+		assert.NotRegexp(t, `[[:cntrl:]]`, sentence, name)
+	}
+}

@@ -287,3 +287,25 @@ func TestAnotherGPUUnderTheSameNameIsNotCompared(t *testing.T) {
 	assert.Equal(t, []string{"-"}, w.pass(8*time.Minute))
 	assert.InDelta(t, 500, pointsByName(w.newest)["vllm.gpu.power"][0].DoubleValue(), 1e-9, "neither that of the old GPU nor of the other namespace")
 }
+
+// The name of a GPU is what an exporter, or a sender, says. It stands in the sentence, which the
+// collector's own log writes as it is.
+func TestTheNameOfAGPUForgesNoLogLine(t *testing.T) {
+	t.Parallel()
+	g := newGPU("GPU-1\n2026-01-01T00:00:00.000Z\tinfo\tforged\x1b[2J\u2028")
+	w := newWorld(run(t, createDefaultConfig().(*Config)), g)
+	w.pass(30 * time.Minute)
+	slows(w)
+	g.heat = 0.8
+	w.pass(8 * time.Minute)
+	named := 0
+	for _, line := range w.changes() {
+		assert.NotContains(t, line.Message, "\n")
+		assert.NotContains(t, line.Message, "\x1b")
+		assert.NotContains(t, line.Message, "\u2028")
+		if strings.Contains(line.Message, "GPU-1?2026-01-01T00:00:00.000Z?info?forged?[2J?") {
+			named++
+		}
+	}
+	assert.Positive(t, named, "the story has a line with the name")
+}

@@ -69,7 +69,7 @@ func TestEveryFileHasATest(t *testing.T) {
 		tested[b.file] = true
 	}
 	for _, entry := range entries {
-		assert.True(t, tested[entry.Name()], entry.Name())
+		assert.True(t, tested[entry.Name()], "examples/backends/%s needs an entry in table_test.go, with the rules of that backend and their sources", entry.Name())
 	}
 	assert.Len(t, entries, len(backends))
 }

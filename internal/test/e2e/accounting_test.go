@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/audit"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/release"
 )
 
 // Each page is a target of two receivers, one per naming, of one collector.
@@ -131,7 +132,9 @@ func identified(t *testing.T, rm pmetric.ResourceMetrics, p *page, host string, 
 	require.Equal(t, 1, rm.ScopeMetrics().Len())
 	scope := rm.ScopeMetrics().At(0).Scope()
 	assert.True(t, strings.HasSuffix(scope.Name(), "/receiver/vllmreceiver"), scope.Name())
-	assert.Equal(t, "0.2.0", scope.Version())
+	version, err := release.Version(root)
+	require.NoError(t, err)
+	assert.Equal(t, version, scope.Version())
 }
 
 // falsify proves with real output that the audit reports every missing point and every

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -233,4 +234,15 @@ func TestThePage(t *testing.T) {
 	assert.Contains(t, page, "2 of 21 scrapes of the working servers did not arrive")
 	assert.Contains(t, page, "- Date: 2026-11-22")
 	assert.Contains(t, page, "1, of which 1 miss a bar")
+}
+
+func TestAPortWhereNothingListensStaysSo(t *testing.T) {
+	t.Parallel()
+	w := testWorld(t)
+	addr, err := w.FreeAddr()
+	require.NoError(t, err)
+	_, err = net.DialTimeout("tcp", addr, patient)
+	require.ErrorContains(t, err, "refused")
+	_, err = net.Listen("tcp", addr)
+	require.Error(t, err, "another server got the port")
 }

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -140,13 +142,27 @@ func (w *World) File(name string, content []byte) (string, error) {
 	return path, os.WriteFile(path, content, 0o600)
 }
 
-// FreeAddr is an address on loopback where nothing listens.
+// FreeAddr is an address on loopback where nothing listens as long as the world is there. A
+// socket that is bound and does not listen holds the port: one that were only closed again
+// could become that of another server of the same collector.
 func (w *World) FreeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
-		return "", err
+		return "", os.NewSyscallError("socket", err)
 	}
-	return l.Addr().String(), l.Close()
+	w.keep(os.NewFile(uintptr(fd), "a port where nothing listens"))
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return "", os.NewSyscallError("bind", err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		return "", os.NewSyscallError("getsockname", err)
+	}
+	v4, ok := bound.(*syscall.SockaddrInet4)
+	if !ok {
+		return "", fmt.Errorf("the socket is bound to a %T", bound)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(v4.Port)), nil
 }
 
 // wait returns after a time, or false when the world ends before.

@@ -92,9 +92,14 @@ var forbidden = map[string][]edge{
 		{"internal/test/soak", "./receiver/vllmreceiver"},
 		{"internal/test/soak/run", "./internal/vllmsim"},
 	},
+	"upgrade": {{"internal/test/upgrade", "./processor/vllmprocessor"}},
 	"scale": {
 		{"internal/test/scale", "./processor/vllmprocessor"},
 		{"internal/test/scale/run", "./internal/vllmsim"},
+	},
+	"release": {
+		{"internal/test/release", "./internal/catalog"},
+		{"internal/test/release/run", "./receiver/vllmreceiver"},
 	},
 	"judge": {
 		{"internal/judge", "./receiver/vllmreceiver"},
@@ -177,6 +182,7 @@ var allowed = []edge{
 	{"cmd/demo", "./internal/vllmsim"},
 	{"internal/test/soak", "./internal/vllmsim/plot"},
 	{"internal/test/soak/run", "./internal/test/soak"},
+	{"internal/test/release/run", "./internal/test/release"},
 	{"internal/vllmctl/live", "./processor/vllmprocessor"},
 	{"internal/vllmctl/live", "./internal/vllmctl/verdict"},
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
+
+	project "github.com/otelcol-vllm/otelcol-vllm/internal/test/release"
 )
 
 // What is not part of this project, and is checked where it is: the folder of the chart
@@ -206,7 +208,9 @@ func TestTheUpstreamChartTakesTheValues(t *testing.T) {
 	require.Len(t, all.workloads(), 1)
 	container := all.workloads()[0].ours()[0]
 	assert.Equal(t, []string{"/otelcol-vllm"}, container.Command)
-	assert.Equal(t, "ghcr.io/otelcol-vllm/otelcol-vllm:0.2.0", container.Image)
+	version, err := project.Version(root)
+	require.NoError(t, err)
+	assert.Equal(t, "ghcr.io/otelcol-vllm/otelcol-vllm:"+version, container.Image)
 }
 
 // upstreamDiffers is what our checks say about the upstream chart. No value changes it.

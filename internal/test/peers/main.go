@@ -28,6 +28,7 @@ type options struct {
 	rounds                 int
 	scenarios, variants    string
 	measure, export, write bool
+	least                  float64
 }
 
 func run() error {
@@ -41,6 +42,7 @@ func run() error {
 	flag.BoolVar(&o.measure, "measure", true, "measure what the programs use")
 	flag.BoolVar(&o.export, "export", true, "measure the time to the export as well")
 	flag.BoolVar(&o.write, "write", false, "write the results of this and earlier runs to docs/why/performance.md")
+	flag.Float64Var(&o.least, "least", 0, "fail where the Prometheus receiver takes less than this times the processor time of our receiver; 0 is no bar")
 	server := flag.Bool("server", false, "measure what a scrape costs the server, with prometheus_client in Python")
 	python := flag.String("python", "/usr/bin/python3", "Python for -server; PYTHONPATH has the packages")
 	warm := flag.Duration("server-warm", 3*time.Second, "how long each program scrapes before it is measured with -server")
@@ -89,8 +91,8 @@ func run() error {
 			return err
 		}
 	}
-	if !o.write {
-		return nil
+	if err := all.bar(o.least); err != nil || !o.write {
+		return err
 	}
 	return errors.Join(all.writePage("docs/why/performance.md", o.bin), all.writePicture("docs/why/performance-peers.svg"))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -74,6 +75,35 @@ func ratios(more, less []float64) (out []float64) {
 		}
 	}
 	return out
+}
+
+// bar prints how many times our receiver's processor time the peer takes under each load. It
+// returns an error where that is less than least in the median of the rounds, or where nothing
+// was compared; with 0 it does nothing. Times of one machine say nothing about another, but
+// both programs ran on this one in turns.
+func (r results) bar(least float64) error {
+	if least == 0 {
+		return nil
+	}
+	var missed error
+	compared := false
+	for _, c := range scenarios() {
+		peer, ours := r.of(c.Name, peerName).each(milliseconds), r.of(c.Name, oursName).each(milliseconds)
+		of := ratios(peer, ours)
+		if len(of) == 0 {
+			continue
+		}
+		compared = true
+		median := newSpread(of).median
+		fmt.Printf("%s: the Prometheus receiver takes %.1f times the processor time of ours (the bar is %g)\n", c.Name, median, least)
+		if median < least {
+			missed = errors.Join(missed, fmt.Errorf("%s: %.1f times is below the bar of %g", c.Name, median, least))
+		}
+	}
+	if !compared {
+		return errors.New("no load was measured with both receivers, so there is nothing to compare")
+	}
+	return missed
 }
 
 // above returns, for each round, by how much a number is above a floor.

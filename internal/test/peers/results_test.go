@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestSpread(t *testing.T) {
@@ -37,4 +38,27 @@ func TestRatiosAreOfTheSameRound(t *testing.T) {
 	assert.Equal(t, []float64{6, 3}, above(peers, ours))
 	newer := r.replace(results{{Scenario: "a", Variant: oursName, Round: 1, CPU: 5e6}})
 	assert.Len(t, newer, 2, "a load that is measured again replaces all of its runs")
+}
+
+func TestTheBarIsForEachLoadThatBothHaveRun(t *testing.T) {
+	// Of "100 targets x 1 s" the ratios are 4, 2 and 9, of "1 target x 100 ms" it is 8.
+	first, second := "100 targets x 1 s", "1 target x 100 ms"
+	r := results{
+		{Scenario: first, Variant: peerName, Round: 1, CPU: 8e6},
+		{Scenario: first, Variant: oursName, Round: 1, CPU: 2e6},
+		{Scenario: first, Variant: peerName, Round: 2, CPU: 6e6},
+		{Scenario: first, Variant: oursName, Round: 2, CPU: 3e6},
+		{Scenario: first, Variant: peerName, Round: 3, CPU: 9e6},
+		{Scenario: first, Variant: oursName, Round: 3, CPU: 1e6},
+		{Scenario: second, Variant: peerName, Round: 1, CPU: 8e6},
+		{Scenario: second, Variant: oursName, Round: 1, CPU: 1e6},
+	}
+	require.NoError(t, r.bar(0))
+	require.NoError(t, r.bar(4))
+	err := r.bar(5)
+	require.ErrorContains(t, err, first+": 4.0 times is below the bar of 5")
+	require.NotContains(t, err.Error(), second)
+	require.ErrorContains(t, r.bar(9), second)
+	require.ErrorContains(t, r.of(first, oursName).bar(1), "nothing to compare")
+	require.NoError(t, results{}.bar(0), "without a bar nothing need be compared")
 }

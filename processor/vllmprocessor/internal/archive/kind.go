@@ -4,6 +4,7 @@
 //	encode.go   pure: many states in one value of a storage
 //	archive.go  the states of silent servers, bounded and shared fairly
 //	storage.go  reads and writes the storage
+//	aside.go    keeps what this version cannot read for the version that wrote it
 //	shared.go   one archive for all pipelines of a component
 //	status.go   the component status while the storage fails
 //

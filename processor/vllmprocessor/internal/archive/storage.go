@@ -50,6 +50,18 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn(a.Unread, zap.Error(err))
 		return
 	}
+	a.read(ctx, data)
+	a.takeBack(ctx)
+	// Most are of servers that were not silent when they were written.
+	a.moves(max(len(a.kept)-a.limit, 0))
+	a.prune()
+	if len(a.kept) > 0 {
+		a.Logger.Info(a.Continued, zap.Int("states", len(a.kept)))
+	}
+}
+
+// read keeps the states of a stored value that can be read.
+func (a *archive) read(ctx context.Context, data []byte) {
 	if data == nil {
 		return
 	}
@@ -64,13 +76,7 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
 	}
 	if err != nil || unreadable > 0 {
-		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
-	}
-	// Most are of servers that were not silent when they were written.
-	a.moves(max(len(a.kept)-a.limit, 0))
-	a.prune()
-	if len(a.kept) > 0 {
-		a.Logger.Info(a.Continued, zap.Int("states", len(a.kept)))
+		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)), a.setAside(ctx, data)...)
 	}
 }
 

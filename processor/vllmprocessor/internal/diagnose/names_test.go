@@ -81,10 +81,10 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 			known[detail.Name] = true
 		}
 		for detail := range details[c] {
-			assert.True(t, known[detail], "%s: %q", c, detail)
+			assert.True(t, known[detail], "evidentDetail gives %s the detail %q, which diagnosis.yaml does not have for it", c, detail)
 		}
 		if len(described.Details) > 0 {
-			assert.Greater(t, len(details[c]), 1, c)
+			assert.Greater(t, len(details[c]), 1, "diagnosis.yaml has details of %s, and the readings above show only one of them: let evidentDetail decide, and vary here what it decides by", c)
 		}
 	}
 }

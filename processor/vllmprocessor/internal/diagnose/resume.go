@@ -3,7 +3,9 @@ package diagnose
 import (
 	"iter"
 	"math"
+	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -86,6 +88,9 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 		e.shares[s.Cause] = s.Share
 	}
 	for _, s := range d.Details {
+		if !described(s.Cause, s.Detail) {
+			continue
+		}
 		e.details.reported[s.Cause], e.details.shown[s.Cause] = s.Detail, true
 	}
 	e.sharesAt, e.raw, e.rawSince, e.bad, e.badSince, e.evident, e.resumed = d.SharesAt, d.Raw, d.RawSince, d.Bad, d.BadSince, d.Evident, d.Resumed
@@ -237,4 +242,11 @@ func causesOf(bits uint32) (out [NumCauses]bool) {
 		out[c] = bits>>c&1 == 1
 	}
 	return out
+}
+
+// described reports whether the catalogue has a detail of a cause. A stored one becomes an
+// attribute, and could otherwise be any text.
+func described(c Cause, detail string) bool {
+	cause, _ := catalog.CauseByName(c.String())
+	return detail == "" || slices.ContainsFunc(cause.Details, func(d catalog.Detail) bool { return d.Name == detail })
 }

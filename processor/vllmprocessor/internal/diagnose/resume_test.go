@@ -333,6 +333,19 @@ func TestASavedDiagnosisIsSmall(t *testing.T) {
 	assert.Nil(t, d.encode(), "escaped it is too long")
 }
 
+// What stands in a storage becomes an attribute only where it is a detail of this cause.
+func TestAStoredDetailIsOneOfTheCatalogue(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string]string{"kv": "kv", "": "", "thermal": "unset", "forged\nline": "unset"} {
+		e := &engine{baseline: learned(1)}
+		e.details.reported[DemandExceedsCapacity] = "unset"
+		d := savedDiagnosis{At: 1, Details: []savedCause{{Cause: DemandExceedsCapacity, Detail: detail}}}
+		require.NotNil(t, e.resume(settings(2), d.encode(), 1))
+		assert.Equal(t, want, e.details.reported[DemandExceedsCapacity], "%q", detail)
+		assert.Equal(t, want != "unset", e.details.shown[DemandExceedsCapacity], "%q", detail)
+	}
+}
+
 // A stored diagnosis with numbers that no engine has is not used, or it is and ends as any other.
 func TestADamagedDiagnosisHoldsNothing(t *testing.T) {
 	t.Parallel()

@@ -281,5 +281,5 @@ func (b *Baseline) sound() bool {
 			return false
 		}
 	}
-	return b.Windows >= 0 && b.Since >= 0 && signal.Known(b.Accepted) && b.Step.sound() && b.Prefill.sound() && b.Slow.sound()
+	return soundVersion(b.Version) && soundVersion(b.Earlier) && b.Windows >= 0 && b.Since >= 0 && signal.Known(b.Accepted) && b.Step.sound() && b.Prefill.sound() && b.Slow.sound()
 }

@@ -99,6 +99,7 @@ func TestOnlyASoundBaselineIsTaken(t *testing.T) {
 	for _, spoil := range []func(b *Baseline){
 		func(b *Baseline) { b.Levels[3].Mean = math.NaN() }, func(b *Baseline) { b.Levels[3].Mean = math.Inf(1) },
 		func(b *Baseline) { b.Levels[3].Variance = -1 }, func(b *Baseline) { b.Levels[3].N = -1 }, func(b *Baseline) { b.Windows = -1 },
+		func(b *Baseline) { b.Version = "0.24.0\n" }, func(b *Baseline) { b.Version = "0.24.0 forged" }, func(b *Baseline) { b.Earlier = "0.23" },
 		func(b *Baseline) { b.Step.N = -1 }, func(b *Baseline) { b.Step.YY = math.NaN() }, func(b *Baseline) { b.Prefill.XY[1] = math.NaN() },
 		func(b *Baseline) { b.Prefill.XX[1][0] = math.Inf(1) }, func(b *Baseline) { b.Step.XX = b.Step.XX[1:] },
 		func(b *Baseline) { b.Step.XX[0] = b.Step.XX[0][1:] }, func(b *Baseline) { b.Step.XY = b.Step.XY[1:] },

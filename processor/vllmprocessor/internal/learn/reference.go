@@ -97,7 +97,7 @@ func DecodeReferences(data []byte) (all []Reference, newest int64, sound bool) {
 }
 
 func (r *savedReference) sound() bool {
-	return r.Learned > 0 && r.Blocks >= 0 && !math.IsInf(r.Blocks, 0) && r.Step.sound() && r.Step.Ready() && r.Prefill.sound()
+	return soundVersion(r.Version) && r.Learned > 0 && r.Blocks >= 0 && !math.IsInf(r.Blocks, 0) && r.Step.sound() && r.Step.Ready() && r.Prefill.sound()
 }
 
 func decodeStrictly(data []byte, into any) error {

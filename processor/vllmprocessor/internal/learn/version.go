@@ -1,5 +1,7 @@
 package learn
 
+import "regexp"
+
 // settled is how many windows with steps as long as before show that a new version is not slower:
 // a change of 10 % is found within ten of them.
 const settled = 20
@@ -22,3 +24,10 @@ func (b *Baseline) settle() {
 		b.Earlier, b.Since = "", 0
 	}
 }
+
+// release matches the versions that a baseline is learned from.
+var release = regexp.MustCompile(`^\d{1,9}(\.\d{1,9}){2}$`)
+
+// soundVersion reports whether a stored version is one that a server can have had. It stands in
+// lines of the log, and whoever can write the storage could otherwise write those as well.
+func soundVersion(version string) bool { return version == "" || release.MatchString(version) }
