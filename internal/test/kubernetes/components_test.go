@@ -24,34 +24,41 @@ func above(t *testing.T, files filesys.FileSystem, overlay, component string) cl
 	return mustDecode(t, build(t, files, in))
 }
 
-func TestAgentsWithGPUsMayReadTheExporterAndNothingElse(t *testing.T) {
-	files := copied(t)
-	require.NoError(t, files.WriteFile("/k/examples/kubernetes/components/agent-gpu/gpu.env",
-		[]byte("GPU_NAMESPACE=gpus\nGPU_SELECTOR=app=exporter\nGPU_PORT=5000\n")))
-	for _, overlay := range []string{"agent", "agent-hostpath"} {
-		all := above(t, files, overlay, "agent-gpu")
+func TestCollectorsWithGPUsMayReadTheExporterAndNothingElse(t *testing.T) {
+	for _, row := range []struct{ overlay, component, account, receivers string }{
+		{"agent", "agent-gpu", "otelcol-vllm-agent", "[vllm, vllm/gpu]"},
+		{"agent-hostpath", "agent-gpu", "otelcol-vllm-agent", "[vllm, vllm/gpu]"},
+		{"pool", "pool-gpu", "otelcol-vllm-pool", "[vllm, vllm/picker, vllm/gpu]"},
+	} {
+		files := copied(t)
+		require.NoError(t, files.WriteFile("/k/examples/kubernetes/components/"+row.component+"/gpu.env",
+			[]byte("GPU_NAMESPACE=gpus\nGPU_SELECTOR=app=exporter\nGPU_PORT=5000\n")))
+		all := above(t, files, row.overlay, row.component)
 		// The namespace of the exporter is the cluster's, like that of the models.
-		gpus := slices.DeleteFunc(all.complaints(), func(c string) bool { return strings.Contains(c, "no namespace gpus") })
-		assert.Empty(t, gpus)
+		others := slices.DeleteFunc(all.complaints(), func(c string) bool { return strings.Contains(c, "no namespace gpus") })
+		assert.Empty(t, others)
 
 		index := all.index()
-		role, ok := index[key("Role", "gpus", "otelcol-vllm-agent-gpu")].(*rbacv1.Role)
+		role, ok := index[key("Role", "gpus", row.account+"-gpu")].(*rbacv1.Role)
 		require.True(t, ok)
 		assert.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}}}, role.Rules)
-		assert.NotNil(t, index[key("RoleBinding", "gpus", "otelcol-vllm-agent-gpu")])
-		assert.NotNil(t, index[key("Role", "vllm", "otelcol-vllm-agent")], "that of the models stays where it was")
-
-		policy, ok := index[key("NetworkPolicy", "otelcol-vllm", "otelcol-vllm-agent")].(*networkingv1.NetworkPolicy)
+		binding, ok := index[key("RoleBinding", "gpus", row.account+"-gpu")].(*rbacv1.RoleBinding)
 		require.True(t, ok)
-		last := policy.Spec.Egress[len(policy.Spec.Egress)-1]
-		assert.Equal(t, "gpus", last.To[0].NamespaceSelector.MatchLabels[named])
-		assert.Equal(t, 5000, last.Ports[0].Port.IntValue())
-		assert.Equal(t, "vllm", policy.Spec.Egress[1].To[0].NamespaceSelector.MatchLabels[named])
+		assert.Equal(t, all.workloads()[0].template.Spec.ServiceAccountName, binding.Subjects[0].Name)
+		assert.NotNil(t, index[key("Role", "vllm", row.account)], "that of the models stays where it was")
+
+		policy, ok := index[key("NetworkPolicy", "otelcol-vllm", row.account)].(*networkingv1.NetworkPolicy)
+		require.True(t, ok)
+		before, ok := mustDecode(t, overlays(t)[row.overlay]).index()[key("NetworkPolicy", "otelcol-vllm", row.account)].(*networkingv1.NetworkPolicy)
+		require.True(t, ok)
+		assert.Equal(t, "gpus", policy.Spec.Egress[0].To[0].NamespaceSelector.MatchLabels[named])
+		assert.Equal(t, 5000, policy.Spec.Egress[0].Ports[0].Port.IntValue())
+		assert.Equal(t, before.Spec.Egress, policy.Spec.Egress[1:], "the other rules are as they were")
 
 		w := all.workloads()[0]
 		texts, ok := configTexts(index, w, w.ours()[0])
 		require.True(t, ok)
-		assert.Contains(t, texts[len(texts)-1], "receivers: [vllm, vllm/gpu]", "the list that replaces the others is the last")
+		assert.Contains(t, texts[len(texts)-1], "receivers: "+row.receivers, "the list that replaces the others is the last")
 	}
 }
 

@@ -77,6 +77,7 @@ func TestTheConfigurationsOfTheComponentsAreValid(t *testing.T) {
 	files := copied(t)
 	for component, overlays := range map[string][]string{
 		"agent-gpu":    {"agent"},
+		"pool-gpu":     {"pool"},
 		"cluster-name": {"agent", "gateway", "pool", "pool-label", "shards"},
 	} {
 		for _, overlay := range overlays {
