@@ -406,7 +406,7 @@ upgrade-fixtures: build $(UPGRADE_TREE)/$(BIN)/$(SMALL) ## Write testdata/upgrad
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users
 	$(say) 'ocb and go build with examples/builder'
-	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 15m ./internal/test/builder
+	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 25m ./internal/test/builder
 
 .PHONY: validate
 validate: build ## Check every example with the built binary's "validate"

@@ -41,7 +41,7 @@ type manifest map[string]any
 
 func read(t *testing.T, name string) manifest {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root(t), "examples", "builder", name))
+	content, err := os.ReadFile(filepath.Join(root(t), "examples", name))
 	require.NoError(t, err)
 	var m map[string]any
 	require.NoError(t, yaml.Unmarshal(content, &m))
@@ -98,8 +98,17 @@ func (m manifest) generate(t *testing.T) string {
 	content, err := yaml.Marshal(m)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "builder.yaml"), content, 0o600))
-	run(t, folder, ocb(t), "--config", "builder.yaml", "--skip-compilation")
+	// Strict: otherwise ocb mixes releases of the Collector without a word.
+	run(t, folder, ocb(t), "--config", "builder.yaml", "--skip-compilation", "--skip-strict-versioning=false")
 	return filepath.Join(folder, "my-collector")
+}
+
+// compile builds folder/collector with the flags of "make build", so that most packages
+// are in Go's cache.
+func compile(t *testing.T, folder string) {
+	t.Helper()
+	t.Setenv("CGO_ENABLED", "0")
+	run(t, folder, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", "collector", ".")
 }
 
 func run(t *testing.T, folder, program string, args ...string) string {
@@ -115,11 +124,11 @@ func run(t *testing.T, folder, program string, args ...string) string {
 
 func TestTheManifestsBuildACollector(t *testing.T) {
 	ocb(t)
-	for _, name := range []string{"checkout.yaml", "release.yaml"} {
+	for _, name := range []string{"builder/checkout.yaml", "builder/release.yaml"} {
 		prepared := func(t *testing.T) manifest {
 			t.Helper()
 			m := read(t, name)
-			if name == "release.yaml" {
+			if name == "builder/release.yaml" {
 				m.fromReleased(t)
 			}
 			return m
@@ -131,9 +140,7 @@ func TestTheManifestsBuildACollector(t *testing.T) {
 			m := prepared(t)
 			m.onlyTheProcessor(t)
 			folder := m.generate(t)
-			// With the flags of "make build", most packages are in Go's cache.
-			t.Setenv("CGO_ENABLED", "0")
-			run(t, folder, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", "collector", ".")
+			compile(t, folder)
 			var built struct {
 				Receivers, Processors []struct{ Name string }
 			}
@@ -149,7 +156,7 @@ func TestTheManifestsBuildACollector(t *testing.T) {
 
 // Both manifests have the same components, so that a release has what the checkout had.
 func TestTheManifestsDifferByThePathOnly(t *testing.T) {
-	checkout, release := read(t, "checkout.yaml"), read(t, "release.yaml")
+	checkout, release := read(t, "builder/checkout.yaml"), read(t, "builder/release.yaml")
 	paths := 0
 	for _, section := range checkout {
 		entries, _ := section.([]any)

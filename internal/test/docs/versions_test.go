@@ -23,6 +23,7 @@ func TestEveryPageNamesTheSameCollectorRelease(t *testing.T) {
 	version := regexp.MustCompile(`\b(v0\.1\d\d\.\d+|v1\.\d\d\.\d+)\b`)
 	for _, path := range []string{
 		"docs/reference/versions.md", "docs/start/own-collector.md", "examples/builder/checkout.yaml", "examples/builder/release.yaml",
+		"examples/prometheus-receiver/builder.yaml",
 	} {
 		found := version.FindAllString(read(t, path), -1)
 		assert.NotEmpty(t, found, path)

@@ -44,6 +44,8 @@ var (
 var history = []string{
 	"CHANGELOG.md", "RELEASING.md", "*.sum", "*.mod", "package-lock.json", "package.json", "metadata.yaml", "catalog_generated.go",
 	"metrics.md", "documentation.md", "generated_*.go", "defects.yaml", "decisions.yaml",
+	// What was renamed in which release, and how to go from one to another.
+	"deprecations.go", "deprecations_test.go", "deprecations.md", "released_test.go", "upgrading.md", "contrib.md",
 }
 
 // others are lines of files that name the version of something else.
@@ -52,6 +54,8 @@ var others = map[string]*regexp.Regexp{
 	"examples/helm/vllm-with-sidecar/Chart.yaml": regexp.MustCompile(`^appVersion:`),
 	// The upstream chart's.
 	"examples/helm/upstream-values.yaml": regexp.MustCompile(`^#`),
+	// An image that is too old.
+	"internal/test/hosted/image_test.go": regexp.MustCompile(`otelcol-vllm version 0\.1\.0`),
 }
 
 // readers are the folders whose YAML and pages have keys that name the version. Elsewhere,
