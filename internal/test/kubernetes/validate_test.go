@@ -73,6 +73,21 @@ func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
 	}
 }
 
+func TestTheConfigurationsOfTheComponentsAreValid(t *testing.T) {
+	files := copied(t)
+	for component, overlays := range map[string][]string{
+		"agent-gpu":    {"agent"},
+		"pool-gpu":     {"pool"},
+		"cluster-name": {"agent", "gateway", "pool", "pool-label", "shards"},
+	} {
+		for _, overlay := range overlays {
+			all := above(t, files, overlay, component)
+			w := all.workloads()[0]
+			valid(t, all.index(), w, w.ours()[0])
+		}
+	}
+}
+
 // valid checks the configuration of a container with its environment.
 func valid(t *testing.T, index map[string]runtime.Object, w workload, container corev1.Container) {
 	t.Helper()
@@ -134,7 +149,7 @@ func TestTheValuesOfThePageWork(t *testing.T) {
 	page, err := os.ReadFile(charts + "/otelcol-vllm/README.md")
 	require.NoError(t, err)
 	blocks := fences.FindAllSubmatch(page, -1)
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(file, blocks[0][1], 0o600))
 	rendered, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
@@ -144,7 +159,9 @@ func TestTheValuesOfThePageWork(t *testing.T) {
 	w := all.workloads()[0]
 	valid(t, all.index(), w, w.ours()[0])
 
-	all = mustDecode(t, thin(t, "gateway", string(blocks[1][1])))
-	w = all.workloads()[0]
-	valid(t, all.index(), w, w.ours()[0])
+	for mode, block := range map[string][]byte{"gateway": blocks[1][1], "pool": blocks[2][1]} {
+		all = mustDecode(t, thin(t, mode, string(block)))
+		w = all.workloads()[0]
+		valid(t, all.index(), w, w.ours()[0])
+	}
 }
