@@ -52,7 +52,7 @@ func newConnector(config *Config, settings connector.Settings, next consumer.Log
 		version:   settings.BuildInfo.Version,
 		next:      next,
 		now:       time.Now,
-		telemetry: newTelemetry(builder),
+		telemetry: newTelemetry(builder, settings.ID),
 		engines:   newEngines(config.MaxEngines),
 		pending:   pending{limit: maxPending},
 	}, nil

@@ -278,10 +278,10 @@ func TestItCountsWhatItDoes(t *testing.T) {
 	metadatatest.AssertEqualConnectorVllmDiagnosisFailedEvents(t, telemetry, []metricdata.DataPoint[int64]{
 		point(1, attribute.Int("severity", 3)),
 	}, ignoring)
-	metadatatest.AssertEqualConnectorVllmDiagnosisEngines(t, telemetry, []metricdata.DataPoint[int64]{point(1)}, ignoring)
+	metadatatest.AssertEqualConnectorVllmDiagnosisEngines(t, telemetry, []metricdata.DataPoint[int64]{point(1, attribute.String("connector", "vllm_diagnosis"))}, ignoring)
 	b.sink.refuses = false
 	b.consume(t, 400)
-	metadatatest.AssertEqualConnectorVllmDiagnosisEngines(t, telemetry, []metricdata.DataPoint[int64]{point(0)}, ignoring)
+	metadatatest.AssertEqualConnectorVllmDiagnosisEngines(t, telemetry, []metricdata.DataPoint[int64]{point(0, attribute.String("connector", "vllm_diagnosis"))}, ignoring)
 	metadatatest.AssertEqualConnectorVllmDiagnosisExpiredEngines(t, telemetry, []metricdata.DataPoint[int64]{point(1)}, ignoring)
 	for _, sentence := range []string{
 		"ahead of this machine's clock", "more engines and pools than max_engines (1)", "without its severity or its present condition",

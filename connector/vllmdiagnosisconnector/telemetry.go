@@ -3,6 +3,7 @@ package vllmdiagnosisconnector
 import (
 	"context"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -37,13 +38,16 @@ const numSeverities = 4
 // beforehand.
 type telemetry struct {
 	*metadata.TelemetryBuilder
+	named      metric.MeasurementOption
 	unreadable [collect.NumReasons]metric.MeasurementOption
 	ignored    [numIgnored]metric.MeasurementOption
 	severities [numSeverities]metric.MeasurementOption
 }
 
-func newTelemetry(builder *metadata.TelemetryBuilder) *telemetry {
-	t := &telemetry{TelemetryBuilder: builder}
+// newTelemetry returns the telemetry of one connector. Its gauge has the name of the connector, because
+// all connectors of a collector share the instrument, and of equal series only the last value counts.
+func newTelemetry(builder *metadata.TelemetryBuilder, name component.ID) *telemetry {
+	t := &telemetry{TelemetryBuilder: builder, named: with(attribute.String("connector", name.String()))}
 	for r := range collect.NumReasons {
 		t.unreadable[r] = with(attribute.String("reason", r.String()))
 	}
@@ -65,7 +69,7 @@ func (t *telemetry) observe(c *diagnosisConnector) error {
 	return t.RegisterConnectorVllmDiagnosisEnginesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		o.Observe(int64(c.engines.live()))
+		o.Observe(int64(c.engines.live()), t.named)
 		return nil
 	})
 }

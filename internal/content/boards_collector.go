@@ -94,7 +94,7 @@ func receiverPanels() []Panel {
 		Panel{
 			Title: "Targets beyond the limit", Kind: TimeSeries, Unit: "{target}", Min: number(0), NoValue: notScraped,
 			About:   "Discovered targets that are not scraped: raise `limits::targets`.",
-			Queries: one("max by (instance) ("+own("otelcol_receiver_vllm_target_overflow")+")", "{{instance}}"),
+			Queries: one("sum by (instance) ("+own("otelcol_receiver_vllm_target_overflow")+")", "{{instance}}"),
 		},
 	)
 }
@@ -109,7 +109,7 @@ func processorPanels() []Panel {
 		Panel{
 			Title: "Series in memory", Kind: TimeSeries, Unit: "{series}", Min: number(0), NoValue: notScraped,
 			About:   "At most `max_series`.",
-			Queries: one("max by (instance) ("+own("otelcol_processor_vllm_series")+")", "{{instance}}"),
+			Queries: one("sum by (instance) ("+own("otelcol_processor_vllm_series")+")", "{{instance}}"),
 		},
 		Panel{
 			Title: "Points that could not be used", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
@@ -163,7 +163,7 @@ func diagnosisConnectorPanels() []Panel {
 		Panel{
 			Title: "Engines known", Kind: TimeSeries, Unit: "{engine}", Min: number(0), NoValue: "No connector.",
 			About:   "Engines whose diagnosis the connector follows.",
-			Queries: one("max by (instance) ("+own("otelcol_connector_vllm_diagnosis_engines")+")", "{{instance}}"),
+			Queries: one("sum by (instance) ("+own("otelcol_connector_vllm_diagnosis_engines")+")", "{{instance}}"),
 		},
 	)
 }

@@ -69,7 +69,7 @@ const (
 )
 
 func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics, archives *archive.Shared, by Clock) (*vllmProcessor, error) {
-	own, err := telemetry.New(settings.TelemetrySettings)
+	own, err := telemetry.New(settings.TelemetrySettings, settings.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func TestTheSeriesLimitIsReportedOnceAndCounted(t *testing.T) {
 	}
 	assert.Equal(t, []string{warning(3, 1000)}, r.messages())
 	metadatatest.AssertEqualProcessorVllmIgnoredPoints(t, r.telemetry, reasons(map[string]int64{"series_limit": 6}), loosely...)
-	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(1), loosely...)
+	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, gauge(1), loosely...)
 	// As many as were advised are no news, and one more are.
 	many := func(n int) string {
 		var out strings.Builder
@@ -204,6 +204,11 @@ func reasons(counts map[string]int64) (all []metricdata.DataPoint[int64]) {
 
 func one(n int64) []metricdata.DataPoint[int64] { return []metricdata.DataPoint[int64]{{Value: n}} }
 
+// gauge is what the processor vllm has of itself.
+func gauge(n int64) []metricdata.DataPoint[int64] {
+	return []metricdata.DataPoint[int64]{{Value: n, Attributes: attribute.NewSet(attribute.String("processor", "vllm"))}}
+}
+
 func TestWhatIsNotUsedIsCountedByReason(t *testing.T) {
 	r := newRig(t, "")
 	r.send(`
@@ -253,12 +258,12 @@ counter vllm.prefix_cache.hits{0} 1
 counter vllm.prefix_cache.queries{0} 2
 histogram vllm.inter_token_latency{0} 1:2 inf:0 sum:1
 `)
-	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, one(2), loosely...)
-	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(5), loosely...)
+	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, gauge(2), loosely...)
+	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, gauge(5), loosely...)
 	r.send("at 310\ncounter vllm.generation_tokens{0} 7") // the other server has been silent for more than 5m
 	metadatatest.AssertEqualProcessorVllmExpiredResources(t, r.telemetry, one(1), loosely...)
-	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, one(1), loosely...)
-	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, one(4), loosely...)
+	metadatatest.AssertEqualProcessorVllmResources(t, r.telemetry, gauge(1), loosely...)
+	metadatatest.AssertEqualProcessorVllmSeries(t, r.telemetry, gauge(4), loosely...)
 	metadatatest.AssertEqualProcessorVllmResets(t, r.telemetry, one(1), loosely...)
 }
 
@@ -317,7 +322,7 @@ func TestBatchesMayComeAtTheSameTime(t *testing.T) {
 		})
 	}
 	group.Wait()
-	metadatatest.AssertEqualProcessorVllmResources(t, telemetry, one(workers+1), loosely...)
+	metadatatest.AssertEqualProcessorVllmResources(t, telemetry, gauge(workers+1), loosely...)
 	require.NoError(t, p.Shutdown(t.Context()))
 	last := map[string]float64{}
 	for _, metrics := range sink.AllMetrics() {

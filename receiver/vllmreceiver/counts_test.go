@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -45,6 +46,34 @@ func discoveredBy(t *testing.T, discovery string) map[string]int64 {
 		return len(out) > 0
 	}, within, 10*time.Millisecond)
 	return out
+}
+
+// All receivers of a collector share its instruments: without a name, each would overwrite the
+// numbers of the others.
+func TestTheGaugesOfSeveralReceiversAreApart(t *testing.T) {
+	t.Parallel()
+	recorded := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
+	for name, targets := range map[string]string{"servers": "[{endpoint: 'http://127.0.0.1:1'}, {endpoint: 'http://127.0.0.1:2'}]", "picker": "[{endpoint: 'http://127.0.0.1:3'}]"} {
+		cfg, err := decode(t, "collection_interval: 1h\ntargets: "+targets)
+		require.NoError(t, err)
+		cfg.Controller.InitialDelay = time.Hour
+		settings := metadatatest.NewSettings(recorded)
+		settings.ID = component.NewIDWithName(settings.ID.Type(), name)
+		r, err := newReceiver(cfg, settings, consumertest.NewNop())
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+		defer func() { require.NoError(t, r.Shutdown(context.Background())) }()
+	}
+	metric, err := recorded.GetMetric("otelcol_receiver_vllm_targets")
+	require.NoError(t, err)
+	got := map[string]int64{}
+	for _, point := range metric.Data.(metricdata.Gauge[int64]).DataPoints {
+		receiver, _ := point.Attributes.Value("receiver")
+		_, name, _ := strings.Cut(receiver.AsString(), "/")
+		got[name] = point.Value
+	}
+	assert.Equal(t, map[string]int64{"servers": 2, "picker": 1}, got)
 }
 
 // Of ten targets a rule drops two, and three shards divide the others: kept of all shards,

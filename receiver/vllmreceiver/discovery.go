@@ -121,13 +121,13 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 }
 
 // observeCounts observes how many targets discovery has found; nothing before it has.
-func observeCounts(o metric.Int64Observer, counts *discover.Counts) {
+func observeCounts(o metric.Int64Observer, name attribute.KeyValue, counts *discover.Counts) {
 	if counts == nil {
 		return
 	}
 	for stage, n := range map[string]int{"found": counts.Found, "shared": counts.Shared, "kept": counts.Kept} {
 		if n >= 0 {
-			o.Observe(int64(n), metric.WithAttributeSet(attribute.NewSet(attribute.String("stage", stage))))
+			o.Observe(int64(n), metric.WithAttributeSet(attribute.NewSet(name, attribute.String("stage", stage))))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
@@ -281,31 +282,32 @@ func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 	return out
 }
 
-// registerGauges registers the gauges of self-telemetry.
+// registerGauges registers the gauges of self-telemetry. Each has the receiver's name, because all
+// receivers of a collector share the instruments, and of equal series only the last value counts.
 func (r *vllmReceiver) registerGauges() error {
 	t := r.shared.telemetry
+	name := attribute.String("receiver", r.shared.settings.ID.String())
+	named := metric.WithAttributeSet(attribute.NewSet(name))
+	observing := func(number func() int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(number(), named)
+			return nil
+		}
+	}
 	return errors.Join(
-		t.RegisterReceiverVllmTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.targets.Load())
-			return nil
-		}),
-		t.RegisterReceiverVllmLayoutsCallback(func(_ context.Context, o metric.Int64Observer) error {
+		t.RegisterReceiverVllmTargetsCallback(observing(r.targets.Load)),
+		t.RegisterReceiverVllmLayoutsCallback(observing(func() int64 {
 			_, layouts, _ := r.shared.memory.Stats()
-			o.Observe(int64(layouts))
-			return nil
-		}),
-		t.RegisterReceiverVllmLayoutOverflowCallback(func(_ context.Context, o metric.Int64Observer) error {
+			return int64(layouts)
+		})),
+		t.RegisterReceiverVllmLayoutOverflowCallback(observing(func() int64 {
 			_, _, overflow := r.shared.memory.Stats()
-			o.Observe(int64(overflow))
-			return nil
-		}),
+			return int64(overflow)
+		})),
 		t.RegisterReceiverVllmDiscoveredTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
-			observeCounts(o, r.counts.Load())
+			observeCounts(o, name, r.counts.Load())
 			return nil
 		}),
-		t.RegisterReceiverVllmTargetOverflowCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(r.overflow.Load())
-			return nil
-		}),
+		t.RegisterReceiverVllmTargetOverflowCallback(observing(r.overflow.Load)),
 	)
 }

@@ -74,7 +74,7 @@ func TestSelfTelemetryCounts(t *testing.T) {
 	}, ignore)
 	metadatatest.AssertEqualReceiverVllmUnknownFamilies(t, recorded, plain(2), ignore)
 	metadatatest.AssertEqualReceiverVllmTypeConflicts(t, recorded, plain(2), ignore)
-	metadatatest.AssertEqualReceiverVllmTargets(t, recorded, plain(0), ignore)
+	metadatatest.AssertEqualReceiverVllmTargets(t, recorded, []metricdata.DataPoint[int64]{by("receiver", "vllm", 0)}, ignore)
 	sizes, err := recorded.GetMetric("otelcol_receiver_vllm_body_size")
 	require.NoError(t, err)
 	size := sizes.Data.(metricdata.Histogram[int64]).DataPoints[0]

@@ -19,6 +19,7 @@ import (
 // Telemetry is the processor's own telemetry. It makes its attribute sets in advance.
 type Telemetry struct {
 	*metadata.TelemetryBuilder
+	named      metric.MeasurementOption
 	unreadable [collect.NumReasons]metric.MeasurementOption
 	ignored    [window.NumReasons]metric.MeasurementOption
 	absences   [derive.NumReasons]metric.MeasurementOption
@@ -46,13 +47,17 @@ func (u Uncounted) String() string {
 	return [NumUncounted]string{"tracker_limit", "late", "unsound"}[u]
 }
 
-// New returns the telemetry of one processor.
-func New(settings component.TelemetrySettings) (*Telemetry, error) {
+// New returns the telemetry of one processor. Its gauges have the name of the processor, because all
+// processors of a collector share the instruments, and of equal series only the last value counts.
+func New(settings component.TelemetrySettings, name component.ID) (*Telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(settings)
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{TelemetryBuilder: builder}
+	t := &Telemetry{
+		TelemetryBuilder: builder,
+		named:            metric.WithAttributeSet(attribute.NewSet(attribute.String("processor", name.String()))),
+	}
 	for r := range collect.NumReasons {
 		t.unreadable[r] = reason(r.String())
 	}
@@ -87,20 +92,20 @@ func reason(value string) metric.MeasurementOption {
 // ObserveState registers the gauges of series, resources and GPUs.
 func (t *Telemetry) ObserveState(series, resources, devices func() int) error {
 	return errors.Join(
-		t.RegisterProcessorVllmSeriesCallback(observing(series)),
-		t.RegisterProcessorVllmResourcesCallback(observing(resources)),
-		t.RegisterProcessorVllmDevicesCallback(observing(devices)),
+		t.RegisterProcessorVllmSeriesCallback(t.observing(series)),
+		t.RegisterProcessorVllmResourcesCallback(t.observing(resources)),
+		t.RegisterProcessorVllmDevicesCallback(t.observing(devices)),
 	)
 }
 
 // ObserveTrackers registers the gauge of the trackers of objectives.
 func (t *Telemetry) ObserveTrackers(trackers func() int) error {
-	return t.RegisterProcessorVllmObjectiveTrackersCallback(observing(trackers))
+	return t.RegisterProcessorVllmObjectiveTrackersCallback(t.observing(trackers))
 }
 
-func observing(number func() int) metric.Int64Callback {
+func (t *Telemetry) observing(number func() int) metric.Int64Callback {
 	return func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(number()))
+		o.Observe(int64(number()), t.named)
 		return nil
 	}
 }

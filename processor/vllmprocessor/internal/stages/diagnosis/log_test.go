@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -76,7 +77,7 @@ func newLog(t *testing.T) (*changeLog, *observer.ObservedLogs, *componenttest.Te
 	core, logs := observer.New(zapcore.InfoLevel)
 	counted := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, counted.Shutdown(context.WithoutCancel(t.Context()))) })
-	own, err := telemetry.New(counted.NewTelemetrySettings())
+	own, err := telemetry.New(counted.NewTelemetrySettings(), component.MustNewID("vllm"))
 	require.NoError(t, err)
 	return &changeLog{logger: zap.New(core), telemetry: own, relearnAfter: time.Hour, emits: func(string) bool { return true }}, logs, counted
 }

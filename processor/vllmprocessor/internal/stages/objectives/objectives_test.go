@@ -31,7 +31,7 @@ func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
-	own, err := telemetry.New(settings.TelemetrySettings)
+	own, err := telemetry.New(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
 	s, err := New(config, &stage.Processor{
 		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stage.Server)) {}, Enabled: func(string) bool { return true },

@@ -52,7 +52,7 @@ func newBench(t *testing.T, config Config) *bench {
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.TelemetrySettings = b.counted.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	own, err := telemetry.New(settings.TelemetrySettings)
+	own, err := telemetry.New(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
 	next, err := consumer.NewMetrics(func(ctx context.Context, _ pmetric.Metrics) error {
 		b.calls++
