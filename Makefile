@@ -31,8 +31,9 @@ SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
 TIERS    := otelcol-vllm-tiers
 
-# The version of a release; all other places repeat it, and a test compares them.
-VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
+# The version of a release; all other places repeat it, and a test compares them. It is not taken from the
+# command line: then programs, archives and the image would not have the same one.
+override VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
 
 # All programs are built with the same flags, so that they share Go's build cache. They are also
 # those of .goreleaser.yaml: what is built here has the bytes of a release. TARGETOS and
@@ -656,6 +657,13 @@ goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSI
 	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
 	$(GORELEASER) release --snapshot --clean --parallelism 1
 
+# What a person has set must not reach the programs, nor the platform those that run here.
+release release-check: export GOFLAGS := -buildvcs=false
+release release-check: export GOWORK := off
+release release-check: export GOEXPERIMENT :=
+release release-check: export GOOS :=
+release release-check: export GOARCH :=
+
 .PHONY: release
 release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
 	$(say) 'tag, tree and changelog belong to version $(VERSION)'
@@ -665,6 +673,8 @@ release: ## Make the archives, checksums and SBOMs of this commit in dist, and c
 	@$(goreleaser)
 	$(say) 'checking what is in dist'
 	@$(steps) archives -dist dist
+	@$(steps) ready
+	@git rev-parse HEAD > dist/commit
 	@printf '==> dist has the release %s\n' '$(VERSION)'
 
 # The same for this machine's platform alone, of any state of the tree: what CI runs.
