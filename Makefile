@@ -668,6 +668,8 @@ release release-check: export GOARCH :=
 release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
 	$(say) 'tag, tree and changelog belong to version $(VERSION)'
 	@$(steps) ready -notes build/release-notes.md
+	@$(GO) test -count 1 ./internal/catalog ./internal/test/upgrade -run '^(TestReleasedNamesStay|TestWhatIsPromisedStays)$$' -complete > build/promised.log 2>&1 || \
+		{ cat build/promised.log; exit 1; }
 	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
 	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
 	@$(goreleaser)
@@ -696,6 +698,8 @@ release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archiv
 .PHONY: release-publish
 release-publish: ## Publish dist and the image; only the release workflow does this, on a tag
 	@command -v gh > /dev/null || { echo 'release-publish: the program gh is missing; the workflow has it' >&2; exit 1; }
+	@! gh release view v$(VERSION) > /dev/null 2>&1 || \
+		{ echo 'release-publish: v$(VERSION) is released already, and a version is never used twice; the image and the release stay as they are' >&2; exit 1; }
 	@$(steps) ready -publish -notes build/release-notes.md
 	@$(steps) archives -dist dist
 	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \
