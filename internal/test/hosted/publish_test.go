@@ -19,7 +19,7 @@ func TestAReleaseThatIsThereIsNotPublishedAgain(t *testing.T) {
 		"gh":     "#!/bin/sh\n[ \"$1 $2\" = 'release view' ] || echo gh \"$@\" >> " + called + "\n",
 		"docker": "#!/bin/sh\necho docker \"$@\" >> " + called + "\n",
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755))
 	}
 	command := exec.Command("make", "--no-print-directory", "release-publish")
 	command.Dir = root

@@ -25,8 +25,10 @@ import (
 var shipped = []string{"otelcol-vllm", "vllmctl", "vllmsim"}
 
 // accompanying are the other files that every archive must have.
-var accompanying = []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "examples/quickstart.yaml", "examples/backends/datadog.yaml",
-	"examples/kubernetes/overlays/pool/kustomization.yaml", "content/rules/suffixed/vllm.yaml", "licences/INDEX.md"}
+var accompanying = []string{
+	"LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "examples/quickstart.yaml", "examples/backends/datadog.yaml",
+	"examples/kubernetes/overlays/pool/kustomization.yaml", "content/rules/suffixed/vllm.yaml", "licences/INDEX.md",
+}
 
 // CheckDist checks what goreleaser wrote: that the archives are those of the platforms and no
 // others, their content, their checksums, and that each SBOM names every module that the

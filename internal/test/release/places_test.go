@@ -139,7 +139,7 @@ func TestSetVersionChangesEveryPlaceAndNothingElse(t *testing.T) {
 		_, err = SetVersion(dir, next)
 		require.NoError(t, err)
 	}
-	got, err := os.ReadFile(filepath.Join(dir, "docs/start/prometheus.md"))
+	got, err := os.ReadFile(filepath.Join(dir, "docs", "start", "prometheus.md"))
 	require.NoError(t, err)
 	assert.Equal(t, "otelcol-vllm:0.10.0 is not otelcol-vllm:0.10.0\n", string(got))
 
