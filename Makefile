@@ -31,8 +31,9 @@ SMALL    := otelcol-vllm
 FULL     := otelcol-vllm-full
 TIERS    := otelcol-vllm-tiers
 
-# The version of a release; all other places repeat it, and a test compares them.
-VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
+# The version of a release; all other places repeat it, and a test compares them. It is not taken from the
+# command line: then programs, archives and the image would not have the same one.
+override VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
 
 # All programs are built with the same flags, so that they share Go's build cache. They are also
 # those of .goreleaser.yaml: what is built here has the bytes of a release. TARGETOS and
@@ -656,15 +657,26 @@ goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSI
 	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
 	$(GORELEASER) release --snapshot --clean --parallelism 1
 
+# What a person has set must not reach the programs, nor the platform those that run here.
+release release-check: export GOFLAGS := -buildvcs=false
+release release-check: export GOWORK := off
+release release-check: export GOEXPERIMENT :=
+release release-check: export GOOS :=
+release release-check: export GOARCH :=
+
 .PHONY: release
 release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
 	$(say) 'tag, tree and changelog belong to version $(VERSION)'
 	@$(steps) ready -notes build/release-notes.md
+	@$(GO) test -count 1 ./internal/catalog ./internal/test/upgrade -run '^(TestReleasedNamesStay|TestWhatIsPromisedStays)$$' -complete > build/promised.log 2>&1 || \
+		{ cat build/promised.log; exit 1; }
 	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
 	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
 	@$(goreleaser)
 	$(say) 'checking what is in dist'
 	@$(steps) archives -dist dist
+	@$(steps) ready
+	@git rev-parse HEAD > dist/commit
 	@printf '==> dist has the release %s\n' '$(VERSION)'
 
 # The same for this machine's platform alone, of any state of the tree: what CI runs.
@@ -686,6 +698,8 @@ release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archiv
 .PHONY: release-publish
 release-publish: ## Publish dist and the image; only the release workflow does this, on a tag
 	@command -v gh > /dev/null || { echo 'release-publish: the program gh is missing; the workflow has it' >&2; exit 1; }
+	@! gh release view v$(VERSION) > /dev/null 2>&1 || \
+		{ echo 'release-publish: v$(VERSION) is released already, and a version is never used twice; the image and the release stay as they are' >&2; exit 1; }
 	@$(steps) ready -publish -notes build/release-notes.md
 	@$(steps) archives -dist dist
 	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \

@@ -22,7 +22,7 @@ func (c *checker) checkDeprecated(node *parser.VectorSelector, name string) (gon
 	for _, d := range deprecations() {
 		switch d.Kind {
 		case "metric", "telemetry", "record":
-			if !slices.Contains(namesOfDeprecated(&d), strings.TrimSuffix(name, "_total")) {
+			if !c.isDeprecated(&d, name) {
 				continue
 			}
 			c.deprecated(node, &d, name)
@@ -39,6 +39,24 @@ func (c *checker) checkDeprecated(node *parser.VectorSelector, name string) (gon
 		}
 	}
 	return gone
+}
+
+// isDeprecated reports whether a selector's name is one of an entry's, also of a part of a histogram.
+func (c *checker) isDeprecated(d *catalog.Deprecation, name string) bool {
+	names := namesOfDeprecated(d)
+	if slices.Contains(names, strings.TrimSuffix(name, "_total")) {
+		return true
+	}
+	if e, known := c.linter.lookup(name); known {
+		// A name on the wire is vLLM's own, and stays.
+		return e.source == nil && e.metric != nil && e.metric.Name == d.Name
+	}
+	for _, part := range []string{"_bucket", "_sum", "_count"} {
+		if whole, is := strings.CutSuffix(name, part); is && d.Gone != "" && slices.Contains(names, whole) {
+			return true
+		}
+	}
+	return false
 }
 
 // namesOfDeprecated returns the names under which an entry is stored, without _total.
@@ -58,18 +76,27 @@ func namesOfDeprecated(d *catalog.Deprecation) []string {
 }
 
 // checkDeprecatedValue reports matchers that ask for one of the values, also as an alternative of a
-// pattern.
+// pattern, and of alerts those that leave one out: they leave out nothing any more.
 func (c *checker) checkDeprecatedValue(node *parser.VectorSelector, d *catalog.Deprecation, label string, values []string) {
 	for _, m := range node.LabelMatchers {
-		if m.Name != label || (m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp) {
+		negative := m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp
+		if m.Name != label || (negative && d.Kind != "alert") {
 			continue
 		}
-		for value := range strings.SplitSeq(m.Value, "|") {
+		for _, value := range valuesNamed(m) {
 			if slices.Contains(values, value) {
 				c.deprecated(node, d, value)
 			}
 		}
 	}
+}
+
+// valuesNamed are the values that a matcher names; none if it names no finite number of them.
+func valuesNamed(m *labels.Matcher) []string {
+	if m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual {
+		return []string{m.Value}
+	}
+	return m.SetMatches()
 }
 
 // checkAlertName reports a rule with the former name of an alert of this project: runbooks,

@@ -63,6 +63,24 @@ func TestEveryDeprecatedNameIsReported(t *testing.T) {
 	assert.GreaterOrEqual(t, checked, 4)
 }
 
+// Patterns are written in more than one way, and an exclusion of a name that is gone excludes nothing.
+func TestAFormerNameIsFoundInEachKindOfMatcher(t *testing.T) {
+	l := New(Options{})
+	for expr, want := range map[string]int{
+		`sum(ALERTS{alertname=~"VLLM(NotServing|Degraded)"})`:                       2,
+		`sum(ALERTS{alertname=~"(VLLMDegraded|Other)"})`:                            1,
+		`sum(ALERTS{alertname!="VLLMDegraded"})`:                                    1,
+		`sum(ALERTS{alertname!~"Other|VLLMDegraded"})`:                              1,
+		`sum(rate(otelcol_receiver_vllm_dropped_points_total{reason!="info"}[5m]))`: 0,
+		`sum(ALERTS{alertname=~"VLLM.*"})`:                                          0,
+		`sum(ALERTS{alertname=~".+"})`:                                              0,
+		`sum(ALERTS{alertname="VLLMDegradedOfSomebody"})`:                           0,
+		`sum(a_metric_of_others{alertname="VLLMDegraded",reason="info"})`:           0,
+	} {
+		assert.Len(t, deprecatedIn(l, expr, Context{Kind: Panel}), want, expr)
+	}
+}
+
 func TestARuleWithTheFormerNameOfAnAlertIsWorthALook(t *testing.T) {
 	l := New(Options{})
 	findings := deprecatedIn(l, `vllm_diagnosis_severity == 3`, Context{Kind: Alert, Name: "VLLMNotServing"})
@@ -80,6 +98,7 @@ func TestADeprecatedMetricIsReported(t *testing.T) {
 	deprecations = func() []catalog.Deprecation {
 		return []catalog.Deprecation{
 			{Kind: "metric", Name: "vllm.prompt_tokens", Since: "0.3.0", ReplacedBy: []string{"vllm.generation_tokens"}, Note: "It is an example."},
+			{Kind: "metric", Name: "vllm.time_to_first_token", Since: "0.3.0", ReplacedBy: []string{"vllm.e2e_request_latency"}, Note: "A histogram."},
 			{Kind: "metric", Name: "vllm.old", Spelled: []string{"vllm_old_seconds"}, Since: "0.3.0", Gone: "0.5.0", Note: "There is nothing in its place."},
 		}
 	}
@@ -92,6 +111,9 @@ func TestADeprecatedMetricIsReported(t *testing.T) {
 		{Suffixed, `rate(vllm_prompt_tokens_total[5m])`, Warning, "vllm_prompt_tokens_total is deprecated since 0.3.0. Write vllm.generation_tokens. It is an example."},
 		{Unsuffixed, `rate(vllm_prompt_tokens[5m])`, Warning, "deprecated since 0.3.0"},
 		{Dotted, `rate({"vllm.prompt_tokens"}[5m])`, Warning, "deprecated since 0.3.0"},
+		{Suffixed, `histogram_quantile(0.9, sum by (le) (rate(vllm_time_to_first_token_seconds_bucket[5m])))`, Warning, "vllm_time_to_first_token_seconds_bucket is deprecated since 0.3.0"},
+		{Suffixed, `rate(vllm_old_seconds_count[5m])`, Error, "vllm_old_seconds_count is gone since 0.5.0"},
+		{Suffixed, `sum by (le) (rate(vllm_old_seconds_bucket[5m]))`, Error, "vllm_old_seconds_bucket is gone since 0.5.0"},
 		{Suffixed, `vllm_old_seconds`, Error, "vllm_old_seconds is gone since 0.5.0. There is nothing in its place."},
 		{Dotted, `{"vllm.old"}`, Error, "gone since 0.5.0"},
 	} {
@@ -102,5 +124,11 @@ func TestADeprecatedMetricIsReported(t *testing.T) {
 		assert.Equal(t, test.severity, findings[0].Severity, test.expr)
 		assert.Contains(t, findings[0].Message, test.says)
 	}
-	assert.Empty(t, deprecatedIn(New(Options{}), `rate(vllm_generation_tokens_total[5m])`, Context{Kind: Panel}))
+	for _, expr := range []string{
+		`rate(vllm_generation_tokens_total[5m])`,
+		`histogram_quantile(0.9, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`,
+		`rate(vllm_e2e_request_latency_seconds_count[5m])`,
+	} {
+		assert.Empty(t, deprecatedIn(New(Options{}), expr, Context{Kind: Panel}), expr)
+	}
 }

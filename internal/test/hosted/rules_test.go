@@ -42,7 +42,7 @@ func (p *project) problems() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(p.workflows)) {
 		w := p.workflows[name]
-		for _, problem := range slices.Concat(w.open(), w.pins()) {
+		for _, problem := range slices.Concat(w.open(), w.pins(), w.strange()) {
 			out = append(out, name+": "+problem)
 		}
 		for _, id := range slices.Sorted(maps.Keys(w.Jobs)) {
@@ -65,7 +65,7 @@ func (w *workflow) open() []string {
 	if !maps.Equal(w.Permissions, map[string]string{"contents": "read"}) {
 		out = append(out, "the permissions of the workflow are not contents: read")
 	}
-	if regexp.MustCompile(`\bsecrets\s*[.\[]`).MatchString(w.text) {
+	if regexp.MustCompile(`(?m)^[^#\n]*\bsecrets\b`).MatchString(w.text) {
 		out = append(out, "it reads a secret")
 	}
 	return out
@@ -212,8 +212,8 @@ func (p *project) nightly() []string {
 func (p *project) release() []string {
 	var out []string
 	w := p.workflows["release.yml"]
-	if push := w.Triggers["push"]; len(w.Triggers) != 1 || !slices.Equal(push.Tags, []string{"v*"}) || len(push.Branches) != 0 {
-		out = append(out, "release.yml: not for tags v* only")
+	if push := w.Triggers["push"]; len(w.Triggers) != 1 || !slices.Equal(push.Tags, []string{"v[0-9]*"}) || len(push.Branches) != 0 {
+		out = append(out, "release.yml: not for tags v[0-9]* only, of which \"make release\" compares each with the version")
 	}
 	publish := w.Jobs["publish"]
 	if publish == nil {

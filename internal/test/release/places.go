@@ -135,7 +135,7 @@ func Suspects(file, content, version string) []Place {
 // that it changed.
 func SetVersion(root, version string) ([]string, error) {
 	if !semantic.MatchString(version) {
-		return nil, fmt.Errorf("%q is no version; it must be like 0.2.0, without a v", version)
+		return nil, fmt.Errorf("%q is no version; it must be like 0.2.0 or 0.2.0-rc.1, without a v", version)
 	}
 	files, err := Tracked(root)
 	if err != nil {

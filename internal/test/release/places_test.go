@@ -134,7 +134,16 @@ func TestSetVersionChangesEveryPlaceAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "0.10.0", version)
 
-	for _, wrong := range []string{"", "v0.3.0", "0.3", "latest", "0.3.0+meta"} {
+	// There and back, as a release after its candidate.
+	for _, next := range []string{"0.11.0-rc.1", "0.11.0-beta", "0.10.0"} {
+		_, err = SetVersion(dir, next)
+		require.NoError(t, err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "docs", "start", "prometheus.md"))
+	require.NoError(t, err)
+	assert.Equal(t, "otelcol-vllm:0.10.0 is not otelcol-vllm:0.10.0\n", string(got))
+
+	for _, wrong := range []string{"", "v0.3.0", "0.3", "latest", "0.3.0+meta", "0.3.0-pre.1", "0.3.0-rc.1-dirty", "0.3.0-", "0.3.0-.", "00.3.0", "0.03.0", "0.3.0 ", "0.3.0\n"} {
 		_, err := SetVersion(dir, wrong)
 		require.Error(t, err, wrong)
 	}

@@ -3,7 +3,9 @@ package release
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +17,9 @@ type Commit struct {
 	Tags []string
 	// Changes are the files that differ from the commit, as git status prints them.
 	Changes []string
+	// Extra are files that git does not know, or ignores, in folders of which the archives have
+	// everything.
+	Extra []string
 	// Revision is the commit's hash.
 	Revision string
 }
@@ -42,11 +47,29 @@ func ReadCommit(root string) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	changes, err := git("status", "--porcelain")
+	// The settings of a person can hide files.
+	changes, err := git("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none")
 	if err != nil {
 		return Commit{}, err
 	}
-	return Commit{Tags: tags, Changes: changes, Revision: strings.Join(revision, "")}, nil
+	extra, err := git("ls-files", "--others", "--", "examples", "content")
+	if err != nil {
+		return Commit{}, err
+	}
+	return Commit{Tags: tags, Changes: changes, Extra: extra, Revision: strings.Join(revision, "")}, nil
+}
+
+// BuiltFrom returns an error unless "make release" noted in the folder of the archives that it built
+// them from the commit.
+func BuiltFrom(dist, revision string) error {
+	noted, err := os.ReadFile(filepath.Join(dist, "commit"))
+	if err != nil {
+		return fmt.Errorf("%w; run make release on this commit before", err)
+	}
+	if got := strings.TrimSpace(string(noted)); got != revision {
+		return fmt.Errorf("%s is of the commit %s, and this is %s; run make release again", dist, got, revision)
+	}
+	return nil
 }
 
 var versionTag = regexp.MustCompile(`^v\d`)
@@ -66,6 +89,9 @@ func Ready(version string, commit Commit, changelog string, publish bool) error 
 	}
 	if n := len(commit.Changes); n > 0 {
 		reasons = append(reasons, fmt.Errorf("%d file(s) differ from the commit, so the archives would be of no commit; the first is %q", n, commit.Changes[0]))
+	}
+	if n := len(commit.Extra); n > 0 {
+		reasons = append(reasons, fmt.Errorf("%d file(s) that git does not know or ignores would be in the archives; the first is %q; remove them", n, commit.Extra[0]))
 	}
 	if _, err := Notes(changelog, version); err != nil {
 		reasons = append(reasons, err)

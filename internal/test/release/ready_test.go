@@ -1,6 +1,9 @@
 package release
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,4 +63,47 @@ func TestTheNotesAreTheFirstSection(t *testing.T) {
 	notes, err = Notes("## 0.2.0 - 2026-11-26\nonly one", "0.2.0")
 	require.NoError(t, err)
 	assert.Equal(t, "only one\n", notes)
+}
+
+// Archives have everything below examples and content, also what git ignores or is set to hide.
+func TestWhatGitHidesIsNoPartOfARelease(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) {
+		command := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+		command.Dir = dir
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	write := func(name, content string) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+	}
+	git("init", "-q")
+	write("examples/a.yaml", "a")
+	write(".gitignore", "*.out\n")
+	git("add", ".")
+	git("commit", "-qm", "a")
+	git("config", "status.showUntrackedFiles", "no")
+	commit, err := ReadCommit(dir)
+	require.NoError(t, err)
+	require.NoError(t, Ready("0.2.0", commit, changelog, false))
+
+	write("examples/the token of somebody.out", "secret")
+	commit, err = ReadCommit(dir)
+	require.NoError(t, err)
+	assert.ErrorContains(t, Ready("0.2.0", commit, changelog, false), `would be in the archives; the first is "examples/the token of somebody.out"`)
+
+	write("cmd/more.go", "package more")
+	commit, err = ReadCommit(dir)
+	require.NoError(t, err)
+	assert.ErrorContains(t, Ready("0.2.0", commit, changelog, false), "1 file(s) differ from the commit")
+}
+
+func TestOnlyTheArchivesOfTheCommitArePublished(t *testing.T) {
+	dist := t.TempDir()
+	require.ErrorContains(t, BuiltFrom(dist, "abc"), "run make release on this commit before")
+	require.NoError(t, os.WriteFile(filepath.Join(dist, "commit"), []byte("abc\n"), 0o600))
+	require.NoError(t, BuiltFrom(dist, "abc"))
+	assert.ErrorContains(t, BuiltFrom(dist, "abcd"), "is of the commit abc, and this is abcd")
 }

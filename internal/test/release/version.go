@@ -12,7 +12,9 @@ import (
 // Manifest is the file in which the version of a release stands; all other places repeat it.
 const Manifest = "builder-config.yaml"
 
-var semantic = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`)
+// semantic matches the versions that Places finds again, so that the next set-version replaces all of
+// them. Go and Helm refuse a number that begins with 0.
+var semantic = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(alpha|beta|rc)(\.?\d+)?)?$`)
 
 // Version reads the version, such as 0.2.0, from the manifest in the checkout at root.
 func Version(root string) (string, error) {

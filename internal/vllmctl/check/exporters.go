@@ -198,7 +198,8 @@ func hostPort(u *url.URL) string {
 // sameRequest follows a redirect that repeats the request at the same host. Others become a
 // GET, which stores nothing, or hand the credentials to another host.
 func sameRequest(next *http.Request, before []*http.Request) error {
-	if last := before[len(before)-1]; next.Method != last.Method || next.URL.Host != last.URL.Host || len(before) > mostRedirects {
+	last := before[len(before)-1]
+	if next.Method != last.Method || next.URL.Host != last.URL.Host || last.URL.Scheme == "https" && next.URL.Scheme != "https" || len(before) > mostRedirects {
 		return http.ErrUseLastResponse
 	}
 	return nil

@@ -160,11 +160,36 @@ func (f *Flags) Open(ctx context.Context, logger *zap.Logger) (*Connection, erro
 	return c, nil
 }
 
-// HTTP returns a client for requests that no component sends, to Prometheus for example.
+// ErrRedirect is the reason why a redirect is not followed.
+var ErrRedirect = errors.New("the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address")
+
+// maxRedirects is how many redirects of one request are followed.
+const maxRedirects = 5
+
+// Redirect is a CheckRedirect of a client with credentials.
+func Redirect(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	if next.URL.Host != first.Host || first.Scheme == "https" && next.URL.Scheme != "https" {
+		return ErrRedirect
+	}
+	if len(before) > maxRedirects {
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+// HTTP returns a client for requests that no component sends, to Prometheus for example. It follows no
+// redirect to another host: the headers can have credentials, and Go's client takes
+// them along.
 func (c *Connection) HTTP(ctx context.Context, logger *zap.Logger) (*http.Client, error) {
 	settings := configfile.Telemetry(logger)
 	settings.TracerProvider, settings.MeterProvider = nil, nil
-	return c.Client.ToClient(ctx, c.Host.GetExtensions(), settings)
+	client, err := c.Client.ToClient(ctx, c.Host.GetExtensions(), settings)
+	if err != nil {
+		return nil, err
+	}
+	client.CheckRedirect = Redirect
+	return client, nil
 }
 
 // Close stops the extensions.

@@ -127,3 +127,50 @@ func TestAnAddressWithoutASchemeIsHTTP(t *testing.T) {
 		assert.Equal(t, want, connect.Address(written))
 	}
 }
+
+// A server, or who is on the way to it, must not send the credentials of the flags elsewhere.
+func TestARedirectToAnotherHostDoesNotGetTheCredentials(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.Path+" "+r.Header.Get("X-Api-Key"))
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, other.URL, http.StatusFound)
+		case "/slash":
+			http.Redirect(w, r, "/slash/", http.StatusFound)
+		case "/round":
+			http.Redirect(w, r, "/round", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	c, err := flags(t, "--header", "X-Api-Key: secret").Open(t.Context(), zap.NewNop())
+	require.NoError(t, err)
+	client, err := c.HTTP(t.Context(), zap.NewNop())
+	require.NoError(t, err)
+	get := func(path string) error {
+		response, err := client.Get(server.URL + path)
+		if err == nil {
+			require.NoError(t, response.Body.Close())
+		}
+		return err
+	}
+	require.ErrorIs(t, get("/away"), connect.ErrRedirect)
+	assert.False(t, asked)
+	require.NoError(t, get("/slash"))
+	assert.Equal(t, []string{"/away secret", "/slash secret", "/slash/ secret"}, seen)
+	assert.ErrorContains(t, get("/round"), "redirects more than 5 times")
+}
+
+func TestARedirectAwayFromTLSIsNotFollowed(t *testing.T) {
+	request := func(address string) *http.Request {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+		require.NoError(t, err)
+		return r
+	}
+	require.ErrorIs(t, connect.Redirect(request("http://a/"), []*http.Request{request("https://a/")}), connect.ErrRedirect)
+	require.ErrorIs(t, connect.Redirect(request("http://a:2/"), []*http.Request{request("http://a:1/")}), connect.ErrRedirect)
+	require.NoError(t, connect.Redirect(request("https://a/"), []*http.Request{request("http://a/")}))
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -23,5 +24,16 @@ func archives(args []string) error {
 	for _, line := range checked {
 		fmt.Println("   ", line)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	files, err := release.Whole(".")
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for _, archive := range release.Archives(*dist, v, strings.Split(*platforms, ",")) {
+		wrong = append(wrong, release.CheckWhole(archive, files))
+	}
+	return errors.Join(wrong...)
 }

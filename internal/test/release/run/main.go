@@ -80,6 +80,11 @@ func ready(args []string) error {
 	if err := release.Ready(v, commit, string(changelog), *publish); err != nil {
 		return err
 	}
+	if *publish {
+		if err := release.BuiltFrom("dist", commit.Revision); err != nil {
+			return err
+		}
+	}
 	if *notes == "" {
 		return nil
 	}

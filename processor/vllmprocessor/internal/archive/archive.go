@@ -41,7 +41,10 @@ type archive struct {
 	// servers, and these before mu.
 	saving sync.Mutex
 	warned time.Time
-	stop   func()
+	// readBack is true while the storage has a value that was set aside and is read, of which no
+	// save has the states.
+	readBack bool
+	stop     func()
 
 	mu    sync.Mutex
 	users []*User

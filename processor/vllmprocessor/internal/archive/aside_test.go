@@ -1,7 +1,9 @@
 package archive
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +15,9 @@ import (
 type shelf struct{ store }
 
 func (s *shelf) Delete(_ context.Context, key string) error {
+	if s.fails {
+		return errors.New("no disk")
+	}
 	delete(s.data, key)
 	return nil
 }
@@ -67,6 +72,8 @@ func TestWhatWasSetAsideIsTakenBack(t *testing.T) {
 			got[key] = kept.state
 		}
 		assert.Equal(t, test.want, got, name)
+		assert.Equal(t, test.aside, disk.data["states.unread"], "%s: the storage must have it until a save has its states", name)
+		b.archive.save(t.Context())
 		_, stays := disk.data["states.unread"]
 		assert.Equal(t, test.stays, stays, name)
 	}
@@ -87,3 +94,79 @@ func TestADiskThatTakesNothingIsReported(t *testing.T) {
 	require.Len(t, logs.All(), 1)
 	assert.Equal(t, "no disk", logs.All()[0].ContextMap()["not_kept"])
 }
+
+// The collector crashes before its first save, which can be five minutes after the start.
+func TestACrashAfterTakingBackLosesNothing(t *testing.T) {
+	t.Parallel()
+	data := map[string][]byte{"states.unread": Encode(map[string][]byte{"other": state(noon, 2)})}
+	for range 2 {
+		b := newBench(0)
+		b.archive.client = newShelf(data)
+		b.archive.load(t.Context(), b.user)
+		assert.Equal(t, state(noon, 2), b.archive.kept["other"].state)
+	}
+}
+
+// A value that cannot be read takes the place of one that can: that one is read before.
+func TestWhatCanBeReadIsTakenBackBeforeAnotherTakesItsPlace(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	disk := newShelf(map[string][]byte{"states": later, "states.unread": Encode(map[string][]byte{"other": state(noon, 2)})})
+	b.archive.client = disk
+	b.archive.load(t.Context(), b.user)
+	assert.Equal(t, state(noon, 2), b.archive.kept["other"].state)
+	assert.Equal(t, later, disk.data["states.unread"])
+	// Only this value has them now.
+	saved, err := Decode(disk.data["states"])
+	require.NoError(t, err)
+	assert.Equal(t, map[string][]byte{"other": state(noon, 2)}, saved)
+	b.archive.save(t.Context())
+	assert.Equal(t, later, disk.data["states.unread"])
+}
+
+// What a later version wrote may be whole, and what the disk has changed is of no use to any version.
+func TestWhatTheDiskHasChangedReplacesNothingOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	whole := Encode(map[string][]byte{"key": state(noon, 1)})
+	changed := bytes.Clone(whole)
+	changed[len(changed)-1]++
+	for name, test := range map[string]struct{ value, aside, want []byte }{
+		"the disk changed it": {changed, later, later},
+		"it ends early":       {whole[:len(whole)-1], later, later},
+		"nothing is there":    {changed, nil, changed},
+		"of another version":  {later, []byte("A\x02"), later},
+	} {
+		b := newBench(0)
+		logs := b.logged()
+		disk := newShelf(map[string][]byte{"states": test.value})
+		if test.aside != nil {
+			disk.data["states.unread"] = test.aside
+		}
+		b.archive.client = disk
+		b.archive.load(t.Context(), b.user)
+		assert.Equal(t, test.want, disk.data["states.unread"], name)
+		require.Len(t, logs.All(), 1, name)
+	}
+}
+
+// Each save of a storage that deletes nothing would log a line otherwise.
+func TestWhatCannotBeRemovedIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(0)
+	logs := b.logged()
+	failed := 0
+	b.archive.Failed = func() { failed++ }
+	disk := &reluctant{newShelf(map[string][]byte{"states.unread": Encode(map[string][]byte{"other": state(noon, 2)})})}
+	b.archive.client = disk
+	b.archive.load(t.Context(), b.user)
+	for range 3 {
+		b.archive.save(t.Context())
+	}
+	assert.Equal(t, 1, failed)
+	assert.Len(t, logs.FilterMessageSnippet("cannot be removed").All(), 1)
+}
+
+// reluctant deletes nothing.
+type reluctant struct{ *shelf }
+
+func (*reluctant) Delete(context.Context, string) error { return errors.New("no") }

@@ -87,6 +87,16 @@ func matches(sum, rest []byte) bool {
 	return len(sum) == 5 && sum[0] == form && binary.LittleEndian.Uint32(sum[1:]) == crc32.Checksum(rest, polynomial)
 }
 
+// ofThisForm reports whether a value begins as one of this version. If it cannot be read, it has
+// changed since it was written, and no other version can read it.
+func ofThisForm(data []byte) bool {
+	if len(data) < len(header) || [2]byte(data[:2]) != header {
+		return false
+	}
+	key, state, _, whole := nextEntry(data[len(header):])
+	return whole && len(key) == 0 && len(state) == 5 && state[0] == form
+}
+
 func nextEntry(data []byte) (key, state, rest []byte, whole bool) {
 	if key, rest, whole = next(data, maxKey); !whole {
 		return nil, nil, nil, false

@@ -50,8 +50,13 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn(a.Unread, zap.Error(err))
 		return
 	}
-	a.read(ctx, data)
-	a.takeBack(ctx)
+	damaged := a.read(data)
+	readable := len(a.kept)
+	// Before the value is set aside, because it takes that place.
+	unread := a.takeBack(ctx)
+	if damaged {
+		a.Logger.Warn(fmt.Sprintf(a.Damaged, readable), a.setAside(ctx, data, unread)...)
+	}
 	// Most are of servers that were not silent when they were written.
 	a.moves(max(len(a.kept)-a.limit, 0))
 	a.prune()
@@ -60,10 +65,10 @@ func (a *archive) load(ctx context.Context, user *User) {
 	}
 }
 
-// read keeps the states of a stored value that can be read.
-func (a *archive) read(ctx context.Context, data []byte) {
+// read keeps the states of a stored value that can be read, and reports whether there are others.
+func (a *archive) read(data []byte) (damaged bool) {
 	if data == nil {
-		return
+		return false
 	}
 	all, err := Decode(data)
 	unreadable := 0
@@ -75,9 +80,7 @@ func (a *archive) read(ctx context.Context, data []byte) {
 		}
 		a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
 	}
-	if err != nil || unreadable > 0 {
-		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)), a.setAside(ctx, data)...)
-	}
+	return err != nil || unreadable > 0
 }
 
 // run saves until stop is called.
@@ -103,6 +106,9 @@ func (a *archive) save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	err := a.client.Set(ctx, a.Key, a.encode(users, live))
+	if err == nil {
+		a.removeReadBack(ctx)
+	}
 	for _, user := range users {
 		user.settings.Status.accessed(a.Key, err)
 	}

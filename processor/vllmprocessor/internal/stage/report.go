@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
@@ -70,10 +71,21 @@ const (
 	maxNamed = 20
 )
 
-// Cut shortens a text of a sender for a log line.
+// Cut makes a text of a sender fit for a log line: short, and with question marks for what cannot be
+// printed. A logger escapes ASCII's control characters only: the others, and those that turn the
+// direction of what follows, would reach the terminal of who reads the log.
 func Cut(text string) string {
 	if len(text) <= maxShown {
-		return text
+		return printable(text)
 	}
-	return strings.ToValidUTF8(text[:maxShown], "") + fmt.Sprintf("... (%d bytes)", len(text))
+	return printable(strings.ToValidUTF8(text[:maxShown], "")) + fmt.Sprintf("... (%d bytes)", len(text))
+}
+
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, text)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // Target is one server to scrape.
@@ -134,6 +136,10 @@ func addressOf(lb *labels.Builder) (*url.URL, error) {
 	}
 	if strings.ContainsAny(host, "/#") {
 		return nil, fmt.Errorf("__address__ %q is not a host with a port; a path belongs into __metrics_path__", host)
+	}
+	if !remote.Printable(host) {
+		// It names the target in each line of the log and in the attributes.
+		return nil, fmt.Errorf("__address__ %q is not a host with a port: it has characters that cannot be printed", host)
 	}
 	address := &url.URL{Scheme: lb.Get(model.SchemeLabel), Host: host, Path: lb.Get(model.MetricsPathLabel)}
 	if address.Scheme != "http" && address.Scheme != "https" {

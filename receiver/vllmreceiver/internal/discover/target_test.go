@@ -50,6 +50,8 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		"a secret in the address": {labels: model.LabelSet{"__address__": "user:hunter2@a:1"}, err: "it has credentials or a query"},
 		"a secret in its query":   {labels: model.LabelSet{"__address__": "a:1/m?key=hunter2"}, err: "it has credentials or a query"},
 		"a malformed address":     {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
+		"a line to the left":      {labels: model.LabelSet{"__address__": "a\u202eb:1"}, err: `"a\u202eb:1" is not a host with a port: it has characters that cannot be printed`},
+		"a command of a terminal": {labels: model.LabelSet{"__address__": "a\u009b31m:1"}, err: "cannot be printed"},
 		"another scheme":          {labels: model.LabelSet{"__address__": "a:1", "__scheme__": "ftp"}, err: "only http and https"},
 		"a rule drops it": {
 			labels: model.LabelSet{"__address__": "a:1", "x": "y"},

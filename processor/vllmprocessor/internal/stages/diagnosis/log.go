@@ -142,7 +142,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		}
 	}
 	if t.Failure != "" {
-		fields = append(fields, zap.String("scrape_failure", t.Failure))
+		fields = append(fields, zap.String("scrape_failure", stage.Cut(t.Failure)))
 	}
 	fields = append(fields, causeNames("contributing", &t.To.Contributing, &t.Shares), causeNames("notices", &t.To.Notices, &t.Shares))
 	if t.To.Severity >= 2 && (t.To.Condition == diagnose.Degraded || t.To.Condition == diagnose.Failing) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -47,6 +48,26 @@ func TestLongAttributesAreCutInLines(t *testing.T) {
 	assert.Less(t, len(fmt.Sprint(line.ContextMap())), 20_000)
 	resource.PutStr("service.instance.id", long)
 	assert.Less(t, len(fmt.Sprint(stage.ServerFields(resource))), 1000)
+}
+
+// JSON leaves U+009B, with which a command of a terminal can begin, and U+202E, after which the line is
+// read from right to left, as they are.
+func TestNamesInLinesArePrintable(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	l := changeLog{logger: zap.New(core), emits: func(string) bool { return true }}
+	const hostile = "a\u009b31m\u202eb\x1b[2J\n\u2066\xffc\u00e9 d"
+	for _, name := range []string{"service.instance.id", "host.name"} {
+		resource := pcommon.NewMap()
+		resource.PutStr(name, hostile)
+		l.line(&diagnose.Transition{Attributes: []collect.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, stage.ServerFields(resource))
+	}
+	require.Equal(t, 2, logs.Len())
+	for _, line := range logs.All() {
+		said := fmt.Sprint(line.Message, line.ContextMap())
+		assert.NotContains(t, said, "\n")
+		assert.Equal(t, -1, strings.IndexFunc(said, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }), "%q", said)
+		assert.Equal(t, 4, strings.Count(said, "a?31m?b?[2J???c\u00e9 d"), "%q", said)
+	}
 }
 
 // The lines about servers have no stack of this program, whatever the collector's logs
