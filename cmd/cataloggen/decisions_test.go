@@ -152,7 +152,8 @@ func wanted(missing []pair) string {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d pairs of a subject and a defect have no decision. Add each to a row of internal/catalog/decisions.yaml, "+
-		"with a test that fails without it, and run \"make generate\":", len(missing))
+		"with a test that fails without it, and run \"make generate\". If a metric of the same form is decided there already, such as vllm.preemption_rate for a rate, "+
+		"yours can join its lists:", len(missing))
 	for _, subject := range subjects {
 		fmt.Fprintf(&text, "\n%s: [%s]", subject, strings.Join(defects[subject], ", "))
 	}

@@ -121,7 +121,8 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 					of = append(of, "target_model_name")
 				}
 				of = append(of, in.Define().Summed...)
-				assert.Contains(t, append(of, in.Define().Labels...), attribute, name)
+				assert.Contains(t, append(of, in.Define().Labels...), attribute,
+					"%s: Labels of the input lack %s, so that each of its values would be an engine of its own", name, attribute)
 			}
 			found, known := ByName(in.String())
 			assert.True(t, known)
