@@ -63,7 +63,7 @@ func TestTheGaugesOfSeveralReceiversAreApart(t *testing.T) {
 		r, err := newReceiver(cfg, settings, consumertest.NewNop())
 		require.NoError(t, err)
 		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
-		defer func() { require.NoError(t, r.Shutdown(context.Background())) }()
+		t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
 	}
 	metric, err := recorded.GetMetric("otelcol_receiver_vllm_targets")
 	require.NoError(t, err)
