@@ -277,11 +277,17 @@ func (s *sink) Export(_ context.Context, request pmetricotlp.ExportRequest) (pme
 	return pmetricotlp.NewExportResponse(), nil
 }
 
-// open begins to listen at the address of the sink.
+// open begins to listen at the address of the sink, where port 0 becomes a free one. Another process
+// may have the port for a moment where the sink was closed before.
 func (s *sink) open(t *testing.T) {
 	t.Helper()
-	listener, err := net.Listen("tcp", s.address)
-	require.NoError(t, err)
+	var listener net.Listener
+	require.Eventually(t, func() bool {
+		var err error
+		listener, err = net.Listen("tcp", s.address)
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond, "nothing can listen at %s", s.address)
+	s.address = listener.Addr().String()
 	s.server = grpc.NewServer()
 	pmetricotlp.RegisterGRPCServer(s.server, s)
 	server := s.server

@@ -32,7 +32,7 @@ func openSinks(t *testing.T, n int) (sinks []*sink, addresses []string, arrived 
 	t.Helper()
 	arrived = newAccount()
 	for i := range n {
-		s := &sink{name: fmt.Sprint("pool-", i), address: ownAddress(t), account: arrived}
+		s := &sink{name: fmt.Sprint("pool-", i), address: fmt.Sprintf("127.0.26.%d:0", taken.Add(1)), account: arrived}
 		s.open(t)
 		t.Cleanup(s.close)
 		sinks, addresses = append(sinks, s), append(addresses, s.address)
