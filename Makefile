@@ -51,7 +51,7 @@ say = @printf '==> %s\n'
 .PHONY: help
 help: ## List the targets
 	@printf 'Targets of otelcol-vllm:\n\n'
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 # ---------------------------------------------------------------- building
 
