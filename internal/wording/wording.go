@@ -103,13 +103,13 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	if d.Reason != "" {
 		w.Sentence = d.Reason
 	}
-	w.Sentence = printable(w.Sentence)
+	w.Sentence = Printable(w.Sentence)
 	return w
 }
 
-// printable replaces what cannot be printed on one line by question marks: a log writes a
+// Printable replaces what cannot be printed on one line by question marks: a log writes a
 // sentence as it is, and the name of a GPU or of an unknown cause is what another machine says.
-func printable(text string) string {
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return '?'

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 // Invalid takes one invalid value of the configuration: its key, and what to write
@@ -76,16 +77,7 @@ const (
 // direction of what follows, would reach the terminal of who reads the log.
 func Cut(text string) string {
 	if len(text) <= maxShown {
-		return printable(text)
+		return wording.Printable(text)
 	}
-	return printable(strings.ToValidUTF8(text[:maxShown], "")) + fmt.Sprintf("... (%d bytes)", len(text))
-}
-
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return '?'
-		}
-		return r
-	}, text)
+	return wording.Printable(strings.ToValidUTF8(text[:maxShown], "")) + fmt.Sprintf("... (%d bytes)", len(text))
 }
