@@ -15,13 +15,14 @@ type Processor struct{ driven *diagnosis }
 // Begin is when the simulated time begins.
 func Begin() time.Time { return begin }
 
-// NewProcessor starts a processor with settings as in a collector's configuration.
-func NewProcessor(ctx context.Context, settings map[string]any) (*Processor, error) {
+// NewProcessor starts a processor with settings as in a collector's configuration, at the
+// time at which what it observes begins.
+func NewProcessor(ctx context.Context, settings map[string]any, begin time.Time) (*Processor, error) {
 	config, err := configure(settings)
 	if err != nil {
 		return nil, err
 	}
-	d, err := newDiagnosis(ctx, config)
+	d, err := newDiagnosis(ctx, config, begin)
 	if err != nil {
 		return nil, err
 	}

@@ -274,7 +274,7 @@ func derive(t *testing.T, n int, next func(i int) pmetric.Metrics) []map[string]
 		"vllm.diagnosis.signal": map[string]any{"enabled": true}, "vllm.diagnosis.signal_ratio": map[string]any{"enabled": true},
 	}})
 	require.NoError(t, err)
-	d, err := newDiagnosis(t.Context(), config)
+	d, err := newDiagnosis(t.Context(), config, begin)
 	require.NoError(t, err)
 	var out []map[string]string
 	for i := range n {

@@ -59,7 +59,7 @@ func recordPool(t *testing.T, s *poolStory) *poolRecording {
 	h := &poolRecording{servers: map[string][]reading{}}
 	config, err := configure(map[string]any{"pool": map[string]any{"interval": "15s"}})
 	require.NoError(t, err)
-	d, err := newDiagnosis(t.Context(), config)
+	d, err := newDiagnosis(t.Context(), config, begin)
 	require.NoError(t, err)
 	observe := func(name string, at float64, metrics pmetric.Metrics) {
 		metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr("service.instance.id", name)

@@ -17,8 +17,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// diagnosis is the processor as a black box, in the time of a story.
+// diagnosis is the processor as a black box, in the time of a story, which begins at begin.
 type diagnosis struct {
+	begin     time.Time
 	clock     *vllmprocessor.ManualClock
 	config    *vllmprocessor.Config
 	processor processor.Metrics
@@ -30,8 +31,8 @@ type diagnosis struct {
 // begin is when stories begin: a Monday.
 var begin = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
 
-func newDiagnosis(ctx context.Context, config *vllmprocessor.Config) (*diagnosis, error) {
-	d := &diagnosis{clock: vllmprocessor.NewManualClock(begin), config: config, last: pmetric.NewMetrics(), pools: pmetric.NewMetrics()}
+func newDiagnosis(ctx context.Context, config *vllmprocessor.Config, begin time.Time) (*diagnosis, error) {
+	d := &diagnosis{begin: begin, clock: vllmprocessor.NewManualClock(begin), config: config, last: pmetric.NewMetrics(), pools: pmetric.NewMetrics()}
 	factory := vllmprocessor.NewFactoryWithClock(d.clock)
 	settings := processor.Settings{
 		ID: component.NewID(factory.Type()),
@@ -73,7 +74,7 @@ func (o output) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error
 }
 
 // advance moves the time to so many seconds after the beginning.
-func (d *diagnosis) advance(to float64) { d.clock.Advance(begin.Add(seconds(to))) }
+func (d *diagnosis) advance(to float64) { d.clock.Advance(d.begin.Add(seconds(to))) }
 
 // observe gives the processor a scrape, and returns what it reports about the server.
 func (d *diagnosis) observe(ctx context.Context, metrics pmetric.Metrics) (report, error) {

@@ -19,7 +19,7 @@ type reports struct {
 }
 
 func newReports(ctx context.Context, name string, servers int, config *vllmprocessor.Config, out *Played) (*reports, error) {
-	d, err := newDiagnosis(ctx, config)
+	d, err := newDiagnosis(ctx, config, begin)
 	if err != nil {
 		return nil, err
 	}

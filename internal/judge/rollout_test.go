@@ -33,7 +33,7 @@ func recordPods(t *testing.T, length float64, pods ...pod) map[string][]reading 
 	race.SkipSequential(t)
 	config, err := configure(map[string]any{"pool": map[string]any{"interval": "15s"}})
 	require.NoError(t, err)
-	d, err := newDiagnosis(t.Context(), config)
+	d, err := newDiagnosis(t.Context(), config, begin)
 	require.NoError(t, err)
 	worlds, scrapers := make([]*world, len(pods)), make([]*scraper, len(pods))
 	for i, p := range pods {

@@ -39,7 +39,7 @@ func FromScenario(sc *scenario.Scenario) (*Story, error) {
 // processor starts.
 func checkProcessor(settings map[string]any) error {
 	ctx := context.Background()
-	p, err := NewProcessor(ctx, settings)
+	p, err := NewProcessor(ctx, settings, begin)
 	if err != nil {
 		return err
 	}

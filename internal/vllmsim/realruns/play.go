@@ -85,7 +85,7 @@ func Play(ctx context.Context, r *Recording, settings Settings) (out []Reported,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Name, err)
 	}
-	diagnosing, err := judge.NewProcessor(ctx, settings.Processor)
+	diagnosing, err := judge.NewProcessor(ctx, settings.Processor, judge.Begin())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,111 @@
+// Package page writes what users felt in a run beside what was said of it: lines for a
+// terminal, and a page with the timeline.
+package page
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
+)
+
+// Lines returns a line for each harm that users felt, at each interval, and for each warning
+// without one.
+func Lines(r *run.Run, all []*said.All) string {
+	var b strings.Builder
+	usual := r.Usual()
+	fmt.Fprintf(&b, "usual: first token %s, then %s a token\n", duration(usual.First), duration(usual.Token))
+	if len(all) == 0 || len(all[0].Felt) == 0 {
+		fmt.Fprintln(&b, "users felt no harm of five times the usual or more")
+	}
+	for i := range all[0].Felt {
+		f := &all[0].Felt[i]
+		fmt.Fprintf(&b, "%s: %s, felt from %s to %s (%s), worst %s\n", f.Level, f.What, clock(f.From), clock(f.To), PhaseAt(r, f.From), worst(f))
+		for _, a := range all {
+			fmt.Fprintf(&b, "  every %-4s %s\n", a.Interval.String()+":", Heard(&a.Heard[i]))
+		}
+	}
+	for _, a := range all {
+		for _, s := range a.Unfelt {
+			fmt.Fprintf(&b, "every %s: %s at %s (%s), while users felt no such harm\n", a.Interval, verdict(s), clock(s.At), PhaseAt(r, s.At))
+		}
+	}
+	return b.String()
+}
+
+// Heard says what was reported of a harm.
+func Heard(h *judge.Heard) string {
+	var out []string
+	switch {
+	case !h.Reported():
+		out = append(out, "not reported")
+	case h.After < 0:
+		out = append(out, "was reported before: "+verdict(h.Report))
+	default:
+		out = append(out, fmt.Sprintf("reported after %.0f s: %s", h.After, verdict(h.Report)))
+	}
+	if h.Paged >= 0 {
+		out = append(out, fmt.Sprintf("paged after %.0f s", h.Paged))
+	} else if h.Level != judge.Clear {
+		out = append(out, "no page")
+	}
+	if h.Denied > 0 {
+		out = append(out, fmt.Sprintf("said to be well for %.0f s", h.Denied))
+	}
+	if h.Reported() {
+		if h.Cleared >= 0 {
+			out = append(out, fmt.Sprintf("cleared %.0f s after its end", h.Cleared))
+		} else {
+			out = append(out, "not cleared by the end")
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func verdict(s judge.Said) string {
+	out := s.Condition
+	if s.Cause != "" {
+		out += ", " + s.Cause
+	}
+	if s.Detail != "" {
+		out += " (" + s.Detail + ")"
+	}
+	return fmt.Sprintf("%s, severity %d", out, s.Severity)
+}
+
+func worst(f *judge.Felt) string {
+	if f.What == "answer" {
+		return fmt.Sprintf("%.0f %% of the answers", 100*f.Worst)
+	}
+	return duration(f.Worst)
+}
+
+// duration writes seconds with two digits that count.
+func duration(seconds float64) string {
+	switch {
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", 1000*seconds)
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	default:
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+}
+
+func clock(seconds float64) string {
+	s := int(math.Round(seconds))
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// PhaseAt is the name of the phase at a time.
+func PhaseAt(r *run.Run, at float64) string {
+	for i, s := range r.Spans {
+		if at < s.To {
+			return r.Play.Phases[i].Name
+		}
+	}
+	return "the end"
+}

@@ -1,0 +1,141 @@
+//go:build linux
+
+// Package real plays stories on a real vLLM.
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/client"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/serve"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+)
+
+// Options are where and how to play.
+type Options struct {
+	// Folder is that of install.sh, Version the release of vLLM.
+	Folder, Version string
+	// Logs is the folder for the log of the server.
+	Logs string
+	Seed uint64
+	// Lengths are those of the requests by which the capacity is measured.
+	Lengths story.Phase
+	// Say receives a line for each phase.
+	Say io.Writer
+	// Beside is called when the server is ready, with its address, and when the story is over.
+	Beside func(url string) (end func() error, err error)
+}
+
+// measured is how long the capacity is measured, after some requests that let the server
+// prepare what it has never done.
+const measured = 25 * time.Second
+
+// Play plays a story, and returns what was seen. The server has ended when it returns.
+func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error) {
+	if err := os.MkdirAll(o.Logs, 0o755); err != nil {
+		return nil, err
+	}
+	log := filepath.Join(o.Logs, "server.log")
+	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	server := &serve.Server{Folder: o.Folder, Version: o.Version, Story: p.Server, Log: log}
+	o.say("starting vLLM %s (%s)", o.Version, p.Server.Name)
+	if err := server.Start(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	r = &run.Run{Play: *p, Version: o.Version, Seed: o.Seed}
+	if r.Capacity, err = capacity(ctx, server, o); err != nil {
+		return nil, err
+	}
+	o.say("it serves %.2f requests/s", r.Capacity)
+	if o.Beside != nil {
+		end, err := o.Beside(server.URL())
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, end()) }()
+	}
+	return r, perform(ctx, server, o, r)
+}
+
+func (o *Options) say(format string, values ...any) {
+	fmt.Fprintf(o.Say, time.Now().Format("15:04:05 ")+format+"\n", values...)
+}
+
+// capacity measures how many requests of the book's lengths a server answers in a second.
+func capacity(ctx context.Context, server *serve.Server, o *Options) (float64, error) {
+	for _, length := range []time.Duration{5 * time.Second, measured} {
+		phase := o.Lengths
+		phase.For, phase.Load, phase.Clients, phase.KeepAlive = length, 0, 32, true
+		play := &story.Play{Phases: []story.Phase{phase}}
+		began := time.Now()
+		clients := client.New(server.URL(), serve.Model, serve.Adapter, began)
+		limited, cancel := context.WithTimeout(ctx, length)
+		clients.Phase(limited, &phase, play.Source(0, 0, 1))
+		cancel()
+		clients.Wait()
+		if length < measured {
+			continue
+		}
+		served := 0.0
+		for _, s := range clients.Sent() {
+			if s.How == judge.Answered {
+				served++
+			}
+		}
+		if served == 0 {
+			return 0, errors.New("the server answered nothing while its capacity was measured")
+		}
+		return served / length.Seconds(), nil
+	}
+	return 0, nil
+}
+
+// linger is how long requests may take that are under way when the story ends.
+const linger = 30 * time.Second
+
+func perform(ctx context.Context, server *serve.Server, o *Options, r *run.Run) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.Began = time.Now()
+	clients := client.New(server.URL(), serve.Model, serve.Adapter, r.Began)
+	recording, stop := context.WithCancel(ctx)
+	recorded := make(chan []run.Scrape, 1)
+	go func() { recorded <- run.Record(recording, server.URL(), r.Began) }()
+	defer stop()
+	var failed error
+	for i := range r.Play.Phases {
+		phase := &r.Play.Phases[i]
+		from := time.Since(r.Began).Seconds()
+		o.say("%s for %s", phase.Name, phase.For)
+		end := func() error { return nil }
+		if phase.Fault != nil {
+			if end, failed = server.Begin(ctx, phase.Fault); failed != nil {
+				break
+			}
+		}
+		clients.Phase(ctx, phase, r.Play.Source(i, r.Capacity, r.Seed))
+		failed = end()
+		r.Spans = append(r.Spans, run.Span{From: from, To: time.Since(r.Began).Seconds()})
+		if failed = errors.Join(failed, ctx.Err()); failed != nil {
+			break
+		}
+	}
+	stop()
+	r.Scrapes = <-recorded
+	late := time.AfterFunc(linger, cancel)
+	clients.Wait()
+	late.Stop()
+	r.Sent = clients.Sent()
+	return failed
+}
