@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -12,7 +13,7 @@ type Sent struct {
 	At float64 `json:"at"`
 	// Tokens is when each token came, or each part of the answer that had some. It is empty
 	// where none came.
-	Tokens []float64 `json:"tokens,omitempty"`
+	Tokens Times `json:"tokens,omitempty"`
 	// End is when the client had its answer, or gave up.
 	End float64 `json:"end"`
 	// How is how it ended.
@@ -25,6 +26,46 @@ type Sent struct {
 	Prompt int `json:"prompt"`
 	Cached int `json:"cached,omitempty"`
 	Output int `json:"output"`
+}
+
+// Times are times in seconds, in their order. They are kept as milliseconds, each from the
+// one before, in steps of 10 ms but for the first: kept in full, the times of tokens would be
+// most of what a story takes.
+type Times []float64
+
+const (
+	perMilli  = 1000
+	timesStep = 10
+)
+
+// MarshalJSON writes the distances in milliseconds.
+func (t Times) MarshalJSON() ([]byte, error) {
+	out := make([]int, len(t))
+	before := 0
+	for i, seconds := range t {
+		at := int(math.Round(seconds * perMilli))
+		if i > 0 {
+			at = before + (at-before+timesStep/2)/timesStep*timesStep
+		}
+		out[i] = at - before
+		before = at
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads them.
+func (t *Times) UnmarshalJSON(raw []byte) error {
+	var distances []int
+	if err := json.Unmarshal(raw, &distances); err != nil {
+		return err
+	}
+	*t = make(Times, len(distances))
+	at := 0
+	for i, d := range distances {
+		at += d
+		(*t)[i] = float64(at) / perMilli
+	}
+	return nil
 }
 
 // Ending is how a request ended for its client.

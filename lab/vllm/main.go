@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/real"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
@@ -36,6 +37,7 @@ func main() {
 const usage = `usage:
   vllm play -story NAME[,NAME...]   play stories that share a server on a real vLLM, and judge them
   vllm judge FILE...                judge runs that were kept, again
+  vllm conform                      compare the collector's values and samples of a real vLLM with the truth
   vllm list                         list the stories`
 
 // rules are the alerts that are judged.
@@ -63,6 +65,8 @@ func work(ctx context.Context) error {
 			}
 		}
 		return nil
+	case "conform":
+		return conformance(ctx, book, args)
 	case "list":
 		for _, s := range book.Stories {
 			fmt.Printf("%-18s %-12s %s\n", s.Name, s.Server, s.About)
@@ -107,6 +111,34 @@ func play(ctx context.Context, book *story.Book, args []string) error {
 	return tell(ctx, r, path)
 }
 
+func conformance(ctx context.Context, book *story.Book, args []string) error {
+	flags := flag.NewFlagSet("conform", flag.ExitOnError)
+	folder := flags.String("folder", "build/vllm", "the `folder` that install.sh made")
+	version := flags.String("version", "0.32.0", "the `release` of vLLM")
+	steady := flags.Duration("for", conform.Steady, "how `long` clients send requests")
+	collector := flags.String("collector", "bin/otelcol-vllm", "the collector's `program`")
+	prometheus := flags.String("prometheus", "bin/tools/prometheus/usr/bin/prometheus", "the `program` of a Prometheus server")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	play, err := book.Play("steady")
+	if err != nil {
+		return err
+	}
+	play.Phases = play.Phases[:1]
+	play.Phases[0].For = *steady
+	logs := filepath.Join(*folder, "conformance", *version)
+	release, err := conform.Measure(ctx, &real.Options{
+		Folder: *folder, Version: *version, Logs: logs, Seed: 1,
+		Lengths: story.Phase{Prompt: book.Prompt, Output: book.Output}, Say: os.Stdout,
+	}, play, conform.Programs{Collector: *collector, Prometheus: *prometheus}, rules, filepath.Dir(logs))
+	if err != nil {
+		return err
+	}
+	fmt.Print(page.Conformance([]*conform.Release{release}))
+	return nil
+}
+
 // ending is that of the files of runs.
 const ending = ".tar.zst"
 
@@ -114,7 +146,7 @@ const ending = ".tar.zst"
 func tell(ctx context.Context, r *run.Run, path string) error {
 	var all []*said.All
 	for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second} {
-		one, err := said.Replay(ctx, r, interval, rules)
+		one, err := said.Replay(ctx, r, said.Options{Interval: interval, Rules: rules})
 		if err != nil {
 			return err
 		}

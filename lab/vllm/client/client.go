@@ -122,7 +122,7 @@ func (c *Clients) attempt(ctx context.Context, phase *story.Phase, r *story.Requ
 	body := c.body(phase, r)
 	began := time.Now()
 	since := func() float64 { return float64(time.Since(began).Round(100*time.Microsecond)) / float64(time.Second) }
-	seen = judge.Sent{At: began.Sub(c.Began).Seconds(), Phase: r.Phase, How: judge.Failed, Prompt: r.Prompt}
+	seen = judge.Sent{At: began.Sub(c.Began).Round(100 * time.Microsecond).Seconds(), Phase: r.Phase, How: judge.Failed, Prompt: r.Prompt}
 	if r.Prefix >= 0 {
 		seen.Prompt += phase.Prefix.Tokens
 	}

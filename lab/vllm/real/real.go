@@ -30,8 +30,9 @@ type Options struct {
 	Lengths story.Phase
 	// Say receives a line for each phase.
 	Say io.Writer
-	// Beside is called when the server is ready, with its address, and when the story is over.
-	Beside func(url string) (end func() error, err error)
+	// Rest is called when the story is over and nothing is under way any more, with the address
+	// of the server; nil for nothing.
+	Rest func(ctx context.Context, url string) error
 }
 
 // measured is how long the capacity is measured, after some requests that let the server
@@ -58,14 +59,11 @@ func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error
 		return nil, err
 	}
 	o.say("it serves %.2f requests/s", r.Capacity)
-	if o.Beside != nil {
-		end, err := o.Beside(server.URL())
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, end()) }()
+	err = perform(ctx, server, o, r)
+	if err == nil && o.Rest != nil {
+		err = o.Rest(ctx, server.URL())
 	}
-	return r, perform(ctx, server, o, r)
+	return r, err
 }
 
 func (o *Options) say(format string, values ...any) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -59,12 +60,25 @@ type Alert struct {
 // rulesEvery is the interval of Prometheus's rules.
 const rulesEvery = 15 * time.Second
 
-// Replay returns what would have been said about a run at an interval, with the rules of a
-// file.
-func Replay(ctx context.Context, r *run.Run, interval time.Duration, rules string) (all *All, err error) {
-	p := &pipeline{run: r, out: &All{Interval: interval}}
+// Options are how a run is replayed.
+type Options struct {
+	// Interval is the time between two scrapes, a multiple of run.Every.
+	Interval time.Duration
+	// Rules is the file with the rules of the alerts.
+	Rules string
+	// Settings are the processor's besides those of the story.
+	Settings map[string]any
+	// Emitted receives what the processor emitted for each scrape; nil for nobody. at is in
+	// seconds of the story.
+	Emitted func(at float64, metrics pmetric.Metrics)
+}
+
+// Replay returns what would have been said about a run.
+func Replay(ctx context.Context, r *run.Run, o Options) (all *All, err error) {
+	interval := o.Interval
+	p := &pipeline{run: r, options: o, out: &All{Interval: interval}}
 	defer func() { err = errors.Join(err, p.close(ctx)) }()
-	if err := p.open(ctx, rules); err != nil {
+	if err := p.open(ctx); err != nil {
 		return nil, err
 	}
 	next := 0.0
@@ -104,6 +118,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // pipeline is a collector in the time of a run.
 type pipeline struct {
 	run       *run.Run
+	options   Options
 	out       *All
 	receiver  *vllmreceiver.Replay
 	processor *judge.Processor
@@ -113,7 +128,7 @@ type pipeline struct {
 	rules     *rulestore.Evaluation
 }
 
-func (p *pipeline) open(ctx context.Context, rules string) error {
+func (p *pipeline) open(ctx context.Context) error {
 	replays, err := vllmreceiver.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
 	if err != nil {
 		return err
@@ -121,7 +136,12 @@ func (p *pipeline) open(ctx context.Context, rules string) error {
 	if p.receiver, err = replays.Target("http://vllm:8000", nil); err != nil {
 		return err
 	}
-	if p.processor, err = judge.NewProcessor(ctx, p.run.Play.Processor, p.run.Began); err != nil {
+	settings := maps.Clone(p.options.Settings)
+	if settings == nil {
+		settings = map[string]any{}
+	}
+	maps.Copy(settings, p.run.Play.Processor)
+	if p.processor, err = judge.NewProcessor(ctx, settings, p.run.Began); err != nil {
 		return err
 	}
 	factory := vllmdiagnosisconnector.NewFactory()
@@ -148,7 +168,7 @@ func (p *pipeline) open(ctx context.Context, rules string) error {
 		return err
 	}
 	var errs []error
-	p.rules, errs = rulestore.NewEvaluation(ctx, p.store, p.run.Began, rulesEvery, rules)
+	p.rules, errs = rulestore.NewEvaluation(ctx, p.store, p.run.Began, rulesEvery, p.options.Rules)
 	return errors.Join(errs...)
 }
 
@@ -180,6 +200,9 @@ func (p *pipeline) scrape(ctx context.Context, s *run.Scrape) error {
 	emitted, err := p.processor.Observe(ctx, s.At, metrics)
 	if err != nil {
 		return err
+	}
+	if p.options.Emitted != nil {
+		p.options.Emitted(s.At, emitted)
 	}
 	if now := judge.SaidOf(s.At, emitted); now.Condition != "" {
 		was := now

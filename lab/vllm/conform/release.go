@@ -1,0 +1,48 @@
+//go:build linux
+
+package conform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/real"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+)
+
+// Release is the conformance of one release of vLLM.
+type Release struct {
+	Version  string    `json:"version"`
+	Measured time.Time `json:"measured"`
+	Capacity float64   `json:"capacity"`
+	Values   []Row     `json:"values"`
+	Samples  *Samples  `json:"samples"`
+}
+
+// Measure plays a steady phase on a real vLLM, then leaves it at rest, and writes what was
+// found into VERSION.json of a folder.
+func Measure(ctx context.Context, o *real.Options, play *story.Play, programs Programs, rules, folder string) (*Release, error) {
+	out := &Release{Version: o.Version, Measured: time.Now().UTC().Truncate(time.Second)}
+	o.Rest = func(ctx context.Context, url string) (err error) {
+		out.Samples, err = CompareSamples(ctx, url, o.Logs, programs)
+		return err
+	}
+	r, err := real.Play(ctx, play, o)
+	if err != nil {
+		return nil, err
+	}
+	out.Capacity = r.Capacity
+	if out.Values, err = Values(ctx, r, rules); err != nil {
+		return nil, err
+	}
+	raw, err := json.MarshalIndent(out, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	err = os.MkdirAll(folder, 0o755)
+	return out, errors.Join(err, os.WriteFile(filepath.Join(folder, o.Version+".json"), append(raw, '\n'), 0o644))
+}
