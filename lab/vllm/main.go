@@ -83,6 +83,7 @@ func play(ctx context.Context, book *story.Book, args []string) error {
 	version := flags.String("version", "0.32.0", "the `release` of vLLM")
 	names := flags.String("story", "", "the `names` of stories that share a server, with commas")
 	seed := flags.Uint64("seed", 7, "the `number` that makes the requests")
+	collector := flags.String("collector", "bin/otelcol-vllm", "the collector's `program`, which runs beside the story; empty for none")
 	out := flags.String("out", "", "the `file` for the run (FOLDER/runs/STORIES-VERSION"+ending+")")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -99,7 +100,7 @@ func play(ctx context.Context, book *story.Book, args []string) error {
 		return err
 	}
 	r, err := real.Play(ctx, chosen, &real.Options{
-		Folder: *folder, Version: *version, Logs: strings.TrimSuffix(path, ending), Seed: *seed,
+		Folder: *folder, Version: *version, Logs: strings.TrimSuffix(path, ending), Seed: *seed, Collector: *collector,
 		Lengths: story.Phase{Prompt: book.Prompt, Output: book.Output}, Say: os.Stdout,
 	})
 	if r == nil || len(r.Scrapes) == 0 {

@@ -33,7 +33,31 @@ func Lines(r *run.Run, all []*said.All) string {
 			fmt.Fprintf(&b, "every %s: %s at %s (%s), while users felt no such harm\n", a.Interval, verdict(s), clock(s.At), PhaseAt(r, s.At))
 		}
 	}
+	if len(r.Live) > 0 && len(all) > 0 {
+		fmt.Fprintln(&b, Live(r.Live, all[0].Records))
+	}
 	return b.String()
+}
+
+// Live compares the records of the running collector with those of the replay.
+func Live(live, replayed []run.Record) string {
+	apart := 0.0
+	same := len(live) == len(replayed)
+	for i := 0; same && i < len(live); i++ {
+		apart = max(apart, math.Abs(live[i].At-replayed[i].At))
+		same = live[i].Condition == replayed[i].Condition && live[i].Cause == replayed[i].Cause
+	}
+	if same {
+		return fmt.Sprintf("the running collector wrote the same %d records, at most %.0f s apart", len(live), apart)
+	}
+	list := func(of []run.Record) string {
+		var out []string
+		for _, r := range of {
+			out = append(out, strings.TrimSuffix(clock(r.At)+" "+r.Condition+" "+r.Cause, " "))
+		}
+		return strings.Join(out, ", ")
+	}
+	return "the running collector wrote other records: " + list(live) + "\n  the replay: " + list(replayed)
 }
 
 // Heard says what was reported of a harm.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/client"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/live"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/serve"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
@@ -30,6 +31,8 @@ type Options struct {
 	Lengths story.Phase
 	// Say receives a line for each phase.
 	Say io.Writer
+	// Collector is the program of the collector that runs beside the story; empty for none.
+	Collector string
 	// Rest is called when the story is over and nothing is under way any more, with the address
 	// of the server; nil for nothing.
 	Rest func(ctx context.Context, url string) error
@@ -102,16 +105,26 @@ func capacity(ctx context.Context, server *serve.Server, o *Options) (float64, e
 // linger is how long requests may take that are under way when the story ends.
 const linger = 30 * time.Second
 
-func perform(ctx context.Context, server *serve.Server, o *Options, r *run.Run) error {
+func perform(ctx context.Context, server *serve.Server, o *Options, r *run.Run) (failed error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.Began = time.Now()
 	clients := client.New(server.URL(), serve.Model, serve.Adapter, r.Began)
 	recording, stop := context.WithCancel(ctx)
 	recorded := make(chan []run.Scrape, 1)
-	go func() { recorded <- run.Record(recording, server.URL(), r.Began) }()
+	go func() { recorded <- run.Watch(recording, server.URL(), r.Began) }()
 	defer stop()
-	var failed error
+	if o.Collector != "" {
+		collected, err := live.Start(o.Collector, server.URL(), o.Logs, r.Began)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			var err error
+			r.Live, err = collected()
+			failed = errors.Join(failed, err)
+		}()
+	}
 	for i := range r.Play.Phases {
 		phase := &r.Play.Phases[i]
 		from := time.Since(r.Began).Seconds()

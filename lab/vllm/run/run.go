@@ -35,6 +35,8 @@ type Run struct {
 	// Sent are the requests, Scrapes what the server showed.
 	Sent    []judge.Sent `json:"-"`
 	Scrapes []Scrape     `json:"scrapes"`
+	// Live are the records of the built collector that ran meanwhile, scraping every 5 s.
+	Live []Record `json:"live,omitempty"`
 }
 
 // Span is when a phase was.

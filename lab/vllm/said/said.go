@@ -36,18 +36,12 @@ type All struct {
 	// Said are the changes of what the processor reports, in the order of their times.
 	Said []judge.Said
 	// Records are those of the connector, Alerts those of the shipped rules.
-	Records []Record
+	Records []run.Record
 	Alerts  []Alert
 	// Heard is what users felt beside it, and Unfelt are warnings without such harm.
 	Felt   []judge.Felt
 	Heard  []judge.Heard
 	Unfelt []judge.Said
-}
-
-// Record is a log record of the connector. Times are in seconds of the story.
-type Record struct {
-	At         float64
-	Level, Say string
 }
 
 // Alert is a time in which an alert fired.
@@ -225,14 +219,6 @@ func (p *pipeline) scrape(ctx context.Context, s *run.Scrape) error {
 }
 
 func (p *pipeline) record(_ context.Context, logs plog.Logs) error {
-	for _, rl := range logs.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, l := range sl.LogRecords().All() {
-				p.out.Records = append(p.out.Records, Record{
-					At: l.Timestamp().AsTime().Sub(p.run.Began).Seconds(), Level: l.SeverityText(), Say: l.Body().AsString(),
-				})
-			}
-		}
-	}
+	p.out.Records = append(p.out.Records, run.Records(logs, p.run.Began)...)
 	return nil
 }

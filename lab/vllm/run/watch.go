@@ -11,9 +11,9 @@ import (
 // Every is the time between two looks.
 const Every = 5 * time.Second
 
-// Record looks at a server until ctx ends, and returns what it showed. The looks are at
+// Watch looks at a server until ctx ends, and returns what it showed. The looks are at
 // whole multiples of Every after the beginning; one that takes longer delays the next.
-func Record(ctx context.Context, url string, began time.Time) []Scrape {
+func Watch(ctx context.Context, url string, began time.Time) []Scrape {
 	// A connection for each request: a server that was stopped and started is seen at once.
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
