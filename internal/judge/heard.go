@@ -46,9 +46,9 @@ type Heard struct {
 // Reported reports whether a warning was reported before the harm was over.
 func (h *Heard) Reported() bool { return h.Report.Condition != "" }
 
-// deadline is how long after its beginning harm is to be reported at the latest, in seconds,
+// Deadline is how long after its beginning harm is to be reported at the latest, in seconds,
 // at an interval between scrapes.
-func (l Level) deadline(interval float64) float64 {
+func (l Level) Deadline(interval float64) float64 {
 	switch {
 	case l == Clear:
 		return 90
@@ -81,7 +81,7 @@ func Hear(felt []Felt, said []Said, pages []float64, interval, until float64) []
 				h.Report, h.After = s, s.At-f.From
 			}
 			if s.Condition == "healthy" || s.Condition == "idle" {
-				h.Denied += max(0, min(end, f.To)-max(s.At, f.From+f.Level.deadline(interval)))
+				h.Denied += max(0, min(end, f.To)-max(s.At, f.From+f.Level.Deadline(interval)))
 			}
 		}
 		if at := slices.IndexFunc(said, func(s Said) bool { return s.At > f.To && s.Severity < warning }); at >= 0 {

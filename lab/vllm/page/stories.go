@@ -1,0 +1,115 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+)
+
+// Table writes a table of the stories of runs: what users felt, and what was said at each
+// interval.
+func Table(book *story.Book, runs []*run.Run, all [][]*said.All) string {
+	var b strings.Builder
+	b.WriteString("| Story | What users felt | Said, scraped every 5 s | Said, scraped every 15 s |\n|---|---|---|---|\n")
+	for i, r := range runs {
+		for _, name := range r.Play.Stories {
+			from, to := spanOf(r, name)
+			about := name
+			for _, s := range book.Stories {
+				if s.Name == name {
+					about = fmt.Sprintf("**%s**: %s", name, s.About)
+				}
+			}
+			for _, cells := range rows(all[i], from, to) {
+				fmt.Fprintf(&b, "| %s | %s |\n", pageparts.Cell(about), strings.Join(cells, " | "))
+				about = ""
+			}
+		}
+	}
+	return b.String()
+}
+
+// spanOf is when a story was, in seconds of its run.
+func spanOf(r *run.Run, name string) (from, to float64) {
+	from = -1
+	for i, s := range r.Spans {
+		if strings.HasPrefix(r.Play.Phases[i].Name, name+"/") {
+			if from < 0 {
+				from = s.From
+			}
+			to = s.To
+		}
+	}
+	return from, to
+}
+
+// rows are the cells of the harms that began in a time: what was felt, and what was said of it
+// at each interval. Of one wait, harm of five times the usual stands in the row of great harm.
+func rows(all []*said.All, from, to float64) (out [][]string) {
+	for i := range all[0].Felt {
+		f := &all[0].Felt[i]
+		if f.From < from || f.From >= to {
+			continue
+		}
+		cells := []string{fmt.Sprintf("%s: %s up to %s, for %.0f s", f.Level, f.What, worst(f), f.To-f.From)}
+		for _, a := range all {
+			cells = append(cells, Heard(&a.Heard[i]))
+		}
+		out = append(out, cells)
+	}
+	if len(out) == 0 {
+		out = [][]string{{"no harm of these kinds", "", ""}}
+	}
+	for j, a := range all {
+		for _, s := range a.Unfelt {
+			if s.At >= from && s.At < to {
+				last := out[len(out)-1]
+				last[j+1] = strings.TrimPrefix(last[j+1]+"; ", "; ") + fmt.Sprintf("%s after %.0f s without such harm", verdict(s), s.At-from)
+			}
+		}
+	}
+	return out
+}
+
+// outcomes counts what became of harm of a level.
+func outcomes(all [][]*said.All, level judge.Level, interval int) (n, reported, within, paged int, denied float64) {
+	for _, run := range all {
+		for i := range run[interval].Heard {
+			h := &run[interval].Heard[i]
+			if h.Level != level {
+				continue
+			}
+			n++
+			if h.Reported() {
+				reported++
+				if h.After <= level.Deadline(run[interval].Interval.Seconds()) {
+					within++
+				}
+			}
+			if h.Paged >= 0 {
+				paged++
+			}
+			denied += h.Denied
+		}
+	}
+	return n, reported, within, paged, denied
+}
+
+// Summary writes how much harm was reported, and how much in time, at each interval.
+func Summary(all [][]*said.All) string {
+	var b strings.Builder
+	b.WriteString("| Harm | Interval | Times | Reported | In time | Paged | Said to be well meanwhile |\n|---|---|---|---|---|---|---|\n")
+	for _, level := range []judge.Level{judge.Great, judge.Outage, judge.Clear} {
+		for interval := range all[0] {
+			n, reported, within, paged, denied := outcomes(all, level, interval)
+			every := all[0][interval].Interval
+			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d (within %.0f s) | %d | %.0f s |\n", level, every, n, reported, within, level.Deadline(every.Seconds()), paged, denied)
+		}
+	}
+	return b.String()
+}
