@@ -35,6 +35,9 @@ type Server struct {
 	ended   chan struct{}
 }
 
+// ListenOn chooses the port; without it the first Launch takes a free one.
+func (s *Server) ListenOn(port int) { s.port = port }
+
 // URL is the address of the server.
 func (s *Server) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.port) }
 
