@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -32,7 +33,7 @@ func serve(opts options) (*program, error) {
 		return start(opts.logs, "vllmsim", nil, opts.vllmsim,
 			"serve", "--listen", opts.simAddr, "--scenario", opts.incident.file, "--uptime", uptime.String())
 	}
-	args := append(opts.realArgs[:len(opts.realArgs):len(opts.realArgs)], "-listen", opts.simAddr)
+	args := slices.Concat(opts.realArgs, []string{"-listen", opts.simAddr})
 	return startListening(make(chan string, 16), opts.logs, "vllm", nil, opts.real, args...)
 }
 

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
@@ -114,7 +115,7 @@ func HTML(to io.Writer, r *run.Run, all []*said.All) error {
 			if i+1 < len(a.Said) {
 				to = a.Said[i+1].At
 			}
-			told.Marks = append(told.Marks, bar(s.At, to, "severity"+fmt.Sprint(max(0, s.Severity)), s.Condition, clock(s.At)+" "+verdict(s)))
+			told.Marks = append(told.Marks, bar(s.At, to, "severity"+strconv.Itoa(max(0, s.Severity)), s.Condition, clock(s.At)+" "+verdict(s)))
 		}
 		fired := lane{Name: "alerts"}
 		set := set{Interval: a.Interval.String()}
