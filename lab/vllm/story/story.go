@@ -5,6 +5,7 @@ package story
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -262,7 +263,7 @@ func (b *Book) Play(names ...string) (*Play, error) {
 		}
 	}
 	if len(p.Phases) == 0 {
-		return nil, fmt.Errorf("no story is named")
+		return nil, errors.New("no story is named")
 	}
 	return p, nil
 }
