@@ -200,12 +200,13 @@ type Felt struct {
 }
 
 // FeltHarm returns when users were harmed, in the order of its beginnings. It looks at each
-// second up to until, at the requests of the last 30 s: those that got their first token then
-// count with what they waited, and those that still wait with their wait so far.
+// second up to until, at the requests of the last 30 s: those that got their first token or gave
+// up then count with what they waited, and those that still wait with their wait so far. What an
+// error without a token has waited no longer counts after it.
 func FeltHarm(all []Sent, usual Usual, until float64) []Felt {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b Sent) int { return cmp.Compare(a.At, b.At) })
-	look := look{all: sorted}
+	look := look{all: sorted, since: math.Inf(1)}
 	harms := []*lasting{
 		{Felt: Felt{Level: Great, What: "first token"}},
 		{Felt: Felt{Level: Great, What: "token"}},
@@ -238,12 +239,16 @@ type wait struct{ seconds, over float64 }
 type look struct {
 	all []Sent
 	// from is the first request that may still count.
-	from        int
-	first       []wait
-	token       []wait
-	ends        []ending
-	waits       int
-	since, last float64
+	from  int
+	first []wait
+	token []wait
+	ends  []ending
+	// waits is how many wait for a first token. Somebody has done so at each look since the one
+	// that followed since: clients that give up and try again wait as one that does not.
+	waits int
+	since float64
+	// last is when a token came last.
+	last float64
 }
 
 type ending struct {
@@ -269,7 +274,7 @@ func (l *look) at(t float64) {
 			l.first = append(l.first, wait{t - s.At, t})
 			l.waits++
 			oldest = min(oldest, s.At)
-		case waited > t-feltOver && s.How != Failed:
+		case waited > t-feltOver && (len(s.Tokens) > 0 || s.How != Failed):
 			l.first = append(l.first, wait{s.Waited(), waited})
 		}
 		if ended <= t && s.How != Left {
@@ -277,7 +282,10 @@ func (l *look) at(t float64) {
 		}
 		l.tokens(s, t)
 	}
-	l.since = oldest
+	if l.waits == 0 {
+		l.since = math.Inf(1)
+	}
+	l.since = min(l.since, oldest)
 }
 
 // tokens adds the wait of a request per token within the window. A token that has not come

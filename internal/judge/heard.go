@@ -41,8 +41,8 @@ type Heard struct {
 	Report   Said    `json:"report"`
 	After    float64 `json:"after"`
 	Greatest int     `json:"greatest"`
-	// Paged is how long after the beginning an alert paged, and Cleared how long after the end
-	// the report was no warning any more; -1 is never.
+	// Paged is how long after the beginning an alert paged, 0 where one did already, and Cleared
+	// how long after the end the report was no warning any more; -1 is never.
 	Paged   float64 `json:"paged"`
 	Cleared float64 `json:"cleared"`
 	// Denied is for how many seconds the server was said to be healthy or idle, after the time
@@ -66,10 +66,12 @@ func (l Level) Deadline(interval float64) float64 {
 	}
 }
 
-// Hear compares harm with what was said, in the order of its times. pages are the times at
-// which an alert paged, interval is that of the scrapes, until the end of the story; all in
-// seconds.
-func Hear(felt []Felt, said []Said, pages []float64, interval, until float64) []Heard {
+// Page is a time in which an alert paged, in seconds of the story.
+type Page struct{ From, To float64 }
+
+// Hear compares harm with what was said, in the order of its times. pages are in the order of
+// their beginnings, interval is that of the scrapes, until the end of the story; all in seconds.
+func Hear(felt []Felt, said []Said, pages []Page, interval, until float64) []Heard {
 	out := make([]Heard, 0, len(felt))
 	for _, f := range felt {
 		h := Heard{Felt: f, Paged: -1, Cleared: -1}
@@ -91,15 +93,16 @@ func Hear(felt []Felt, said []Said, pages []float64, interval, until float64) []
 				h.Denied += max(0, min(end, f.To)-max(s.At, f.From+f.Level.Deadline(interval)))
 			}
 		}
-		if at := slices.IndexFunc(said, func(s Said) bool { return s.At > f.To && s.Severity < warning }); at >= 0 {
+		if at := slices.IndexFunc(said, func(s Said) bool { return s.At > f.To && s.Severity < warning }); at >= 0 && h.Reported() {
 			h.Cleared = said[at].At - f.To
 		}
 		if last := lastBefore(said, f.To); h.Greatest >= warning && last.Severity < warning {
 			h.Cleared = 0
 		}
 		for _, p := range pages {
-			if p >= f.From && p <= f.To+minuteSeconds {
-				h.Paged = p - f.From
+			// One alert pages for all harm of an incident, also for that which is felt later.
+			if p.To > f.From && p.From <= f.To+minuteSeconds {
+				h.Paged = max(0, p.From-f.From)
 				break
 			}
 		}

@@ -3,6 +3,7 @@
 package said
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,15 +93,15 @@ func Replay(ctx context.Context, r *run.Run, o Options) (all *All, err error) {
 	for _, problem := range problems {
 		return nil, fmt.Errorf("a rule cannot be evaluated: %s", problem)
 	}
-	var pages []float64
+	var pages []judge.Page
 	for _, f := range firings {
 		a := Alert{Name: f.Alert, From: f.From.Sub(r.Began).Seconds(), To: f.To.Sub(r.Began).Seconds(), Page: f.Labels.Get("severity") == "page"}
 		p.out.Alerts = append(p.out.Alerts, a)
 		if a.Page {
-			pages = append(pages, a.From)
+			pages = append(pages, judge.Page{From: a.From, To: a.To})
 		}
 	}
-	slices.Sort(pages)
+	slices.SortFunc(pages, func(a, b judge.Page) int { return cmp.Compare(a.From, b.From) })
 	p.out.Felt = judge.FeltHarm(r.Sent, r.Usual(), r.End())
 	p.out.Heard = judge.Hear(p.out.Felt, p.out.Said, pages, interval.Seconds(), r.End())
 	p.out.Unfelt = judge.Unfelt(p.out.Felt, p.out.Said)

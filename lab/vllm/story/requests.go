@@ -57,7 +57,11 @@ func (s *Source) Next() (Request, bool) {
 	case p.Every > 0:
 		s.at = p.Quiet + time.Duration(s.n)*p.Every
 	case p.Load > 0 || p.Rate > 0:
-		s.at += time.Duration(s.random.ExpFloat64() / s.rate() * float64(time.Second))
+		gap := s.gap()
+		if !(gap < p.For.Seconds()) { // Also where it is too long for a time.Duration.
+			return Request{}, false
+		}
+		s.at += time.Duration(gap * float64(time.Second))
 	default:
 		return Request{}, false
 	}
@@ -67,16 +71,23 @@ func (s *Source) Next() (Request, bool) {
 	return s.Draw(s.at), true
 }
 
-// rate is the arrival rate now, in requests per second.
-func (s *Source) rate() float64 {
-	if s.phase.Rate > 0 {
-		return s.phase.Rate
+// gap draws the time to the next arrival, in seconds. In it, the rate adds up to a number that is
+// drawn from the exponential distribution, also where the rate changes meanwhile.
+func (s *Source) gap() float64 {
+	p := s.phase
+	rate, slope := p.Rate, 0.0
+	if p.Load > 0 {
+		rate = p.Load * s.capacity
+		if p.To > 0 {
+			slope = (p.To - p.Load) * s.capacity / p.For.Seconds()
+			rate += slope * s.at.Seconds()
+		}
 	}
-	load := s.phase.Load
-	if s.phase.To > 0 {
-		load += (s.phase.To - load) * s.at.Seconds() / s.phase.For.Seconds()
+	n := s.random.ExpFloat64()
+	if slope == 0 {
+		return n / rate
 	}
-	return load * s.capacity
+	return 2 * n / (rate + math.Sqrt(rate*rate+2*slope*n))
 }
 
 // Draw returns a request that is sent so long after the phase began.

@@ -4,9 +4,11 @@ package story
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -97,7 +99,7 @@ type Phase struct {
 	Output Lengths `yaml:"output" json:"output"`
 	Prefix Prefix  `yaml:"prefix" json:"prefix"`
 	// Abort is the share of clients that leave after 0.2 to 2 s; Timeout is when every client
-	// gives up, Retries how often it tries again then.
+	// gives up, Retries how often it tries again then, and after an error.
 	Abort   float64       `yaml:"abort" json:"abort,omitempty"`
 	Timeout time.Duration `yaml:"timeout" json:"timeout,omitempty"`
 	Retries int           `yaml:"retries" json:"retries,omitempty"`
@@ -161,8 +163,13 @@ func Read(raw []byte) (*Book, error) {
 	b := &Book{}
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(b); err != nil {
+	if err := decoder.Decode(b); errors.Is(err, io.EOF) {
+		return nil, errors.New("the book of stories is empty")
+	} else if err != nil {
 		return nil, err
+	}
+	if err := decoder.Decode(&Book{}); !errors.Is(err, io.EOF) {
+		return nil, errors.New("a book of stories is one YAML document, and this one has another after it")
 	}
 	b.complete(&b.Steady)
 	for i := range b.Servers {
@@ -171,17 +178,12 @@ func Read(raw []byte) (*Book, error) {
 		}
 	}
 	for i := range b.Stories {
-		s := &b.Stories[i]
-		if b.server(s.Server) == nil {
-			return nil, fmt.Errorf("story %q: there is no server %q", s.Name, s.Server)
+		for j := range b.Stories[i].Phases {
+			b.complete(&b.Stories[i].Phases[j])
 		}
-		for j := range s.Phases {
-			p := &s.Phases[j]
-			b.complete(p)
-			if err := p.check(); err != nil {
-				return nil, fmt.Errorf("story %q, phase %q: %w", s.Name, p.Name, err)
-			}
-		}
+	}
+	if err := b.check(); err != nil {
+		return nil, err
 	}
 	return b, nil
 }
@@ -194,28 +196,7 @@ func (b *Book) complete(p *Phase) {
 	if p.Output.Mean == 0 {
 		p.Output = b.Output
 	}
-	p.Prompt.Most, p.Output.Most = max(p.Prompt.Most, b.Prompt.Most), max(p.Output.Most, b.Output.Most)
-}
-
-func (p *Phase) check() error {
-	ways := 0
-	for _, is := range []bool{p.Load > 0, p.Rate > 0, p.AtOnce > 0, p.Every > 0, p.Clients > 0} {
-		if is {
-			ways++
-		}
-	}
-	if p.For < time.Second || ways > 1 {
-		return fmt.Errorf("it lasts %s, and its requests come in %d ways; want at least 1s, and one of load, rate, at_once, every and clients, or none", p.For, ways)
-	}
-	if f := p.Fault; f != nil {
-		if _, known := Faults[f.Do]; !known {
-			return fmt.Errorf("unknown fault %q", f.Do)
-		}
-		if f.Do == "slow" && !(f.Share > 0 && f.Share < 1) {
-			return fmt.Errorf("a slowed process needs a share between 0 and 1, not %v", f.Share)
-		}
-	}
-	return nil
+	p.Prompt.Most, p.Output.Most = cmp.Or(p.Prompt.Most, b.Prompt.Most), cmp.Or(p.Output.Most, b.Output.Most)
 }
 
 func (b *Book) server(name string) *Server {
