@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
@@ -32,6 +33,7 @@ var update = flag.Bool("update", false, "write the generated parts of docs/why/r
 // felt, by the rules of said.Misses. What is missed today is published on the page: a change
 // that misses more, or less, must change it.
 func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
+	race.SkipSequential(t)
 	files, err := filepath.Glob(root + "testdata/vllm/*.tar.zst")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
