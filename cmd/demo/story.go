@@ -11,15 +11,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/scenario"
 )
 
-// incident is what is done to the simulated server: a scenario whose first change
-// begins it and whose last one ends it.
+// incident is what is done to the server. That of the simulated one is a scenario whose
+// first change begins it and whose last one ends it.
 type incident struct {
-	// file is the scenario's.
+	// server says what the server is, and within is the time in which the incident begins.
+	server, within string
+	// file is the scenario's; a real server has none, and says itself when it begins and ends.
 	file string
 	// done and undone say in words what the first change and the last one do, and
 	// cause is the catalogue's name of that.
 	done, undone, cause string
-	// from and until are times since the start of the simulated server.
+	// from and until are times since the start of the server; 0 is not known yet.
 	from, until time.Duration
 	// epilogue is how long the processor has to notice the end before the summary.
 	epilogue time.Duration
@@ -27,6 +29,9 @@ type incident struct {
 
 // slowMemory is an incident that is clearly visible and that the server survives.
 var slowMemory = incident{
+	server: "A simulated vLLM server (Llama 3.1 8B on an H100, no GPU needed)",
+	within: "a minute",
+
 	file:   "examples/scenarios/one-minute.yaml",
 	done:   "the GPU's memory bandwidth falls to 30 %",
 	undone: "the GPU's memory bandwidth is back to normal",
@@ -59,7 +64,7 @@ func (i *incident) read() error {
 type narrator struct {
 	out      io.Writer
 	incident incident
-	began    time.Time // When the simulated server started.
+	began    time.Time // When the server started.
 	last     verdict.Verdict
 	changes  []change
 	over     bool
@@ -131,7 +136,7 @@ func (n *narrator) paragraph(head, text string) {
 
 // summary prints the summary once, when the story is over. It reports whether it did.
 func (n *narrator) summary(now time.Time) bool {
-	if n.over || now.Before(n.began.Add(n.incident.until+n.incident.epilogue)) {
+	if n.over || n.incident.until == 0 || now.Before(n.began.Add(n.incident.until+n.incident.epilogue)) {
 		return false
 	}
 	n.over = true

@@ -12,7 +12,8 @@ import (
 type Sent struct {
 	At float64 `json:"at"`
 	// Tokens is when each token came, or each part of the answer that had some. It is empty
-	// where none came.
+	// where none came. Where it has two, the first and the last, and Output is more, the others
+	// count as spread evenly between them.
 	Tokens Times `json:"tokens,omitempty"`
 	// End is when the client had its answer, or gave up.
 	End float64 `json:"end"`
@@ -90,6 +91,37 @@ func (s *Sent) Waited() float64 {
 		return s.Tokens[0]
 	}
 	return s.End
+}
+
+// even reports whether only the first and the last token are known.
+func (s *Sent) even() bool { return len(s.Tokens) == 2 && s.Output > 2 }
+
+// by returns how many tokens had come by a time.
+func (s *Sent) by(t float64) int {
+	if !s.even() || t < s.Tokens[0] || t >= s.Tokens[1] {
+		n, _ := slices.BinarySearch(s.Tokens, math.Nextafter(t, math.Inf(1)))
+		if s.even() && n == 2 {
+			n = s.Output
+		}
+		return n
+	}
+	return 1 + int(float64(s.Output-1)*(t-s.Tokens[0])/(s.Tokens[1]-s.Tokens[0]))
+}
+
+// token returns when a token came, counted from 0.
+func (s *Sent) token(n int) float64 {
+	if !s.even() {
+		return s.Tokens[n]
+	}
+	return s.Tokens[0] + (s.Tokens[1]-s.Tokens[0])*float64(n)/float64(s.Output-1)
+}
+
+// tokens is how many there are.
+func (s *Sent) tokens() int {
+	if s.even() {
+		return s.Output
+	}
+	return len(s.Tokens)
 }
 
 // The limits of what users feel. They are fixed: the diagnosis is judged by them, and is never
@@ -262,32 +294,19 @@ func (l *look) tokens(s *Sent, t float64) {
 	if len(s.Tokens) == 0 || s.At+s.Tokens[0] > t {
 		return
 	}
-	to := s.At + s.Tokens[len(s.Tokens)-1]
 	goes := s.At+s.End > t
-	if goes {
-		to = t
-	}
 	// Of the tokens in the window, the first ends a gap that began before it.
-	after, n := sortedAfter(s.Tokens, t-feltOver-s.At), sortedAfter(s.Tokens, t-s.At)
-	if n > 0 {
-		l.last = max(l.last, s.At+s.Tokens[n-1])
-	}
-	begin := max(1, after)
-	gaps, from := float64(n-begin), s.At+s.Tokens[begin-1]
-	if goes && n < len(s.Tokens) || goes && s.How != Answered {
+	before, n := s.by(t-feltOver-s.At), s.by(t-s.At)
+	l.last = max(l.last, s.At+s.token(n-1))
+	begin := max(1, before)
+	gaps, from, to := float64(n-begin), s.At+s.token(begin-1), s.At+s.token(n-1)
+	if goes && (n < s.tokens() || s.How != Answered) {
 		gaps++
-	} else {
-		to = s.At + s.Tokens[max(0, n-1)]
+		to = t
 	}
 	if gaps > 0 && to > from {
 		l.token = append(l.token, wait{(to - from) / gaps, to})
 	}
-}
-
-// sortedAfter returns how many of sorted values are at most x.
-func sortedAfter(values []float64, x float64) int {
-	n, _ := slices.BinarySearch(values, math.Nextafter(x, math.Inf(1)))
-	return n
 }
 
 // lasting is a kind of harm with the times in which it was felt.

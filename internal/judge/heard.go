@@ -18,6 +18,13 @@ type Said struct {
 // SaidOf reads what the processor reports from its output: that of the worst engine.
 func SaidOf(at float64, metrics pmetric.Metrics) Said {
 	r := readReport(metrics, serverPrefix)
+	return r.said(at)
+}
+
+// differs reports whether another report says something else.
+func (r *report) differs(other *report) bool { return r.said(0) != other.said(0) }
+
+func (r *report) said(at float64) Said {
 	s := Said{At: at, Condition: r.condition, Severity: r.severity}
 	if len(r.causes) > 0 && (r.causes[0].Role == "primary" || r.severity < warning) {
 		s.Cause, s.Detail = r.causes[0].Name, r.causes[0].Detail

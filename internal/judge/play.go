@@ -220,6 +220,7 @@ func (p *player) judge() {
 	var tokens []float64
 	for _, one := range p.servers {
 		tokens = append(tokens, one.truth.tokens())
+		p.out.Felt = append(p.out.Felt, one.truth.felt(p.story.Length.Seconds()))
 	}
 	for i := range p.out.Lines {
 		line := &p.out.Lines[i]

@@ -24,6 +24,7 @@ func newReports(ctx context.Context, name string, servers int, config *vllmproce
 		return nil, err
 	}
 	r := &reports{name: name, diagnosis: d, now: make([]report, servers), out: out}
+	out.Said = make([][]Said, servers)
 	for i := range r.now {
 		r.now[i].severity = -1
 	}
@@ -48,6 +49,9 @@ func (r *reports) scraped(ctx context.Context, server int, at float64, metrics p
 		r.out.Alarms = append(r.out.Alarms, Alarm{
 			Server: server, At: at, Severity: reported.severity, Condition: reported.condition, Cause: reported.primary(),
 		})
+	}
+	if r.now[server].differs(&reported) {
+		r.out.Said[server] = append(r.out.Said[server], reported.said(at))
 	}
 	r.now[server] = reported
 	return nil

@@ -29,6 +29,7 @@ type seen struct {
 	over, of []float64
 	// prompt, cached and output are tokens.
 	prompt, cached, output int
+	end                    engine.End
 }
 
 // requests turns the outcomes of one run into requests. Attempts of the same request are
@@ -92,7 +93,7 @@ func (r *requests) close() {
 func (r *requests) emit(o *engine.Outcome, id int, arrived float64) {
 	s := &seen{
 		key: key{r.epoch, id}, engine: o.Engine, arrived: arrived + r.born, queued: o.Queue, refused: o.End == engine.EndRefused,
-		prompt: o.Prompt, cached: o.Cached, output: o.Output, tokens: float64(max(0, o.Output-1)),
+		prompt: o.Prompt, cached: o.Cached, output: o.Output, end: o.End, tokens: float64(max(0, o.Output-1)),
 	}
 	s.first = o.Arrived - arrived + o.FirstToken
 	if o.FirstToken == 0 {

@@ -58,6 +58,10 @@ type Played struct {
 	Lines []Line
 	// Alarms are the changes of the reported severity, of each server.
 	Alarms []Alarm
+	// Felt is when the users of each server were harmed, by the limits of FeltHarm, and Said what
+	// was reported of it.
+	Felt [][]Felt
+	Said [][]Said
 	// Sought has, for each injection with an effect, what was found.
 	Sought []Sought
 	// Window is that of the processor.

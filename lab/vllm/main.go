@@ -7,18 +7,14 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/real"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
@@ -35,9 +31,12 @@ func main() {
 }
 
 const usage = `usage:
-  vllm play -story NAME[,NAME...]   play stories that share a server on a real vLLM, and judge them
+  vllm play -story NAME[,NAME...]   play stories that share a server on a real vLLM, and judge them;
+                                    -story all plays all of them, those of a server together
   vllm judge FILE...                judge runs that were kept, again
   vllm conform                      compare the collector's values and samples of a real vLLM with the truth
+  vllm check FILE...                compare in runs that were kept what clients saw with what is derived
+  vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to cmd/demo, with an incident
   vllm list                         list the stories`
 
 // rules are the alerts that are judged.
@@ -55,16 +54,11 @@ func work(ctx context.Context) error {
 	case "play":
 		return play(ctx, book, args)
 	case "judge":
-		for _, path := range args {
-			r, err := run.Read(path)
-			if err != nil {
-				return err
-			}
-			if err := tell(ctx, r, path); err != nil {
-				return err
-			}
-		}
-		return nil
+		return each(args, func(r *run.Run, path string) error { return tell(ctx, r, path) })
+	case "check":
+		return each(args, func(r *run.Run, _ string) error { return check(ctx, r) })
+	case "demo":
+		return demo(ctx, book, args)
 	case "conform":
 		return conformance(ctx, book, args)
 	case "list":
@@ -77,66 +71,17 @@ func work(ctx context.Context) error {
 	}
 }
 
-func play(ctx context.Context, book *story.Book, args []string) error {
-	flags := flag.NewFlagSet("play", flag.ExitOnError)
-	folder := flags.String("folder", "build/vllm", "the `folder` that install.sh made")
-	version := flags.String("version", "0.32.0", "the `release` of vLLM")
-	names := flags.String("story", "", "the `names` of stories that share a server, with commas")
-	seed := flags.Uint64("seed", 7, "the `number` that makes the requests")
-	collector := flags.String("collector", "bin/otelcol-vllm", "the collector's `program`, which runs beside the story; empty for none")
-	out := flags.String("out", "", "the `file` for the run (FOLDER/runs/STORIES-VERSION"+ending+")")
-	if err := flags.Parse(args); err != nil {
-		return err
+// each calls a function with runs that were kept.
+func each(paths []string, do func(r *run.Run, path string) error) error {
+	for _, path := range paths {
+		r, err := run.Read(path)
+		if err != nil {
+			return err
+		}
+		if err := do(r, path); err != nil {
+			return err
+		}
 	}
-	chosen, err := book.Play(strings.Split(*names, ",")...)
-	if err != nil {
-		return err
-	}
-	path := *out
-	if path == "" {
-		path = filepath.Join(*folder, "runs", strings.ReplaceAll(*names, ",", "+")+"-"+*version+ending)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	r, err := real.Play(ctx, chosen, &real.Options{
-		Folder: *folder, Version: *version, Logs: strings.TrimSuffix(path, ending), Seed: *seed, Collector: *collector,
-		Lengths: story.Phase{Prompt: book.Prompt, Output: book.Output}, Say: os.Stdout,
-	})
-	if r == nil || len(r.Scrapes) == 0 {
-		return err
-	}
-	if err := errors.Join(err, r.Write(path)); err != nil {
-		return err
-	}
-	return tell(ctx, r, path)
-}
-
-func conformance(ctx context.Context, book *story.Book, args []string) error {
-	flags := flag.NewFlagSet("conform", flag.ExitOnError)
-	folder := flags.String("folder", "build/vllm", "the `folder` that install.sh made")
-	version := flags.String("version", "0.32.0", "the `release` of vLLM")
-	steady := flags.Duration("for", conform.Steady, "how `long` clients send requests")
-	collector := flags.String("collector", "bin/otelcol-vllm", "the collector's `program`")
-	prometheus := flags.String("prometheus", "bin/tools/prometheus/usr/bin/prometheus", "the `program` of a Prometheus server")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	play, err := book.Play("steady")
-	if err != nil {
-		return err
-	}
-	play.Phases = play.Phases[:1]
-	play.Phases[0].For = *steady
-	logs := filepath.Join(*folder, "conformance", *version)
-	release, err := conform.Measure(ctx, &real.Options{
-		Folder: *folder, Version: *version, Logs: logs, Seed: 1,
-		Lengths: story.Phase{Prompt: book.Prompt, Output: book.Output}, Say: os.Stdout,
-	}, play, conform.Programs{Collector: *collector, Prometheus: *prometheus}, rules, filepath.Dir(logs))
-	if err != nil {
-		return err
-	}
-	fmt.Print(page.Conformance([]*conform.Release{release}))
 	return nil
 }
 

@@ -78,12 +78,18 @@ func (r *Replay) Scrape(at time.Time, body []byte, version string) pmetric.Metri
 	return out
 }
 
-// Fail returns the points of a scrape that failed at a time for a reason that was not
-// recorded.
-func (r *Replay) Fail(at time.Time) pmetric.Metrics {
+// Fail returns the points of a scrape that failed at a time. outcome is a value of the
+// attribute of vllm.scrape.failure, "refused" for example; other if it is unknown or empty.
+func (r *Replay) Fail(at time.Time, outcome string) pmetric.Metrics {
 	r.now = at
+	failed := &fetch.Error{Outcome: fetch.OutcomeOther, Message: "the scrape failed"}
+	for _, o := range fetch.Outcomes() {
+		if o.String() == outcome {
+			failed.Outcome = o
+		}
+	}
 	out := pmetric.NewMetrics()
-	_ = r.scraper.fail(&fetch.Error{Outcome: fetch.OutcomeOther, Message: "the scrape failed"}, at, nil, out)
+	_ = r.scraper.fail(failed, at, nil, out)
 	return out
 }
 

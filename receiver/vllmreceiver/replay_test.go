@@ -81,9 +81,10 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 
 	// The reason is not recorded; all else is the same.
 	at := r.now
-	live, again := r.fail(http.StatusInternalServerError), replay.Fail(at)
+	live, again := r.fail(http.StatusInternalServerError), replay.Fail(at, "")
 	assert.Contains(t, render(again), fmt.Sprintf("vllm.up gauge {state} {} @%v 0\n", at.Sub(firstScrape).Seconds()))
 	assert.Equal(t, lines(live), lines(again))
+	assert.Contains(t, render(replay.Fail(at, "refused")), `outcome="refused"`)
 	step("after a failure", body(), "0.21.0")
 	at = r.now
 	ends := replay.End(at)

@@ -71,6 +71,8 @@ func TestEachRuleIsHeld(t *testing.T) {
 		"a long soak":                   {"nightly.yml", "SOAK_FOR=5m", "SOAK_FOR=5h", "no job runs make soak SOAK_FOR=5m"},
 		"the published accuracy":        {"nightly.yml", "ACCURACY=tiny", "ACCURACY=full", "no job runs make accuracy ACCURACY=tiny"},
 		"no peers":                      {"nightly.yml", "run: make bench-peers PEERS_FLAGS=", "run: make bench PEERS_FLAGS=", "no job runs make bench-peers"},
+		"a part of the stories":         {"nightly.yml", "PART=3/3", "PART=2/3", "no job runs make real-all VLLM_VERSION=newest PART=3/3"},
+		"an old vLLM":                   {"nightly.yml", "VLLM_VERSION=newest PART=1/3", "VLLM_VERSION=0.32.0 PART=1/3", "no job runs make real-all VLLM_VERSION=newest PART=1/3"},
 		"no vulnerabilities":            {"nightly.yml", "run: make govulncheck", "run: make lint", "no job runs make govulncheck"},
 		"no schedule":                   {"nightly.yml", "  schedule:\n    - cron: \"17 2 * * *\"\n", "", "no schedule"},
 		"not by hand":                   {"nightly.yml", "  workflow_dispatch:\n", "", "no workflow_dispatch"},

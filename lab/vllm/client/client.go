@@ -246,9 +246,9 @@ func tokens(random *rand.Rand, n int) []int {
 func (c *Clients) body(phase *story.Phase, r *story.Request) []byte {
 	var prompt []int
 	if r.Prefix >= 0 {
-		prompt = tokens(rand.New(rand.NewPCG(uint64(phase.Prefix.Tokens), uint64(r.Prefix))), phase.Prefix.Tokens) //nolint:gosec // Made-up text.
+		prompt = tokens(rand.New(rand.NewPCG(uint64(phase.Prefix.Tokens), uint64(r.Prefix))), phase.Prefix.Tokens)
 	}
-	prompt = append(prompt, tokens(rand.New(rand.NewPCG(r.Seed, 1)), r.Prompt)...) //nolint:gosec // Made-up text.
+	prompt = append(prompt, tokens(rand.New(rand.NewPCG(r.Seed, 1)), r.Prompt)...)
 	asked := map[string]any{
 		"model": c.Model, "prompt": prompt, "max_tokens": r.Output, "ignore_eos": true, "temperature": 1.0,
 		"stream": true, "stream_options": map[string]any{"include_usage": true},

@@ -14,15 +14,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
 )
 
-// Release is the conformance of one release of vLLM.
-type Release struct {
-	Version  string    `json:"version"`
-	Measured time.Time `json:"measured"`
-	Capacity float64   `json:"capacity"`
-	Values   []Row     `json:"values"`
-	Samples  *Samples  `json:"samples"`
-}
-
 // Measure plays a steady phase on a real vLLM, then leaves it at rest, and writes what was
 // found into VERSION.json of a folder.
 func Measure(ctx context.Context, o *real.Options, play *story.Play, programs Programs, rules, folder string) (*Release, error) {

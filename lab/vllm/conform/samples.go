@@ -23,17 +23,6 @@ import (
 	"time"
 )
 
-// Samples is how the samples of a server at rest compare with those that a real Prometheus
-// has of it.
-type Samples struct {
-	// Equal is the number of equal samples. Missing and Different name the others; Extra are
-	// series that only we have.
-	Equal     int      `json:"equal"`
-	Missing   []string `json:"missing,omitempty"`
-	Different []string `json:"different,omitempty"`
-	Extra     []string `json:"extra,omitempty"`
-}
-
 // Programs are those that compare samples.
 type Programs struct{ Collector, Prometheus string }
 

@@ -16,6 +16,26 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
 )
 
+// Release is the conformance of one release of vLLM.
+type Release struct {
+	Version  string    `json:"version"`
+	Measured time.Time `json:"measured"`
+	Capacity float64   `json:"capacity"`
+	Values   []Row     `json:"values"`
+	Samples  *Samples  `json:"samples"`
+}
+
+// Samples is how the samples of a server at rest compare with those that a real Prometheus
+// has of it.
+type Samples struct {
+	// Equal is the number of equal samples. Missing and Different name the others; Extra are
+	// series that only we have.
+	Equal     int      `json:"equal"`
+	Missing   []string `json:"missing,omitempty"`
+	Different []string `json:"different,omitempty"`
+	Extra     []string `json:"extra,omitempty"`
+}
+
 // Row compares one derived metric.
 type Row struct {
 	Metric string `json:"metric"`

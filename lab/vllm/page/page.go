@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
@@ -76,8 +77,10 @@ func HTML(to io.Writer, r *run.Run, all []*said.All) error {
 	if r.Simulated {
 		by = "the simulator as vLLM " + r.Version
 	}
-	v.About = fmt.Sprintf("Played by %s (%s) from %s; it serves %.2f requests/s of the usual lengths; seed %d.",
-		by, r.Play.Server.Name, r.Began.UTC().Format("2006-01-02 15:04:05"), r.Capacity, r.Seed)
+	v.About = fmt.Sprintf("Played by %s (%s) from %s; seed %d.", by, r.Play.Server.Name, r.Began.UTC().Format("2006-01-02 15:04:05"), r.Seed)
+	if r.Capacity > 0 {
+		v.About += fmt.Sprintf(" It serves %.2f requests/s of the usual lengths.", r.Capacity)
+	}
 	scale := func(at float64) float64 { return left + (right-left)*min(1, max(0, at/max(1, r.End()))) }
 	bar := func(from, to float64, class, text, title string) mark {
 		return mark{X: scale(from), W: max(1.5, scale(to)-scale(from)), H: row - 4, Class: class, Text: text, Title: title}
@@ -112,7 +115,7 @@ func HTML(to io.Writer, r *run.Run, all []*said.All) error {
 			if i+1 < len(a.Said) {
 				to = a.Said[i+1].At
 			}
-			told.Marks = append(told.Marks, bar(s.At, to, "severity"+fmt.Sprint(max(0, s.Severity)), s.Condition, clock(s.At)+" "+verdict(s)))
+			told.Marks = append(told.Marks, bar(s.At, to, "severity"+strconv.Itoa(max(0, s.Severity)), s.Condition, clock(s.At)+" "+verdict(s)))
 		}
 		fired := lane{Name: "alerts"}
 		set := set{Interval: a.Interval.String()}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
@@ -11,12 +12,19 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
 )
 
+// Played is a run with what was said about it, at each interval.
+type Played struct {
+	Run  *run.Run
+	Said []*said.All
+}
+
 // Table writes a table of the stories of runs: what users felt, and what was said at each
 // interval.
-func Table(book *story.Book, runs []*run.Run, all [][]*said.All) string {
+func Table(book *story.Book, plays []Played) string {
 	var b strings.Builder
 	b.WriteString("| Story | What users felt | Said, scraped every 5 s | Said, scraped every 15 s |\n|---|---|---|---|\n")
-	for i, r := range runs {
+	for _, played := range plays {
+		r := played.Run
 		for _, name := range r.Play.Stories {
 			from, to := spanOf(r, name)
 			about := name
@@ -25,7 +33,7 @@ func Table(book *story.Book, runs []*run.Run, all [][]*said.All) string {
 					about = fmt.Sprintf("**%s**: %s", name, s.About)
 				}
 			}
-			for _, cells := range rows(all[i], from, to) {
+			for _, cells := range rows(played.Said, from, to) {
 				fmt.Fprintf(&b, "| %s | %s |\n", pageparts.Cell(about), strings.Join(cells, " | "))
 				about = ""
 			}
@@ -53,7 +61,9 @@ func spanOf(r *run.Run, name string) (from, to float64) {
 func rows(all []*said.All, from, to float64) (out [][]string) {
 	for i := range all[0].Felt {
 		f := &all[0].Felt[i]
-		if f.From < from || f.From >= to {
+		if f.From < from || f.From >= to || f.Level == judge.Clear && slices.ContainsFunc(all[0].Felt, func(g judge.Felt) bool {
+			return g.Level == judge.Great && g.What == f.What && g.From < f.To && g.To > f.From
+		}) {
 			continue
 		}
 		cells := []string{fmt.Sprintf("%s: %s up to %s, for %.0f s", f.Level, f.What, worst(f), f.To-f.From)}
@@ -77,17 +87,18 @@ func rows(all []*said.All, from, to float64) (out [][]string) {
 }
 
 // outcomes counts what became of harm of a level.
-func outcomes(all [][]*said.All, level judge.Level, interval int) (n, reported, within, paged int, denied float64) {
-	for _, run := range all {
-		for i := range run[interval].Heard {
-			h := &run[interval].Heard[i]
+func outcomes(plays []Played, level judge.Level, interval int) (n, reported, within, paged int, denied float64) {
+	for _, played := range plays {
+		all := played.Said[interval]
+		for i := range all.Heard {
+			h := &all.Heard[i]
 			if h.Level != level {
 				continue
 			}
 			n++
 			if h.Reported() {
 				reported++
-				if h.After <= level.Deadline(run[interval].Interval.Seconds()) {
+				if h.After <= level.Deadline(all.Interval.Seconds()) {
 					within++
 				}
 			}
@@ -101,15 +112,33 @@ func outcomes(all [][]*said.All, level judge.Level, interval int) (n, reported, 
 }
 
 // Summary writes how much harm was reported, and how much in time, at each interval.
-func Summary(all [][]*said.All) string {
+func Summary(plays []Played) string {
 	var b strings.Builder
 	b.WriteString("| Harm | Interval | Times | Reported | In time | Paged | Said to be well meanwhile |\n|---|---|---|---|---|---|---|\n")
 	for _, level := range []judge.Level{judge.Great, judge.Outage, judge.Clear} {
-		for interval := range all[0] {
-			n, reported, within, paged, denied := outcomes(all, level, interval)
-			every := all[0][interval].Interval
+		for interval := range plays[0].Said {
+			n, reported, within, paged, denied := outcomes(plays, level, interval)
+			every := plays[0].Said[interval].Interval
 			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d (within %.0f s) | %d | %.0f s |\n", level, every, n, reported, within, level.Deadline(every.Seconds()), paged, denied)
 		}
+	}
+	return b.String()
+}
+
+// Misses writes what was said wrongly or too late, as a list by story.
+func Misses(book *story.Book, plays []Played) string {
+	var b strings.Builder
+	n := 0
+	for _, played := range plays {
+		for _, all := range played.Said {
+			for _, m := range said.Misses(book, played.Run, all) {
+				fmt.Fprintf(&b, "- %s\n", m)
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return "None.\n"
 	}
 	return b.String()
 }

@@ -58,10 +58,12 @@ func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	r = &run.Run{Play: *p, Version: o.Version, Seed: o.Seed}
-	if r.Capacity, err = capacity(ctx, server, o); err != nil {
-		return nil, err
+	if p.Loaded() {
+		if r.Capacity, err = capacity(ctx, server, o); err != nil {
+			return nil, err
+		}
+		o.say("it serves %.2f requests/s", r.Capacity)
 	}
-	o.say("it serves %.2f requests/s", r.Capacity)
 	err = perform(ctx, server, o, r)
 	if err == nil && o.Rest != nil {
 		err = o.Rest(ctx, server.URL())

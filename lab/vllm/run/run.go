@@ -48,8 +48,10 @@ type Scrape struct {
 	// At is when the request was sent, in seconds since the beginning.
 	At float64 `json:"at"`
 	// Status is that of /metrics; 0 without an answer.
-	Status int    `json:"status"`
-	Body   []byte `json:"-"`
+	Status int `json:"status"`
+	// Failure is why there was no answer, as the receiver names it: refused, timeout or reset.
+	Failure string `json:"failure,omitempty"`
+	Body    []byte `json:"-"`
 	// Load is the answer of /load, and Health the status of /health; empty and 0 without one.
 	Load   string `json:"load,omitempty"`
 	Health int    `json:"health,omitempty"`

@@ -2,9 +2,11 @@ package run
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,30 +20,32 @@ func Watch(ctx context.Context, url string, began time.Time) []Scrape {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
 	client := &http.Client{Transport: transport, Timeout: Every}
-	get := func(path string) (int, []byte) {
+	get := func(path string) (int, []byte, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, http.NoBody)
 		if err != nil {
-			return 0, nil
+			return 0, nil, err
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			return 0, nil
+			return 0, nil, err
 		}
 		defer response.Body.Close()
 		body, err := io.ReadAll(response.Body)
 		if err != nil {
-			return 0, nil
+			return 0, nil, err
 		}
-		return response.StatusCode, body
+		return response.StatusCode, body, nil
 	}
 	var out []Scrape
 	for {
 		at := time.Since(began)
 		one := Scrape{At: at.Seconds()}
-		one.Status, one.Body = get("/metrics")
-		if one.Status != 0 {
-			one.Health, _ = get("/health")
-			if status, body := get("/load"); status == http.StatusOK {
+		var err error
+		if one.Status, one.Body, err = get("/metrics"); err != nil {
+			one.Failure = failure(err)
+		} else {
+			one.Health, _, _ = get("/health")
+			if status, body, _ := get("/load"); status == http.StatusOK {
 				one.Load = strings.TrimSpace(string(body))
 			}
 		}
@@ -54,5 +58,18 @@ func Watch(ctx context.Context, url string, began time.Time) []Scrape {
 			return out
 		case <-time.After(time.Until(began.Add(next))):
 		}
+	}
+}
+
+// failure names an error as the receiver does.
+func failure(err error) string {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	default:
+		return "reset"
 	}
 }

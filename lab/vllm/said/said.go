@@ -190,7 +190,7 @@ func (p *pipeline) scrape(ctx context.Context, s *run.Scrape) error {
 	if s.Status == http.StatusOK {
 		metrics = p.receiver.Scrape(at, s.Body, p.run.Version)
 	} else {
-		metrics = p.receiver.Fail(at)
+		metrics = p.receiver.Fail(at, s.Failure)
 	}
 	emitted, err := p.processor.Observe(ctx, s.At, metrics)
 	if err != nil {

@@ -35,6 +35,9 @@ type Server struct {
 	ended   chan struct{}
 }
 
+// ListenOn chooses the port; without it the first Launch takes a free one.
+func (s *Server) ListenOn(port int) { s.port = port }
+
 // URL is the address of the server.
 func (s *Server) URL() string { return fmt.Sprintf("http://127.0.0.1:%d", s.port) }
 
@@ -80,7 +83,7 @@ func (s *Server) Launch() error {
 		return err
 	}
 	model := filepath.Join(folder, "model")
-	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (s *Server) Launch() error {
 	for n := range s.Story.Adapters {
 		args = append(args, fmt.Sprintf("%s=%s", Adapter(n+1), filepath.Join(model, fmt.Sprintf("adapter-%d", n+1))))
 	}
-	command := exec.Command(filepath.Join(bin, "vllm"), args...)
+	command := exec.Command(filepath.Join(bin, "vllm"), args...) //nolint:gosec // The program is the one that install.sh made.
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(),
 		"PATH="+bin+":"+os.Getenv("PATH"),

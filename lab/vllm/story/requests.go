@@ -42,7 +42,7 @@ func (p *Play) Source(phase int, capacity float64, seed uint64) *Source {
 	return &Source{
 		phase: &p.Phases[phase], number: phase, capacity: capacity,
 		at:     p.Phases[phase].Quiet,
-		random: rand.New(rand.NewPCG(seed, uint64(phase)+1)), //nolint:gosec // Made-up traffic; the seed repeats it.
+		random: rand.New(rand.NewPCG(seed, uint64(phase)+1)),
 	}
 }
 

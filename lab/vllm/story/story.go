@@ -67,6 +67,10 @@ type Story struct {
 	// Processor are settings of the processor; none but in stories of a setting.
 	Processor map[string]any `yaml:"processor"`
 	Phases    []Phase        `yaml:"phases"`
+	// Say are the conditions and causes of which a report of harm must have one, Never those
+	// that are wrong.
+	Say   []string `yaml:"say"`
+	Never []string `yaml:"never"`
 	// NotSimulated is the reason why the simulator does not play it.
 	NotSimulated string `yaml:"not_simulated"`
 }

@@ -22,6 +22,8 @@ func Overview(o Origin, records []Record, beside Beside) string {
 		t.line("%-12s %s: must be %s, is %s", b.Verdict(), b.Name, b.Must, b.Seen)
 	}
 	t.line("")
+	t.felt(scores)
+	t.line("")
 	t.confusion(scores)
 	t.line("")
 	t.falses(scores)

@@ -66,6 +66,10 @@ func Page(o Origin, records []Record, beside Beside, old string) string {
 	t.line("chance. [Minutes reported](#mild-faults-drift-faults-from-the-start-silence) say more.\n")
 	t.bars(Bars(scores))
 
+	t.line("\nThe same stories by the limits of [real servers](real-vllm.md#how-it-is-judged), scraped every %d s. The usual is that of the run", scrapes)
+	t.line("without a fault. Harm that ended before it had to be reported is not counted, unless it was reported.\n")
+	t.felt(scores)
+
 	if beside.Before != nil {
 		t.line("\n## Before and after\n")
 		t.compared(o, beside.Before, records)

@@ -24,6 +24,8 @@ type Record struct {
 	// Missed are servers and minutes in which an objective was missed, whatever the cause.
 	Missed [][2]int       `json:"missed,omitempty"`
 	Sought []judge.Sought `json:"sought,omitempty"`
+	// Heard is harm by the limits of real servers, with what was said of it.
+	Heard []judge.Heard `json:"heard,omitempty"`
 	// CPU is what it took, in seconds of one processor.
 	CPU float64 `json:"cpu"`
 }
@@ -33,7 +35,7 @@ const leastRequests = 20
 
 // newRecord keeps what is needed of a played story.
 func newRecord(meta stories.Meta, played *judge.Played) Record {
-	r := Record{Meta: meta, Minutes: len(played.Lines), Alarms: played.Alarms, Sought: played.Sought}
+	r := Record{Meta: meta, Minutes: len(played.Lines), Alarms: played.Alarms, Sought: played.Sought, Heard: heard(played, longestOf(played.Lines))}
 	for _, l := range played.Lines {
 		if l.Requests >= leastRequests {
 			r.Judged++

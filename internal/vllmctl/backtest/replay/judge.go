@@ -243,7 +243,7 @@ func (f *feed) scrape(at int64) (metrics pmetric.Metrics, some bool) {
 		text, samples := f.body.at(at)
 		up, known := f.part.Up(at)
 		if failed = known && !up || samples == 0; failed {
-			metrics = f.target.replay.Fail(when)
+			metrics = f.target.replay.Fail(when, "")
 		} else {
 			metrics = f.target.replay.Scrape(when, text, f.judge.settings.Version)
 		}

@@ -1,0 +1,167 @@
+// Package agree compares what the clients of a run saw with what the collector derives from the
+// pages that the server showed meanwhile. Both see the same tokens, on two ways.
+package agree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+)
+
+const (
+	// looks is over how many scrapes the tokens are compared. The window ends between two of
+	// them, so that the time of a scrape does not decide with which one it begins.
+	looks  = 4
+	window = looks*run.Every - run.Every/2
+
+	// A token is on its way for a moment, and the answer of /metrics as well.
+	share, few = 0.1, 40.0
+)
+
+// Account is the tokens of one window on both ways.
+type Account struct {
+	// From and To are in seconds of the run, and so many tokens came to the clients, and were
+	// derived, in between. Inside is the number of requests that the server had at the end.
+	From, To      float64
+	Came, Derived float64
+	Inside        float64
+}
+
+func (a *Account) agrees() bool {
+	return math.Abs(a.Came-a.Derived) <= few+share*max(a.Came, a.Derived)
+}
+
+// still reports whether the server had requests and neither side saw a token.
+func (a *Account) still() bool { return a.Came == 0 && a.Derived == 0 && a.Inside > 0 }
+
+// Check returns what does not agree, in words; nil where all does.
+func Check(ctx context.Context, r *run.Run) ([]string, error) {
+	accounts, err := derive(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return judgement(r, accounts), nil
+}
+
+// judgement compares the accounts of a run, and looks for the times in which the server was
+// stopped.
+func judgement(r *run.Run, accounts []Account) []string {
+	var out []string
+	if len(accounts) < looks {
+		out = append(out, fmt.Sprintf("only %d windows of %s could be compared", len(accounts), window))
+	}
+	for i := range accounts {
+		if a := &accounts[i]; !a.agrees() {
+			out = append(out, fmt.Sprintf("from %.0f s to %.0f s clients got %.0f tokens, and the collector derives %.0f", a.From, a.To, a.Came, a.Derived))
+		}
+	}
+	felt := judge.FeltHarm(r.Sent, r.Usual(), r.End())
+	for i, span := range r.Spans {
+		phase := &r.Play.Phases[i]
+		if phase.Fault == nil || phase.Fault.Do != "stop" {
+			continue
+		}
+		if !slices.ContainsFunc(felt, func(f judge.Felt) bool { return f.Level == judge.Outage && f.From >= span.From && f.From <= span.To }) {
+			out = append(out, fmt.Sprintf("%s lasted %.0f s, and no client felt an outage", phase.Name, span.To-span.From))
+		}
+		if !slices.ContainsFunc(accounts, func(a Account) bool { return a.From >= span.From && a.To <= span.To && a.still() }) {
+			out = append(out, fmt.Sprintf("%s lasted %.0f s, and in no window of it the server had requests and made no tokens", phase.Name, span.To-span.From))
+		}
+	}
+	return out
+}
+
+// derive sends the pages through the receiver and the processor.
+func derive(ctx context.Context, r *run.Run) (out []Account, err error) {
+	replays, err := vllmreceiver.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
+	if err != nil {
+		return nil, err
+	}
+	target, err := replays.Target("http://vllm:8000", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer target.Close()
+	processor, err := judge.NewProcessor(ctx, map[string]any{"window": window.String()}, r.Began)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, processor.Close(ctx)) }()
+	answered := 0
+	for i := range r.Scrapes {
+		s := &r.Scrapes[i]
+		if s.Status != http.StatusOK {
+			answered = 0
+			continue
+		}
+		answered++
+		at := r.Began.Add(time.Duration(s.At * float64(time.Second)))
+		emitted, err := processor.Observe(ctx, s.At, target.Scrape(at, s.Body, r.Version))
+		if err != nil {
+			return nil, err
+		}
+		rate, has := total(emitted, "vllm.generation_throughput")
+		if !has || answered <= looks {
+			continue
+		}
+		a := Account{From: r.Scrapes[i-looks].At, To: s.At}
+		a.Came, a.Derived = came(r.Sent, a.From, a.To), rate*(a.To-a.From)
+		running, _ := total(emitted, "vllm.num_requests.running")
+		waiting, _ := total(emitted, "vllm.num_requests.waiting")
+		a.Inside = running + waiting
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// total adds up the points of a gauge.
+func total(metrics pmetric.Metrics, name string) (sum float64, has bool) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if m.Name() != name || m.Type() != pmetric.MetricTypeGauge {
+					continue
+				}
+				for _, p := range m.Gauge().DataPoints().All() {
+					if p.Flags().NoRecordedValue() {
+						continue
+					}
+					has = true
+					if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+						sum += float64(p.IntValue())
+					} else {
+						sum += p.DoubleValue()
+					}
+				}
+			}
+		}
+	}
+	return sum, has
+}
+
+// came counts the tokens that clients got in a time. A part of an answer can hold several.
+func came(sent []judge.Sent, from, to float64) (sum float64) {
+	for i := range sent {
+		s := &sent[i]
+		each := 1.0
+		if s.Output > 0 && len(s.Tokens) > 0 {
+			each = float64(s.Output) / float64(len(s.Tokens))
+		}
+		for _, t := range s.Tokens {
+			if at := s.At + t; at > from && at <= to {
+				sum += each
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,49 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/real"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+)
+
+// results is where the conformance of releases is kept.
+const results = "lab/vllm/conform/results"
+
+func conformance(ctx context.Context, book *story.Book, args []string) error {
+	var i installed
+	flags := flag.NewFlagSet("conform", flag.ExitOnError)
+	i.flags(flags)
+	steady := flags.Duration("for", conform.Steady, "how `long` clients send requests")
+	collector := flags.String("collector", "bin/otelcol-vllm", "the collector's `program`")
+	prometheus := flags.String("prometheus", "bin/tools/prometheus/usr/bin/prometheus", "the `program` of a Prometheus server")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if err := i.resolve(); err != nil {
+		return err
+	}
+	play, err := book.Play("steady")
+	if err != nil {
+		return err
+	}
+	play.Phases = play.Phases[:1]
+	play.Phases[0].For = *steady
+	release, err := conform.Measure(ctx, &real.Options{
+		Folder: i.folder, Version: i.version, Logs: filepath.Join(i.folder, "conformance", i.version), Seed: 1,
+		Lengths: lengths(book), Say: os.Stdout,
+	}, play, conform.Programs{Collector: *collector, Prometheus: *prometheus}, rules, results)
+	if err != nil {
+		return err
+	}
+	fmt.Print(page.Conformance([]*conform.Release{release}))
+	return nil
+}

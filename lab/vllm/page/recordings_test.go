@@ -1,0 +1,84 @@
+package page_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+)
+
+const (
+	root = "../../../"
+	// most is how many bytes all recordings together may take.
+	most = 5 << 20
+)
+
+var update = flag.Bool("update", false, "write the generated parts of docs/why/real-vllm.md")
+
+// The recordings are of real servers, and what must be said follows from what their clients
+// felt, by the rules of said.Misses. What is missed today is published on the page: a change
+// that misses more, or less, must change it.
+func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
+	race.SkipSequential(t)
+	files, err := filepath.Glob(root + "testdata/vllm/*.tar.zst")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	book, err := story.Shipped()
+	require.NoError(t, err)
+	var plays []page.Played
+	size := int64(0)
+	for _, file := range files {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		size += info.Size()
+		r, err := run.Read(file)
+		require.NoError(t, err)
+		one := page.Played{Run: r}
+		for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second} {
+			all, err := said.Replay(t.Context(), r, said.Options{Interval: interval, Rules: root + "content/rules/suffixed/vllm.yaml"})
+			require.NoError(t, err)
+			one.Said = append(one.Said, all)
+		}
+		plays = append(plays, one)
+	}
+	assert.Less(t, size, int64(most))
+
+	results, err := filepath.Glob("../conform/results/*.json")
+	require.NoError(t, err)
+	var releases []*conform.Release
+	for _, file := range results {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		one := &conform.Release{}
+		require.NoError(t, json.Unmarshal(raw, one))
+		releases = append(releases, one)
+	}
+	const name = root + "docs/why/real-vllm.md"
+	published, err := os.ReadFile(name)
+	require.NoError(t, err)
+	current, err := pageparts.Replace(published, map[string]string{
+		"summary": page.Summary(plays), "stories": page.Table(book, plays), "misses": page.Misses(book, plays),
+		"conformance": page.Conformance(releases),
+	})
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(name, current, 0o600))
+		return
+	}
+	assert.Equal(t, strings.Split(string(published), "\n"), strings.Split(string(current), "\n"),
+		"what is said of real servers has changed; look at each line, then run make real-page")
+}

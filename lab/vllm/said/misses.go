@@ -1,0 +1,96 @@
+package said
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+)
+
+// clearWithin is how long after the end of harm a warning may stay, in seconds.
+const clearWithin = 90
+
+// Misses compares what was said about a run with what must and must not be said, and returns a
+// sentence for each difference:
+//
+//   - harm is reported within its time, by a condition or cause that the story names;
+//   - a server is not said to be well while users are harmed;
+//   - a warning ends within 90 s after the harm, and not before its end;
+//   - there is no warning without harm, but where the story names it: harm of less than five
+//     times the usual is real as well;
+//   - what a story excludes is never the reason of a warning.
+func Misses(book *story.Book, r *run.Run, all *All) (out []string) {
+	miss := func(at float64, format string, values ...any) {
+		phase := "the end"
+		for i, s := range r.Spans {
+			if at < s.To {
+				phase = r.Play.Phases[i].Name
+				break
+			}
+		}
+		out = append(out, fmt.Sprintf("every %s, %s: ", all.Interval, phase)+fmt.Sprintf(format, values...))
+	}
+	for i := range all.Heard {
+		h := &all.Heard[i]
+		name := string(h.Level) + ", " + h.What
+		within := h.Level.Deadline(all.Interval.Seconds())
+		lasted := h.To - h.From
+		switch {
+		case !h.Reported() && lasted > within:
+			miss(h.From, "%s, for %.0f s: not reported", name, lasted)
+		case h.Reported() && h.After > within:
+			miss(h.From, "%s: reported after %.0f s, not within %.0f s", name, h.After, within)
+		}
+		if h.Denied > 0 {
+			miss(h.From, "%s: said to be well for %.0f s", name, h.Denied)
+		}
+		if !h.Reported() {
+			continue
+		}
+		if want := at(book, r, h.From); want != nil && !says(want.Say, h.Report) {
+			miss(h.From, "%s: reported as %s, not as %s", name, spelled(h.Report), strings.Join(want.Say, " or "))
+		}
+		switch {
+		case h.Cleared > clearWithin:
+			miss(h.From, "%s: cleared %.0f s after its end, not within %d s", name, h.Cleared, clearWithin)
+		case h.Cleared < 0 && h.To+clearWithin < r.End():
+			miss(h.From, "%s: not cleared %.0f s after its end", name, r.End()-h.To)
+		}
+	}
+	for _, s := range all.Unfelt {
+		if want := at(book, r, s.At); want == nil || !says(want.Say, s) {
+			miss(s.At, "%s without harm", spelled(s))
+		}
+	}
+	for _, s := range all.Said {
+		if want := at(book, r, s.At); want != nil && s.Severity >= 2 && len(want.Never) > 0 && says(want.Never, s) {
+			miss(s.At, "%s, which it is not", spelled(s))
+		}
+	}
+	return out
+}
+
+// at is the story at a time; nil in the steady phase.
+func at(book *story.Book, r *run.Run, at float64) *story.Story {
+	for i, s := range r.Spans {
+		if at >= s.To && i+1 < len(r.Spans) {
+			continue
+		}
+		name, _, is := strings.Cut(r.Play.Phases[i].Name, "/")
+		if j := slices.IndexFunc(book.Stories, func(s story.Story) bool { return s.Name == name }); is && j >= 0 {
+			return &book.Stories[j]
+		}
+		return nil
+	}
+	return nil
+}
+
+// says reports whether a report is one of some conditions or causes.
+func says(one []string, s judge.Said) bool {
+	return slices.Contains(one, s.Condition) || slices.Contains(one, s.Cause)
+}
+
+func spelled(s judge.Said) string { return strings.TrimSuffix(s.Condition+" "+s.Cause, " ") }
