@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,14 +83,18 @@ func (c *Clients) Phase(ctx context.Context, phase *story.Phase, source *story.S
 	<-over.Done()
 }
 
-// Wait waits until no request is under way; those that are left when ctx ends are cut off.
-func (c *Clients) Wait() { c.underway.Wait() }
+// Wait waits until no request is under way; those that are left when the context of their phase
+// ends are cut off. No phase may go on then.
+func (c *Clients) Wait() {
+	c.underway.Wait()
+	c.kept.CloseIdleConnections()
+}
 
 // Sent returns all requests so far that have ended.
 func (c *Clients) Sent() []judge.Sent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sent
+	return slices.Clone(c.sent)
 }
 
 // send sends a request, and again where the client has the patience to.
@@ -99,12 +104,15 @@ func (c *Clients) send(ctx context.Context, phase *story.Phase, r *story.Request
 		c.mu.Lock()
 		c.sent = append(c.sent, seen)
 		c.mu.Unlock()
+		if phase.Clients > 0 && (seen.How == judge.Failed || seen.How == judge.Refused) {
+			// A closed loop does not hammer a server that is away, or that wants none of it.
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
 		if seen.How != judge.TimedOut && seen.How != judge.Failed {
 			return
-		}
-		if seen.How == judge.Failed && phase.Clients > 0 {
-			// A closed loop does not hammer a server that is away.
-			time.Sleep(time.Second)
 		}
 	}
 }
@@ -127,9 +135,12 @@ func (c *Clients) attempt(ctx context.Context, phase *story.Phase, r *story.Requ
 		seen.Prompt += phase.Prefix.Tokens
 	}
 	defer func() {
+		if seen.How == judge.Answered {
+			return
+		}
 		seen.End = since()
 		switch {
-		case seen.How == judge.Answered:
+		case seen.How == judge.Refused:
 		case ctx.Err() != nil:
 			seen.How = judge.Left // The story is over.
 		case limited.Err() != nil:
@@ -159,7 +170,9 @@ func (c *Clients) attempt(ctx context.Context, phase *story.Phase, r *story.Requ
 		return seen
 	}
 	if err := read(response.Body, &seen, since); err == nil {
-		seen.How = judge.Answered
+		seen.How, seen.End = judge.Answered, since()
+		// A connection can be used again only when its answer was read to the end.
+		_, _ = io.Copy(io.Discard, response.Body)
 	}
 	return seen
 }
@@ -167,10 +180,13 @@ func (c *Clients) attempt(ctx context.Context, phase *story.Phase, r *story.Requ
 // answer is a part of a streamed answer.
 type answer struct {
 	Choices []struct {
-		Text         string `json:"text"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *struct {
+	// Error is what went wrong after the answer had begun: its status is 200 then. Object is
+	// "error" where older releases say it.
+	Error  json.RawMessage `json:"error"`
+	Object string          `json:"object"`
+	Usage  *struct {
 		CompletionTokens int `json:"completion_tokens"`
 		Details          *struct {
 			Cached int `json:"cached_tokens"`
@@ -194,6 +210,9 @@ func read(from io.Reader, seen *judge.Sent, since func() float64) error {
 		if err := json.Unmarshal([]byte(data), &part); err != nil {
 			return err
 		}
+		if len(part.Error) > 0 || part.Object == "error" {
+			return fmt.Errorf("the server says %s", data)
+		}
 		if part.Usage != nil {
 			seen.Output = part.Usage.CompletionTokens
 			if part.Usage.Details != nil {
@@ -202,6 +221,10 @@ func read(from io.Reader, seen *judge.Sent, since func() float64) error {
 		}
 		// A token can be a part of a character, without a text of its own.
 		if len(part.Choices) > 0 {
+			// A server that ends takes back what it has not finished.
+			if reason := part.Choices[0].FinishReason; reason == "abort" || reason == "error" {
+				return fmt.Errorf("the answer ended by %q", reason)
+			}
 			seen.Tokens = append(seen.Tokens, since())
 		}
 	}

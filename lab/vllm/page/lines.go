@@ -18,7 +18,10 @@ func Lines(r *run.Run, all []*said.All) string {
 	var b strings.Builder
 	usual := r.Usual()
 	fmt.Fprintf(&b, "usual: first token %s, then %s a token\n", duration(usual.First), duration(usual.Token))
-	if len(all) == 0 || len(all[0].Felt) == 0 {
+	if len(all) == 0 {
+		return b.String()
+	}
+	if len(all[0].Felt) == 0 {
 		fmt.Fprintln(&b, "users felt no harm of five times the usual or more")
 	}
 	for i := range all[0].Felt {
@@ -33,7 +36,7 @@ func Lines(r *run.Run, all []*said.All) string {
 			fmt.Fprintf(&b, "every %s: %s at %s (%s), while users felt no such harm\n", a.Interval, verdict(s), clock(s.At), PhaseAt(r, s.At))
 		}
 	}
-	if len(r.Live) > 0 && len(all) > 0 {
+	if len(r.Live) > 0 {
 		fmt.Fprintln(&b, Live(r.Live, all[0].Records))
 	}
 	return b.String()
@@ -110,9 +113,9 @@ func worst(f *judge.Felt) string {
 // duration writes seconds with two digits that count.
 func duration(seconds float64) string {
 	switch {
-	case seconds < 1:
+	case seconds < 0.9995:
 		return fmt.Sprintf("%.0f ms", 1000*seconds)
-	case seconds < 10:
+	case seconds < 9.95:
 		return fmt.Sprintf("%.1f s", seconds)
 	default:
 		return fmt.Sprintf("%.0f s", seconds)

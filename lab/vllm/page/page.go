@@ -155,7 +155,7 @@ func HTML(to io.Writer, r *run.Run, all []*said.All) error {
 			continue
 		}
 		waited := s.Waited()
-		title := fmt.Sprintf("%s: %s after %s, %s", clock(s.At), duration(waited), clock(s.At), s.How)
+		title := fmt.Sprintf("sent at %s: waited %s, %s", clock(s.At), duration(waited), s.How)
 		first.Points = append(first.Points, mark{X: scale(s.At), Y: first.y(waited, 0.01), Class: class, Title: title})
 		if n := len(s.Tokens); n > 1 {
 			itl := (s.Tokens[n-1] - s.Tokens[0]) / float64(n-1)

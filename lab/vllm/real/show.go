@@ -57,9 +57,16 @@ func Show(ctx context.Context, o *Options, port int, shown *Shown) (err error) {
 	play := &story.Play{Phases: []story.Phase{phase}}
 	clients := client.New(server.URL(), serve.Model, serve.Adapter, time.Now())
 	loading, unload := context.WithCancel(ctx)
-	defer clients.Wait()
-	defer unload()
-	go clients.Phase(loading, &play.Phases[0], play.Source(0, 0, o.Seed))
+	loaded := make(chan struct{})
+	go func() {
+		clients.Phase(loading, &play.Phases[0], play.Source(0, 0, o.Seed))
+		close(loaded)
+	}()
+	defer func() {
+		unload()
+		<-loaded // Until then the phase may still begin requests.
+		clients.Wait()
+	}()
 
 	if err := lasts(ctx, server, shown.WarmUp); err != nil {
 		return unlessAsked(ctx, err)

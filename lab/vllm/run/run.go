@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,18 +91,18 @@ func (r *Run) Write(path string) (err error) {
 		_, err := archive.Write(content)
 		return err
 	}
-	head, err := json.MarshalIndent(r, "", " ")
+	about, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
 	}
-	var sent bytes.Buffer
-	lines := json.NewEncoder(&sent)
+	var requests bytes.Buffer
+	lines := json.NewEncoder(&requests)
 	for i := range r.Sent {
 		if err := lines.Encode(&r.Sent[i]); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(add("run.json", head), add("sent.jsonl", sent.Bytes())); err != nil {
+	if err := errors.Join(add(head, about), add(sent, requests.Bytes())); err != nil {
 		return err
 	}
 	for i := range r.Scrapes {
@@ -121,31 +122,56 @@ func Read(path string) (*Run, error) {
 		return nil, err
 	}
 	defer file.Close()
-	plain, err := zstd.NewReader(bufio.NewReader(file), zstd.WithDecoderMaxWindow(64<<20))
+	r := &Run{}
+	if err := r.read(bufio.NewReader(file)); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func (r *Run) read(from io.Reader) error {
+	plain, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer plain.Close()
-	archive, r := tar.NewReader(plain), &Run{}
+	archive, parts := tar.NewReader(plain), map[string]bool{}
 	for {
-		head, err := archive.Next()
+		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return r, nil
+			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return err
 		}
-		if err := r.take(head.Name, archive); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, head.Name, err)
+		if err := r.take(header.Name, archive); err != nil {
+			return fmt.Errorf("%s: %w", header.Name, err)
+		}
+		parts[header.Name] = true
+	}
+	// An archive can end early, as an empty file does; and only at its very end is a checksum.
+	for _, name := range []string{head, sent} {
+		if !parts[name] {
+			return fmt.Errorf("it has no %s", name)
 		}
 	}
+	if _, err := io.Copy(io.Discard, plain); err != nil {
+		return err
+	}
+	if len(r.Spans) > len(r.Play.Phases) {
+		return fmt.Errorf("%d phases were played of %d", len(r.Spans), len(r.Play.Phases))
+	}
+	return nil
 }
+
+// The names of the parts of a run, besides those of the scrapes.
+const head, sent = "run.json", "sent.jsonl"
 
 func (r *Run) take(name string, from io.Reader) error {
 	switch name {
-	case "run.json":
+	case head:
 		return json.NewDecoder(from).Decode(r)
-	case "sent.jsonl":
+	case sent:
 		for lines := json.NewDecoder(from); ; {
 			var s judge.Sent
 			if err := lines.Decode(&s); errors.Is(err, io.EOF) {
@@ -156,14 +182,14 @@ func (r *Run) take(name string, from io.Reader) error {
 			r.Sent = append(r.Sent, s)
 		}
 	}
-	var n int
-	if _, err := fmt.Sscanf(strings.TrimLeft(name, "0"), "%d.txt", &n); err != nil && name != "00000.txt" {
+	number, is := strings.CutSuffix(name, ".txt")
+	n, err := strconv.ParseUint(number, 10, 31)
+	if !is || err != nil {
 		return errors.New("no part of a run")
 	}
-	if n >= len(r.Scrapes) {
+	if n >= uint64(len(r.Scrapes)) {
 		return fmt.Errorf("there are %d scrapes", len(r.Scrapes))
 	}
-	var err error
 	r.Scrapes[n].Body, err = io.ReadAll(from)
 	return err
 }

@@ -79,11 +79,12 @@ func Replay(ctx context.Context, r *run.Run, o Options) (all *All, err error) {
 	next := 0.0
 	for i := range r.Scrapes {
 		s := &r.Scrapes[i]
-		// Looks are at multiples of the shorter interval, give or take their delay.
+		// Looks are at multiples of the shorter interval, give or take their delay. A scrape that is
+		// late, because a look took its whole time, does not move those after it.
 		if s.At < next-run.Every.Seconds()/2 {
 			continue
 		}
-		next = math.Round(s.At/run.Every.Seconds())*run.Every.Seconds() + interval.Seconds()
+		next = (math.Floor((s.At+run.Every.Seconds()/2)/interval.Seconds()) + 1) * interval.Seconds()
 		if err := p.scrape(ctx, s); err != nil {
 			return nil, err
 		}

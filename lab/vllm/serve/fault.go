@@ -35,10 +35,7 @@ func (s *Server) Begin(ctx context.Context, f *story.Fault) (end func() error, e
 	case "kill":
 		return s.killed(ctx, f.Of)
 	case "restart":
-		if err := s.Terminate(); err != nil {
-			return nil, err
-		}
-		return func() error { return nil }, s.Launch()
+		return s.restarted()
 	case "sleep":
 		return func() error { return s.post(ctx, "/wake_up") }, s.post(ctx, "/sleep?level=1")
 	default:
@@ -91,7 +88,8 @@ func (s *Server) killed(ctx context.Context, of string) (func() error, error) {
 		return nil, err
 	}
 	again := func() error {
-		if s.Running() && s.Healthy(ctx) {
+		// Nobody needs another one where the story was broken off.
+		if ctx.Err() != nil || s.Running() && s.Healthy(ctx) {
 			return nil
 		}
 		if err := s.Stop(); err != nil {
@@ -100,6 +98,19 @@ func (s *Server) killed(ctx context.Context, of string) (func() error, error) {
 		return s.Launch()
 	}
 	return again, signal(processes, syscall.SIGKILL)
+}
+
+// restarted stops and starts the server while its clients go on: it takes some seconds.
+func (s *Server) restarted() (func() error, error) {
+	done := make(chan error, 1)
+	go func() {
+		err := s.Terminate()
+		if err == nil {
+			err = s.Launch()
+		}
+		done <- err
+	}()
+	return func() error { return <-done }, nil
 }
 
 // oneCore lets all threads of the server run on the first processor core only.
@@ -177,13 +188,15 @@ func (s *Server) post(ctx context.Context, path string) error {
 	return nil
 }
 
-func signal(processes []int, what syscall.Signal) error {
+// signal sends a signal to all processes, also where one of them has ended: the others would
+// stand still otherwise.
+func signal(processes []int, what syscall.Signal) (err error) {
 	for _, p := range processes {
-		if err := syscall.Kill(p, what); err != nil {
-			return fmt.Errorf("process %d: %w", p, err)
+		if one := syscall.Kill(p, what); one != nil {
+			err = errors.Join(err, fmt.Errorf("process %d: %w", p, one))
 		}
 	}
-	return nil
+	return err
 }
 
 // processes returns the server's processes of a kind: worker, core or api, or a rank of one
@@ -191,8 +204,11 @@ func signal(processes []int, what syscall.Signal) error {
 func (s *Server) processes(of string) ([]int, error) {
 	kind := strings.TrimRight(of, "0123456789")
 	rank := of[len(kind):]
-	var out []int
-	for _, p := range family(s.command.Process.Pid) {
+	var all, out []int
+	if s.command != nil {
+		all = family(s.command.Process.Pid)
+	}
+	for _, p := range all {
 		title := titleOf(p)
 		is := map[string]bool{
 			"":       true,
@@ -218,7 +234,8 @@ func (s *Server) processes(of string) ([]int, error) {
 // parent has the number.
 func ofRank(process int, rank string) bool {
 	for _, p := range []int{process, parentOf(process)} {
-		if strings.Contains(titleOf(p), "_DP"+rank) {
+		_, after, is := strings.Cut(titleOf(p), "_DP")
+		if digits := after[:len(after)-len(strings.TrimLeft(after, "0123456789"))]; is && digits == rank {
 			return true
 		}
 	}

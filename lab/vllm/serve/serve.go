@@ -98,19 +98,19 @@ func (s *Server) Launch() error {
 	for n := range s.Story.Adapters {
 		args = append(args, fmt.Sprintf("%s=%s", Adapter(n+1), filepath.Join(model, fmt.Sprintf("adapter-%d", n+1))))
 	}
-	s.command = exec.Command(filepath.Join(bin, "vllm"), args...) //nolint:gosec // The program is the one that install.sh made.
-	s.command.Stdout, s.command.Stderr = log, log
-	s.command.Env = append(os.Environ(),
+	command := exec.Command(filepath.Join(bin, "vllm"), args...) //nolint:gosec // The program is the one that install.sh made.
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(),
 		"PATH="+bin+":"+os.Getenv("PATH"),
 		"VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND=nobind", "OMP_NUM_THREADS=1",
 		"HF_HUB_OFFLINE=1", "TRANSFORMERS_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1")
-	s.command.Env = append(s.command.Env, s.Story.Env...)
+	command.Env = append(command.Env, s.Story.Env...)
 	// A group of its own, so that all of its processes can be ended together.
-	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.command.Start(); err != nil {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
 		return err
 	}
-	s.ended = make(chan struct{})
+	s.command, s.ended = command, make(chan struct{})
 	go func(command *exec.Cmd, ended chan struct{}) {
 		_ = command.Wait() // How it ended is in its log.
 		close(ended)
