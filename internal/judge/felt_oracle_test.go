@@ -199,7 +199,7 @@ func madeUp(random *rand.Rand) []Sent {
 func TestFeltHarmIsWhatAPlainScanOfAllRequestsFinds(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(150) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // Made-up requests.
+		random := rand.New(rand.NewPCG(seed, 1))
 		all := madeUp(random)
 		usual := Usual{First: random.Float64(), Token: 0.1 * random.Float64()}
 		want, got := slowFelt(all, usual, 240), FeltHarm(all, usual, 240)

@@ -15,10 +15,10 @@ func sentAt(at, first float64) Sent {
 func endedAt(at, end float64, how Ending) Sent { return Sent{At: at, End: end, How: how} }
 
 // each returns the requests that a function makes, for each of the numbers up to n.
-func each(n int, make func(i float64) Sent) []Sent {
+func each(n int, one func(i float64) Sent) []Sent {
 	var out []Sent
 	for i := range n {
-		out = append(out, make(float64(i)))
+		out = append(out, one(float64(i)))
 	}
 	return out
 }
