@@ -61,5 +61,5 @@ func TestALookHasWhatTheServerShowed(t *testing.T) {
 	assert.GreaterOrEqual(t, got[0].At, 4.0)
 	assert.GreaterOrEqual(t, got[1].At, 5.0)
 	got[0].At, got[1].At = 0, 0
-	assert.Equal(t, []Scrape{{Status: 200, Body: []byte("a 1\n"), Load: `{"server_load":3}`, Health: 503}, {}}, got)
+	assert.Equal(t, []Scrape{{Status: 200, Body: []byte("a 1\n"), Load: `{"server_load":3}`, Health: 503}, {Failure: "reset"}}, got)
 }
