@@ -52,13 +52,11 @@ type Row struct {
 	Held bool `json:"held"`
 }
 
-// The bar: a value may differ by so much of itself, or by 10 ms. A window of fewer requests is
-// not compared unless a run has none with so many.
+// The bar: a value may differ by so much of itself, or by 10 ms.
 const (
 	share    = 0.03
 	absolute = 0.010
 	window   = 60.0
-	least    = 100
 )
 
 // seen is what the clients saw in a window.
@@ -169,9 +167,6 @@ func Values(ctx context.Context, r *run.Run, rules string) ([]Row, error) {
 				}
 			}
 			s := truth(r.Sent, base, at)
-			if len(s.whole) < least && r.Capacity*window > 2*least {
-				return
-			}
 			compare(rows, s, metrics)
 		},
 	})
