@@ -100,6 +100,12 @@ func slowTokens(all []Sent, t float64) (out []wait) {
 				over = t
 			}
 		}
+		// A client that gave up in its answer has waited for the token that did not come.
+		if last := len(s.Tokens) - 1; last >= 0 && s.How == TimedOut && lately(s.At+s.End, t) {
+			sum += s.End - s.Tokens[last]
+			n++
+			over = s.At + s.End
+		}
 		if n > 0 {
 			out = append(out, wait{sum / n, over})
 		}
@@ -122,7 +128,7 @@ func slowWaits(all []wait, limit float64) moment {
 func slowErrors(all []Sent, t float64) moment {
 	n, failed, over := 0, 0, 0.0
 	for _, s := range all {
-		if s.How == Left || !lately(s.At+s.End, t) {
+		if s.How != Answered && s.How != Failed || !lately(s.At+s.End, t) {
 			continue
 		}
 		n++
@@ -139,7 +145,7 @@ func slowOutage(all []Sent, t float64) moment {
 	for back := t; back >= 1; back-- {
 		waits := false
 		for _, s := range all {
-			if s.How != Refused && s.At <= back && firstMoment(s) > back {
+			if s.How != Refused && s.At <= back && s.At+s.End > back {
 				waits, since = true, math.Min(since, s.At)
 			}
 		}
