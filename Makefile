@@ -675,6 +675,20 @@ fidelity: ## Compare the simulated engine with real ones, and write the table in
 	$(say) 'vllmsim fidelity (half a minute; skipped where $(SHARED) is absent)'
 	@$(GO) run ./cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
 
+# The wheels of vLLM for GPUs have hundreds of megabytes: one at a time, and none is kept.
+VERSIONS ?=
+
+.PHONY: vllm-families
+vllm-families: ## Read which metrics the source of vLLM defines, and compare the catalogue (VERSIONS="0.32.0 0.33.0"; the newest)
+	@rm -rf build/vllm-families && mkdir -p build/vllm-families
+	@set -e; for release in $(if $(VERSIONS),$(addprefix vllm==,$(VERSIONS)),vllm); do \
+		printf '==> reading the source of %s\n' "$$release"; \
+		python3 -m pip download -q --no-deps --only-binary :all: -d build/vllm-families/wheel "$$release"; \
+		python3 lab/vllm/families.py build/vllm-families/wheel/*.whl >> build/vllm-families/new.tsv; \
+		rm -rf build/vllm-families/wheel; \
+	done
+	@$(GO) run ./lab/vllm/catalogue -add build/vllm-families/new.tsv
+
 .PHONY: tidy
 tidy: ## Tidy go.mod
 	$(say) 'go mod tidy'
