@@ -146,10 +146,9 @@ type Stream struct {
 
 	mu sync.Mutex
 	// at are the times of the parts with tokens.
-	at     []time.Time
-	finish string
-	usage  usage
-	err    error
+	at    []time.Time
+	usage usage
+	err   error
 }
 
 // begin sends a request, and reads the answer in the background.
@@ -185,7 +184,6 @@ func (s *Stream) read(response *http.Response) error {
 		}
 		var part struct {
 			Choices []struct {
-				Text   string `json:"text"`
 				Finish string `json:"finish_reason"`
 			} `json:"choices"`
 			Usage *usage `json:"usage"`
@@ -195,11 +193,8 @@ func (s *Stream) read(response *http.Response) error {
 		}
 		s.mu.Lock()
 		for _, c := range part.Choices {
-			if c.Finish != "" {
-				s.finish = c.Finish
-			}
-			// The end of an aborted answer has no token. Other parts have one, also where its
-			// text is half a character.
+			// The end of an aborted answer has no token, if it is sent at all. Other parts have
+			// one, also where its text is half a character.
 			if c.Finish != "abort" {
 				s.at = append(s.at, time.Now())
 			}

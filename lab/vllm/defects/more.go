@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,36 +133,32 @@ func drafts(ctx context.Context, t *Target, s *Seen) error {
 	return err
 }
 
-// lists is the gauge with the adapters in use, whose value is its time.
-const lists = "vllm:lora_requests_info"
+// adaptersInUse is the gauge with the adapters in use, whose value is its time.
+const adaptersInUse = "vllm:lora_requests_info"
 
-func listOf(shown Shown, label string) []string {
-	return strings.FieldsFunc(shown.newest(lists).labels[label], func(r rune) bool { return r == ',' })
+// lists are the adapters that are shown as waiting and as running.
+func lists(shown Shown) (waiting, running []string) {
+	labels := shown.newest(adaptersInUse).labels
+	comma := func(r rune) bool { return r == ',' }
+	return strings.FieldsFunc(labels["waiting_lora_adapters"], comma), strings.FieldsFunc(labels["running_lora_adapters"], comma)
 }
 
-// both are the adapters that are listed as running and as waiting, listed those of any list.
-func both(shown Shown) []string {
-	in := map[string]bool{}
-	for _, name := range listOf(shown, "running_lora_adapters") {
-		in[name] = true
-	}
-	var out []string
-	for _, name := range listOf(shown, "waiting_lora_adapters") {
-		if in[name] {
-			out = append(out, name)
+func count(list []string, name string) float64 {
+	n := 0.0
+	for _, one := range list {
+		if one == name {
+			n++
 		}
 	}
-	return out
+	return n
 }
 
-func listed(shown Shown) map[string]bool {
-	out := map[string]bool{}
-	for _, label := range []string{"running_lora_adapters", "waiting_lora_adapters"} {
-		for _, name := range listOf(shown, label) {
-			out[name] = true
-		}
-	}
-	return out
+// listed is the number of adapters that are in a list.
+func listed(shown Shown) float64 {
+	waiting, running := lists(shown)
+	all := slices.Concat(waiting, running)
+	slices.Sort(all)
+	return float64(len(slices.Compact(all)))
 }
 
 func twoAdapters(ctx context.Context, t *Target, s *Seen) error {

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/serve"
@@ -62,20 +63,25 @@ type Result struct {
 const limit = 4 * time.Minute
 
 // Run starts the servers one after the other, and writes a line for each defect and the file
-// defects/VERSION.json. With names only these servers are started.
+// defects/VERSION.json. With names only these events, or those of these servers, happen; the
+// file keeps what it has of others.
 func Run(ctx context.Context, folder, version string, names []string, say io.Writer) error {
 	out := filepath.Join(folder, "defects")
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	result := &Result{Version: version, At: time.Now().UTC().Truncate(time.Second)}
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
+	path := filepath.Join(out, version+".json")
+	result, err := kept(path)
+	if err != nil {
+		return err
 	}
+	result.Version = version
 	var failed error
 	for _, one := range servers {
-		if len(names) > 0 && !wanted[one.Name] {
+		chosen := slices.DeleteFunc(slices.Clone(one.events), func(e Event) bool {
+			return len(names) > 0 && !slices.Contains(names, one.Name) && !slices.Contains(names, e.Name)
+		})
+		if len(chosen) == 0 {
 			continue
 		}
 		log := filepath.Join(out, one.Name+"-"+version+".log")
@@ -90,14 +96,36 @@ func Run(ctx context.Context, folder, version string, names []string, say io.Wri
 			continue
 		}
 		fmt.Fprintf(say, "vLLM %s (%s) started in %s\n", version, one.Name, time.Since(began).Round(time.Second))
-		result.Verdicts = append(result.Verdicts, play(ctx, &Target{URL: s.URL()}, version, one.events, say)...)
+		result.add(play(ctx, &Target{URL: s.URL()}, version, chosen, say))
 		failed = errors.Join(failed, s.Stop(), ctx.Err())
 	}
 	raw, err := json.MarshalIndent(result, "", " ")
 	if err != nil {
 		return err
 	}
-	return errors.Join(failed, os.WriteFile(filepath.Join(out, version+".json"), append(raw, '\n'), 0o644))
+	return errors.Join(failed, os.WriteFile(path, append(raw, '\n'), 0o644))
+}
+
+// kept is what a run before found out.
+func kept(path string) (*Result, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &Result{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{}
+	return r, json.Unmarshal(raw, r)
+}
+
+// add replaces the verdicts of defects, and adds those of others.
+func (r *Result) add(verdicts []Verdict) {
+	r.At = time.Now().UTC().Truncate(time.Second)
+	for _, v := range verdicts {
+		r.Verdicts = slices.DeleteFunc(r.Verdicts, func(old Verdict) bool { return old.Defect == v.Defect })
+		r.Verdicts = append(r.Verdicts, v)
+	}
 }
 
 // play lets the events happen, and judges each.
