@@ -193,6 +193,11 @@ conformance: build prometheus ## Compare values and samples of a real vLLM with 
 	@$(with_vllm) $(build_lab) \
 	exec $(LAB) conform $(in_lab) -prometheus $$(command -v prometheus || echo $(TOOLS)/prometheus/usr/bin/prometheus)
 
+.PHONY: vllm-defects
+vllm-defects: ## Show on a real vLLM what docs/what-vllm-gets-wrong.md says of its version (VERSION=0.32.0; 4 minutes)
+	@$(with_vllm) $(build_lab) \
+	exec $(LAB) defects $(in_lab)
+
 .PHONY: real-page
 real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md
 	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
