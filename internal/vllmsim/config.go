@@ -38,6 +38,10 @@ type Config struct {
 	Rate   float64
 	// Seed makes the run reproducible.
 	Seed uint64
+	// BlockSize is that of the KV blocks in tokens; the default is 16.
+	BlockSize int
+	// FrontEnd is what the API servers cost; nil is engine.DefaultFrontEnd.
+	FrontEnd *engine.FrontEnd
 	// KVCacheTokens, MaxModelLen, MaxSeqs and MaxLoRAs are limits of each engine.
 	KVCacheTokens, MaxModelLen, MaxSeqs, MaxLoRAs int
 	// LoRA, SpecDecode and FlopsCounters switch features on.
@@ -80,6 +84,9 @@ type Config struct {
 	// the number of its first request.
 	origin float64
 	first  int
+	// Tokens receives each part of an answer when the server passes it on, with the number of its
+	// server, that of the request and how many tokens it has. Otherwise it is like Truth.
+	Tokens func(target, request, tokens int, at float64)
 	// Injected receives each change and fault at its time, before its consequences.
 	// Otherwise it is like Truth.
 	Injected func(target int, what Injection)
@@ -124,7 +131,7 @@ func (c Config) blockSize() int {
 	if c.Hybrid {
 		return hybridBlockSize
 	}
-	return blockSize
+	return cmp.Or(c.BlockSize, blockSize)
 }
 
 // changes are those of server number i.
@@ -200,6 +207,9 @@ func (c Config) withDefaults() (Config, surface.Version, error) {
 	}
 	if c.Engines > 1 && !surface.ManyEngines(surface.Dialect(c.Dialect), version) {
 		return c, version, fmt.Errorf("engines: dialect %s of version %s has one engine per server", c.Dialect, version)
+	}
+	if c.BlockSize < 0 || c.BlockSize > 1<<16 {
+		return c, version, fmt.Errorf("block size: %d is not between 0 and %d", c.BlockSize, 1<<16)
 	}
 	if c.HostUptime < 0 {
 		return c, version, fmt.Errorf("uptime of the host %s is below 0", c.HostUptime)

@@ -37,6 +37,12 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Journal != nil {
 		sim.Journal = func(e engine.Event) { c.Journal(i, e.Later(c.origin, c.first)) }
 	}
+	if c.Tokens != nil {
+		sim.Tokens = func(id, tokens int, at float64) { c.Tokens(i, id+c.first, tokens, at+c.origin) }
+	}
+	if c.FrontEnd != nil {
+		sim.FrontEnd = *c.FrontEnd
+	}
 	if len(c.Weights) > 0 {
 		sim.Router, sim.Weights = engine.RouteWeights, c.Weights
 	}

@@ -33,6 +33,8 @@ func main() {
 const usage = `usage:
   vllm play -story NAME[,NAME...]   play stories that share a server on a real vLLM, and judge them;
                                     -story all plays all of them, those of a server together
+  vllm simulate -story NAME[,...]   play stories that share a server on the simulator, and judge them
+  vllm compare REAL SIMULATED       compare a run of a real vLLM with one of the simulator
   vllm judge FILE...                judge runs that were kept, again
   vllm conform                      compare the collector's values and samples of a real vLLM with the truth
   vllm check FILE...                compare in runs that were kept what clients saw with what is derived
@@ -54,6 +56,10 @@ func work(ctx context.Context) error {
 	switch args := os.Args[2:]; os.Args[1] {
 	case "play":
 		return play(ctx, book, args)
+	case "simulate":
+		return simulate(ctx, book, args)
+	case "compare":
+		return compare(ctx, args)
 	case "judge":
 		return each(args, func(r *run.Run, path string) error { return tell(ctx, r, path) })
 	case "check":

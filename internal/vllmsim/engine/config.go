@@ -61,6 +61,9 @@ type Config struct {
 
 	// Journal receives each event, in the order in which they count.
 	Journal func(Event)
+	// Tokens receives each part of an answer when the front end passes it on: the number of the
+	// client's request, how many tokens it has, and when. Each of several choices gets its own.
+	Tokens func(id, tokens int, at float64)
 	// KeepOutcomes keeps what Outcomes returns.
 	KeepOutcomes bool
 	// MostUnderway is how many requests can be under way before the server stops, see

@@ -109,7 +109,7 @@ func (s *Server) memberSeen(st *observed.Stats, r *request, now float64) {
 		return
 	}
 	client.done = true
-	st.Answered(now, client.path(), client.statusGroup(&s.cfg.Semantics), now-client.takenUp, client.prompt*4+300, client.generated*5+350)
+	st.Answered(now, client.path(), client.statusGroup(&s.cfg.Semantics), now-client.takenUp, client.prompt*4+300, client.answerBytes())
 	if g.width == 0 && !s.cfg.Semantics.ParamsPerChoice && !s.uncounted(client) {
 		st.ParamsN.Observe(float64(g.choices))
 		st.LongestGeneration.Observe(float64(g.longest))

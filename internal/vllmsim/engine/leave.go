@@ -22,6 +22,11 @@ func (s *Server) leave(r *request) {
 	}
 	w := &s.cfg.Workload
 	r.timedOut = w.Timeout > 0 && r.leaves == r.arrived+w.Timeout
+	s.dropClient(r)
+}
+
+// dropClient takes all of a client's request out of the engine.
+func (s *Server) dropClient(r *request) {
 	if r.group == nil {
 		s.drop(r, EndLeft)
 		return
@@ -52,7 +57,7 @@ func (s *Server) drop(r *request, end End) {
 	r.pause(&c.gaps)
 	st := s.stats[r.engine]
 	if r.client == nil {
-		st.Answered(s.now, r.path(), "2xx", max(0, s.now-r.takenUp), r.prompt*4+300, r.generated*5+350)
+		st.Answered(s.now, r.path(), "2xx", max(0, s.now-r.takenUp), r.prompt*4+300, r.answerBytes())
 		s.addOutcome(r, s.now)
 		s.dropped(r)
 	}

@@ -57,6 +57,14 @@ type report struct {
 	refused *request
 	// evicted are followed blocks whose content was thrown out.
 	evicted []blockEnd
+	// parts are what clients get of the step; only with Config.Tokens.
+	parts []part
+}
+
+// part is a part of an answer.
+type part struct {
+	r      *request
+	tokens int
 }
 
 // maxDraft is the greatest number of tokens that can be drafted per step.
@@ -85,7 +93,35 @@ func (rep *report) add(kind eventKind, r *request, value float64) {
 }
 
 // reset makes the report empty and keeps its memory.
-func (rep *report) reset() { *rep = report{events: rep.events[:0], perProcess: rep.perProcess[:0]} }
+func (rep *report) reset() {
+	clear(rep.parts)
+	*rep = report{events: rep.events[:0], perProcess: rep.perProcess[:0], parts: rep.parts[:0]}
+}
+
+// passOn gives clients what they get of a step.
+func (s *Server) passOn(rep *report) {
+	for _, p := range rep.parts {
+		if !p.r.gone {
+			s.cfg.Tokens(p.r.asClient().id, p.tokens, rep.stamp)
+		}
+	}
+}
+
+// answerBytes is the length of the answer that HTTP announces. A stream announces none.
+func (r *request) answerBytes() int {
+	if r.streams {
+		return 0
+	}
+	return r.generated*5 + 350
+}
+
+// asClient is the request of the client that this one is, or is a part of.
+func (r *request) asClient() *request {
+	if r.client != nil {
+		return r.client
+	}
+	return r
+}
 
 // share adds tokens to those of the API server that has the request.
 func (rep *report) share(r *request, tokens, processes int) {
@@ -288,7 +324,7 @@ func (s *Server) observeEnd(st *observed.Stats, r *request, m moments, now float
 		return
 	}
 	if r.client == nil {
-		st.Answered(now, r.path(), r.statusGroup(&s.cfg.Semantics), now-r.takenUp, r.prompt*4+300, r.generated*5+350)
+		st.Answered(now, r.path(), r.statusGroup(&s.cfg.Semantics), now-r.takenUp, r.prompt*4+300, r.answerBytes())
 		s.addOutcome(r, now)
 	}
 	if !s.uncounted(r) {

@@ -16,6 +16,10 @@ type Request struct {
 	Adapter int
 	// Stream asks for each token at once.
 	Stream bool
+	// Choices is how many answers it asks for; 0 and 1 are one.
+	Choices int
+	// Refused is a request with an invalid parameter, which the front end refuses.
+	Refused bool
 }
 
 // Send lets a request arrive now and returns its number, which is the ID of
@@ -27,11 +31,14 @@ func (s *Server) Send(q Request) int {
 	if output < q.Output || (q.MaxTokens > 0 && output >= q.MaxTokens) {
 		end = EndLength
 	}
+	if q.Refused {
+		end = EndRefused
+	}
 	id := callersFirst + s.sentHere
 	r := &request{
 		id: id, first: id, arrived: s.now, prompt: prompt, output: output, stopAt: output, maxTokens: q.MaxTokens,
 		prefix: max(0, q.Prefix), shared: max(0, min(q.Shared, prompt)), adapter: max(0, min(q.Adapter, maxAdapters)),
-		remote: 1, leaves: math.Inf(1), streams: q.Stream, completions: true, end: end,
+		remote: 1, leaves: math.Inf(1), streams: q.Stream, completions: true, end: end, choices: min(q.Choices, maxMembers),
 	}
 	s.sentHere++
 	s.submit(r)
@@ -42,7 +49,29 @@ func (s *Server) Send(q Request) int {
 func (s *Server) Cancel(id int) {
 	if r := s.live[id]; r != nil && !r.done && !r.gone {
 		s.catchUp(s.now)
-		s.drop(r, EndLeft)
+		s.dropClient(r)
+	}
+}
+
+// HoldFrontEnd stops the front end until a time: it takes up nothing and passes nothing on,
+// while the engines go on. What it has not finished takes as much longer.
+func (s *Server) HoldFrontEnd(until float64) {
+	longer := until - s.now
+	if longer <= 0 {
+		return
+	}
+	s.catchUp(s.now)
+	s.busy = max(s.busy, s.now) + longer
+	for _, rep := range s.reports[s.head:] {
+		rep.stamp += longer
+	}
+	for _, c := range s.engines {
+		for _, r := range c.inbox.live() {
+			if r.queued > s.now {
+				r.queued += longer
+				r.firstQueued += longer
+			}
+		}
 	}
 }
 

@@ -332,6 +332,7 @@ func (s *Server) newReport() *report {
 func (s *Server) catchUp(t float64) {
 	for s.head < len(s.reports) && s.reports[s.head].stamp <= t {
 		rep := s.reports[s.head]
+		s.passOn(rep) // Before the end of a request, which can be in the same report.
 		s.observe(rep)
 		s.worked(rep)
 		s.spare = append(s.spare, rep)

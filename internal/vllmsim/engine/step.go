@@ -59,6 +59,9 @@ func (c *core) output(r *request, rep *report, gap float64) {
 	}
 	rep.generated += n
 	rep.share(r, n, c.cfg.FrontEnd.Processes)
+	if c.cfg.Tokens != nil {
+		rep.parts = append(rep.parts, part{r, n})
+	}
 	if r.unreported > 0 {
 		rep.preemptions += r.unreported
 		r.unreported = 0

@@ -37,6 +37,9 @@ func (s *Server) Underway(visit func(id, first int, arrived float64)) {
 	}
 }
 
+// UnderwayCount is how many requests are under way; only with Config.KeepOutcomes.
+func (s *Server) UnderwayCount() int { return len(s.live) }
+
 // Overfull reports whether more than Config.MostUnderway requests are under way, so that the
 // simulation stopped at Now.
 func (s *Server) Overfull() bool { return s.cfg.MostUnderway > 0 && len(s.live) > s.cfg.MostUnderway }

@@ -111,6 +111,11 @@ func promptSources(_ *Server, st *observed.Stats) ([]string, []float64) {
 		[]float64{st.PromptTokens - st.PromptCached, st.PromptCached - st.PromptExternal, st.PromptExternal}
 }
 
+// cacheTiers are where cached tokens were. What a KV connector read is of another server here.
+func cacheTiers(_ *Server, st *observed.Stats) ([]string, []float64) {
+	return []string{"device", "host", "p2p", "disk", "external_unspecified"}, []float64{st.PrefixHits, 0, st.ExternalHits, 0, 0}
+}
+
 func waitingReasons(_ *Server, st *observed.Stats) ([]string, []float64) {
 	return []string{"capacity", "deferred"}, []float64{float64(st.WaitingCapacity), float64(st.WaitingDeferred)}
 }

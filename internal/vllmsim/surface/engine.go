@@ -65,6 +65,8 @@ func (s *Server) family(r row) wire.Family {
 		return s.loraFamily()
 	case cacheConfig:
 		return s.cacheFamily()
+	case rejections:
+		return s.rejectionsFamily()
 	}
 	d, ok := definitions[r.name]
 	if !ok {

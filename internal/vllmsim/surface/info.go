@@ -127,7 +127,7 @@ func (s *Server) cacheFamily() wire.Family {
 }
 
 // cacheFields returns the names of the settings. They are known exactly for
-// v0.5, v0.6.6, v0.9, v0.10.2, v0.20, v0.24 and v0.26; versions between show
+// v0.5, v0.6.6, v0.9, v0.10.2, v0.20, v0.24, v0.26 and v0.32; versions between show
 // those of the one before.
 func (s *Server) cacheFields() []string {
 	const (
@@ -139,10 +139,11 @@ func (s *Server) cacheFields() []string {
 		v020 = core + " hash_block_size"
 		v024 = core + " kv_cache_max_concurrency kv_cache_size_tokens"
 		v026 = v024 + " prefix_match_unit skip_page_size_padded"
+		v032 = "_block_size_resolved block_size cache_dtype cache_hit_alignment_tokens effective_attention_block_size enable_mamba_shared_prefix_checkpoint enable_prefix_caching gpu_memory_utilization hash_block_size is_attention_free kv_cache_dtype_skip_layers kv_cache_layout kv_cache_max_concurrency kv_cache_memory_bytes kv_cache_size_tokens kv_offloading_backend kv_offloading_size kv_sharing_fast_prefill mamba_block_size mamba_cache_dtype mamba_cache_mode mamba_page_size_padded mamba_ssm_cache_dtype num_cpu_blocks num_gpu_blocks num_gpu_blocks_override prefix_cache_retention_interval prefix_caching_hash_algo prefix_match_unit replayssm_buffer_len skip_page_size_padded sliding_window swa_bounded_replay use_kda_recoverssm use_replayssm user_specified_block_size"
 	)
 	fields := v05
 	for _, step := range []struct{ since, fields string }{
-		{"0.6.4", v066}, {"0.8.0", v09}, {"0.10.2", v010}, {"0.20.0", v020}, {"0.24.0", v024}, {"0.26.0", v026},
+		{"0.6.4", v066}, {"0.8.0", v09}, {"0.10.2", v010}, {"0.20.0", v020}, {"0.24.0", v024}, {"0.26.0", v026}, {"0.32.0", v032},
 	} {
 		if !s.Version.before(step.since) {
 			fields = step.fields
@@ -154,6 +155,12 @@ func (s *Server) cacheFields() []string {
 // cacheValue is one setting as Python's str() writes it.
 func (s *Server) cacheValue(field string) string {
 	switch field {
+	case "effective_attention_block_size":
+		return strconv.Itoa(s.BlockSize)
+	case "prefix_cache_retention_interval":
+		return "0"
+	case "replayssm_buffer_len":
+		return "16"
 	case "block_size":
 		if s.Hybrid && s.shows(catalog.DefectBlockSizeOfHybridModels) {
 			return s.hybridBlockSize()
@@ -175,10 +182,11 @@ func (s *Server) cacheValue(field string) string {
 		return wire.PythonRepr(float64(s.KVTokens/s.BlockSize*s.BlockSize) / float64(s.MaxModelLen))
 	case "enable_prefix_caching":
 		return pythonBool(s.PrefixCaching)
-	case "_block_size_resolved":
+	case "_block_size_resolved", "swa_bounded_replay":
 		return "True"
 	case "calculate_kv_scales", "is_attention_free", "kv_sharing_fast_prefill",
-		"user_specified_block_size", "user_specified_mamba_block_size":
+		"user_specified_block_size", "user_specified_mamba_block_size",
+		"enable_mamba_shared_prefix_checkpoint", "use_kda_recoverssm", "use_replayssm":
 		return "False"
 	case "cache_dtype", "mamba_cache_dtype", "mamba_ssm_cache_dtype":
 		return "auto"
@@ -215,6 +223,16 @@ func (s *Server) cacheValue(field string) string {
 	default:
 		return "None"
 	}
+}
+
+// rejectionsFamily has no engine: the front end rejects. The simulated one has no limits of its
+// queue and rejects nothing.
+func (s *Server) rejectionsFamily() wire.Family {
+	f := wire.Family{Name: "vllm:" + rejections, Help: "Requests that a limit of the queue kept out, by the limit.", Type: wire.Counter}
+	for _, reason := range []string{"max_num_queued_reqs", "max_num_queued_tokens"} {
+		f.Points = append(f.Points, wire.Point{Labels: []wire.Label{s.baseLabels(0)[0], {Name: "reason", Value: reason}}})
+	}
+	return f
 }
 
 func pythonBool(b bool) string {

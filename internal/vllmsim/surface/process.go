@@ -25,6 +25,10 @@ func (s *Server) processFamilies() []wire.Family {
 	for _, st := range s.Engines {
 		busy += st.GenerationTokens
 	}
+	files := 44
+	if !s.isRay() { // The agent is another process than the one that has the connections.
+		files += s.Connections
+	}
 	patch, minor := "11", "12"
 	if s.Version.before("0.12.0") {
 		patch, minor = "12", "10"
@@ -53,7 +57,7 @@ func (s *Server) processFamilies() []wire.Family {
 			Name: "process_cpu_seconds", Help: "CPU time of the process in seconds.", Type: wire.Counter,
 			Points: value(math.Round(100*(0.02*age+3e-4*busy)) / 100),
 		},
-		{Name: "process_open_fds", Help: "File descriptors in use.", Type: wire.Gauge, Points: value(44)},
+		{Name: "process_open_fds", Help: "File descriptors in use.", Type: wire.Gauge, Points: value(float64(files))},
 		{Name: "process_max_fds", Help: "File descriptors allowed.", Type: wire.Gauge, Points: value(1048576)},
 	}
 }

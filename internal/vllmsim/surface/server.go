@@ -111,6 +111,8 @@ type Server struct {
 	CountedSince float64
 	// Served is the name under which the model is served; empty means Model.
 	Served string
+	// Connections are those of clients that wait for an answer.
+	Connections int
 	// Node is the number of the node that a Ray agent names, from 0.
 	Node int
 }

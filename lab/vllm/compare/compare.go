@@ -1,0 +1,147 @@
+// Package compare compares a run of a real vLLM with one of the simulator, point by point.
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+)
+
+// Table compares two runs of the same stories, and returns tables in Markdown. heard is the
+// harm of each with what was said of it.
+func Table(real, simulated *run.Run, heard [2][]judge.Heard) string {
+	var b strings.Builder
+	both := [2]*measured{measure(real), measure(simulated)}
+	b.WriteString("| phase | what | real | simulated | simulated / real |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| | requests/s that it serves | %.2f | %.2f | %s |\n", real.Capacity, simulated.Capacity, quotient(real.Capacity, simulated.Capacity))
+	for i := range min(len(real.Spans), len(simulated.Spans)) {
+		name := real.Play.Phases[i].Name
+		for _, what := range names(both[0].phases[i].values, both[1].phases[i].values) {
+			x, y := both[0].phases[i].values[what], both[1].phases[i].values[what]
+			if x != 0 || y != 0 {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, what[2:], figure(x), figure(y), quotient(x, y))
+			}
+		}
+	}
+	for _, one := range []struct {
+		what string
+		sets [2]map[string]bool
+	}{
+		{"families", [2]map[string]bool{both[0].families, both[1].families}},
+		{"series, beside those of such families", [2]map[string]bool{both[0].seriesOf(both[1]), both[1].seriesOf(both[0])}},
+	} {
+		fmt.Fprintf(&b, "\nOnly the real server has these %s: %s.\n\nOnly the simulated one has: %s.\n",
+			one.what, listed(without(one.sets[0], one.sets[1])), listed(without(one.sets[1], one.sets[0])))
+	}
+	b.WriteString("\n| grows otherwise in the steady phase | real | simulated |\n|---|---|---|\n")
+	for _, series := range names(both[0].grows, both[1].grows) {
+		x, is := both[0].grows[series]
+		y, too := both[1].grows[series]
+		if counted := !strings.Contains(series, "_bucket{") && !strings.Contains(series, "_created"); is && too && counted && apart(x, y) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", series, figure(x), figure(y))
+		}
+	}
+	b.WriteString("\n| phase | moves only on the real server | moves only on the simulated one |\n|---|---|---|\n")
+	for i := range min(len(real.Spans), len(simulated.Spans)) {
+		x, y := both[0].phases[i].moves, both[1].phases[i].moves
+		x, y = shared(x, both[1].families), shared(y, both[0].families)
+		if !maps.Equal(x, y) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", real.Play.Phases[i].Name, listed(without(x, y)), listed(without(y, x)))
+		}
+	}
+	b.WriteString("\n| phase | harm | real | simulated |\n|---|---|---|---|\n")
+	for _, one := range harms(real, simulated, heard) {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", one.phase, one.what, one.said[0], one.said[1])
+	}
+	return b.String()
+}
+
+// apart reports whether two numbers differ by more than a third, and by more than one.
+func apart(x, y float64) bool {
+	return math.Abs(x-y) > max(1, 0.33*max(math.Abs(x), math.Abs(y)))
+}
+
+// names are those of values that at least one of two runs has. They begin with a letter and a
+// blank, which make their order.
+func names(x, y map[string]float64) []string {
+	all := maps.Clone(x)
+	maps.Copy(all, y)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func without(all, some map[string]bool) map[string]bool {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(name string, _ bool) bool { return some[name] })
+	return out
+}
+
+func shared(all, with map[string]bool) map[string]bool {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(name string, _ bool) bool { return !with[name] })
+	return out
+}
+
+func listed(all map[string]bool) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	return "`" + strings.Join(slices.Sorted(maps.Keys(all)), "`, `") + "`"
+}
+
+func figure(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e6 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+func quotient(x, y float64) string {
+	if x == 0 || y == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", y/x)
+}
+
+// harm is harm that was felt in a phase, in one of two runs or in both.
+type harm struct {
+	phase, what string
+	said        [2]string
+}
+
+func harms(real, simulated *run.Run, heard [2][]judge.Heard) (out []harm) {
+	for side, r := range []*run.Run{real, simulated} {
+		for i := range heard[side] {
+			h := &heard[side][i]
+			phase := "the end"
+			for j, s := range r.Spans {
+				if h.From < s.To {
+					phase = r.Play.Phases[j].Name
+					break
+				}
+			}
+			what := string(h.Level) + ": " + h.What
+			at := slices.IndexFunc(out, func(o harm) bool { return o.phase == phase && o.what == what && o.said[side] == "" })
+			if at < 0 {
+				out = append(out, harm{phase: phase, what: what})
+				at = len(out) - 1
+			}
+			said := "not reported"
+			if h.Reported() {
+				said = fmt.Sprintf("%s after %.0f s, cleared after %.0f s", strings.TrimSuffix(h.Report.Condition+" "+h.Report.Cause, " "), h.After, h.Cleared)
+			}
+			out[at].said[side] = fmt.Sprintf("%.0f to %.0f s, worst %.2g: %s", h.From, h.To, h.Worst, said)
+		}
+	}
+	for i := range out {
+		for side := range out[i].said {
+			out[i].said[side] = cmp.Or(out[i].said[side], "not felt")
+		}
+	}
+	return out
+}
