@@ -41,7 +41,7 @@ func conformance(ctx context.Context, book *story.Book, args []string) error {
 	release, err := conform.Measure(ctx, &real.Options{
 		Folder: i.folder, Version: i.version, Logs: filepath.Join(i.folder, "conformance", i.version), Seed: 1,
 		Lengths: lengths(book), Say: os.Stdout,
-	}, play, conform.Programs{Collector: *collector, Prometheus: *prometheus}, rules, results)
+	}, play, conform.Programs{Collector: *collector, Prometheus: *prometheus}, results)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ const ending = ".tar.zst"
 func tell(ctx context.Context, r *run.Run, path string) error {
 	var all []*said.All
 	for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second} {
-		one, err := said.Replay(ctx, r, said.Options{Interval: interval, Rules: rules})
+		one, err := said.Replay(ctx, r, interval, rules)
 		if err != nil {
 			return err
 		}

@@ -4,17 +4,15 @@ package agree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
 )
 
 const (
@@ -83,46 +81,27 @@ func judgement(r *run.Run, accounts []Account) []string {
 
 // derive sends the pages through the receiver and the processor.
 func derive(ctx context.Context, r *run.Run) (out []Account, err error) {
-	replays, err := vllmreceiver.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
-	if err != nil {
-		return nil, err
-	}
-	target, err := replays.Target("http://vllm:8000", nil)
-	if err != nil {
-		return nil, err
-	}
-	defer target.Close()
-	processor, err := judge.NewProcessor(ctx, map[string]any{"window": window.String()}, r.Began)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, processor.Close(ctx)) }()
-	answered := 0
-	for i := range r.Scrapes {
-		s := &r.Scrapes[i]
+	var answered []float64
+	err = said.Feed(ctx, r, run.Every, map[string]any{"window": window.String()}, func(s *run.Scrape, emitted pmetric.Metrics) error {
 		if s.Status != http.StatusOK {
-			answered = 0
-			continue
+			answered = nil
+			return nil
 		}
-		answered++
-		at := r.Began.Add(time.Duration(s.At * float64(time.Second)))
-		emitted, err := processor.Observe(ctx, s.At, target.Scrape(at, s.Body, r.Version))
-		if err != nil {
-			return nil, err
-		}
+		answered = append(answered, s.At)
 		rate, has := total(emitted, "vllm.generation_throughput")
-		if !has || answered <= looks {
-			continue
+		if !has || len(answered) <= looks {
+			return nil
 		}
-		a := Account{From: r.Scrapes[i-looks].At, To: s.At}
+		a := Account{From: answered[len(answered)-1-looks], To: s.At}
 		a.Derived = rate * (a.To - a.From)
 		a.Least, a.Most = came(r.Sent, a.From, a.To)
 		running, _ := total(emitted, "vllm.num_requests.running")
 		waiting, _ := total(emitted, "vllm.num_requests.waiting")
 		a.Inside = running + waiting
 		out = append(out, a)
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // total adds up the points of a gauge.
