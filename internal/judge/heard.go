@@ -100,8 +100,9 @@ func Hear(felt []Felt, said []Said, pages []Page, interval, until float64) []Hea
 			h.Cleared = 0
 		}
 		for _, p := range pages {
-			// One alert pages for all harm of an incident, also for that which is felt later.
-			if p.To > f.From && p.From <= f.To+minuteSeconds {
+			// One alert pages for all harm of an incident, also for that which is felt a little later. An
+			// alert of an earlier incident goes on for minutes after it, and pages nobody for this one.
+			if p.To > f.From && p.From >= f.From-2*minuteSeconds && p.From <= f.To+minuteSeconds {
 				h.Paged = max(0, p.From-f.From)
 				break
 			}

@@ -12,12 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/compare"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/sim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
 )
 
@@ -40,6 +43,7 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 	book, err := story.Shipped()
 	require.NoError(t, err)
 	var plays []page.Played
+	var beside []string
 	size := int64(0)
 	for _, file := range files {
 		info, err := os.Stat(file)
@@ -54,6 +58,7 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 			one.Said = append(one.Said, all)
 		}
 		plays = append(plays, one)
+		beside = append(beside, simulated(t, book, one))
 	}
 	assert.Less(t, size, int64(most))
 
@@ -72,7 +77,7 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 	require.NoError(t, err)
 	current, err := pageparts.Replace(published, map[string]string{
 		"summary": page.Summary(plays), "stories": page.Table(book, plays), "misses": page.Misses(book, plays),
-		"conformance": page.Conformance(releases),
+		"conformance": page.Conformance(releases), "simulator": strings.Join(beside, "\n"),
 	})
 	require.NoError(t, err)
 	if *update {
@@ -81,4 +86,16 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 	}
 	assert.Equal(t, strings.Split(string(published), "\n"), strings.Split(string(current), "\n"),
 		"what is said of real servers has changed; look at each line, then run make real-page")
+}
+
+// simulated lets the simulator play what a real server has played, and compares both.
+func simulated(t *testing.T, book *story.Book, played page.Played) string {
+	t.Helper()
+	real := played.Run
+	r, err := sim.Play(t.Context(), &real.Play, sim.Options{Book: book, Version: real.Version, Capacity: real.Capacity, Seed: real.Seed})
+	require.NoError(t, err)
+	all, err := said.Replay(t.Context(), r, 5*time.Second, root+"content/rules/suffixed/vllm.yaml")
+	require.NoError(t, err)
+	return "<details><summary>" + strings.Join(real.Play.Stories, ", ") + "</summary>\n\n" +
+		compare.Table(real, r, [2][]judge.Heard{played.Said[0].Heard, all.Heard}) + "\n</details>\n"
 }
