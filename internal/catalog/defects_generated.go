@@ -649,7 +649,7 @@ var defects = []Defect{
 	{
 		ID:      DefectAdaptersListedTwice,
 		Title:   "Each adapter in use is listed both as running and as waiting.",
-		Meaning: "vLLM counts the requests of each adapter in both lists, with 0 where there are none, and then writes the names of all. So an adapter whose requests all run is listed as waiting, too. The change was merged shortly before 0.11.1.",
+		Meaning: "vLLM counts the requests of each adapter in both lists, with 0 where there are none, and then writes the names of all. So an adapter whose requests all run is listed as waiting, too. The front end learns of a wait with the first output of the request only, so an adapter whose requests all wait for their first token is in neither list (seen on 0.24.0, 0.28.0 and 0.32.0). The change was merged shortly before 0.11.1.",
 		Metrics: []string{"vllm.lora.adapter.running", "vllm.lora.adapter.waiting"},
 		Since:   "0.11.1", Until: "",
 		Setups:   []string{"lora"},
