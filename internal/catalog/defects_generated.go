@@ -459,7 +459,7 @@ var defects = []Defect{
 	{
 		ID:      DefectClientErrorsAsServerErrors,
 		Title:   "Some answers of 4xx are counted as 5xx.",
-		Meaning: "A request that fails by its own content, such as a prompt that is too long or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. An unknown model at the pooling endpoints, which is answered with 404, counts as 5xx, too; at the chat and completion endpoints it is counted correctly. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
+		Meaning: "A request that fails by its own content, such as a token that the model does not have or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. A prompt that is too long has a handler inside the counter at the latest since 0.24.0, where it was seen as 4xx. An unknown model at the pooling endpoints, which is answered with 404, counts as 5xx, too; at the chat and completion endpoints it is counted correctly. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
 		Metrics: []string{"http_requests"},
 		Since:   "0.17.0", Until: "0.26.0",
 		Engines:  []string{"python"},

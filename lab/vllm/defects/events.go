@@ -99,7 +99,7 @@ var events = []Event{
 		},
 	},
 	{
-		// From 0.24 on at the latest a prompt that is too long has a handler inside the counter.
+		// A prompt that is too long would not do: in 0.24.0 its handler is inside the counter.
 		Name: "no-such-token", About: "a prompt with a token that the model does not have", Do: refused([]int{1 << 20}),
 		Shows: []Judgement{
 			{Defect: catalog.DefectClientErrorsAsServerErrors, Find: func(s *Seen) Finding {
