@@ -459,7 +459,7 @@ var defects = []Defect{
 	{
 		ID:      DefectClientErrorsAsServerErrors,
 		Title:   "Some answers of 4xx are counted as 5xx.",
-		Meaning: "A request that fails by its own content, such as a prompt that is too long or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. An unknown model at the pooling endpoints, which is answered with 404, counts as 5xx, too; at the chat and completion endpoints it is counted correctly. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
+		Meaning: "A request that fails by its own content, such as a token that the model does not have or a value of a wrong type, is answered with 400 by a handler outside the counter, so the counter takes it for a failure of the server and writes 5xx. A prompt that is too long has a handler inside the counter at the latest since 0.24.0, where it was seen as 4xx. An unknown model at the pooling endpoints, which is answered with 404, counts as 5xx, too; at the chat and completion endpoints it is counted correctly. Before 0.17 the endpoints answered such requests themselves and the counter was right. The change was merged shortly before 0.17.0 and its repair shortly before 0.25.0, so 0.17 and 0.25 can be either way.",
 		Metrics: []string{"http_requests"},
 		Since:   "0.17.0", Until: "0.26.0",
 		Engines:  []string{"python"},
@@ -649,7 +649,7 @@ var defects = []Defect{
 	{
 		ID:      DefectAdaptersListedTwice,
 		Title:   "Each adapter in use is listed both as running and as waiting.",
-		Meaning: "vLLM counts the requests of each adapter in both lists, with 0 where there are none, and then writes the names of all. So an adapter whose requests all run is listed as waiting, too. The change was merged shortly before 0.11.1.",
+		Meaning: "vLLM counts the requests of each adapter in both lists, with 0 where there are none, and then writes the names of all. So an adapter whose requests all run is listed as waiting, too. The front end learns of a wait with the first output of the request only, so an adapter whose requests all wait for their first token is in neither list (seen on 0.24.0, 0.28.0 and 0.32.0). The change was merged shortly before 0.11.1.",
 		Metrics: []string{"vllm.lora.adapter.running", "vllm.lora.adapter.waiting"},
 		Since:   "0.11.1", Until: "",
 		Setups:   []string{"lora"},

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,22 +83,25 @@ const looks, between = 4, 400 * time.Millisecond
 // rest waits until the counters rest, and returns what they show. It does not wait for the
 // gauges, because they are what can be wrong.
 func (t *Target) rest(ctx context.Context) (Shown, error) {
-	last, same := "", 0
+	var last []float64
+	same := 0
 	for {
 		shown, err := t.metrics(ctx)
 		if err != nil {
 			return nil, err
 		}
-		now := ""
+		var now []float64
 		for _, name := range []string{
 			"vllm:generation_tokens_total", "vllm:prompt_tokens_total", "vllm:request_success_total",
 			"vllm:iteration_tokens_total_count", "vllm:time_to_first_token_seconds_count",
 		} {
-			now += fmt.Sprint(" ", shown.sum(name))
+			now = append(now, shown.sum(name))
 		}
-		if now != last {
+		same++
+		if !slices.Equal(now, last) {
 			last, same = now, 0
-		} else if same++; same == looks {
+		}
+		if same == looks {
 			return shown, nil
 		}
 		if err := pause(ctx, between); err != nil {

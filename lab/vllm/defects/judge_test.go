@@ -22,7 +22,7 @@ func shown(t *testing.T, body string) Shown {
 // verdict judges what an event showed on a version.
 func verdict(t *testing.T, defect catalog.DefectID, version string, s *Seen) Verdict {
 	t.Helper()
-	for _, e := range slices.Concat(events, several) {
+	for _, e := range slices.Concat(events, ofFrontEnds, ofEngines) {
 		for _, j := range e.Shows {
 			if j.Defect == defect {
 				return j.judge(e.Name, version, s)
@@ -143,7 +143,7 @@ func TestBlocksOfTwoEngines(t *testing.T) {
 
 func TestADefectHasOneEvent(t *testing.T) {
 	seen := map[catalog.DefectID]string{}
-	for _, e := range slices.Concat(events, several) {
+	for _, e := range slices.Concat(events, ofFrontEnds, ofEngines) {
 		for _, j := range e.Shows {
 			assert.Empty(t, seen[j.Defect], "%s is shown by %s too", j.Defect, e.Name)
 			seen[j.Defect] = e.Name

@@ -11,21 +11,32 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// several are the events on a server with two engines, two API servers and drafts.
-var several = []Event{
+func nothing(context.Context, *Target, *Seen) error { return nil }
+
+// ofEngines are the events on a server with two engines, ofFrontEnds those on one with two
+// API servers and drafts.
+var ofEngines = []Event{
 	{
-		Name: "start", About: "nothing is asked", Do: func(context.Context, *Target, *Seen) error { return nil },
+		Name: "two-engines", About: "nothing is asked of two engines", Do: nothing,
 		Shows: []Judgement{
 			{Defect: catalog.DefectBlocksSummedOverEngines, Find: func(s *Seen) Finding {
 				of, unknown := numberOfBlocks(s.After)
 				return unless(unknown == 0, "the number is None", Number{"blocks of each engine", of, exactly(blocks), exactly(2 * blocks)})
 			}},
+			{Defect: catalog.DefectOnlyLastEngine, Find: func(s *Seen) Finding {
+				return Finding{Numbers: []Number{{"engines", float64(len(s.After.values("vllm:num_requests_running", "engine"))), exactly(2), exactly(1)}}}
+			}},
+		},
+	},
+}
+
+var ofFrontEnds = []Event{
+	{
+		Name: "two-front-ends", About: "nothing is asked of two API servers", Do: nothing,
+		Shows: []Judgement{
 			{Defect: catalog.DefectBlocksUnknownToApiServers, Find: func(s *Seen) Finding {
 				_, unknown := numberOfBlocks(s.After)
 				return Finding{Numbers: []Number{{"engines whose number of blocks is None", unknown, exactly(0), atLeast(1)}}}
-			}},
-			{Defect: catalog.DefectOnlyLastEngine, Find: func(s *Seen) Finding {
-				return Finding{Numbers: []Number{{"engines", float64(len(s.After.values("vllm:num_requests_running", "engine"))), exactly(2), exactly(1)}}}
 			}},
 			{Defect: catalog.DefectUsagePerProcess, Find: func(s *Seen) Finding {
 				return Finding{Numbers: []Number{{

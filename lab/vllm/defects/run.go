@@ -42,13 +42,21 @@ var servers = []server{
 	},
 	{
 		story.Server{
-			Name: "several",
+			Name: "front-ends",
 			Flags: []string{
-				fmt.Sprintf("--block-size=%d", blockSize), fmt.Sprintf("--num-gpu-blocks-override=%d", blocks),
-				fmt.Sprintf("--max-model-len=%d", longest), "--data-parallel-size=2", "--api-server-count=2",
+				fmt.Sprintf("--max-model-len=%d", longest), "--api-server-count=2",
 				`--speculative-config={"method":"ngram","num_speculative_tokens":3,"prompt_lookup_max":4}`,
 			},
-		}, several,
+		}, ofFrontEnds,
+	},
+	{
+		story.Server{
+			Name: "engines",
+			Flags: []string{
+				fmt.Sprintf("--block-size=%d", blockSize), fmt.Sprintf("--num-gpu-blocks-override=%d", blocks),
+				fmt.Sprintf("--max-model-len=%d", longest), "--data-parallel-size=2", "--api-server-count=1",
+			},
+		}, ofEngines,
 	},
 }
 
