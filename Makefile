@@ -193,6 +193,11 @@ conformance: build prometheus ## Compare values and samples of a real vLLM with 
 	@$(with_vllm) $(build_lab) \
 	exec $(LAB) conform $(in_lab) -prometheus $$(command -v prometheus || echo $(TOOLS)/prometheus/usr/bin/prometheus)
 
+.PHONY: vllm-defects
+vllm-defects: ## Show on a real vLLM what docs/what-vllm-gets-wrong.md says of its version (VERSION=0.32.0; 4 minutes)
+	@$(with_vllm) $(build_lab) \
+	exec $(LAB) defects $(in_lab)
+
 .PHONY: real-page
 real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md
 	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
@@ -674,6 +679,20 @@ plots: ## Draw the simulated engine's curves into docs
 fidelity: ## Compare the simulated engine with real ones, and write the table into docs/simulator.md
 	$(say) 'vllmsim fidelity (half a minute; skipped where $(SHARED) is absent)'
 	@$(GO) run ./cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
+
+# The wheels of vLLM for GPUs have hundreds of megabytes: one at a time, and none is kept.
+VERSIONS ?=
+
+.PHONY: vllm-families
+vllm-families: ## Read which metrics the source of vLLM defines, and compare the catalogue (VERSIONS="0.32.0 0.33.0"; the newest)
+	@rm -rf build/vllm-families && mkdir -p build/vllm-families
+	@set -e; for release in $(if $(VERSIONS),$(addprefix vllm==,$(VERSIONS)),vllm); do \
+		printf '==> reading the source of %s\n' "$$release"; \
+		python3 -m pip download -q --no-deps --only-binary :all: -d build/vllm-families/wheel "$$release"; \
+		python3 lab/vllm/families.py build/vllm-families/wheel/*.whl >> build/vllm-families/new.tsv; \
+		rm -rf build/vllm-families/wheel; \
+	done
+	@$(GO) run ./lab/vllm/catalogue -add build/vllm-families/new.tsv
 
 .PHONY: tidy
 tidy: ## Tidy go.mod

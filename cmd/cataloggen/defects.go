@@ -34,6 +34,7 @@ type defect struct {
 	Detect   string   `yaml:"detect"`
 	Advice   string   `yaml:"advice"`
 	Sources  []string `yaml:"sources"`
+	Seen     []string `yaml:"seen"`
 	Verified string   `yaml:"verified"`
 }
 

@@ -23,6 +23,7 @@ defects:
     detect: "They exceed the cache."
     advice: "Measure them."
     sources: ["#12", "vllm/blocks.py v0.8.0"]
+    seen: [0.7.3, 0.8.0]
     verified: source
   - id: too-many
     title: "Each success | failure counts twice."
@@ -73,6 +74,11 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"an unknown engine":          {"engines: [python]", "engines: [perl]", `the engine "perl" must be`},
 		"an unknown verification":    {"verified: thread", "verified: maybe", "verified must be source, thread or none"},
 		"a source without a version": {"vllm/blocks.py v0.8.0", "vllm/blocks.py", `the source "vllm/blocks.py" must be`},
+		"seen before it began":       {"seen: [0.7.3, 0.8.0]", "seen: [0.7.2, 0.8.0]", `defect too-big: it was seen on 0.7.2, which does not have it by since "0.7.3" and until "0.9.0"`},
+		"seen when it was fixed":     {"seen: [0.7.3, 0.8.0]", "seen: [0.9.0]", "it was seen on 0.9.0, which does not have it"},
+		"seen on half a version":     {"seen: [0.7.3, 0.8.0]", "seen: [\"0.8\"]", `"0.8" is not a version`},
+		"seen on a version twice":    {"seen: [0.7.3, 0.8.0]", "seen: [0.8.0, 0.8.0]", `"0.8.0" is there twice in seen`},
+		"seen on the newest first":   {"seen: [0.7.3, 0.8.0]", "seen: [0.8.0, 0.7.3]", "seen must have the oldest version first"},
 		"a setup needed twice":       {"setups: [fast, slow]", "setups: [fast, slow, slow]", `defect too-new: "slow" is there twice in setups`},
 		"an engine twice":            {"engines: [python]", "engines: [python, python]", `"python" is there twice in engines`},
 		"a source twice":             {"[\"#14\"]", "[\"#14\", \"#14\"]", `"#14" is there twice in sources`},

@@ -59,7 +59,7 @@ func (l *defectList) problems(d *document) []error {
 		for _, list := range []struct {
 			key    string
 			values []string
-		}{{"metrics", one.Metrics}, {"setups", one.Setups}, {"engines", one.Engines}, {"sources", one.Sources}} {
+		}{{"metrics", one.Metrics}, {"setups", one.Setups}, {"engines", one.Engines}, {"sources", one.Sources}, {"seen", one.Seen}} {
 			twice, is := repeated(list.values)
 			report(!is, "%q is there twice in %s", twice, list.key)
 		}
@@ -95,6 +95,16 @@ func (one *defect) versionProblems(report func(ok bool, format string, args ...a
 	}
 	report(!one.Change || one.Since != "", "a change needs the version since which it acts")
 	report(one.Since == "" || one.Until == "" || earlier(one.Since, one.Until), "since %s must be before until %s", one.Since, one.Until)
+	for i, version := range one.Seen {
+		if !versionPattern.MatchString(version) {
+			report(false, "%q is not a version like 0.9.2", version)
+			continue
+		}
+		// What a real server shows is stronger than what was read.
+		report(!earlier(version, one.Since) && (one.open() || earlier(version, one.Until)),
+			"it was seen on %s, which does not have it by since %q and until %q", version, one.Since, one.Until)
+		report(i == 0 || !earlier(version, one.Seen[i-1]), "seen must have the oldest version first")
+	}
 }
 
 // earlier compares two versions of three numbers. The generator does not use

@@ -83,8 +83,11 @@ func prometheusName(name, unit, kind string) string {
 	if word, known := unitWords[main]; known {
 		add(word)
 	}
-	if isRate && per == "s" {
+	switch {
+	case per == "s":
 		words = append(words, "per", "second")
+	case isRate && !strings.HasPrefix(per, "{"):
+		words = append(words, "per", per)
 	}
 	last := ""
 	switch {

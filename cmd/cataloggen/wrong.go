@@ -61,10 +61,10 @@ func (l *defectList) sorted() []*defect {
 // table lists all defects, with the versions that have them.
 func (l *defectList) table() string {
 	var b strings.Builder
-	b.WriteString("| Since | Fixed in | Defect | Only with |\n|---|---|---|---|\n")
+	b.WriteString("| Since | Fixed in | Defect | Only with | Seen on |\n|---|---|---|---|---|\n")
 	for _, one := range l.sorted() {
-		fmt.Fprintf(&b, "| %s | %s | %s %s | %s |\n", cmp.Or(one.Since, "ever"), cmp.Or(one.Until, "–"),
-			cell(one.Title), one.link(), one.conditions())
+		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", cmp.Or(one.Since, "ever"), cmp.Or(one.Until, "–"),
+			cell(one.Title), one.link(), one.conditions(), one.seenOn())
 	}
 	return b.String()
 }
@@ -83,6 +83,11 @@ func (one *defect) conditions() string {
 		needs = append(needs, strings.ReplaceAll(name, "_", " "))
 	}
 	return strings.Join(needs, ", ")
+}
+
+// seenOn are the versions on which the defect was seen.
+func (one *defect) seenOn() string {
+	return cmp.Or(strings.Join(one.Seen, ", "), "read, not seen")
 }
 
 func (l *defectList) setupTable() string {
@@ -111,6 +116,7 @@ func (k *knowledge) defectSections(l *decisionList) string {
 		fmt.Fprintf(&b, "### %s\n\n**%s** %s\n\n| | |\n|---|---|\n", one.ID, one.Title, one.Meaning)
 		for _, row := range [][2]string{
 			{"Versions", one.versions()},
+			{"Seen on", one.seenOn()},
 			{"Servers", one.servers()},
 			{"Metrics", one.metricList()},
 			{"Seen in the data", cmp.Or(one.Detect, "No.")},

@@ -19,11 +19,11 @@ func decidedDefects(t *testing.T) (*knowledge, *decisionList) {
 func TestThePageListsTheDefectsByVersion(t *testing.T) {
 	k, l := decidedDefects(t)
 	parts := k.wrongParts(l)
-	assert.Equal(t, `| Since | Fixed in | Defect | Only with |
-|---|---|---|---|
-| 0.9.0 | – | All begins again. [too-new](#too-new) | fast, slow |
-| 0.8.0 | – | Each success \| failure counts twice. [too-many](#too-many) |  |
-| 0.7.3 | 0.9.0 | Blocks are too big. [too-big](#too-big) | fast |
+	assert.Equal(t, `| Since | Fixed in | Defect | Only with | Seen on |
+|---|---|---|---|---|
+| 0.9.0 | – | All begins again. [too-new](#too-new) | fast, slow | read, not seen |
+| 0.8.0 | – | Each success \| failure counts twice. [too-many](#too-many) |  | read, not seen |
+| 0.7.3 | 0.9.0 | Blocks are too big. [too-big](#too-big) | fast | 0.7.3, 0.8.0 |
 `, parts["list"])
 	assert.Contains(t, parts["setups"], "| fast | A fast one (`--fast`). | It runs. |\n| slow | A slow one. | not at all: the defect counts as possible |\n")
 }
@@ -49,12 +49,12 @@ func TestADefectIsExplained(t *testing.T) {
 	page := k.wrongParts(l)["defects"]
 	for _, want := range []string{
 		"## Not fixed: details\n\n### too-new\n\n**All begins again.** It is new.\n",
-		"| Versions | changed in 0.9.0 |\n| Servers | all; only with [fast](#setups) and [slow](#setups) |\n| Metrics | all of the server |\n",
+		"| Versions | changed in 0.9.0 |\n| Seen on | read, not seen |\n| Servers | all; only with [fast](#setups) and [slow](#setups) |\n| Metrics | all of the server |\n",
 		"| Seen in the data | No. |\n| Advice | Wait. |\n| Source | [#14](https://github.com/vllm-project/vllm/issues/14). Not verified. |\n\nWhat is done about it is not decided yet.\n",
 		"**Each success | failure counts twice.** One is enough.",
 		"In what is derived:\n\n- **corrected**: `vllm.success_rate`, `vllm.slo.good`, `vllm.slo.valid`. It is divided | halved.\n- **unaffected**: all else.\n",
 		"## Fixed in 0.9.0\n\n### too-big\n",
-		"| Versions | since 0.7.3, fixed in 0.9.0 |\n| Servers | V1 engine with the Python front end; only with [fast](#setups) |\n",
+		"| Versions | since 0.7.3, fixed in 0.9.0 |\n| Seen on | 0.7.3, 0.8.0 |\n| Servers | V1 engine with the Python front end; only with [fast](#setups) |\n",
 		"| Seen in the data | They exceed the cache. |\n| Advice | Measure them. |\n",
 		"[vllm/blocks.py](https://github.com/vllm-project/vllm/blob/v0.8.0/vllm/blocks.py) of v0.8.0. Seen in vLLM's source or in a merged change. |",
 		"- **withheld**: signal `heat`, the rule for idle engines. It has no value.\n",

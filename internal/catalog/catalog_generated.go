@@ -162,6 +162,15 @@ var InfoFamilies = []InfoFamily{
 		},
 	},
 	{
+		Family: "vllm:kv_offload_config_info",
+		Numbers: []InfoNumber{
+			{Label: "cpu_blocks_per_chunk", Metric: "vllm.kv_offload.cpu_blocks_per_chunk"},
+			{Label: "cpu_kv_cache_size_bytes", Metric: "vllm.kv_offload.cpu_cache_size"},
+			{Label: "cpu_kv_cache_size_tokens", Metric: "vllm.kv_offload.cpu_capacity"},
+			{Label: "cpu_num_chunks", Metric: "vllm.kv_offload.cpu_num_chunks"},
+		},
+	},
+	{
 		Family: "vllm:lora_requests_info",
 		Numbers: []InfoNumber{
 			{Label: "max_lora", Metric: "vllm.lora.max_adapters"},
@@ -204,7 +213,7 @@ var attributeValues = map[string][]string{
 	"request_type":             []string{"chat_completions", "other", "responses"},
 	"signal":                   []string{"acceptance_length", "arrival_rate", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
 	"sleep_state":              []string{"awake", "discard_all", "weights_offloaded"},
-	"source":                   []string{"external_kv_transfer", "local_cache_hit", "local_compute"},
+	"source":                   []string{"device", "disk", "external_kv_transfer", "external_unspecified", "host", "local_cache_hit", "local_compute", "p2p"},
 	"status_class":             []string{"4xx", "5xx"},
 	"transfer_type":            []string{"CPU_to_GPU", "GPU_to_CPU"},
 	"vllm.accelerator.sharing": []string{"exclusive", "none", "partition", "partitioned", "shared"},
@@ -2856,10 +2865,10 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.admission_rejections", Unit: "{rejection}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
-		Description: "Requests that the server refused to admit.",
-		Attributes:  []string{"engine", "model_name"},
+		Description: "Requests that the server refused to admit because its queue was at a limit.",
+		Attributes:  []string{"model_name", "reason"},
 		Sources: []Source{
-			{Family: "vllm:admission_rejections_total"},
+			{Family: "vllm:admission_rejections_total", Since: "0.32.0"},
 		},
 	},
 	{
@@ -2893,7 +2902,7 @@ var metrics = []Metric{
 		Description: "Requests whose logits contained NaN.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:corrupted_requests_total", Since: "0.12.0"},
+			{Family: "vllm:corrupted_requests_total", Since: "0.11.1"},
 		},
 	},
 	{
@@ -3225,43 +3234,43 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.cache_hits", Unit: "{hit}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.hisparse.cache_hits", Unit: "{hit}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Lookups that HiSparse found in its hot buffer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:hisparse_cache_hits_total"},
+			{Family: "vllm:hisparse_cache_hits_total", Since: "0.30.0"},
 		},
 	},
 	{
-		Name: "vllm.hisparse.cache_misses", Unit: "{miss}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.hisparse.cache_misses", Unit: "{miss}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Lookups that HiSparse did not find in its hot buffer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:hisparse_cache_misses_total"},
+			{Family: "vllm:hisparse_cache_misses_total", Since: "0.30.0"},
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_block_idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_block_idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time that a host block of HiSparse lay unused before it was evicted.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:hisparse_host_block_idle_before_evict_seconds"},
+			{Family: "vllm:hisparse_host_block_idle_before_evict_seconds", Since: "0.32.0"},
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_block_lifetime", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_block_lifetime", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time from the allocation of a host block of HiSparse to its eviction.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:hisparse_host_block_lifetime_seconds"},
+			{Family: "vllm:hisparse_host_block_lifetime_seconds", Since: "0.32.0"},
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_block_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_block_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time between successive uses of a host block of HiSparse.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:hisparse_host_block_reuse_gap_seconds"},
+			{Family: "vllm:hisparse_host_block_reuse_gap_seconds", Since: "0.32.0"},
 		},
 	},
 	{
@@ -3290,11 +3299,28 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_to_device", Unit: "By", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_cache_utilization", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Share of the host KV cache of HiSparse in use, from 0 to 1.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:hisparse_host_cache_usage_perc", Since: "0.32.0"},
+		},
+		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
+	},
+	{
+		Name: "vllm.hisparse.host_to_device", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Bytes that HiSparse copied from host to GPU memory.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:hisparse_host_to_device_bytes_total"},
+			{Family: "vllm:hisparse_host_to_device_bytes_total", Since: "0.30.0"},
+		},
+	},
+	{
+		Name: "vllm.hisparse.pending_page_transfers", Unit: "{transfer}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Transfers of pages between HiSparse and the host that have not ended.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:hisparse_pending_page_transfers", Since: "0.32.0"},
 		},
 	},
 	{
@@ -3378,7 +3404,7 @@ var metrics = []Metric{
 		Description: "Time that a KV cache block lay unused before it was evicted.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_block_idle_before_evict_seconds", Since: "0.13.0"},
+			{Family: "vllm:kv_block_idle_before_evict_seconds", Since: "0.12.0"},
 		},
 	},
 	{
@@ -3386,7 +3412,7 @@ var metrics = []Metric{
 		Description: "Time from the allocation of a KV cache block to its eviction.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_block_lifetime_seconds", Since: "0.13.0"},
+			{Family: "vllm:kv_block_lifetime_seconds", Since: "0.12.0"},
 		},
 	},
 	{
@@ -3394,7 +3420,7 @@ var metrics = []Metric{
 		Description: "Time between successive uses of a KV cache block.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_block_reuse_gap_seconds", Since: "0.13.0"},
+			{Family: "vllm:kv_block_reuse_gap_seconds", Since: "0.12.0"},
 		},
 	},
 	{
@@ -3449,7 +3475,7 @@ var metrics = []Metric{
 		Description: "Stores that failed because the offload storage had no room.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_offload_allocation_failure_total", Since: "0.25.0"},
+			{Family: "vllm:kv_offload_allocation_failure_total", Since: "0.26.0"},
 		},
 	},
 	{
@@ -3457,7 +3483,15 @@ var metrics = []Metric{
 		Description: "CPU blocks requested per store.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_offload_cpu_allocation_size", Since: "0.25.0"},
+			{Family: "vllm:kv_offload_cpu_allocation_size", Since: "0.26.0"},
+		},
+	},
+	{
+		Name: "vllm.kv_offload.cpu_blocks_per_chunk", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Blocks of the GPU in one chunk of the CPU tier.",
+		Attributes:  []string{"engine"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_config_info", Since: "0.33.0", Label: "cpu_blocks_per_chunk"},
 		},
 	},
 	{
@@ -3468,6 +3502,14 @@ var metrics = []Metric{
 			{Family: "vllm:kv_offload_cpu_cache_read_usage_perc", Since: "0.26.0"},
 		},
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
+	},
+	{
+		Name: "vllm.kv_offload.cpu_cache_size", Unit: "By", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Memory that the CPU tier has.",
+		Attributes:  []string{"engine"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_config_info", Since: "0.33.0", Label: "cpu_kv_cache_size_bytes"},
+		},
 	},
 	{
 		Name: "vllm.kv_offload.cpu_cache_utilization", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3486,6 +3528,22 @@ var metrics = []Metric{
 			{Family: "vllm:kv_offload_cpu_cache_write_usage_perc", Since: "0.26.0"},
 		},
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
+	},
+	{
+		Name: "vllm.kv_offload.cpu_capacity", Unit: "{token}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Tokens that the CPU tier can hold.",
+		Attributes:  []string{"engine"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_config_info", Since: "0.33.0", Label: "cpu_kv_cache_size_tokens"},
+		},
+	},
+	{
+		Name: "vllm.kv_offload.cpu_num_chunks", Unit: "{chunk}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Chunks that the CPU tier can hold.",
+		Attributes:  []string{"engine"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_config_info", Since: "0.33.0", Label: "cpu_num_chunks"},
+		},
 	},
 	{
 		Name: "vllm.kv_offload.load", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3518,7 +3576,7 @@ var metrics = []Metric{
 		Description: "Time from the first deferral of a lookup to its answer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_offload_lookup_async_delay_seconds", Since: "0.25.0"},
+			{Family: "vllm:kv_offload_lookup_async_delay_seconds", Since: "0.26.0"},
 		},
 	},
 	{
@@ -3526,7 +3584,7 @@ var metrics = []Metric{
 		Description: "Duration of a single lookup in offload storage.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:kv_offload_lookup_sync_delay_seconds", Since: "0.25.0"},
+			{Family: "vllm:kv_offload_lookup_sync_delay_seconds", Since: "0.26.0"},
 		},
 	},
 	{
@@ -3589,6 +3647,31 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.kv_offload.tiering_backpressure_blocks_dropped", Unit: "{block}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Blocks that were not stored because a secondary tier was too slow.",
+		Attributes:  []string{"engine", "model_name", "tier"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_tiering_backpressure_blocks_dropped_total", Since: "0.31.0"},
+		},
+	},
+	{
+		Name: "vllm.kv_offload.tiering_backpressure_store_latency_ema", Unit: "s/MiBy", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Moving average of the time that a secondary tier takes to store one MiB.",
+		Attributes:  []string{"engine", "model_name", "tier"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_tiering_backpressure_store_latency_ema", Since: "0.31.0"},
+		},
+		Exception: "The wire name lacks its unit, s/MiB, which translates to \"_seconds_per_MiBy\".",
+	},
+	{
+		Name: "vllm.kv_offload.tiering_backpressure_stores_dropped", Unit: "{store}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Stores that were left out because a secondary tier was too slow.",
+		Attributes:  []string{"engine", "model_name", "tier"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_tiering_backpressure_stores_dropped_total", Since: "0.31.0"},
+		},
+	},
+	{
 		Name: "vllm.kv_offload.tiering_cascade_job_failures", Unit: "{job}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Jobs that failed to pass data down to a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
@@ -3601,8 +3684,8 @@ var metrics = []Metric{
 		Description: "Chunks found in a tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
-			{Family: "vllm:kv_offload_tiering_block_hits_total", Since: "0.28.0"},
-			{Family: "vllm:kv_offload_tiering_chunk_hits_total"},
+			{Family: "vllm:kv_offload_tiering_block_hits_total"},
+			{Family: "vllm:kv_offload_tiering_chunk_hits_total", Since: "0.28.0"},
 		},
 	},
 	{
@@ -3610,8 +3693,8 @@ var metrics = []Metric{
 		Description: "Chunks looked up in a tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
-			{Family: "vllm:kv_offload_tiering_block_queries_total", Since: "0.28.0"},
-			{Family: "vllm:kv_offload_tiering_chunk_queries_total"},
+			{Family: "vllm:kv_offload_tiering_block_queries_total"},
+			{Family: "vllm:kv_offload_tiering_chunk_queries_total", Since: "0.28.0"},
 		},
 	},
 	{
@@ -3665,6 +3748,14 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.kv_offload.tiering_promotion_latency", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Duration of a promotion from a secondary tier, with the time in the queue of the tier.",
+		Attributes:  []string{"engine", "model_name", "result", "tier"},
+		Sources: []Source{
+			{Family: "vllm:kv_offload_tiering_promotion_latency_seconds", Since: "0.33.0"},
+		},
+	},
+	{
 		Name: "vllm.kv_offload.tiering_read", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Bytes read from a secondary tier into the primary one.",
 		Attributes:  []string{"engine", "model_name", "tier"},
@@ -3715,6 +3806,38 @@ var metrics = []Metric{
 			{Family: "vllm:kv_offload_total_time_total", Since: "0.16.0"},
 		},
 		Exception: "The wire name contains \"total\", and the translation removes every such word. It also lacks its unit, seconds, which translates to \"_seconds\".",
+	},
+	{
+		Name: "vllm.kvcr_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Duration of the operations of KVCR and of their stages.",
+		Attributes:  []string{"engine", "model_name", "result", "scope"},
+		Sources: []Source{
+			{Family: "vllm:kvcr_duration_seconds", Since: "0.30.0"},
+		},
+	},
+	{
+		Name: "vllm.kvcr_state", Unit: "{item}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "What KVCR has at the moment, by resource.",
+		Attributes:  []string{"engine", "model_name", "resource"},
+		Sources: []Source{
+			{Family: "vllm:kvcr_state", Since: "0.30.0"},
+		},
+	},
+	{
+		Name: "vllm.kvcr_transfer", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Bytes that KVCR transferred.",
+		Attributes:  []string{"engine", "model_name", "operation"},
+		Sources: []Source{
+			{Family: "vllm:kvcr_transfer_bytes_total", Since: "0.30.0"},
+		},
+	},
+	{
+		Name: "vllm.kvcr_transfer_blocks", Unit: "{block}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Blocks in the transfers of KVCR that succeeded.",
+		Attributes:  []string{"engine", "model_name", "operation"},
+		Sources: []Source{
+			{Family: "vllm:kvcr_transfer_blocks_total", Since: "0.30.0"},
+		},
 	},
 	{
 		Name: "vllm.lora.adapter.running", Unit: "{adapter}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -3799,6 +3922,46 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.mooncake_bytes_transferred", Unit: "By", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Bytes per Mooncake transfer.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:mooncake_bytes_transferred", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.mooncake_num_descriptors", Unit: "{descriptor}", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Memory descriptors per Mooncake transfer.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:mooncake_num_descriptors", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.mooncake_num_failed_recvs", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Requests whose KV values did not arrive by Mooncake.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:mooncake_num_failed_recvs_total", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.mooncake_num_failed_transfers", Unit: "{transfer}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Mooncake transfers that failed.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:mooncake_num_failed_transfers_total", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.mooncake_num_kv_expired_reqs", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Requests whose KV values expired on the prefill server before Mooncake sent them.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:mooncake_num_kv_expired_reqs_total", Since: "0.33.0"},
+		},
+	},
+	{
 		Name: "vllm.mooncake_store.operation", Unit: "{operation}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Mooncake store operations.",
 		Attributes:  []string{"engine", "model_name", "operation", "status"},
@@ -3839,6 +4002,14 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.mooncake_xfer_time", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Duration of a Mooncake transfer of KV values.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:mooncake_xfer_time_seconds", Since: "0.33.0"},
+		},
+	},
+	{
 		Name: "vllm.nixl.bytes_transferred", Unit: "By", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Bytes per NIXL transfer.",
 		Attributes:  []string{"engine", "model_name"},
@@ -3876,6 +4047,14 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
 			{Family: "vllm:nixl_num_kv_expired_reqs_total", Since: "0.15.0"},
+		},
+	},
+	{
+		Name: "vllm.nixl.num_notifications_after_expiry", Unit: "{notification}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "NIXL notifications of completed transfers whose request the prefill server had already given up.",
+		Attributes:  []string{"engine", "model_name"},
+		Sources: []Source{
+			{Family: "vllm:nixl_num_notifications_after_expiry_total", Since: "0.32.0"},
 		},
 	},
 	{
@@ -3927,6 +4106,14 @@ var metrics = []Metric{
 			{Family: "vllm:num_preemptions"},
 		},
 		Exception: "The name without \"gauge\" belongs to the counter of upstream vLLM.",
+	},
+	{
+		Name: "vllm.num_requests.kv_fetch_by_stage", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Waiting requests that need KV values from a connector, by the stage of the load.",
+		Attributes:  []string{"engine", "model_name", "stage"},
+		Sources: []Source{
+			{Family: "vllm:num_requests_kv_fetch_by_stage", Since: "0.32.0"},
+		},
 	},
 	{
 		Name: "vllm.num_requests.running", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
@@ -4342,6 +4529,14 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.prompt_tokens_cached_by_source", Unit: "{token}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Prompt tokens found in a cache, by the tier that had them.",
+		Attributes:  []string{"engine", "model_name", "source"},
+		Sources: []Source{
+			{Family: "vllm:prompt_tokens_cached_by_source_total", Since: "0.32.0"},
+		},
+	},
+	{
 		Name: "vllm.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Share of the prompt tokens that came from a cache, local or external, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
@@ -4677,6 +4872,22 @@ var metrics = []Metric{
 		BlindSpots:  "It counts completions, not arrivals, so it stays constant while a queue grows. Requests that the client cancelled are missing.",
 	},
 	{
+		Name: "vllm.rl_weight_update_operation_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Duration of one operation that transfers new weights to the server.",
+		Attributes:  []string{"operation"},
+		Sources: []Source{
+			{Family: "vllm:rl_weight_update_operation_duration_seconds", Since: "0.32.0"},
+		},
+	},
+	{
+		Name: "vllm.rl_weight_update_operations_in_flight", Unit: "{operation}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Operations in progress that transfer new weights to the server.",
+		Attributes:  []string{"operation"},
+		Sources: []Source{
+			{Family: "vllm:rl_weight_update_operations_in_flight", Since: "0.32.0"},
+		},
+	},
+	{
 		Name: "vllm.scrape.duration", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Time that the last scrape of the target took.",
 	},
@@ -4690,43 +4901,59 @@ var metrics = []Metric{
 		Description: "Samples in the body of the last scrape, before any were dropped.",
 	},
 	{
-		Name: "vllm.simple_kv_offload.capacity_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.capacity_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector can hold.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:simple_kv_offload_info", Label: "capacity_blocks"},
+			{Family: "vllm:simple_kv_offload_info", Since: "0.31.0", Label: "capacity_blocks"},
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.load_blocks", Unit: "{block}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
-		Description: "Blocks that the simple CPU offload connector loads, by phase.",
+		Name: "vllm.simple_kv_offload.load_blocks", Unit: "{block}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Blocks that the simple CPU offload connector loaded.",
 		Attributes:  []string{"engine", "model_name", "phase"},
 		Sources: []Source{
-			{Family: "vllm:simple_kv_offload_load_blocks_total"},
+			{Family: "vllm:simple_kv_offload_load_blocks_total", Since: "0.31.0"},
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.pending_store_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.pending_store_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector still has to store.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:simple_kv_offload_pending_store_blocks"},
+			{Family: "vllm:simple_kv_offload_pending_store_blocks", Since: "0.31.0"},
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.save_outcomes", Unit: "{store}", Kind: KindSum, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.save_outcomes", Unit: "{store}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Decisions of the simple CPU offload connector on what to store, by outcome.",
 		Attributes:  []string{"engine", "model_name", "outcome"},
 		Sources: []Source{
-			{Family: "vllm:simple_kv_offload_save_outcomes_total"},
+			{Family: "vllm:simple_kv_offload_save_outcomes_total", Since: "0.31.0"},
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.used_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.used_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector has pinned.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
-			{Family: "vllm:simple_kv_offload_used_blocks"},
+			{Family: "vllm:simple_kv_offload_used_blocks", Since: "0.31.0"},
+		},
+	},
+	{
+		Name: "vllm.sleep_mode_operation_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Duration of one operation that puts the engine to sleep or wakes it.",
+		Attributes:  []string{"operation"},
+		Sources: []Source{
+			{Family: "vllm:sleep_mode_operation_duration_seconds", Since: "0.32.0"},
+		},
+	},
+	{
+		Name: "vllm.sleep_mode_operations_in_flight", Unit: "{operation}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Operations in progress that put the engine to sleep or wake it.",
+		Attributes:  []string{"operation"},
+		Sources: []Source{
+			{Family: "vllm:sleep_mode_operations_in_flight", Since: "0.32.0"},
 		},
 	},
 	{
@@ -4962,6 +5189,38 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "vllm.umbp_transfer", Unit: "By", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Bytes that UMBP transferred.",
+		Attributes:  []string{"engine", "model_name", "operation"},
+		Sources: []Source{
+			{Family: "vllm:umbp_transfer_bytes_total", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.umbp_transfer_completed", Unit: "{object}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Objects that UMBP transferred.",
+		Attributes:  []string{"engine", "model_name", "operation"},
+		Sources: []Source{
+			{Family: "vllm:umbp_transfer_completed_total", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.umbp_transfer_failed", Unit: "{object}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Objects that UMBP could not transfer.",
+		Attributes:  []string{"engine", "model_name", "operation"},
+		Sources: []Source{
+			{Family: "vllm:umbp_transfer_failed_total", Since: "0.33.0"},
+		},
+	},
+	{
+		Name: "vllm.umbp_transfer_submitted", Unit: "{object}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Objects that were given to UMBP to be transferred.",
+		Attributes:  []string{"engine", "model_name", "operation"},
+		Sources: []Source{
+			{Family: "vllm:umbp_transfer_submitted_total", Since: "0.33.0"},
+		},
+	},
+	{
 		Name: "vllm.up", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "1 when the last scrape of the target succeeded, else 0.",
 	},
@@ -4975,24 +5234,32 @@ var metrics = []Metric{
 		BlindSpots:  "The prompt lengths of running requests are unknown, only their number is known; so the result is an interval. Do not add up the reasons: their denominators differ. The bounds of abandoned_prefill are absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
 	},
 	{
+		Name: "vllm.watermark_requests", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
+		Description: "Finished requests by whether their output has a watermark.",
+		Attributes:  []string{"engine", "model_name", "status"},
+		Sources: []Source{
+			{Family: "vllm:watermark_requests_total", Since: "0.32.0"},
+		},
+	},
+	{
 		Name: "vllm.websocket.connection_duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Duration of WebSocket connections.",
 		Sources: []Source{
-			{Family: "vllm:websocket_connection_duration_seconds", Since: "0.17.0"},
+			{Family: "vllm:websocket_connection_duration_seconds", Since: "0.18.0"},
 		},
 	},
 	{
 		Name: "vllm.websocket.connections", Unit: "{connection}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "WebSocket connections opened.",
 		Sources: []Source{
-			{Family: "vllm:websocket_connections_total", Since: "0.17.0"},
+			{Family: "vllm:websocket_connections_total", Since: "0.18.0"},
 		},
 	},
 	{
 		Name: "vllm.websocket.connections_active", Unit: "{connection}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Open WebSocket connections.",
 		Sources: []Source{
-			{Family: "vllm:websocket_connections_active", Since: "0.17.0"},
+			{Family: "vllm:websocket_connections_active", Since: "0.18.0"},
 		},
 	},
 }

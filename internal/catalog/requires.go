@@ -24,20 +24,27 @@ var requirements = []struct {
 	{"vllm:hisparse_", Requirement{"", "hierarchical sparse attention, and --kv-cache-metrics for the lives of its blocks"}},
 	{"vllm:kv_block_", Requirement{"--kv-cache-metrics", "--kv-cache-metrics"}},
 	{"vllm:kv_offload_", connectorRequirement},
+	{"vllm:kvcr_", connectorRequirement},
 	{AdapterPrefix, Requirement{"--enable-lora", "--enable-lora"}},
 	{"vllm:model_execute_time_milliseconds", detailedTraces},
 	{"vllm:model_forward_time_milliseconds", detailedTraces},
-	{"vllm:mooncake_store_", connectorRequirement},
+	{"vllm:mooncake_", connectorRequirement},
 	{"vllm:nixl_", connectorRequirement},
+	{"vllm:num_requests_kv_fetch_by_stage", Requirement{"--kv-transfer-config", "a KV connector that receives (--kv-transfer-config)"}},
+	{"vllm:rl_weight_update_", developerMode},
 	{"vllm:simple_kv_offload_", connectorRequirement},
+	{"vllm:sleep_mode_", developerMode},
 	{"vllm:spec_decode_", Requirement{"--speculative-config", "speculative decoding (--speculative-config)"}},
 	{"vllm:tool_call_parser_", Requirement{"--tool-call-parser", "--tool-call-parser"}},
+	{"vllm:umbp_", connectorRequirement},
+	{"vllm:watermark_requests", Requirement{"--watermark-config", "--watermark-config"}},
 	{"vllm:websocket_", Requirement{"", "the realtime API of the server"}},
 }
 
 var (
 	connectorRequirement = Requirement{"--kv-transfer-config", "a KV connector of this kind (--kv-transfer-config)"}
 	detailedTraces       = Requirement{"--collect-detailed-traces", "--collect-detailed-traces"}
+	developerMode        = Requirement{"VLLM_SERVER_DEV_MODE=1", "VLLM_SERVER_DEV_MODE=1 in the environment of the server, after the first such operation"}
 )
 
 // RequirementOf returns what a server needs to expose a family, written as Source.Family

@@ -243,7 +243,7 @@ type look struct {
 	first []wait
 	token []wait
 	ends  []ending
-	// waits is how many wait for a first token. Somebody has done so at each look since the one
+	// waits is how many wait for a token. Somebody has done so at each look since the one
 	// that followed since: clients that give up and try again wait as one that does not.
 	waits int
 	since float64
@@ -272,12 +272,15 @@ func (l *look) at(t float64) {
 		case s.How == Refused:
 		case waited > t:
 			l.first = append(l.first, wait{t - s.At, t})
-			l.waits++
-			oldest = min(oldest, s.At)
 		case waited > t-feltOver && (len(s.Tokens) > 0 || s.How != Failed):
 			l.first = append(l.first, wait{s.Waited(), waited})
 		}
-		if ended <= t && s.How != Left {
+		// Who reads an answer waits as well: for its next token.
+		if s.How != Refused && ended > t {
+			l.waits++
+			oldest = min(oldest, s.At)
+		}
+		if ended <= t && (s.How == Answered || s.How == Failed) {
 			l.ends = append(l.ends, ending{s.How == Failed, ended})
 		}
 		l.tokens(s, t)
@@ -302,9 +305,14 @@ func (l *look) tokens(s *Sent, t float64) {
 	l.last = max(l.last, s.At+s.token(n-1))
 	begin := max(1, before)
 	gaps, from, to := float64(n-begin), s.At+s.token(begin-1), s.At+s.token(n-1)
-	if goes && (n < s.tokens() || s.How != Answered) {
+	switch {
+	case goes && (n < s.tokens() || s.How != Answered):
 		gaps++
 		to = t
+	case !goes && s.How == TimedOut && s.At+s.End > t-feltOver:
+		// The token for which the client had no more patience.
+		gaps++
+		to = s.At + s.End
 	}
 	if gaps > 0 && to > from {
 		l.token = append(l.token, wait{(to - from) / gaps, to})

@@ -100,6 +100,12 @@ func slowTokens(all []Sent, t float64) (out []wait) {
 				over = t
 			}
 		}
+		// A client that gave up in its answer has waited for the token that did not come.
+		if last := len(s.Tokens) - 1; last >= 0 && s.How == TimedOut && lately(s.At+s.End, t) {
+			sum += s.End - s.Tokens[last]
+			n++
+			over = s.At + s.End
+		}
 		if n > 0 {
 			out = append(out, wait{sum / n, over})
 		}
@@ -122,7 +128,7 @@ func slowWaits(all []wait, limit float64) moment {
 func slowErrors(all []Sent, t float64) moment {
 	n, failed, over := 0, 0, 0.0
 	for _, s := range all {
-		if s.How == Left || !lately(s.At+s.End, t) {
+		if s.How != Answered && s.How != Failed || !lately(s.At+s.End, t) {
 			continue
 		}
 		n++
@@ -139,7 +145,7 @@ func slowOutage(all []Sent, t float64) moment {
 	for back := t; back >= 1; back-- {
 		waits := false
 		for _, s := range all {
-			if s.How != Refused && s.At <= back && firstMoment(s) > back {
+			if s.How != Refused && s.At <= back && s.At+s.End > back {
 				waits, since = true, math.Min(since, s.At)
 			}
 		}
@@ -199,7 +205,7 @@ func madeUp(random *rand.Rand) []Sent {
 func TestFeltHarmIsWhatAPlainScanOfAllRequestsFinds(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(150) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // Made-up requests.
+		random := rand.New(rand.NewPCG(seed, 1))
 		all := madeUp(random)
 		usual := Usual{First: random.Float64(), Token: 0.1 * random.Float64()}
 		want, got := slowFelt(all, usual, 240), FeltHarm(all, usual, 240)

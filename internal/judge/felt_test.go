@@ -15,10 +15,10 @@ func sentAt(at, first float64) Sent {
 func endedAt(at, end float64, how Ending) Sent { return Sent{At: at, End: end, How: how} }
 
 // each returns the requests that a function makes, for each of the numbers up to n.
-func each(n int, make func(i float64) Sent) []Sent {
+func each(n int, one func(i float64) Sent) []Sent {
 	var out []Sent
 	for i := range n {
-		out = append(out, make(float64(i)))
+		out = append(out, one(float64(i)))
 	}
 	return out
 }
@@ -114,7 +114,8 @@ func TestHarmHasLeastLimits(t *testing.T) {
 // Three answers get a token each 50 ms up to 20 s, and then none; their clients give up at 60 s.
 // The mean over the last 30 s grows as tokens fall out of them: with the gap that lasts there are
 // 121 gaps at 44 s, 101 at 45 s, and 81 at 46 s, in 30 s. The limits are 0.25 and 0.3 s. From
-// 50 s on only the gap that began at 20 s is left. The last look before the end is at 59 s.
+// 50 s on only the gap that began at 20 s is left; it is 40 s long when the clients give up.
+// Nobody has got a token for 30 s at 50 s, and the last look at which somebody waits is at 59 s.
 func TestRunningAnswersThatStandStillAreHarm(t *testing.T) {
 	still := Sent{At: 0, End: 60, How: TimedOut}
 	for i := range 381 {
@@ -122,133 +123,31 @@ func TestRunningAnswersThatStandStillAreHarm(t *testing.T) {
 	}
 	all := []Sent{still, still, still}
 	usual := Usual{First: 1, Token: 0.05}
-	sameFelt(t, []Felt{
-		felt(Clear, "token", 45, 59, 39),
-		felt(Great, "token", 46, 59, 39),
-	}, FeltHarm(all, usual, 300))
-	// One that comes at 25 s waits for its first token, so that nobody is served from then on.
-	sameFelt(t, []Felt{
-		felt(Clear, "token", 45, 59, 39),
-		felt(Great, "token", 46, 59, 39),
-		felt(Outage, "any token", 55, 59, 34),
-	}, FeltHarm(append(all, endedAt(25, 35, TimedOut)), usual, 300))
+	want := []Felt{
+		felt(Clear, "token", 45, 60, 40),
+		felt(Great, "token", 46, 60, 40),
+		felt(Outage, "any token", 50, 59, 39),
+	}
+	sameFelt(t, want, FeltHarm(all, usual, 300))
+	// One that comes at 25 s waits like the others.
+	sameFelt(t, want, FeltHarm(append(all, endedAt(25, 35, TimedOut)), usual, 300))
 }
 
-// An answer that is complete waits for no further token, although its client has not ended.
-func TestACompleteAnswerWaitsForNothing(t *testing.T) {
-	whole := Sent{At: 1, Tokens: []float64{0.1, 0.11}, End: 50, How: Answered}
-	assert.Empty(t, FeltHarm([]Sent{whole, whole, whole}, Usual{First: 0.1, Token: 0.01}, 100))
-}
-
-func TestErrorsAreHarmWhereTheyAreHalfOfTheAnswers(t *testing.T) {
-	// Requests come one a second from 10 s on, and end 10 ms later.
-	at := func(failed, of int, rest Ending) []Sent {
-		return each(of, func(i float64) Sent {
-			if int(i) < failed {
-				return endedAt(10+i, 0.01, Failed)
+// Nobody new comes: two answers stand still from second 50 to second 120.
+func TestAnswersThatStandStillAreAnOutage(t *testing.T) {
+	answer := func(at float64) Sent {
+		s := Sent{At: at, How: Answered, Tokens: Times{0.1}}
+		for now := at + 0.1; now < 130; now += 0.1 {
+			if now < 50 || now > 120 {
+				s.Tokens = append(s.Tokens, now-at)
 			}
-			return Sent{At: 10 + i, End: 0.01, How: rest, Tokens: map[Ending][]float64{Answered: {0.01}}[rest]}
-		})
-	}
-	for name, c := range map[string]struct {
-		all  []Sent
-		want []Felt
-	}{
-		// The fifth has ended at 15 s; later the share is smaller.
-		"three of five":         {at(3, 5, Answered), []Felt{felt(Great, "answer", 15, 15, 0.6)}},
-		"half of six":           {at(3, 6, Answered), []Felt{felt(Great, "answer", 15, 15, 0.6)}},
-		"two of five":           {at(2, 5, Answered), nil},
-		"four are too few":      {at(4, 4, Answered), nil},
-		"wrong requests":        {at(0, 20, Refused), nil},
-		"400 is an answer":      {at(3, 5, Refused), []Felt{felt(Great, "answer", 15, 15, 0.6)}},
-		"who leaves counts not": {at(4, 8, Left), nil},
-		"all, for 30 s":         {at(30, 30, Answered), []Felt{felt(Great, "answer", 15, 39.01, 1)}},
-	} {
-		t.Run(name, func(t *testing.T) { sameFelt(t, c.want, FeltHarm(c.all, Usual{First: 0.1}, 200)) })
-	}
-}
-
-// Five errors end at 10.5 s and count up to 40 s. The next five count from the first whole
-// second after their end.
-func TestTimesOfHarmJoinOverAShortGap(t *testing.T) {
-	five := func(at float64) []Sent { return each(5, func(float64) Sent { return endedAt(at, 0.5, Failed) }) }
-	sameFelt(t, []Felt{felt(Great, "answer", 11, 84.5, 1)}, FeltHarm(append(five(10), five(84)...), Usual{}, 200))
-	sameFelt(t, []Felt{
-		felt(Great, "answer", 11, 11, 1), felt(Great, "answer", 86, 86, 1),
-	}, FeltHarm(append(five(10), five(85)...), Usual{}, 200))
-}
-
-func TestAnOutageIsThatNobodyGetsATokenWhileSomebodyWaits(t *testing.T) {
-	alone := endedAt(100.5, 50, TimedOut)
-	// The first whole second at which it has waited 30 s is 131 s, the last before its end 150 s.
-	sameFelt(t, []Felt{felt(Outage, "any token", 131, 150, 49.5)}, FeltHarm([]Sent{alone}, Usual{}, 300))
-	// Somebody else got a token at 110.2 s: 30 s later is 140.2 s.
-	other := Sent{At: 95, Tokens: []float64{1, 15.2}, End: 15.2, How: Answered}
-	sameFelt(t, []Felt{felt(Outage, "any token", 141, 150, 150-110.2)}, FeltHarm([]Sent{alone, other}, Usual{}, 300))
-	// Its own token ends it.
-	sameFelt(t, []Felt{felt(Outage, "any token", 131, 132, 31.5)}, FeltHarm([]Sent{sentAt(100.5, 32)}, Usual{}, 300))
-	assert.Empty(t, FeltHarm([]Sent{sentAt(100.5, 30.2)}, Usual{}, 300))
-	// Nobody asks, so nobody waits.
-	assert.Empty(t, FeltHarm([]Sent{sentAt(10, 0.1), sentAt(200, 0.1)}, Usual{}, 300))
-	// A wrong request waits for no token.
-	assert.Empty(t, FeltHarm([]Sent{endedAt(100, 60, Refused)}, Usual{}, 300))
-}
-
-// Clients give up after 8 s and try again at once: somebody waits all the time, though nobody for
-// 30 s.
-func TestAnOutageIsFeltByClientsThatTryAgain(t *testing.T) {
-	again := each(6, func(i float64) Sent { return endedAt(100+8*i, 8, TimedOut) })
-	// They wait from 100 s up to 148 s, where the last one gives up.
-	sameFelt(t, []Felt{felt(Outage, "any token", 130, 147, 47)}, FeltHarm(again, Usual{First: 2}, 300))
-	// Two seconds without a client end the wait.
-	assert.Empty(t, FeltHarm(append(again[:3:3], endedAt(126, 8, TimedOut), endedAt(134, 8, TimedOut)), Usual{First: 2}, 300))
-}
-
-// Clients that go away because they want to have waited, and are no errors.
-func TestWhoLeavesHasWaited(t *testing.T) {
-	leave := func(after float64) []Sent {
-		return each(10, func(i float64) Sent { return endedAt(100+i, after, Left) })
-	}
-	assert.Empty(t, FeltHarm(leave(1.5), Usual{First: 0.3}, 300), "not beyond five times")
-	// At 101 s they wait 1 and 0 s, at 102 s three wait 2, 1 and 0 s, at 103 s 2, 2, 1 and 0 s,
-	// and so on: at 106 s 2 s five times, 1 and 0 s, whose mean of 11/7 is beyond 1.5 s.
-	got := FeltHarm(leave(2), Usual{First: 0.3}, 300)
-	sameFelt(t, []Felt{felt(Clear, "first token", 106, 111, 2)}, got)
-}
-
-// A request got its first token late, and then its connection broke. It has waited all the same.
-func TestALateFirstTokenCountsAlsoWhereTheAnswerBroke(t *testing.T) {
-	broken := each(3, func(i float64) Sent {
-		return Sent{At: 100 + i, Tokens: []float64{8, 8.1}, End: 9, How: Failed}
-	})
-	sameFelt(t, []Felt{
-		felt(Clear, "first token", 104, 110, 8),
-		felt(Great, "first token", 107, 110, 8),
-	}, first(FeltHarm(broken, Usual{First: 0.4, Token: 1}, 300)))
-}
-
-// first are the waits for a first token.
-func first(all []Felt) (out []Felt) {
-	for _, f := range all {
-		if f.What == "first token" {
-			out = append(out, f)
 		}
+		s.End = s.Tokens[len(s.Tokens)-1]
+		return s
 	}
-	return out
-}
-
-func TestUsualIsTheMeanOfTheAnsweredRequestsOfAPhase(t *testing.T) {
-	all := []Sent{
-		{Tokens: []float64{0.1, 0.2, 0.4}, End: 0.5, How: Answered},         // 150 ms a token
-		{Tokens: []float64{0.3, 0.35}, End: 0.35, How: Answered},            // 50 ms
-		{Tokens: []float64{0.2}, End: 0.2, How: Answered},                   // No further token.
-		{Tokens: []float64{9, 10}, End: 10, How: Answered, Phase: 1},        // Later.
-		{Tokens: []float64{5, 9}, End: 10, How: TimedOut},                   // Not answered.
-		{End: 0.1, How: Answered}, {End: 0.01, How: Refused}, {How: Failed}, // Without tokens.
-	}
-	got := UsualOf(all, 0)
-	assert.InDelta(t, 0.2, got.First, 1e-12)
-	assert.InDelta(t, 0.1, got.Token, 1e-12)
-	assert.Equal(t, Usual{First: 9, Token: 1}, UsualOf(all, 1))
-	assert.Equal(t, Usual{}, UsualOf(nil, 0))
+	felt := FeltHarm([]Sent{answer(20), answer(30)}, Usual{First: 0.1, Token: 0.1}, 150)
+	assert.Len(t, felt, 1, "two requests are too few for the other kinds")
+	assert.Equal(t, Outage, felt[0].Level)
+	assert.InDelta(t, 80, felt[0].From, 1)
+	assert.InDelta(t, 120, felt[0].To, 1)
 }

@@ -98,8 +98,10 @@ func TestAPageCountsWhileHarmLastsAndForAMinuteMore(t *testing.T) {
 func TestEachHarmIsComparedByItself(t *testing.T) {
 	felt := []Felt{{Level: Clear, From: 50, To: 90}, {Level: Great, From: 300, To: 350}}
 	heard := Hear(felt, []Said{healthyFrom(0), degradedFrom(60), healthyFrom(120), failingFrom(310)}, []Page{{320, 350}}, 5, 400)
-	assert.Len(t, heard, 2)
-	assert.Equal(t, felt, []Felt{heard[0].Felt, heard[1].Felt})
+	assert.Len(t, heard, len(felt))
+	for i, want := range felt {
+		assert.Equal(t, want, heard[i].Felt)
+	}
 	assert.Equal(t, []float64{10, 30, -1}, []float64{heard[0].After, heard[0].Cleared, heard[0].Paged})
 	assert.Equal(t, []float64{10, -1, 20}, []float64{heard[1].After, heard[1].Cleared, heard[1].Paged})
 	assert.Equal(t, []int{2, 3}, []int{heard[0].Greatest, heard[1].Greatest})

@@ -38,6 +38,7 @@ const usage = `usage:
   vllm judge FILE...                judge runs that were kept, again
   vllm conform                      compare the collector's values and samples of a real vLLM with the truth
   vllm check FILE...                compare in runs that were kept what clients saw with what is derived
+  vllm defects                      show on a real vLLM what docs/what-vllm-gets-wrong.md says of it
   vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to cmd/demo, with an incident
   vllm list                         list the stories`
 
@@ -65,6 +66,8 @@ func work(ctx context.Context) error {
 		return each(args, func(r *run.Run, _ string) error { return check(ctx, r) })
 	case "demo":
 		return demo(ctx, book, args)
+	case "defects":
+		return showDefects(ctx, args)
 	case "conform":
 		return conformance(ctx, book, args)
 	case "list":
@@ -98,7 +101,7 @@ const ending = ".tar.zst"
 func tell(ctx context.Context, r *run.Run, path string) error {
 	var all []*said.All
 	for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second} {
-		one, err := said.Replay(ctx, r, said.Options{Interval: interval, Rules: rules})
+		one, err := said.Replay(ctx, r, interval, rules)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func compare(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		one, err := said.Replay(ctx, r, said.Options{Interval: 5 * time.Second, Rules: rules})
+		one, err := said.Replay(ctx, r, 5*time.Second, rules)
 		if err != nil {
 			return err
 		}

@@ -4,18 +4,15 @@ package agree
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
 )
 
 const (
@@ -25,24 +22,25 @@ const (
 	window = looks*run.Every - run.Every/2
 
 	// A token is on its way for a moment, and the answer of /metrics as well.
-	share, few = 0.1, 40.0
+	share, few = 0.1, 60.0
 )
 
 // Account is the tokens of one window on both ways.
 type Account struct {
-	// From and To are in seconds of the run, and so many tokens came to the clients, and were
-	// derived, in between. Inside is the number of requests that the server had at the end.
-	From, To      float64
-	Came, Derived float64
-	Inside        float64
+	// From and To are in seconds of the run. In between Least to Most tokens came to the clients,
+	// and so many were derived. Inside is the number of requests that the server had at the end.
+	From, To             float64
+	Least, Most, Derived float64
+	Inside               float64
 }
 
 func (a *Account) agrees() bool {
-	return math.Abs(a.Came-a.Derived) <= few+share*max(a.Came, a.Derived)
+	beyond := max(a.Least-a.Derived, a.Derived-a.Most)
+	return beyond <= few+share*max(a.Most, a.Derived)
 }
 
 // still reports whether the server had requests and neither side saw a token.
-func (a *Account) still() bool { return a.Came == 0 && a.Derived == 0 && a.Inside > 0 }
+func (a *Account) still() bool { return a.Most == 0 && a.Derived == 0 && a.Inside > 0 }
 
 // Check returns what does not agree, in words; nil where all does.
 func Check(ctx context.Context, r *run.Run) ([]string, error) {
@@ -62,7 +60,7 @@ func judgement(r *run.Run, accounts []Account) []string {
 	}
 	for i := range accounts {
 		if a := &accounts[i]; !a.agrees() {
-			out = append(out, fmt.Sprintf("from %.0f s to %.0f s clients got %.0f tokens, and the collector derives %.0f", a.From, a.To, a.Came, a.Derived))
+			out = append(out, fmt.Sprintf("from %.0f s to %.0f s clients got %.0f to %.0f tokens, and the collector derives %.0f", a.From, a.To, a.Least, a.Most, a.Derived))
 		}
 	}
 	felt := judge.FeltHarm(r.Sent, r.Usual(), r.End())
@@ -83,45 +81,27 @@ func judgement(r *run.Run, accounts []Account) []string {
 
 // derive sends the pages through the receiver and the processor.
 func derive(ctx context.Context, r *run.Run) (out []Account, err error) {
-	replays, err := vllmreceiver.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
-	if err != nil {
-		return nil, err
-	}
-	target, err := replays.Target("http://vllm:8000", nil)
-	if err != nil {
-		return nil, err
-	}
-	defer target.Close()
-	processor, err := judge.NewProcessor(ctx, map[string]any{"window": window.String()}, r.Began)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, processor.Close(ctx)) }()
-	answered := 0
-	for i := range r.Scrapes {
-		s := &r.Scrapes[i]
+	var answered []float64
+	err = said.Feed(ctx, r, run.Every, map[string]any{"window": window.String()}, func(s *run.Scrape, emitted pmetric.Metrics) error {
 		if s.Status != http.StatusOK {
-			answered = 0
-			continue
+			answered = nil
+			return nil
 		}
-		answered++
-		at := r.Began.Add(time.Duration(s.At * float64(time.Second)))
-		emitted, err := processor.Observe(ctx, s.At, target.Scrape(at, s.Body, r.Version))
-		if err != nil {
-			return nil, err
-		}
+		answered = append(answered, s.At)
 		rate, has := total(emitted, "vllm.generation_throughput")
-		if !has || answered <= looks {
-			continue
+		if !has || len(answered) <= looks {
+			return nil
 		}
-		a := Account{From: r.Scrapes[i-looks].At, To: s.At}
-		a.Came, a.Derived = came(r.Sent, a.From, a.To), rate*(a.To-a.From)
+		a := Account{From: answered[len(answered)-1-looks], To: s.At}
+		a.Derived = rate * (a.To - a.From)
+		a.Least, a.Most = came(r.Sent, a.From, a.To)
 		running, _ := total(emitted, "vllm.num_requests.running")
 		waiting, _ := total(emitted, "vllm.num_requests.waiting")
 		a.Inside = running + waiting
 		out = append(out, a)
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 // total adds up the points of a gauge.
@@ -149,19 +129,25 @@ func total(metrics pmetric.Metrics, name string) (sum float64, has bool) {
 	return sum, has
 }
 
-// came counts the tokens that clients got in a time. A part of an answer can hold several.
-func came(sent []judge.Sent, from, to float64) (sum float64) {
+// came counts the tokens that clients got in a time. A part of an answer holds one token, and
+// several where the server was late; which parts those were is known only of whole answers.
+func came(sent []judge.Sent, from, to float64) (least, most float64) {
 	for i := range sent {
 		s := &sent[i]
-		each := 1.0
-		if s.Output > 0 && len(s.Tokens) > 0 {
-			each = float64(s.Output) / float64(len(s.Tokens))
-		}
+		inside := 0
 		for _, t := range s.Tokens {
 			if at := s.At + t; at > from && at <= to {
-				sum += each
+				inside++
 			}
 		}
+		more := float64(max(0, s.Output-len(s.Tokens)))
+		switch inside {
+		case 0:
+		case len(s.Tokens):
+			least, most = least+float64(inside)+more, most+float64(inside)+more
+		default:
+			least, most = least+float64(inside), most+float64(inside)+more
+		}
 	}
-	return sum
+	return least, most
 }

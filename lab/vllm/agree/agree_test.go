@@ -40,10 +40,16 @@ func made() *run.Run {
 		r.Sent = append(r.Sent, s)
 	}
 	for at := 0.0; at <= 115; at += 5 {
-		tokens, inside := came(r.Sent, -1, at), 0
+		inside, tokens := 0, 0
 		for i := range r.Sent {
-			if s := &r.Sent[i]; s.At < at && s.At+s.End > at {
+			s := &r.Sent[i]
+			if s.At < at && s.At+s.End > at {
 				inside++
+			}
+			for _, t := range s.Tokens {
+				if s.At+t <= at {
+					tokens += 2
+				}
 			}
 		}
 		r.Scrapes = append(r.Scrapes, run.Scrape{At: at, Status: http.StatusOK, Body: fmt.Appendf(nil, `# TYPE vllm:num_requests_running gauge
@@ -51,7 +57,7 @@ vllm:num_requests_running{engine="0",model_name="m"} %d
 # TYPE vllm:num_requests_waiting gauge
 vllm:num_requests_waiting{engine="0",model_name="m"} 0
 # TYPE vllm:generation_tokens_total counter
-vllm:generation_tokens_total{engine="0",model_name="m"} %.0f
+vllm:generation_tokens_total{engine="0",model_name="m"} %d
 `, inside, 1000+tokens)})
 	}
 	return r
@@ -63,7 +69,8 @@ func TestClientsAndCollectorSeeTheSameTokens(t *testing.T) {
 	accounts, err := derive(t.Context(), r)
 	require.NoError(t, err)
 	require.Len(t, accounts, 20, "each scrape from 20 s on")
-	assert.InDelta(t, 800, accounts[0].Came, 1, "40 in each of 20 seconds")
+	assert.InDelta(t, 800, accounts[0].Least, 1, "40 in each of 20 seconds")
+	assert.InDelta(t, 800, accounts[0].Most, 1)
 	assert.InDelta(t, 800, accounts[0].Derived, 1)
 	assert.Equal(t, Account{From: 60, To: 80, Inside: 41}, accounts[12], "nothing moves")
 
@@ -78,14 +85,14 @@ func TestWhatDoesNotAgreeIsSaid(t *testing.T) {
 		change func(r *run.Run)
 		want   string
 	}{
-		"a fifth of the tokens did not come": {func(r *run.Run) {
+		"a fifth of the requests lack their tokens": {func(r *run.Run) {
 			for i := range r.Sent {
 				if i%5 == 0 {
 					r.Sent[i].Tokens = r.Sent[i].Tokens[:1]
 					r.Sent[i].Output = 1
 				}
 			}
-		}, "from 0 s to 20 s clients got 644 tokens, and the collector derives 800"},
+		}, "from 0 s to 20 s clients got 644 to 644 tokens, and the collector derives 800"},
 		"clients were served while the server is said to hang": {func(r *run.Run) {
 			for i := range r.Sent {
 				s := &r.Sent[i]
@@ -131,4 +138,18 @@ func TestAWindowNeedsAllItsPages(t *testing.T) {
 		assert.False(t, a.From <= 30 && a.To >= 30, "%v", a)
 	}
 	assert.Len(t, accounts, 15)
+}
+
+// Three of five tokens came one by one before, and two in one part within the window, or the
+// other way round.
+func TestPartsOfAnAnswerHoldSeveralTokens(t *testing.T) {
+	t.Parallel()
+	least, most := came([]judge.Sent{
+		{At: 10, Output: 5, Tokens: []float64{1, 2, 3, 5}},
+		{At: 10, Output: 7, Tokens: []float64{5, 6}},
+		{At: 10, Output: 7, Tokens: []float64{1}},
+		{At: 14, Tokens: []float64{1, 1}},
+	}, 14, 20)
+	assert.InDelta(t, 1+7+2, least, 0)
+	assert.InDelta(t, 2+7+2, most, 0)
 }

@@ -16,7 +16,7 @@ import (
 
 // Measure plays a steady phase on a real vLLM, then leaves it at rest, and writes what was
 // found into VERSION.json of a folder.
-func Measure(ctx context.Context, o *real.Options, play *story.Play, programs Programs, rules, folder string) (*Release, error) {
+func Measure(ctx context.Context, o *real.Options, play *story.Play, programs Programs, folder string) (*Release, error) {
 	out := &Release{Version: o.Version, Measured: time.Now().UTC().Truncate(time.Second)}
 	o.Rest = func(ctx context.Context, url string) (err error) {
 		out.Samples, err = CompareSamples(ctx, url, o.Logs, programs)
@@ -27,7 +27,7 @@ func Measure(ctx context.Context, o *real.Options, play *story.Play, programs Pr
 		return nil, err
 	}
 	out.Capacity = r.Capacity
-	if out.Values, err = Values(ctx, r, rules); err != nil {
+	if out.Values, err = Values(ctx, r); err != nil {
 		return nil, err
 	}
 	raw, err := json.MarshalIndent(out, "", " ")

@@ -65,6 +65,12 @@ func CompareSamples(ctx context.Context, server, folder string, programs Program
 			return nil, err
 		}
 	}
+	var ends []func()
+	defer func() {
+		for _, end := range ends {
+			end()
+		}
+	}()
 	for name, args := range map[string][]string{
 		"collector": {programs.Collector, "--config", filepath.Join(folder, "collector.yaml")},
 		"prometheus": {
@@ -76,7 +82,7 @@ func CompareSamples(ctx context.Context, server, folder string, programs Program
 		if err != nil {
 			return nil, err
 		}
-		defer end()
+		ends = append(ends, end)
 	}
 	select {
 	case <-time.After(settle):
@@ -172,7 +178,7 @@ func query(ctx context.Context, api, selector string) (map[string]float64, error
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, fmt.Errorf("Prometheus answers %s: %w", response.Status, err)
+		return nil, fmt.Errorf("the answer of Prometheus is %s: %w", response.Status, err)
 	}
 	out := map[string]float64{}
 	for _, r := range answer.Data.Result {
@@ -187,7 +193,7 @@ func query(ctx context.Context, api, selector string) (map[string]float64, error
 		out[key(r.Metric)] = v
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("Prometheus has no series %s", selector)
+		return nil, fmt.Errorf("there are no series %s in Prometheus", selector)
 	}
 	return out, nil
 }

@@ -50,15 +50,16 @@ type Row struct {
 	High float64 `json:"high,omitempty"`
 	// Held is whether all windows are within the bar.
 	Held bool `json:"held"`
+
+	// off is how far the window with Truth is off, as a multiple of the bar.
+	off float64
 }
 
-// The bar: a value may differ by so much of itself, or by 10 ms. A window of fewer requests is
-// not compared unless a run has none with so many.
+// The bar: a value may differ by so much of itself, or by 10 ms.
 const (
 	share    = 0.03
 	absolute = 0.010
 	window   = 60.0
-	least    = 100
 )
 
 // seen is what the clients saw in a window.
@@ -143,9 +144,8 @@ var percentiles = []struct {
 	{"vllm.e2e_request_latency", func(s *seen) []float64 { return s.whole }},
 }
 
-// Values compares the derived values of a run's steady phase with what the clients saw. rules
-// is the file of the shipped rules.
-func Values(ctx context.Context, r *run.Run, rules string) ([]Row, error) {
+// Values compares the derived values of a run's steady phase with what the clients saw.
+func Values(ctx context.Context, r *run.Run) ([]Row, error) {
 	rows := map[string]*Row{}
 	bounds := map[string]any{}
 	for _, p := range percentiles {
@@ -153,27 +153,22 @@ func Values(ctx context.Context, r *run.Run, rules string) ([]Row, error) {
 	}
 	var times []float64
 	after := window + 2*run.Every.Seconds()
-	_, err := said.Replay(ctx, r, said.Options{
-		Interval: run.Every, Rules: rules, Settings: map[string]any{"metrics": bounds},
-		Emitted: func(at float64, metrics pmetric.Metrics) {
-			times = append(times, at)
-			if at < after || at > r.Spans[0].To {
-				return
+	err := said.Feed(ctx, r, run.Every, map[string]any{"metrics": bounds}, func(look *run.Scrape, metrics pmetric.Metrics) error {
+		at := look.At
+		times = append(times, at)
+		if at < after || at > r.Spans[0].To {
+			return nil
+		}
+		after = at + window
+		// The baseline of a window is the newest scrape that is at least as old.
+		base := times[0]
+		for _, t := range times {
+			if t <= at-window {
+				base = t
 			}
-			after = at + window
-			// The baseline of a window is the newest scrape that is at least as old.
-			base := times[0]
-			for _, t := range times {
-				if t <= at-window {
-					base = t
-				}
-			}
-			s := truth(r.Sent, base, at)
-			if len(s.whole) < least && r.Capacity*window > 2*least {
-				return
-			}
-			compare(rows, s, metrics)
-		},
+		}
+		compare(rows, truth(r.Sent, base, at), metrics)
+		return nil
 	})
 	var out []Row
 	for _, c := range compared {
@@ -195,16 +190,14 @@ func compare(rows map[string]*Row, s *seen, metrics pmetric.Metrics) {
 	add := func(name string, one Row, off float64) {
 		row := rows[name]
 		if row == nil {
-			row = &Row{Metric: name, Held: true, Requests: math.MaxInt}
+			row = &Row{Metric: name, Held: true, Requests: math.MaxInt, off: -1}
 			rows[name] = row
 		}
 		row.Windows++
 		row.Requests = min(row.Requests, len(s.whole))
-		if off > 1 {
-			row.Held = false
-		}
-		if row.Windows == 1 || off > math.Abs(row.Truth-row.Ours)/bar(name, row.Truth) {
-			row.Truth, row.Ours, row.Low, row.High = one.Truth, one.Ours, one.Low, one.High
+		row.Held = row.Held && off <= 1
+		if off > row.off {
+			row.off, row.Truth, row.Ours, row.Low, row.High = off, one.Truth, one.Ours, one.Low, one.High
 		}
 	}
 	for _, c := range compared {
@@ -221,11 +214,9 @@ func compare(rows map[string]*Row, s *seen, metrics pmetric.Metrics) {
 			if !found || !lower || !upper {
 				continue
 			}
-			want, off := quantile(p.of(s), q), 0.0
 			// A client's time has the way to the server in it.
-			if want < low-absolute || want > high+absolute {
-				off = 2
-			}
+			want := quantile(p.of(s), q)
+			off := max(low-want, want-high, 0) / absolute
 			add(p.metric+" "+name, Row{Truth: want, Ours: ours, Low: low, High: high}, off)
 		}
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
@@ -29,7 +30,7 @@ func Conformance(releases []*conform.Release) string {
 		if len(r.Values) == 0 {
 			return "-"
 		}
-		return fmt.Sprint(r.Values[0].Requests)
+		return strconv.Itoa(r.Values[0].Requests)
 	})
 	var names []string
 	known := map[string]bool{}

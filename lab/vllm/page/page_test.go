@@ -24,7 +24,9 @@ func example() (*run.Run, []*said.All) {
 		Spans: []run.Span{{From: 0, To: 100}, {From: 100.1, To: 200}, {From: 200.1, To: 400}},
 		Sent: []judge.Sent{
 			{At: 5, Tokens: judge.Times{0.12, 0.14, 0.16}, End: 0.2, How: judge.Answered},
-			{At: 125, End: 8, How: judge.TimedOut, Phase: 1}, {At: 126, End: 0.01, How: judge.Failed, Phase: 1}, {At: 127, End: 0.01, How: judge.Refused},
+			{At: 125, End: 8, How: judge.TimedOut, Phase: 1},
+			{At: 126, End: 0.01, How: judge.Failed, Phase: 1},
+			{At: 127, End: 0.01, How: judge.Refused},
 		},
 	}
 	felt := []judge.Felt{

@@ -49,7 +49,7 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 		require.NoError(t, err)
 		one := page.Played{Run: r}
 		for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second} {
-			all, err := said.Replay(t.Context(), r, said.Options{Interval: interval, Rules: root + "content/rules/suffixed/vllm.yaml"})
+			all, err := said.Replay(t.Context(), r, interval, root+"content/rules/suffixed/vllm.yaml")
 			require.NoError(t, err)
 			one.Said = append(one.Said, all)
 		}

@@ -44,7 +44,7 @@ func Show(ctx context.Context, o *Options, port int, shown *Shown) (err error) {
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	fmt.Fprintf(o.Say, "Starting vLLM %s on the processor cores of this machine, which takes 30 to 60 s. Its log is %s\n", o.Version, log)
+	fmt.Fprintf(o.Say, "Starting vLLM %s on the processor cores of this machine, which takes a minute or two. Its log is %s\n", o.Version, log)
 	server := &serve.Server{Folder: o.Folder, Version: o.Version, Log: log}
 	server.ListenOn(port)
 	if err := server.Start(ctx); err != nil {

@@ -47,7 +47,7 @@ func TestPretend(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n")
 	})
-	_ = http.ListenAndServe("127.0.0.1:"+port, nil) //nolint:gosec // It lives as long as a test.
+	_ = http.ListenAndServe("127.0.0.1:"+port, nil)
 }
 
 func pretended(t *testing.T) (o *Options, port int, noted string) {

@@ -39,7 +39,7 @@ func example() *Run {
 		s := Scrape{At: float64(5 * i), Status: 200, Body: fmt.Appendf(nil, "vllm:requests %d\n", i), Load: `{"server_load":1}`, Health: 200}
 		switch i {
 		case 3:
-			s = Scrape{At: 15} // It did not answer.
+			s = Scrape{At: 15, Failure: "timeout"} // It did not answer.
 		case 10:
 			s.Body = nil // It answered nothing.
 		}

@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,5 +63,17 @@ func TestALookHasWhatTheServerShowed(t *testing.T) {
 	assert.GreaterOrEqual(t, got[0].At, 4.0)
 	assert.GreaterOrEqual(t, got[1].At, 5.0)
 	got[0].At, got[1].At = 0, 0
-	assert.Equal(t, []Scrape{{Status: 200, Body: []byte("a 1\n"), Load: `{"server_load":3}`, Health: 503}, {}}, got)
+	assert.Equal(t, []Scrape{{Status: 200, Body: []byte("a 1\n"), Load: `{"server_load":3}`, Health: 503}, {Failure: "reset"}}, got)
+}
+
+// The names are those of the receiver's attribute of vllm.scrape.failure.
+func TestALookThatFailsSaysWhy(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	_, err = net.Dial("tcp", address)
+	assert.Equal(t, "refused", failure(err))
+	assert.Equal(t, "timeout", failure(&url.Error{Err: context.DeadlineExceeded}))
+	assert.Equal(t, "reset", failure(io.ErrUnexpectedEOF))
 }

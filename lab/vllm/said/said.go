@@ -7,9 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -28,7 +25,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
 // All is everything that was said about a run, at one interval.
@@ -55,39 +51,17 @@ type Alert struct {
 // rulesEvery is the interval of Prometheus's rules.
 const rulesEvery = 15 * time.Second
 
-// Options are how a run is replayed.
-type Options struct {
-	// Interval is the time between two scrapes, a multiple of run.Every.
-	Interval time.Duration
-	// Rules is the file with the rules of the alerts.
-	Rules string
-	// Settings are the processor's besides those of the story.
-	Settings map[string]any
-	// Emitted receives what the processor emitted for each scrape; nil for nobody. at is in
-	// seconds of the story.
-	Emitted func(at float64, metrics pmetric.Metrics)
-}
-
-// Replay returns what would have been said about a run.
-func Replay(ctx context.Context, r *run.Run, o Options) (all *All, err error) {
-	interval := o.Interval
-	p := &pipeline{run: r, options: o, out: &All{Interval: interval}}
+// Replay returns what would have been said about a run at an interval between scrapes, with
+// the alerts of a file with rules.
+func Replay(ctx context.Context, r *run.Run, interval time.Duration, rules string) (all *All, err error) {
+	p := &pipeline{run: r, out: &All{Interval: interval}}
 	defer func() { err = errors.Join(err, p.close(ctx)) }()
-	if err := p.open(ctx); err != nil {
+	if err := p.open(ctx, rules); err != nil {
 		return nil, err
 	}
-	next := 0.0
-	for i := range r.Scrapes {
-		s := &r.Scrapes[i]
-		// Looks are at multiples of the shorter interval, give or take their delay. A scrape that is
-		// late, because a look took its whole time, does not move those after it.
-		if s.At < next-run.Every.Seconds()/2 {
-			continue
-		}
-		next = (math.Floor((s.At+run.Every.Seconds()/2)/interval.Seconds()) + 1) * interval.Seconds()
-		if err := p.scrape(ctx, s); err != nil {
-			return nil, err
-		}
+	err = Feed(ctx, r, interval, nil, func(s *run.Scrape, emitted pmetric.Metrics) error { return p.take(ctx, s.At, emitted) })
+	if err != nil {
+		return nil, err
 	}
 	end := r.Began.Add(seconds(r.End()))
 	firings, problems, _ := p.rules.Finish(end)
@@ -109,37 +83,17 @@ func Replay(ctx context.Context, r *run.Run, o Options) (all *All, err error) {
 	return p.out, nil
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// pipeline is a collector in the time of a run.
+// pipeline is what comes after the processor: the connector, and a Prometheus with rules.
 type pipeline struct {
 	run       *run.Run
-	options   Options
 	out       *All
-	receiver  *vllmreceiver.Replay
-	processor *judge.Processor
 	connector connector.Metrics
 	folder    string
 	store     *rulestore.Store
 	rules     *rulestore.Evaluation
 }
 
-func (p *pipeline) open(ctx context.Context) error {
-	replays, err := vllmreceiver.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
-	if err != nil {
-		return err
-	}
-	if p.receiver, err = replays.Target("http://vllm:8000", nil); err != nil {
-		return err
-	}
-	settings := maps.Clone(p.options.Settings)
-	if settings == nil {
-		settings = map[string]any{}
-	}
-	maps.Copy(settings, p.run.Play.Processor)
-	if p.processor, err = judge.NewProcessor(ctx, settings, p.run.Began); err != nil {
-		return err
-	}
+func (p *pipeline) open(ctx context.Context, rules string) error {
 	factory := vllmdiagnosisconnector.NewFactory()
 	logs, err := consumer.NewLogs(p.record)
 	if err != nil {
@@ -164,17 +118,11 @@ func (p *pipeline) open(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	p.rules, errs = rulestore.NewEvaluation(ctx, p.store, p.run.Began, rulesEvery, p.options.Rules)
+	p.rules, errs = rulestore.NewEvaluation(ctx, p.store, p.run.Began, rulesEvery, rules)
 	return errors.Join(errs...)
 }
 
 func (p *pipeline) close(ctx context.Context) (err error) {
-	if p.receiver != nil {
-		p.receiver.Close()
-	}
-	if p.processor != nil {
-		err = errors.Join(err, p.processor.Close(ctx))
-	}
 	if p.connector != nil {
 		err = errors.Join(err, p.connector.Shutdown(ctx))
 	}
@@ -184,34 +132,20 @@ func (p *pipeline) close(ctx context.Context) (err error) {
 	return errors.Join(err, os.RemoveAll(p.folder))
 }
 
-// scrape lets the pipeline see one answer of the server.
-func (p *pipeline) scrape(ctx context.Context, s *run.Scrape) error {
-	at := p.run.Began.Add(seconds(s.At))
-	var metrics pmetric.Metrics
-	if s.Status == http.StatusOK {
-		metrics = p.receiver.Scrape(at, s.Body, p.run.Version)
-	} else {
-		metrics = p.receiver.Fail(at, s.Failure)
-	}
-	emitted, err := p.processor.Observe(ctx, s.At, metrics)
-	if err != nil {
-		return err
-	}
-	if p.options.Emitted != nil {
-		p.options.Emitted(s.At, emitted)
-	}
-	if now := judge.SaidOf(s.At, emitted); now.Condition != "" {
+// take takes what the processor emitted at a time, in seconds of the story.
+func (p *pipeline) take(ctx context.Context, at float64, emitted pmetric.Metrics) error {
+	if now := judge.SaidOf(at, emitted); now.Condition != "" {
 		was := now
 		if n := len(p.out.Said); n > 0 {
 			was = p.out.Said[n-1]
-			was.At = s.At
+			was.At = at
 		}
 		if len(p.out.Said) == 0 || was != now {
 			p.out.Said = append(p.out.Said, now)
 		}
 	}
 	// Rules that are due before this scrape do not see it.
-	if err := p.rules.Until(ctx, at.Add(-time.Millisecond)); err != nil {
+	if err := p.rules.Until(ctx, p.run.Began.Add(seconds(at)-time.Millisecond)); err != nil {
 		return err
 	}
 	if err := p.store.Take(ctx, emitted); err != nil {

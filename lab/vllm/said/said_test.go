@@ -44,10 +44,12 @@ func simulated(t *testing.T, length, from, to float64) *run.Run {
 // scraped are the times at which the pipeline saw the server.
 func scraped(t *testing.T, r *run.Run, interval time.Duration) (all *All, times []float64) {
 	t.Helper()
-	all, err := Replay(t.Context(), r, Options{Interval: interval, Rules: rules, Emitted: func(at float64, metrics pmetric.Metrics) {
-		assert.Positive(t, metrics.DataPointCount(), "at %v", at)
-		times = append(times, at)
-	}})
+	require.NoError(t, Feed(t.Context(), r, interval, nil, func(s *run.Scrape, metrics pmetric.Metrics) error {
+		assert.Positive(t, metrics.DataPointCount(), "at %v", s.At)
+		times = append(times, s.At)
+		return nil
+	}))
+	all, err := Replay(t.Context(), r, interval, rules)
 	require.NoError(t, err)
 	return all, times
 }
@@ -126,16 +128,16 @@ func TestAReplayThatCannotBeIsAnError(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	r := simulated(t, 10, 20, 20)
-	_, err := Replay(t.Context(), r, Options{Interval: 5 * time.Second, Rules: "none.yaml"})
+	_, err := Replay(t.Context(), r, 5*time.Second, "none.yaml")
 	require.ErrorContains(t, err, "none.yaml")
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
 	require.NoError(t, os.WriteFile(wrong, []byte("groups: [{name: a, rules: [{alert: b, expr: 'sum('}]}]"), 0o600))
-	_, err = Replay(t.Context(), r, Options{Interval: 5 * time.Second, Rules: wrong})
+	_, err = Replay(t.Context(), r, 5*time.Second, wrong)
 	require.Error(t, err)
-	_, err = Replay(t.Context(), r, Options{Interval: 5 * time.Second, Rules: rules, Settings: map[string]any{"no_such_setting": 1}})
+	err = Feed(t.Context(), r, 5*time.Second, map[string]any{"no_such_setting": 1}, nil)
 	require.ErrorContains(t, err, "no_such_setting")
 	r.Play.Processor = map[string]any{"neither_this": 1}
-	_, err = Replay(t.Context(), r, Options{Interval: 5 * time.Second, Rules: rules})
+	_, err = Replay(t.Context(), r, 5*time.Second, rules)
 	require.ErrorContains(t, err, "neither_this")
 	left, err := filepath.Glob(filepath.Join(temporary, "*"))
 	require.NoError(t, err)

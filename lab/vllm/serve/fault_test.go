@@ -38,7 +38,7 @@ func running(t *testing.T, script string, processes int) *Server {
 	folder := t.TempDir()
 	bin := filepath.Join(folder, "1.2.3", "bin")
 	require.NoError(t, os.MkdirAll(bin, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "vllm"), []byte("#!/usr/bin/env bash\n"+script), 0o700)) //nolint:gosec // A program.
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "vllm"), []byte("#!/usr/bin/env bash\n"+script), 0o700))
 	s := &Server{Folder: folder, Version: "1.2.3", Log: filepath.Join(folder, "log")}
 	require.NoError(t, s.Launch())
 	t.Cleanup(func() { assert.NoError(t, s.Stop()) })
@@ -264,7 +264,7 @@ func TestAServerThatEndsWhileItStartsIsAnErrorThatNamesItsLog(t *testing.T) {
 	require.NoError(t, os.MkdirAll(bin, 0o755))
 	left := filepath.Join(folder, "left")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$@\"\nsleep 300 &\necho $! > %s\nexit 1\n", left)
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "vllm"), []byte(script), 0o700)) //nolint:gosec // A program.
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "vllm"), []byte(script), 0o700))
 	s.Story = story.Server{Flags: []string{"--lora-modules"}, Adapters: 2}
 	err := s.Start(t.Context())
 	require.ErrorContains(t, err, "ended while it started")

@@ -59,6 +59,7 @@ func (s *Server) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), s.Stop())
 		case <-s.ended:
+			// Its children can go on without it.
 			return errors.Join(fmt.Errorf("vLLM %s ended while it started; its log is %s", s.Version, s.Log), s.Stop())
 		case <-time.After(500 * time.Millisecond):
 		}

@@ -134,8 +134,12 @@ func TestStoriesOfOneServerArePlayedInOneGo(t *testing.T) {
 		names []string
 		says  string
 	}{
-		{nil, "no story is named"}, {[]string{""}, `no story ""`}, {[]string{"a", "e"}, `no story "e"`},
-		{[]string{"a", "c"}, "another server"}, {[]string{"a", "d"}, "other settings"}, {[]string{"d", "a"}, "other settings"},
+		{nil, "no story is named"},
+		{[]string{""}, `no story ""`},
+		{[]string{"a", "e"}, `no story "e"`},
+		{[]string{"a", "c"}, "another server"},
+		{[]string{"a", "d"}, "other settings"},
+		{[]string{"d", "a"}, "other settings"},
 	} {
 		_, err := b.Play(c.names...)
 		assert.ErrorContains(t, err, c.says, "%v", c.names)

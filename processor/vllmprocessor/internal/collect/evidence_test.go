@@ -86,7 +86,7 @@ func TestTheEvidenceIsThatOfTheWholeResource(t *testing.T) {
 		if b.Samples[0].Input == PromptTokens {
 			assert.Equal(t, Evidence{Least: catalog.Release{0, 3}}, b.Evidence)
 		} else {
-			assert.Equal(t, Evidence{Version: "0.16.1", Least: catalog.Release{0, 12}}, b.Evidence)
+			assert.Equal(t, Evidence{Version: "0.16.1", Least: catalog.Release{0, 11, 1}}, b.Evidence)
 		}
 	}
 }

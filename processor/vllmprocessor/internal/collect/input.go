@@ -107,7 +107,8 @@ type Definition struct {
 	// All other attributes belong to the identity of the engine.
 	Labels []string
 	// Summed are attributes over whose values the points are summed when they are read.
-	// Clients choose the values, so no state is stored for each, or there is one value only.
+	// Clients choose the values, so no state is stored for each, or there is one value only, or
+	// no formula asks for it.
 	Summed []string
 	// Older are catalogue names of older servers that can replace the input in every
 	// formula.
@@ -128,7 +129,7 @@ var definitions = [NumInputs]Definition{
 	GenerationTokens:           {Name: "vllm.generation_tokens"},
 	RequestSuccess:             {Name: "vllm.request.success", Labels: []string{"finished_reason"}},
 	Preemptions:                {Name: "vllm.num_preemptions", Level: "vllm.num_preemptions_gauge"},
-	Dropped:                    {Name: "vllm.admission_rejections", Older: []string{"vllm.num_dropped_counter"}, Level: "vllm.num_dropped"},
+	Dropped:                    {Name: "vllm.admission_rejections", Summed: []string{"reason"}, Older: []string{"vllm.num_dropped_counter"}, Level: "vllm.num_dropped"},
 	PrefixCacheHits:            {Name: "vllm.prefix_cache.hits", Older: []string{"vllm.gpu_prefix_cache.hits"}},
 	PrefixCacheQueries:         {Name: "vllm.prefix_cache.queries", Older: []string{"vllm.gpu_prefix_cache.queries"}},
 	ExternalPrefixCacheHits:    {Name: "vllm.external_prefix_cache.hits"},

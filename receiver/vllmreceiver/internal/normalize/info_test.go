@@ -102,6 +102,21 @@ func TestTheSameInfoUnderTwoPrefixesIsEmittedOnce(t *testing.T) {
 	assert.Len(t, plan.Resource, 1)
 }
 
+// Only the series of the primary tier has the numbers; those of the others leave them empty.
+func TestTheSizesOfTheOffloadingTierBecomeNumbersPerEngine(t *testing.T) {
+	const sizes = `cpu_blocks_per_chunk="4",cpu_kv_cache_size_bytes="8192",cpu_kv_cache_size_tokens="None",cpu_num_chunks="2",engine="0",model_name="m"`
+	const empty = `cpu_blocks_per_chunk="",cpu_kv_cache_size_bytes="",cpu_kv_cache_size_tokens="",cpu_num_chunks="",engine="0",model_name="m"`
+	runPlanCases(t, []planCase{{
+		name: "two tiers",
+		body: gauge("vllm:kv_offload_config_info", empty+`,tier="1:fs"`, 1) + "vllm:kv_offload_config_info{" + sizes + `,tier="0:cpu"} 1` + "\n",
+		want: []string{
+			"vllm.kv_offload.cpu_blocks_per_chunk gauge {block} {engine=0} = 4", "vllm.kv_offload.cpu_cache_size gauge By {engine=0} = 8192",
+			"vllm.kv_offload.cpu_num_chunks gauge {chunk} {engine=0} = 2",
+			"dropped info 2",
+		},
+	}})
+}
+
 // Several replicas stand behind one Ray agent, each with an engine 0.
 func TestTheCacheConfigurationOfEveryReplicaIsKept(t *testing.T) {
 	plan := planOf("# TYPE ray_vllm_cache_config_info gauge\n"+
