@@ -299,7 +299,9 @@ func (l *look) tokens(s *Sent, t float64) {
 	}
 	goes := s.At+s.End > t
 	// Of the tokens in the window, the first ends a gap that began before it.
-	before, n := s.by(t-feltOver-s.At), s.by(t-s.At)
+	// The sum above and the difference here are rounded apart, so that there can be one that came
+	// by the sum only.
+	before, n := s.by(t-feltOver-s.At), max(1, s.by(t-s.At))
 	l.last = max(l.last, s.At+s.token(n-1))
 	begin := max(1, before)
 	gaps, from, to := float64(n-begin), s.At+s.token(begin-1), s.At+s.token(n-1)

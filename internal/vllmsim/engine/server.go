@@ -183,7 +183,7 @@ func (s *Server) submit(r *request) {
 	}
 	s.lookUpMedia(r)
 	switch {
-	case r.choices > 1 || r.beams > 0:
+	case (r.choices > 1 || r.beams > 0) && r.end != EndRefused:
 		s.submitGroup(r)
 	default:
 		s.toEngine(r)

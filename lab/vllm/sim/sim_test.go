@@ -200,13 +200,14 @@ func TestSlowIsASmallerShareOfTheTime(t *testing.T) {
 
 func TestSeveralChoicesAndSharedBeginnings(t *testing.T) {
 	t.Parallel()
-	r := played(t, "small", "{name: a, for: 20s, rate: 1, choices: 4, abort: 0.3}, {name: b, for: 20s, rate: 1, prefix: {tokens: 512, of: 2}}, "+quiet)
-	left := 0
+	r := played(t, "small", "{name: a, for: 20s, rate: 2, choices: 4, abort: 0.3, bad: 0.3}, {name: b, for: 20s, rate: 1, prefix: {tokens: 512, of: 2}}, "+quiet)
+	ends := map[judge.Ending]int{}
 	for i := range r.Sent {
 		switch s := &r.Sent[i]; s.Phase {
 		case 1:
-			if s.How == judge.Left {
-				left++
+			if s.How != judge.Answered {
+				assert.Less(t, s.End, 3.0, "%+v", s)
+				ends[s.How]++
 				continue
 			}
 			assert.Zero(t, s.Output%4)
@@ -215,7 +216,8 @@ func TestSeveralChoicesAndSharedBeginnings(t *testing.T) {
 			assert.Greater(t, s.Prompt, 512)
 		}
 	}
-	assert.Positive(t, left)
+	assert.Positive(t, ends[judge.Left])
+	assert.Positive(t, ends[judge.Refused])
 	last := r.Scrapes[len(r.Scrapes)-1]
 	assert.Zero(t, value(t, last, "vllm:num_requests_running"))
 	assert.Greater(t, value(t, last, "vllm:prefix_cache_hits_total"), 512*10.0)
