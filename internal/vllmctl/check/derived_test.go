@@ -86,7 +86,7 @@ func TestMissingFamiliesHaveTheReasonOfTheServer(t *testing.T) {
 	}{
 		{vllmsim.Config{Version: "0.20.0"}, "vllm.kv_block.lifetime", "flag: only with --kv-cache-metrics"},
 		{vllmsim.Config{Version: "0.20.0", FollowBlocks: 0.1}, "vllm.kv_block.lifetime", ""},
-		{vllmsim.Config{Version: "0.10.2"}, "vllm.kv_block.lifetime", "version: since vLLM 0.13.0"},
+		{vllmsim.Config{Version: "0.10.2"}, "vllm.kv_block.lifetime", "version: since vLLM 0.12.0"},
 		{vllmsim.Config{Version: "0.20.0"}, "vllm.lora.max_adapters", "flag: only with --enable-lora"},
 		{vllmsim.Config{Version: "0.20.0", LoRA: true}, "vllm.lora.max_adapters", ""},
 		{vllmsim.Config{Version: "0.20.0"}, "vllm.request.params_best_of", "removed: removed in vLLM 0.6.3"},

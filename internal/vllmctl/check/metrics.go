@@ -50,7 +50,8 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 		t.Series, t.Added, states[stateExists], states[stateIdle], states[stateSetting])
 }
 
-// judgeOld reports a version that lacks metrics of the diagnosis.
+// judgeOld reports a version that lacks metrics of the diagnosis. The refusals are not among them:
+// no server has a limit of its queue by default, so most lose nothing.
 func judgeOld(f *findings, t *Target, version string) {
 	diagnosis, ok := catalog.ByName("vllm.diagnosis.condition")
 	if !ok || t.Kind != "vllm" {
@@ -58,7 +59,7 @@ func judgeOld(f *findings, t *Target, version string) {
 	}
 	var lacks []string
 	for _, m := range t.Missing {
-		if m.Reason == reasonVersion && slices.Contains(diagnosis.DerivedFrom, m.Name) {
+		if m.Reason == reasonVersion && m.Name != "vllm.admission_rejections" && slices.Contains(diagnosis.DerivedFrom, m.Name) {
 			lacks = append(lacks, m.Name+": "+m.Why)
 		}
 	}
