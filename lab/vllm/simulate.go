@@ -29,6 +29,7 @@ func simulate(ctx context.Context, book *story.Book, args []string) error {
 	flags.StringVar(&o.Version, "version", "0.32.0", "the `release` of vLLM that is imitated")
 	flags.Uint64Var(&o.Seed, "seed", 7, "the `number` that makes the requests")
 	flags.Float64Var(&o.Capacity, "capacity", 0, "how many `requests` the server answers in a second; 0 measures it")
+	flags.Float64Var(&o.Pace, "pace", 1, "how many `times` as long it takes for everything, as on a machine that others use")
 	like := flags.String("like", "", "a `file` with a run whose stories are played, with its seed and its capacity; in place of -story")
 	folder := flags.String("folder", "build/vllm", "the `folder` for the run")
 	out := flags.String("out", "", "the `file` for the run (FOLDER/runs/STORIES-sim"+ending+")")

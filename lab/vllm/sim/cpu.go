@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -31,19 +32,19 @@ const (
 )
 
 // model is the server's hardware.
-func model() (engine.Model, error) {
+func model(pace float64) (engine.Model, error) {
 	var parts engine.Parts
 	for n := 1.0; n <= 1<<14; n *= 2 {
-		parts.Products = append(parts.Products, engine.Point{X: n, Seconds: stepSeconds + perToken*n})
-		parts.Head = append(parts.Head, engine.Point{X: n, Seconds: perSequence * n})
+		parts.Products = append(parts.Products, engine.Point{X: n, Seconds: pace * (stepSeconds + perToken*n)})
+		parts.Head = append(parts.Head, engine.Point{X: n, Seconds: pace * perSequence * n})
 		for before := 1.0; before <= 1<<13; before *= 2 {
-			parts.Decode = append(parts.Decode, engine.Point{X: n, Y: before, Seconds: perCached * n * before})
-			parts.Prefill = append(parts.Prefill, engine.Point{X: n, Y: before, Seconds: perPair * n * (n/2 + before)})
+			parts.Decode = append(parts.Decode, engine.Point{X: n, Y: before, Seconds: pace * perCached * n * before})
+			parts.Prefill = append(parts.Prefill, engine.Point{X: n, Y: before, Seconds: pace * perPair * n * (n/2 + before)})
 		}
 	}
 	tables, err := engine.NewTables(parts)
 	return engine.Model{
-		Name: "cpu", Tables: tables, StepSeconds: hostSeconds, GPUs: 1,
+		Name: "cpu", Tables: tables, StepSeconds: pace * hostSeconds, GPUs: 1,
 		// Of the model's configuration: 8 layers of width 768, 6 of 12 heads of 64 in the cache.
 		Layers: 8, Width: 768, KVBytes: 8 * 6 * 64 * 2 * 2, WeightBytes: 120e6, FlopsPerToken: 120e6,
 		// The size of the KV cache is that of 1 GiB; the budget of tokens is vLLM's for processors.
@@ -62,12 +63,17 @@ const (
 var frontEnd = engine.FrontEnd{DelaySeconds: 7e-3, RequestSeconds: 2.6e-3, PromptTokenSeconds: 2e-6, BatchSeconds: 0.5e-3, TokenSeconds: 0.1e-3}
 
 // config is the simulated server of a play.
-func config(p *story.Play, version string, seed uint64) (vllmsim.Config, error) {
-	hardware, err := model()
+func config(p *story.Play, o *Options) (vllmsim.Config, error) {
+	pace := cmp.Or(o.Pace, 1)
+	hardware, err := model(pace)
+	front := frontEnd
+	for _, seconds := range []*float64{&front.DelaySeconds, &front.RequestSeconds, &front.PromptTokenSeconds, &front.BatchSeconds, &front.TokenSeconds} {
+		*seconds *= pace
+	}
 	s := &p.Server.Simulated
 	cfg := vllmsim.Config{
-		Dialect: string(surface.V1), Version: version, Model: "tiny", Seed: seed, Start: ready,
-		Measured: &hardware, FrontEnd: &frontEnd, KVCacheTokens: kvTokens, BlockSize: blockSize, MaxModelLen: 4096, MaxSeqs: 16,
+		Dialect: string(surface.V1), Version: o.Version, Model: "tiny", Seed: o.Seed, Start: ready,
+		Measured: &hardware, FrontEnd: &front, KVCacheTokens: kvTokens, BlockSize: blockSize, MaxModelLen: 4096, MaxSeqs: 16,
 		Engines: s.Engines, LoRA: s.LoRA, MaxLoRAs: 2, SpecDecode: s.Draft > 0,
 		// All requests are those of the clients here.
 		Workload: &engine.Workload{Prompt: engine.Lengths{Median: 1}, Output: engine.Lengths{Median: 1}},

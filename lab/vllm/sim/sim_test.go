@@ -198,6 +198,17 @@ func TestSlowIsASmallerShareOfTheTime(t *testing.T) {
 	assert.InDelta(t, 4, slow.Token/usual.Token, 0.7)
 }
 
+func TestThePaceIsOfEverything(t *testing.T) {
+	t.Parallel()
+	b, err := story.Read([]byte(book + "  - {name: one, server: plain, phases: [{name: a, for: 1s, load: 1}]}"))
+	require.NoError(t, err)
+	p, err := b.Play("one")
+	require.NoError(t, err)
+	r, err := Play(t.Context(), p, Options{Book: b, Version: "0.32.0", Seed: 3, Pace: 2})
+	require.NoError(t, err)
+	assert.InDelta(t, 3.5, r.Capacity, 0.35)
+}
+
 func TestSeveralChoicesAndSharedBeginnings(t *testing.T) {
 	t.Parallel()
 	r := played(t, "small", "{name: a, for: 20s, rate: 2, choices: 4, abort: 0.3, bad: 0.3}, {name: b, for: 20s, rate: 1, prefix: {tokens: 512, of: 2}}, "+quiet)
