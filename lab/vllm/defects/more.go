@@ -38,20 +38,22 @@ var ofFrontEnds = []Event{
 				_, unknown := numberOfBlocks(s.After)
 				return Finding{Numbers: []Number{{"engines whose number of blocks is None", unknown, exactly(0), atLeast(1)}}}
 			}},
+		},
+	},
+	{
+		Name: "spread", About: "eight requests run together on one engine", Do: spread,
+		Shows: []Judgement{
+			{Defect: catalog.DefectStepsSplitOverApiServers, Find: func(s *Seen) Finding {
+				return Finding{Numbers: []Number{{
+					"observations for each step", s.rise("vllm:iteration_tokens_total_count") / s.Did["steps"], atMost(1.05), Span{1.3, 2.1},
+				}}}
+			}},
 			{Defect: catalog.DefectUsagePerProcess, Find: func(s *Seen) Finding {
 				return Finding{Numbers: []Number{{
 					"series of the usage for the first engine", float64(s.After.values("vllm:kv_cache_usage_perc", "engine")["0"]), exactly(1), exactly(2),
 				}}}
 			}},
 		},
-	},
-	{
-		Name: "spread", About: "eight requests run together on one engine", Do: spread,
-		Shows: []Judgement{{Defect: catalog.DefectStepsSplitOverApiServers, Find: func(s *Seen) Finding {
-			return Finding{Numbers: []Number{{
-				"observations for each step", s.rise("vllm:iteration_tokens_total_count") / s.Did["steps"], atMost(1.05), Span{1.3, 2.1},
-			}}}
-		}}},
 	},
 	{
 		Name: "drafts", About: "a text that repeats itself, so that drafts fit", Do: drafts,
