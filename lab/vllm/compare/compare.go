@@ -13,15 +13,15 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 )
 
-// Table compares two runs of the same stories, and returns tables in Markdown. heard is the
+// Table compares a run of a real server with a simulated one of the same stories, and returns tables in Markdown. heard is the
 // harm of each with what was said of it.
-func Table(real, simulated *run.Run, heard [2][]judge.Heard) string {
+func Table(played, simulated *run.Run, heard [2][]judge.Heard) string {
 	var b strings.Builder
-	both := [2]*measured{measure(real), measure(simulated)}
+	both := [2]*measured{measure(played), measure(simulated)}
 	b.WriteString("| phase | what | real | simulated | simulated / real |\n|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| | requests/s that it serves | %.2f | %.2f | %s |\n", real.Capacity, simulated.Capacity, quotient(real.Capacity, simulated.Capacity))
-	for i := range min(len(real.Spans), len(simulated.Spans)) {
-		name := real.Play.Phases[i].Name
+	fmt.Fprintf(&b, "| | requests/s that it serves | %.2f | %.2f | %s |\n", played.Capacity, simulated.Capacity, quotient(played.Capacity, simulated.Capacity))
+	for i := range min(len(played.Spans), len(simulated.Spans)) {
+		name := played.Play.Phases[i].Name
 		for _, what := range names(both[0].phases[i].values, both[1].phases[i].values) {
 			x, y := both[0].phases[i].values[what], both[1].phases[i].values[what]
 			if x != 0 || y != 0 {
@@ -48,15 +48,15 @@ func Table(real, simulated *run.Run, heard [2][]judge.Heard) string {
 		}
 	}
 	b.WriteString("\n| phase | moves only on the real server | moves only on the simulated one |\n|---|---|---|\n")
-	for i := range min(len(real.Spans), len(simulated.Spans)) {
+	for i := range min(len(played.Spans), len(simulated.Spans)) {
 		x, y := both[0].phases[i].moves, both[1].phases[i].moves
 		x, y = shared(x, both[1].families), shared(y, both[0].families)
 		if !maps.Equal(x, y) {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", real.Play.Phases[i].Name, listed(without(x, y)), listed(without(y, x)))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", played.Play.Phases[i].Name, listed(without(x, y)), listed(without(y, x)))
 		}
 	}
 	b.WriteString("\n| phase | harm | real | simulated |\n|---|---|---|---|\n")
-	for _, one := range harms(real, simulated, heard) {
+	for _, one := range harms(played, simulated, heard) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", one.phase, one.what, one.said[0], one.said[1])
 	}
 	return b.String()
@@ -114,8 +114,8 @@ type harm struct {
 	said        [2]string
 }
 
-func harms(real, simulated *run.Run, heard [2][]judge.Heard) (out []harm) {
-	for side, r := range []*run.Run{real, simulated} {
+func harms(played, simulated *run.Run, heard [2][]judge.Heard) (out []harm) {
+	for side, r := range []*run.Run{played, simulated} {
 		for i := range heard[side] {
 			h := &heard[side][i]
 			phase := "the end"

@@ -91,11 +91,11 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 // simulated lets the simulator play what a real server has played, and compares both.
 func simulated(t *testing.T, book *story.Book, played page.Played) string {
 	t.Helper()
-	real := played.Run
-	r, err := sim.Play(t.Context(), &real.Play, sim.Options{Book: book, Version: real.Version, Capacity: real.Capacity, Seed: real.Seed})
+	from := played.Run
+	r, err := sim.Play(t.Context(), &from.Play, sim.Options{Book: book, Version: from.Version, Capacity: from.Capacity, Seed: from.Seed})
 	require.NoError(t, err)
 	all, err := said.Replay(t.Context(), r, 5*time.Second, root+"content/rules/suffixed/vllm.yaml")
 	require.NoError(t, err)
-	return "<details><summary>" + strings.Join(real.Play.Stories, ", ") + "</summary>\n\n" +
-		compare.Table(real, r, [2][]judge.Heard{played.Said[0].Heard, all.Heard}) + "\n</details>\n"
+	return "<details><summary>" + strings.Join(from.Play.Stories, ", ") + "</summary>\n\n" +
+		compare.Table(from, r, [2][]judge.Heard{played.Said[0].Heard, all.Heard}) + "\n</details>\n"
 }

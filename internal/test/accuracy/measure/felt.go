@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 )
@@ -40,7 +41,7 @@ func (t *table) felt(scores []Score) {
 			}
 		}
 		share := func(k int) string { return fmt.Sprintf("%d (%s)", k, percent(float64(k)/float64(max(1, n)))) }
-		t.row(string(level), fmt.Sprint(n), share(reported), share(inTime)+fmt.Sprintf(", within %.0f s", within), fmt.Sprintf("%.0f min", denied/60))
+		t.row(string(level), strconv.Itoa(n), share(reported), share(inTime)+fmt.Sprintf(", within %.0f s", within), fmt.Sprintf("%.0f min", denied/60))
 	}
 }
 
