@@ -59,27 +59,27 @@ func (s *Server) slowed(of string, share float64) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	enough, done := make(chan struct{}), make(chan error)
+	enough, done := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(done)
 		runs := time.Duration(share * float64(turn))
 		for {
-			err := signal(processes, syscall.SIGSTOP)
+			// One that has ended is an error at the end.
+			_ = signal(processes, syscall.SIGSTOP)
 			time.Sleep(turn - runs)
-			err = errors.Join(err, signal(processes, syscall.SIGCONT))
+			_ = signal(processes, syscall.SIGCONT)
 			select {
 			case <-enough:
-				done <- err
 				return
 			case <-time.After(runs):
 			}
-			if err != nil {
-				<-enough
-				done <- err
-				return
-			}
 		}
 	}()
-	return func() error { close(enough); return <-done }, nil
+	return func() error {
+		close(enough)
+		<-done
+		return signal(processes, syscall.SIGCONT)
+	}, nil
 }
 
 func (s *Server) killed(ctx context.Context, of string) (func() error, error) {
