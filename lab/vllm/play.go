@@ -83,7 +83,7 @@ func play(ctx context.Context, book *story.Book, args []string) error {
 	if _, err := fmt.Sscanf(*part, "%d/%d", &number, &of); err != nil || number < 1 || number > of {
 		return fmt.Errorf("-part %s: want a number of several, for example 1/3", *part)
 	}
-	groups, err := book.Part(book.Groups(longest), number, of)
+	groups, err := p.book.Part(p.book.Groups(longest), number, of)
 	if err != nil {
 		return err
 	}

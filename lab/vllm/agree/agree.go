@@ -106,24 +106,12 @@ func derive(ctx context.Context, r *run.Run) (out []Account, err error) {
 
 // total adds up the points of a gauge.
 func total(metrics pmetric.Metrics, name string) (sum float64, has bool) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				if m.Name() != name || m.Type() != pmetric.MetricTypeGauge {
-					continue
-				}
-				for _, p := range m.Gauge().DataPoints().All() {
-					if p.Flags().NoRecordedValue() {
-						continue
-					}
-					has = true
-					if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-						sum += float64(p.IntValue())
-					} else {
-						sum += p.DoubleValue()
-					}
-				}
-			}
+	for _, p := range said.Points(metrics, name) {
+		has = true
+		if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+			sum += float64(p.IntValue())
+		} else {
+			sum += p.DoubleValue()
 		}
 	}
 	return sum, has

@@ -118,13 +118,7 @@ func harms(played, simulated *run.Run, heard [2][]judge.Heard) (out []harm) {
 	for side, r := range []*run.Run{played, simulated} {
 		for i := range heard[side] {
 			h := &heard[side][i]
-			phase := "the end"
-			for j, s := range r.Spans {
-				if h.From < s.To {
-					phase = r.Play.Phases[j].Name
-					break
-				}
-			}
+			phase := r.PhaseAt(h.From)
 			what := string(h.Level) + ": " + h.What
 			at := slices.IndexFunc(out, func(o harm) bool { return o.phase == phase && o.what == what && o.said[side] == "" })
 			if at < 0 {

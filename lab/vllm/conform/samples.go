@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/serve"
 )
 
 // Programs are those that compare samples.
@@ -51,7 +52,15 @@ const settle = 12 * time.Second
 // CompareSamples lets a real Prometheus scrape a server that nobody uses and the collector
 // that scrapes it, and compares what it has of both. Logs go to a folder.
 func CompareSamples(ctx context.Context, server, folder string, programs Programs) (s *Samples, err error) {
-	address, api := free(), free()
+	var addresses [2]string
+	for i := range addresses {
+		port, err := serve.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		addresses[i] = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	address, api := addresses[0], addresses[1]
 	target := strings.TrimPrefix(server, "http://")
 	folder = filepath.Join(folder, "samples")
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
@@ -122,16 +131,6 @@ func difference(wants, has map[string]float64) *Samples {
 	sort.Strings(s.Different)
 	sort.Strings(s.Extra)
 	return s
-}
-
-// free returns an address of the loopback that nothing listens at.
-func free() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "127.0.0.1:0"
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start starts a program; the function that it returns ends it.

@@ -232,23 +232,14 @@ func bar(metric string, want float64) float64 {
 
 // value is the point of a metric with some attributes, of the first engine that has it.
 func value(metrics pmetric.Metrics, name string, with map[string]string) (float64, bool) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				if m.Name() != name || m.Type() != pmetric.MetricTypeGauge {
-					continue
-				}
-			points:
-				for _, p := range m.Gauge().DataPoints().All() {
-					for key, want := range with {
-						if got, there := p.Attributes().Get(key); !there || got.AsString() != want {
-							continue points
-						}
-					}
-					return p.DoubleValue(), true
-				}
+points:
+	for _, p := range said.Points(metrics, name) {
+		for key, want := range with {
+			if got, there := p.Attributes().Get(key); !there || got.AsString() != want {
+				continue points
 			}
 		}
+		return p.DoubleValue(), true
 	}
 	return 0, false
 }

@@ -26,14 +26,14 @@ func Lines(r *run.Run, all []*said.All) string {
 	}
 	for i := range all[0].Felt {
 		f := &all[0].Felt[i]
-		fmt.Fprintf(&b, "%s: %s, felt from %s to %s (%s), worst %s\n", f.Level, f.What, clock(f.From), clock(f.To), PhaseAt(r, f.From), worst(f))
+		fmt.Fprintf(&b, "%s: %s, felt from %s to %s (%s), worst %s\n", f.Level, f.What, clock(f.From), clock(f.To), r.PhaseAt(f.From), worst(f))
 		for _, a := range all {
 			fmt.Fprintf(&b, "  every %-4s %s\n", a.Interval.String()+":", Heard(&a.Heard[i]))
 		}
 	}
 	for _, a := range all {
 		for _, s := range a.Unfelt {
-			fmt.Fprintf(&b, "every %s: %s at %s (%s), while users felt no such harm\n", a.Interval, verdict(s), clock(s.At), PhaseAt(r, s.At))
+			fmt.Fprintf(&b, "every %s: %s at %s (%s), while users felt no such harm\n", a.Interval, verdict(s), clock(s.At), r.PhaseAt(s.At))
 		}
 	}
 	if len(r.Live) > 0 {
@@ -125,14 +125,4 @@ func duration(seconds float64) string {
 func clock(seconds float64) string {
 	s := int(math.Round(seconds))
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
-}
-
-// PhaseAt is the name of the phase at a time.
-func PhaseAt(r *run.Run, at float64) string {
-	for i, s := range r.Spans {
-		if at < s.To {
-			return r.Play.Phases[i].Name
-		}
-	}
-	return "the end"
 }

@@ -128,7 +128,7 @@ func HTML(to io.Writer, r *run.Run, all []*said.All) error {
 			set.Alerts = append(set.Alerts, alertRow{f.Name, clock(f.From), clock(f.To), level})
 		}
 		for _, one := range a.Records {
-			set.Records = append(set.Records, recordRow{clock(one.At), PhaseAt(r, one.At), one.Level, one.Text})
+			set.Records = append(set.Records, recordRow{clock(one.At), r.PhaseAt(one.At), one.Level, one.Text})
 		}
 		v.Lanes, v.Sets = append(v.Lanes, told, fired), append(v.Sets, set)
 	}

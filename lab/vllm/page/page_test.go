@@ -88,7 +88,7 @@ func TestNumbersHaveTheDigitsThatCount(t *testing.T) {
 	}
 	r, _ := example()
 	for at, want := range map[float64]string{0: "steady", 99: "steady", 100.05: "<b>/hang", 399: "<b>/after", 400: "the end"} {
-		assert.Equal(t, want, PhaseAt(r, at))
+		assert.Equal(t, want, r.PhaseAt(at))
 	}
 }
 

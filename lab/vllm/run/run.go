@@ -65,6 +65,16 @@ func (r *Run) End() float64 {
 	return r.Spans[len(r.Spans)-1].To
 }
 
+// PhaseAt is the name of the phase at a time, in seconds.
+func (r *Run) PhaseAt(at float64) string {
+	for i, s := range r.Spans {
+		if at < s.To {
+			return r.Play.Phases[i].Name
+		}
+	}
+	return "the end"
+}
+
 // Usual is what clients waited in the steady phase.
 func (r *Run) Usual() judge.Usual { return judge.UsualOf(r.Sent, 0) }
 

@@ -66,3 +66,22 @@ func Feed(ctx context.Context, r *run.Run, interval time.Duration, settings map[
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Points are the points of a gauge that have a value.
+func Points(metrics pmetric.Metrics, name string) (out []pmetric.NumberDataPoint) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if m.Name() != name || m.Type() != pmetric.MetricTypeGauge {
+					continue
+				}
+				for _, p := range m.Gauge().DataPoints().All() {
+					if !p.Flags().NoRecordedValue() {
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}

@@ -18,20 +18,13 @@ const clearWithin = 90
 //
 //   - harm is reported within its time, by a condition or cause that the story names;
 //   - a server is not said to be well while users are harmed;
-//   - a warning ends within 90 s after the harm, and not before its end;
+//   - a warning ends within 90 s after the harm;
 //   - there is no warning without harm, but where the story names it: harm of less than five
 //     times the usual is real as well;
 //   - what a story excludes is never the reason of a warning.
 func Misses(book *story.Book, r *run.Run, all *All) (out []string) {
 	miss := func(at float64, format string, values ...any) {
-		phase := "the end"
-		for i, s := range r.Spans {
-			if at < s.To {
-				phase = r.Play.Phases[i].Name
-				break
-			}
-		}
-		out = append(out, fmt.Sprintf("every %s, %s: ", all.Interval, phase)+fmt.Sprintf(format, values...))
+		out = append(out, fmt.Sprintf("every %s, %s: ", all.Interval, r.PhaseAt(at))+fmt.Sprintf(format, values...))
 	}
 	for i := range all.Heard {
 		h := &all.Heard[i]

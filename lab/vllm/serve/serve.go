@@ -67,17 +67,23 @@ func (s *Server) Start(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("vLLM %s does not answer after %s; its log is %s", s.Version, startLimit, s.Log), s.Stop())
 }
 
+// FreePort returns a port of the loopback at which nothing listens.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
 // Launch starts the process, at the same port as before.
 func (s *Server) Launch() error {
 	if s.port == 0 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := FreePort()
 		if err != nil {
 			return err
 		}
-		s.port = listener.Addr().(*net.TCPAddr).Port
-		if err := listener.Close(); err != nil {
-			return err
-		}
+		s.port = port
 	}
 	folder, err := filepath.Abs(s.Folder)
 	if err != nil {
