@@ -117,9 +117,17 @@ func (b backend) scrape(t *testing.T, addr string) {
 	}
 }
 
-// complete reports whether the last scrape has arrived completely.
-func (b backend) complete(got received) bool {
-	return len(got.requests) > 0 && len(b.rules[0].broken(got)) == 0
+// waitForAll waits until the last scrape has arrived completely, and otherwise says what is
+// missing.
+func (b backend) waitForAll(t *testing.T, c *collector.Process, backend *recorder) {
+	t.Helper()
+	var missing []string
+	defer func() { assert.Empty(t, missing, "what did not arrive as it should") }()
+	c.WaitFor(t, "everything to arrive", func() bool {
+		got := backend.received()
+		missing = b.rules[0].broken(got)
+		return len(got.requests) > 0 && len(missing) == 0
+	})
 }
 
 func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
@@ -130,7 +138,7 @@ func TestWhatIsSentFollowsTheBackendsRules(t *testing.T) {
 			c := collector.Collector(t, environment(t, b, backend.url), b.config(), b.feed(addr))
 			c.WaitFor(t, "the start of all components", c.Ready)
 			b.scrape(t, addr)
-			c.WaitFor(t, "the last batch", func() bool { return b.complete(backend.received()) })
+			b.waitForAll(t, c, backend)
 			c.Stop(t)
 
 			got := backend.received()
@@ -175,7 +183,7 @@ func TestNothingIsLostWhileTheBackendIsAway(t *testing.T) {
 
 				backend.refuse(false)
 				c = collector.Collector(t, env, b.config(), b.feed(addr))
-				c.WaitFor(t, "everything", func() bool { return b.complete(backend.received()) })
+				b.waitForAll(t, c, backend)
 				c.Stop(t)
 				assert.Empty(t, c.Complaints())
 			})

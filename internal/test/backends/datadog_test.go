@@ -162,7 +162,7 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 	c = collector.Collector(t, environment(t, b, fed.url), b.config(), b.feed(addr), "yaml:processors::vllm::window: 1m")
 	c.WaitFor(t, "the start of all components", c.Ready)
 	b.scrape(t, addr)
-	c.WaitFor(t, "the last batch", func() bool { return b.complete(fed.received()) })
+	b.waitForAll(t, c, fed)
 	c.Stop(t)
 	sent := sentByName(fed.points())
 	for _, query := range queries {
