@@ -29,16 +29,7 @@ func Table(played, simulated *run.Run, heard [2][]judge.Heard) string {
 			}
 		}
 	}
-	for _, one := range []struct {
-		what string
-		sets [2]map[string]bool
-	}{
-		{"families", [2]map[string]bool{both[0].families, both[1].families}},
-		{"series, beside those of such families", [2]map[string]bool{both[0].seriesOf(both[1]), both[1].seriesOf(both[0])}},
-	} {
-		fmt.Fprintf(&b, "\nOnly the real server has these %s: %s.\n\nOnly the simulated one has: %s.\n",
-			one.what, listed(without(one.sets[0], one.sets[1])), listed(without(one.sets[1], one.sets[0])))
-	}
+	exposed(&b, both)
 	b.WriteString("\n| grows otherwise in the steady phase | real | simulated |\n|---|---|---|\n")
 	for _, series := range names(both[0].grows, both[1].grows) {
 		x, is := both[0].grows[series]
@@ -55,11 +46,62 @@ func Table(played, simulated *run.Run, heard [2][]judge.Heard) string {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", played.Play.Phases[i].Name, listed(without(x, y)), listed(without(y, x)))
 		}
 	}
+	harmed(&b, played, simulated, heard)
+	return b.String()
+}
+
+// brief are the values of the short form, as columns.
+var brief = []struct{ head, of string }{
+	{"answered", "a answered"}, {"first token, mean, s", "b first token, mean, s"}, {"first token, p95, s", "b first token, p95, s"},
+	{"per token, mean, s", "c per token, mean, s"}, {"running, mean", "e running, mean of scrapes"},
+	{"waiting, most", "e waiting, most"}, {"KV usage, most", "e KV usage, most"}, {"preemptions", "f preemptions"},
+}
+
+// Brief is the short form of Table: a row for each phase, whose cells have the real value and the
+// simulated one.
+func Brief(played, simulated *run.Run, heard [2][]judge.Heard) string {
+	var b strings.Builder
+	both := [2]*measured{measure(played), measure(simulated)}
+	b.WriteString("| phase")
+	for _, column := range brief {
+		b.WriteString(" | " + column.head)
+	}
+	b.WriteString(" |\n|---" + strings.Repeat("|---", len(brief)) + "|\n")
+	for i := range min(len(played.Spans), len(simulated.Spans)) {
+		b.WriteString("| " + played.Play.Phases[i].Name)
+		for _, column := range brief {
+			x, y := both[0].phases[i].values[column.of], both[1].phases[i].values[column.of]
+			if b.WriteString(" | "); x != 0 || y != 0 {
+				b.WriteString(figure(x) + ", " + figure(y))
+			}
+		}
+		b.WriteString(" |\n")
+	}
+	exposed(&b, both)
+	harmed(&b, played, simulated, heard)
+	return b.String()
+}
+
+// exposed says which families and series only one of two runs has.
+func exposed(b *strings.Builder, both [2]*measured) {
+	for _, one := range []struct {
+		what string
+		sets [2]map[string]bool
+	}{
+		{"families", [2]map[string]bool{both[0].families, both[1].families}},
+		{"series, beside those of such families", [2]map[string]bool{both[0].seriesOf(both[1]), both[1].seriesOf(both[0])}},
+	} {
+		fmt.Fprintf(b, "\nOnly the real server has these %s: %s.\n\nOnly the simulated one has: %s.\n",
+			one.what, listed(without(one.sets[0], one.sets[1])), listed(without(one.sets[1], one.sets[0])))
+	}
+}
+
+// harmed is what was felt and said in each of two runs.
+func harmed(b *strings.Builder, played, simulated *run.Run, heard [2][]judge.Heard) {
 	b.WriteString("\n| phase | harm | real | simulated |\n|---|---|---|---|\n")
 	for _, one := range harms(played, simulated, heard) {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", one.phase, one.what, one.said[0], one.said[1])
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", one.phase, one.what, one.said[0], one.said[1])
 	}
-	return b.String()
 }
 
 // apart reports whether two numbers differ by more than a third, and by more than one.

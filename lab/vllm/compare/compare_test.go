@@ -57,6 +57,11 @@ func TestTheTableHasWhatDiffers(t *testing.T) {
 		assert.Contains(t, text, want)
 	}
 	assert.NotContains(t, text, "| one/hang | step")
+
+	text = Brief(example(0.02, 4, "a 1\n"), example(0.04, 2, ""), heard)
+	assert.Contains(t, text, "| steady | 1, 1 | 0.1, 0.1 | 0.1, 0.1 | 0.02, 0.04 | 4, 2 |  |  |  |\n")
+	assert.Contains(t, text, "Only the real server has these families: `a`.")
+	assert.Contains(t, text, "| one/hang | outage: any token |")
 }
 
 func TestEqualRunsDoNotDiffer(t *testing.T) {

@@ -97,5 +97,5 @@ func simulated(t *testing.T, book *story.Book, played page.Played) string {
 	all, err := said.Replay(t.Context(), r, 5*time.Second, root+"content/rules/suffixed/vllm.yaml")
 	require.NoError(t, err)
 	return "<details><summary>" + strings.Join(from.Play.Stories, ", ") + "</summary>\n\n" +
-		compare.Table(from, r, [2][]judge.Heard{played.Said[0].Heard, all.Heard}) + "\n</details>\n"
+		compare.Brief(from, r, [2][]judge.Heard{played.Said[0].Heard, all.Heard}) + "\n</details>\n"
 }

@@ -100,6 +100,10 @@ func (s *Server) Launch() error {
 		"serve", model, "--served-model-name", Model, "--host", "127.0.0.1", "--port", strconv.Itoa(s.port),
 		"--load-format", "dummy", "--enforce-eager", "--dtype", "bfloat16", "--max-num-seqs", "16", "--max-model-len", "4096",
 	}
+	if s.Version == "0.16.0" {
+		// Where a processor has AMX, larger blocks make it choose a kernel that is not in its wheel.
+		args = append(args, "--block-size=16")
+	}
 	args = append(args, s.Story.Flags...)
 	for n := range s.Story.Adapters {
 		args = append(args, fmt.Sprintf("%s=%s", Adapter(n+1), filepath.Join(model, fmt.Sprintf("adapter-%d", n+1))))
