@@ -59,7 +59,6 @@ var v1Rows = []row{
 	{name: "prompt_tokens_by_source", since: "0.16.0"},
 	{name: "prompt_tokens_cached", since: "0.16.0"},
 	{name: "prompt_tokens_recomputed", since: "0.16.0", until: "0.20.0"},
-	// 0.28.0 has neither of the two families that 0.32.0 has. What is between was not looked at.
 	{name: "prompt_tokens_cached_by_source", since: "0.32.0"},
 	{name: "generation_tokens", since: "0.8.0"},
 	{name: "request_success", since: "0.8.0"},
