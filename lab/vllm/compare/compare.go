@@ -52,9 +52,14 @@ func Table(played, simulated *run.Run, heard [2][]judge.Heard) string {
 
 // brief are the values of the short form, as columns.
 var brief = []struct{ head, of string }{
-	{"answered", "a answered"}, {"first token, mean, s", "b first token, mean, s"}, {"first token, p95, s", "b first token, p95, s"},
-	{"per token, mean, s", "c per token, mean, s"}, {"running, mean", "e running, mean of scrapes"},
-	{"waiting, most", "e waiting, most"}, {"KV usage, most", "e KV usage, most"}, {"preemptions", "f preemptions"},
+	{"answered", "a answered"},
+	{"first token, mean, s", "b first token, mean, s"},
+	{"first token, p95, s", "b first token, p95, s"},
+	{"per token, mean, s", "c per token, mean, s"},
+	{"running, mean", "e running, mean of scrapes"},
+	{"waiting, most", "e waiting, most"},
+	{"KV usage, most", "e KV usage, most"},
+	{"preemptions", "f preemptions"},
 }
 
 // Brief is the short form of Table: a row for each phase, whose cells have the real value and the
@@ -71,7 +76,8 @@ func Brief(played, simulated *run.Run, heard [2][]judge.Heard) string {
 		b.WriteString("| " + played.Play.Phases[i].Name)
 		for _, column := range brief {
 			x, y := both[0].phases[i].values[column.of], both[1].phases[i].values[column.of]
-			if b.WriteString(" | "); x != 0 || y != 0 {
+			b.WriteString(" | ")
+			if x != 0 || y != 0 {
 				b.WriteString(figure(x) + ", " + figure(y))
 			}
 		}
