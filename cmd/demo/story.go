@@ -168,12 +168,18 @@ func (n *narrator) event(at time.Time, what, text string) {
 
 // judgement compares the verdicts with the incident.
 func (n *narrator) judgement(from, until time.Time) string {
-	var worse, better *change
+	// Harm is reported before its cause is known.
+	var worse, named, better *change
 	for i := range n.changes {
 		switch c := &n.changes[i]; {
 		case c.at.Before(from):
-		case worse == nil && c.Condition == "degraded":
+		case worse == nil && (c.Condition == "degraded" || c.Condition == "critical"):
 			worse = c
+			if c.Cause != "" {
+				named = c
+			}
+		case worse != nil && named == nil && c.Cause != "":
+			named = c
 		case worse != nil && c.Condition == "healthy" && !c.at.Before(until):
 			better = c
 		}
@@ -183,12 +189,19 @@ func (n *narrator) judgement(from, until time.Time) string {
 		return "The processor reported nothing. That is wrong."
 	case worse == nil:
 		return "The processor did not notice. That is wrong."
-	case worse.Cause != n.incident.cause:
-		return fmt.Sprintf("The processor noticed after %s, and called it %q, where it was %q.", after(from, worse), worse.Cause, n.incident.cause)
-	case better == nil:
-		return fmt.Sprintf("The processor noticed after %s, with the right cause, and has not seen the end yet.", after(from, worse))
+	case named == nil:
+		return fmt.Sprintf("The processor noticed after %s, and named no cause, where it was %q.", after(from, worse), n.incident.cause)
+	case named.Cause != n.incident.cause:
+		return fmt.Sprintf("The processor noticed after %s, and called it %q, where it was %q.", after(from, worse), named.Cause, n.incident.cause)
 	}
-	return fmt.Sprintf("The processor noticed after %s, with the right cause, and saw the end after %s.", after(from, worse), after(until, better))
+	noticed := fmt.Sprintf("The processor noticed after %s, with the right cause", after(from, worse))
+	if named != worse {
+		noticed = fmt.Sprintf("The processor noticed after %s, named the right cause after %s", after(from, worse), after(from, named))
+	}
+	if better == nil {
+		return noticed + ", and has not seen the end yet."
+	}
+	return noticed + fmt.Sprintf(", and saw the end after %s.", after(until, better))
 }
 
 // lookAt prints where to read on: the runbook of what was found, the dashboards, and the

@@ -327,9 +327,9 @@
               severity: 'page',
             },
             annotations: {
-              description: 'Half or more of the servers of this pool are failing, stalled or unreachable. Look at the condition of each server first.',
+              description: 'Half or more of the servers of this pool are critical, failing, stalled or unreachable. Look at the condition of each server first.',
               runbook_url: $._config.runbookBase + 'VLLMPoolNotServing.md',
-              summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} does not serve its users{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} does not serve its users, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -357,7 +357,7 @@
             annotations: {
               description: 'No pool of the collector has this server, so no other is known to take its requests. Look at its condition.',
               runbook_url: $._config.runbookBase + 'VLLMServerNotServing.md',
-              summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -371,7 +371,7 @@
             annotations: {
               description: 'One server of a pool does not serve. The others take its requests; the pool\'s alerts say whether users notice.',
               runbook_url: $._config.runbookBase + 'VLLMReplicaNotServing.md',
-              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {

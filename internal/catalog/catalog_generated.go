@@ -198,7 +198,7 @@ var attributeValues = map[string][]string{
 	"cause":                    []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
 	"clock_domain":             []string{"compute", "data", "fabric", "memory", "soc", "video"},
 	"component":                []string{"dram", "fp16", "fp32", "fp64", "graphics", "memory_copy", "sm", "tensor"},
-	"condition":                []string{"asleep", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
+	"condition":                []string{"asleep", "critical", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
 	"detail":                   []string{"clocks_low", "interconnect", "kv", "longer_outputs", "memory_error", "more_sequences", "not_throttled", "power_cap", "prompts_grew", "reuse_fell", "seqs", "since_version", "thermal", "tokens", "unknown"},
 	"energy_source":            []string{"counter", "power"},
 	"error.type":               []string{"corrected", "crc_data", "crc_flit", "deferred", "nack_received", "nack_sent", "recovery", "replay", "replay_rollover", "uncorrected"},

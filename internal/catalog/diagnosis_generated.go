@@ -105,6 +105,18 @@ var conditions = []Condition{
 		NotSeparable: "A defective server and a client whose requests make every server fail look the same on one server. Compare it with the others of the pool.",
 	},
 	{
+		Name: "critical", Severity: 3,
+		Meaning:  "Of at least three requests of the last 30 s the mean wait for the first token, and a third of the waits, are beyond ten times the usual and 5 s; those that still wait count with their wait so far. Or a token takes more than five times the usual and 0.3 s. With an objective it is three times its threshold instead.",
+		Sentence: "Users wait many times longer than usual.",
+		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "waiting"},
+		Next: []Step{
+			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. A cause is named some minutes after the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes now"},
+			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_mean`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
+			{Text: "Send fewer requests to this server while others have room, or add servers."},
+		},
+		NotSeparable: "More requests than the server can serve and a server that has become slow look the same in the first minute.",
+	},
+	{
 		Name: "degraded", Severity: 2,
 		Meaning:  "Users are served, but worse than the objective, the baseline, the siblings in the pool or the documented default allow.",
 		Sentence: "Users wait longer than they should, or some of their requests fail.",

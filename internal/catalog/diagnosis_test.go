@@ -80,6 +80,7 @@ func TestConditionsAreInOrderOfPrecedence(t *testing.T) {
 		{Name: "asleep", Severity: 0},
 		{Name: "stalled", Severity: 3},
 		{Name: "failing", Severity: 3},
+		{Name: "critical", Severity: 3},
 		{Name: "degraded", Severity: 2},
 		{Name: "unknown", Severity: 1},
 		{Name: "idle", Severity: 0},

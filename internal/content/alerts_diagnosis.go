@@ -43,7 +43,7 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
-				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users",
+				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
 			},
 			{
 				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
@@ -54,12 +54,12 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:    serverSeverity + " >= 3 unless " + pooledSeverity,
-				Summary: "{{ $labels.instance }} does not serve " + model("its model"),
+				Summary: "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 			},
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr:    pooledSeverity + " >= 3",
-				Summary: "{{ $labels.instance }}, of a pool, does not serve " + model("its model"),
+				Summary: "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
 			},
 			{
 				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,

@@ -4,9 +4,9 @@ const conditionNow = "vllm_diagnosis_condition == 1"
 
 var diagnosisWords = map[string]runbook{
 	"VLLMPoolNotServing": {
-		description: "Half or more of the servers of this pool are failing, stalled or unreachable. Look at the condition of each server first.",
-		meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
-		impact:      "Most requests for the model fail or get no answer. What still serves gets all the traffic and becomes slow.",
+		description: "Half or more of the servers of this pool are critical, failing, stalled or unreachable. Look at the condition of each server first.",
+		meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `critical`, `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
+		impact:      "Most requests for the model fail, wait many times longer than usual, or get no answer. What still serves gets all the traffic and becomes slow.",
 		diagnosis: []Step{
 			{Text: "See which condition most servers have. The page of that condition has the next steps.", Query: conditionNow, Board: "vllm-pool", Panel: "Condition"},
 			{Text: "See whether the servers can be read at all, and why not.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
@@ -42,8 +42,8 @@ var diagnosisWords = map[string]runbook{
 	},
 	"VLLMServerNotServing": {
 		description: "No pool of the collector has this server, so no other is known to take its requests. Look at its condition.",
-		meaning:     "An engine of the server is `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
-		impact:      "Requests to this server fail or get no answer.",
+		meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
+		impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
 		diagnosis: []Step{
 			{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 			{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
@@ -62,8 +62,8 @@ var diagnosisWords = map[string]runbook{
 	},
 	"VLLMReplicaNotServing": {
 		description: "One server of a pool does not serve. The others take its requests; the pool's alerts say whether users notice.",
-		meaning:     "An engine of the server is `failing`, `stalled` or `unreachable`, and a pool of the processor has its model.",
-		impact:      "The pool has less capacity. Requests that are still routed to the server fail.",
+		meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and a pool of the processor has its model.",
+		impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait.",
 		diagnosis: []Step{
 			{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 			{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},

@@ -42,7 +42,8 @@ type Heard struct {
 	After    float64 `json:"after"`
 	Greatest int     `json:"greatest"`
 	// Paged is how long after the beginning an alert paged, 0 where one did already, and Cleared
-	// how long after the end the report was no warning any more; -1 is never.
+	// how long after the end of all harm that was felt together with this the report was no warning any
+	// more; -1 is never.
 	Paged   float64 `json:"paged"`
 	Cleared float64 `json:"cleared"`
 	// Denied is for how many seconds the server was said to be healthy or idle, after the time
@@ -75,6 +76,12 @@ func Hear(felt []Felt, said []Said, pages []Page, interval, until float64) []Hea
 	out := make([]Heard, 0, len(felt))
 	for _, f := range felt {
 		h := Heard{Felt: f, Paged: -1, Cleared: -1}
+		over := f.To
+		for _, g := range felt { // They are in the order of their beginnings.
+			if g.From <= over && g.To > over {
+				over = g.To
+			}
+		}
 		for i, s := range said {
 			end := until
 			if i+1 < len(said) {
@@ -93,10 +100,10 @@ func Hear(felt []Felt, said []Said, pages []Page, interval, until float64) []Hea
 				h.Denied += max(0, min(end, f.To)-max(s.At, f.From+f.Level.Deadline(interval)))
 			}
 		}
-		if at := slices.IndexFunc(said, func(s Said) bool { return s.At > f.To && s.Severity < warning }); at >= 0 && h.Reported() {
-			h.Cleared = said[at].At - f.To
+		if at := slices.IndexFunc(said, func(s Said) bool { return s.At > over && s.Severity < warning }); at >= 0 && h.Reported() {
+			h.Cleared = said[at].At - over
 		}
-		if last := lastBefore(said, f.To); h.Greatest >= warning && last.Severity < warning {
+		if last := lastBefore(said, over); h.Greatest >= warning && last.Severity < warning {
 			h.Cleared = 0
 		}
 		for _, p := range pages {

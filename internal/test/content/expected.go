@@ -181,7 +181,10 @@ func ofScenarios() map[string]expected {
 			from:  10 * time.Minute, to: 20 * time.Minute,
 		}
 	}
-	all["replica-imbalance"], all["engine-imbalance"] = imbalance(lone), imbalance(lone)
+	// At the server that gets most requests they wait for many seconds.
+	late := imbalance(lone)
+	late.fires = map[string][]string{poolDegraded: nil, replicaNotServing: {lone}}
+	all["replica-imbalance"], all["engine-imbalance"] = late.with(serverDegraded, alsoDegraded), imbalance(lone)
 	// All engines of the pool do harm, and a pool of several engines reports it.
 	all["lockstep"] = imbalance(lone)
 	return all

@@ -16,7 +16,8 @@ const clearWithin = 90
 // Misses compares what was said about a run with what must and must not be said, and returns a
 // sentence for each difference:
 //
-//   - harm is reported within its time, by a condition or cause that the story names;
+//   - harm is reported within its time, and the first condition or cause that says why is one that
+//     the story names;
 //   - a server is not said to be well while users are harmed;
 //   - a warning ends within 90 s after the harm;
 //   - there is no warning without harm, but where the story names it: harm of less than five
@@ -43,8 +44,14 @@ func Misses(book *story.Book, r *run.Run, all *All) (out []string) {
 		if !h.Reported() {
 			continue
 		}
-		if want := at(book, r, h.From); want != nil && !says(want.Say, h.Report) {
-			miss(h.From, "%s: reported as %s, not as %s", name, spelled(h.Report), strings.Join(want.Say, " or "))
+		// Harm is measured before its cause is known.
+		first := slices.IndexFunc(all.Said, func(s judge.Said) bool { return s.At >= h.Report.At && s.At <= h.To && names(s) })
+		switch want := at(book, r, h.From); {
+		case want == nil:
+		case first < 0 && !says(want.Say, h.Report):
+			miss(h.From, "%s: no cause is named, and it is %s", name, strings.Join(want.Say, " or "))
+		case first >= 0 && !says(want.Say, all.Said[first]) && !says(want.Say, h.Report):
+			miss(h.From, "%s: reported as %s, not as %s", name, spelled(all.Said[first]), strings.Join(want.Say, " or "))
 		}
 		switch {
 		case h.Cleared > clearWithin:
@@ -84,6 +91,11 @@ func at(book *story.Book, r *run.Run, at float64) *story.Story {
 // says reports whether a report is one of some conditions or causes.
 func says(one []string, s judge.Said) bool {
 	return slices.Contains(one, s.Condition) || slices.Contains(one, s.Cause)
+}
+
+// names reports whether a warning says why.
+func names(s judge.Said) bool {
+	return s.Severity >= 2 && (s.Cause != "" || s.Condition != "degraded" && s.Condition != "critical")
 }
 
 func spelled(s judge.Said) string { return strings.TrimSuffix(s.Condition+" "+s.Cause, " ") }

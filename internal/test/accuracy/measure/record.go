@@ -54,7 +54,7 @@ func newRecord(meta stories.Meta, played *judge.Played) Record {
 
 // alarming reports whether harm was reported: degraded or worse.
 func alarming(l *judge.Line) bool {
-	return l.Severity >= 2 || slices.Contains([]string{"degraded", "failing", "stalled", "unreachable"}, l.Condition)
+	return l.Severity >= 2 || slices.Contains([]string{"degraded", "critical", "failing", "stalled", "unreachable"}, l.Condition)
 }
 
 // hasFault reports whether one of the servers has a fault.

@@ -85,7 +85,7 @@ var legend = []legendEntry{
 	{"idle", "idle"},
 	{"s1", "unknown"},
 	{"s2", "degraded (severity 2)"},
-	{"s3", "stalled, failing or unreachable (severity 3)"},
+	{"s3", "critical, failing, stalled or unreachable (severity 3)"},
 	{"page", "would-be page"},
 	{"ticket", "other would-be alert"},
 	{"own", "own alert"},

@@ -15,6 +15,7 @@ const (
 	Idle
 	Unknown
 	Degraded
+	Critical
 	Failing
 	Stalled
 	Asleep
@@ -29,10 +30,13 @@ const (
 // String is the condition's name in the catalogue.
 func (c Condition) String() string {
 	return [NumConditions]string{
-		Healthy: "healthy", Idle: "idle", Unknown: "unknown", Degraded: "degraded", Failing: "failing",
+		Healthy: "healthy", Idle: "idle", Unknown: "unknown", Degraded: "degraded", Critical: "critical", Failing: "failing",
 		Stalled: "stalled", Asleep: "asleep", Starting: "starting", Unreachable: "unreachable", Draining: "draining",
 	}[c]
 }
+
+// harms reports whether users are served worse than they should be in a condition.
+func (c Condition) harms() bool { return c == Degraded || c == Critical || c == Failing }
 
 const (
 	// startingFor is how long after a restart or a standstill its after-effects are
@@ -74,7 +78,6 @@ func (x *restarts) again(s *Settings, r *reading) bool {
 // is the precedence.
 func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	age := r.At - max(r.restarted, e.first)
-	demand := r.runningNow > 0 || r.waitingNow > 0
 	switch {
 	case r.healthy == 0 && age < int64(s.StartTimeout):
 		return Starting
@@ -86,18 +89,27 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 		return Stalled
 	case r.healthy == 0 || found.failing:
 		return Failing
+	case e.felt.on && quietNow(r):
+		return Unknown
+	case found.great:
+		return Critical
 	case found.any(), e.restarts.again(s, r):
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown
 	case e.still == ambiguous:
 		return Unknown
-	case e.still == deserted, !demand && !(r.Signals[signal.Running] > 0) && !(r.FirstTokens > 0) && !(r.Generation > 0):
+	case e.still == deserted, quietNow(r):
 		return Idle
 	case r.lacks:
 		return Unknown
 	}
 	return Healthy
+}
+
+// quietNow reports whether an engine has had no request in the window.
+func quietNow(r *reading) bool {
+	return !(r.runningNow > 0) && !(r.waitingNow > 0) && !(r.Signals[signal.Running] > 0) && !(r.FirstTokens > 0) && !(r.Generation > 0)
 }
 
 // frozen reports whether gauges show the state of an old step: requests or KV blocks in

@@ -56,7 +56,7 @@ func (e *engine) refine(raw Condition, at, hold int64) (changed, primary bool) {
 		switch {
 		case !is && !e.reported.Contributing[c] && !e.reported.Notices[c]:
 			e.details.forget(c)
-		case e.details.shown[c] && !e.reported.Notices[c] && raw != Degraded && raw != Failing:
+		case e.details.shown[c] && !e.reported.Notices[c] && !raw.harms():
 		case e.details.follow(c, e.evidentDetail(c), at, hold):
 			changed = true
 			primary = primary || is

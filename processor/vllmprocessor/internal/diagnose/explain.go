@@ -8,13 +8,13 @@ import (
 
 // explain updates the shares of the causes, which are smoothed over a window.
 func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Condition) {
-	if raw != Degraded && raw != Failing {
+	if !raw.harms() {
 		if e.reported.Severity < 2 {
 			e.shares, e.sharesAt = Shares{}, 0
 		}
 		return
 	}
-	if raw == Degraded && !found.suspect && e.reported.harmed() {
+	if (raw == Degraded || raw == Critical) && !found.suspect && e.reported.Harms() {
 		// The newest reading shows no harm, so it has nothing to explain. Until it is certain that the
 		// harm has ended, its causes stay what they were.
 		e.sharesAt = r.At
@@ -54,12 +54,21 @@ func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	rest := 1 - s.total()
 	switch {
 	case rest <= 0:
-	case e.resumed > 0 && r.At-e.resumed < int64(startingFor):
+	case e.resumedAt(r.At) > 0 && r.At-e.resumedAt(r.At) < int64(startingFor):
 		s[Restarting] += rest
 	case cacheFull(r):
 		s[KVPressure] += rest
 	}
 	return s
+}
+
+// resumedAt is when the engine began to work again after a standstill that is still reported, or after
+// the last one; 0 without one.
+func (e *engine) resumedAt(at int64) int64 {
+	if still(e.reported.Condition) {
+		return at
+	}
+	return e.resumed
 }
 
 // others adds the causes that are no part of a latency to the shares s of those that are;
@@ -92,11 +101,18 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[CacheThrash] += s[PrefillHeavy]
 		s[PrefillHeavy] = 0
 	}
-	if since := max(r.restarted, e.resumed); since > 0 && r.At-since < int64(startingFor) {
+	if since := max(r.restarted, e.resumedAt(r.At)); since > 0 && r.At-since < int64(startingFor) {
 		// A cold cache and the queue of the meantime look like these causes.
 		for _, c := range []Cause{PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure} {
 			s[Restarting] += s[c]
 			s[c] = 0
+		}
+		if r.At-e.resumedAt(r.At) < warmingUp*int64(settings.Window) {
+			// The standstill is in the times of steps and of requests that it held up.
+			for _, c := range []Cause{SlowSteps, FrontendBound} {
+				s[Restarting] += s[c]
+				s[c] = 0
+			}
 		}
 	}
 	if all <= 0 {

@@ -96,7 +96,7 @@ func TestHarmIsNeverLearnedAsAUsualLatency(t *testing.T) {
 			usual(r)
 			harm(r)
 		})
-		require.Contains(t, []Condition{Degraded, Failing}, w.reported.Condition, name)
+		require.Contains(t, []Condition{Degraded, Critical, Failing}, w.reported.Condition, name)
 		for _, s := range latencies {
 			if signal.Known(want[s]) {
 				assert.InDelta(t, want[s], b.Usual(s), 1e-6, "%s: %s", name, s)

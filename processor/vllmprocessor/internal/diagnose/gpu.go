@@ -107,7 +107,7 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 			x.since = e.began
 		}
 	}
-	if raw != Degraded && raw != Failing {
+	if !raw.harms() {
 		return
 	}
 	if x.harmed == 0 {

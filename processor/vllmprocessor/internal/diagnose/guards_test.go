@@ -235,7 +235,7 @@ func TestOnlyAnEngineThatServesIsLearned(t *testing.T) {
 			}
 			r := healthyReading(int64(time.Hour))
 			e.learn(settings(2), &State{}, &r, &symptoms{}, c)
-			serves := c == Healthy || c == Degraded
+			serves := c == Healthy || c == Degraded || c == Critical
 			if windows > 0 {
 				assert.Equal(t, windows, e.baseline.Windows, c)
 				assert.Equal(t, serves, len(e.unlearned) == 1, c)

@@ -14,7 +14,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if raw != e.raw || e.rawSince == 0 {
 		e.raw, e.rawSince = raw, at
 	}
-	if raw == Degraded {
+	if raw == Degraded || raw == Critical {
 		e.evident = e.decided(raw, found) && !found.errors && !found.dropped
 	}
 	if raw == Healthy && e.memory.any() && e.standing(&e.last) {
@@ -55,7 +55,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
 		e.resumed = 0
 	}
-	if e.reported.harmed() {
+	if e.reported.Harms() {
 		e.causes(settings, &before, found)
 		e.memory.share(&e.shares)
 	} else {
@@ -98,8 +98,8 @@ func (v *Verdict) severity() int {
 // or is not any more: it needs no hold. Errors and dropped requests have the hold in both
 // directions.
 func (e *engine) decided(raw Condition, found *symptoms) bool {
-	return raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
-		raw == Healthy && e.reported.Condition == Degraded && e.evident && !found.suspect
+	return raw == Critical && found.great || raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
+		raw == Healthy && (e.reported.Condition == Degraded || e.reported.Condition == Critical) && e.evident && !found.suspect
 }
 
 // still reports whether an engine does no work in a condition. An unreachable engine may
@@ -113,7 +113,7 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Failure = s.server.failure
 	default:
 	}
-	if e.reported.harmed() {
+	if e.reported.Harms() {
 		t.Shares = e.shares
 	}
 	for s := range signal.Count {
@@ -133,7 +133,7 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 
 // causes chooses the primary cause and those that contribute.
 func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
-	if found.any() {
+	if found.any() && e.last.elapsed > 0 {
 		e.reported.Reference, e.reported.Objective = found.reference, found.objective.name
 	}
 	largest := Cause(0)
@@ -150,7 +150,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 		e.reported.Primary, e.reported.Explained = largest, true
 	}
 	// When harm is first reported, there is enough evidence of it and of its causes.
-	first := !before.harmed()
+	first := !before.Harms()
 	for c := range NumCauses {
 		least := contributes
 		if e.reported.Contributing[c] {

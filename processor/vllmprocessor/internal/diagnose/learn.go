@@ -14,7 +14,7 @@ import (
 // the first windows of an engine at once.
 func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
 	length := settings.Window
-	if raw != Healthy && raw != Degraded || !(r.elapsed > 0) {
+	if raw != Healthy && raw != Degraded && raw != Critical || !(r.elapsed > 0) {
 		e.unlearned = e.unlearned[:0]
 		return
 	}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"math"
+	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
@@ -43,6 +44,10 @@ type reading struct {
 	refused bool
 	// doubtful is true where the gauges may be those of requests that are gone.
 	doubtful bool
+	// recent is what the last half minute alone shows, served how many requests got their first token
+	// since the reading before; NaN where that is not known.
+	recent recent
+	served float64
 	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
 	restarted int64
 	// worst is the objective that is missed most, relative to what its target allows.
@@ -102,12 +107,16 @@ func value(v float64, status window.Status) float64 {
 	return v
 }
 
-func (r *reader) read(v *window.View, at int64) reading {
+// before is the time of the reading before; 0 without one.
+func (r *reader) read(v *window.View, at, before int64) reading {
 	out := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
 	out.runningNow = value(v.Gauge(collect.Running))
 	out.waitingNow = value(v.Gauge(collect.Waiting))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
 	out.healthy = r.healthy
+	out.recent.read(v)
+	since := v.Over(time.Duration(at - before))
+	out.served, _ = moments(&since, collect.TimeToFirstToken)
 	out.restarted, _ = v.Restarted()
 	out.progress = progressOf(v, func(in collect.Input) float64 { return value(v.Total(in)) })
 	out.received = progressOf(v, v.Received)

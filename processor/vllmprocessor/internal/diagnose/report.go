@@ -27,7 +27,7 @@ type Member struct {
 }
 
 // Harmed reports whether users of the engine are served worse than they should be.
-func (m *Member) Harmed() bool { return m.Verdict.harmed() }
+func (m *Member) Harmed() bool { return m.Verdict.Harms() }
 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {

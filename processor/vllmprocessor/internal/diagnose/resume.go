@@ -51,6 +51,7 @@ func (e *engine) save(more func(*savedDiagnosis)) []byte {
 	for h, one := range e.harms {
 		d.Harms[h] = savedTest{one.score, one.on, one.clear}
 	}
+	d.Felt = savedFelt{e.felt.on, e.felt.great, e.felt.first, e.felt.gap}
 	for i, one := range e.last.received {
 		d.Received[i] = savedNumber(one)
 	}
@@ -105,6 +106,7 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 	for h, one := range d.Harms {
 		e.harms[h] = evidence{one.Score, one.On, one.Clear}
 	}
+	e.felt = felt{on: d.Felt.On, great: d.Felt.Great, first: d.Felt.First, gap: d.Felt.Gap, clearAt: at, greatAt: at}
 	if d.First > 0 {
 		e.first = d.First
 	}
@@ -119,7 +121,7 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 		}
 	}
 	e.memory.add(e)
-	if e.reported.harmed() {
+	if e.reported.Harms() {
 		e.memory.share(&e.shares)
 	}
 	return d
@@ -146,6 +148,7 @@ func (e *engine) check(settings *Settings, s *State, v *window.View, r *reading)
 	} else if e.resumption != nil && r.elapsed == 0 && r.At-e.resumption.from >= int64(settings.Window) {
 		// The scrapes are too far apart now, so that no reading would ever end what was found before.
 		e.harms, e.changes, e.restarts, e.resumption = [numHarms]evidence{}, [numFactors]change{}, restarts{}, nil
+		e.felt = felt{}
 	}
 	if s.process > 0 {
 		e.process = s.process
@@ -207,7 +210,7 @@ func (e *engine) partial(settings *Settings, r *reading, raw Condition) bool {
 	case Degraded:
 		return r.At == e.resumption.from
 	case Healthy, Idle:
-		return e.reported.harmed()
+		return e.reported.Harms()
 	default:
 		return false
 	}

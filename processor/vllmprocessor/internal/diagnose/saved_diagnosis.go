@@ -64,6 +64,7 @@ type savedDiagnosis struct {
 	Changes  [numFactors]savedTest    `json:"changes,omitzero"`
 	Peers    [2]savedTest             `json:"peers,omitzero"`
 	Harms    [numHarms]savedTest      `json:"harms,omitzero"`
+	Felt     savedFelt                `json:"felt,omitzero"`
 	Ratio    float64                  `json:"ratio,omitzero"`
 	BrokenAt [numFactors]int64        `json:"broken,omitzero"`
 	Grown    [longerOutputs + 1]int64 `json:"grown,omitzero"`
@@ -94,6 +95,14 @@ type savedCause struct {
 	Cause  Cause   `json:"cause"`
 	Share  float64 `json:"share,omitzero"`
 	Detail string  `json:"detail,omitempty"`
+}
+
+// savedFelt is the measured harm that is certain.
+type savedFelt struct {
+	On    bool `json:"on,omitempty"`
+	Great bool `json:"great,omitempty"`
+	First bool `json:"first,omitempty"`
+	Gap   bool `json:"gap,omitempty"`
 }
 
 // savedTest is a test of a change, or of harm.

@@ -80,8 +80,8 @@ func (v *Verdict) same(other *Verdict) bool {
 	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
-// harmed reports whether users are served worse than they should be.
-func (v *Verdict) harmed() bool { return v.Condition == Degraded || v.Condition == Failing }
+// Harms reports whether users are served worse than they should be.
+func (v *Verdict) Harms() bool { return v.Condition.harms() }
 
 // notReported is the verdict before the first report.
 var notReported = Verdict{Condition: Unknown, Because: JustSeen}
@@ -124,6 +124,7 @@ type engine struct {
 	excess                 excess
 
 	backlog  backlog
+	felt     felt
 	without  backlogs
 	swings   swings
 	progress progress
@@ -344,14 +345,14 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	e.at = at
 	s.upgraded(e)
-	r := s.reader.read(v, at)
+	r := s.reader.read(v, at, e.last.At)
 	e.check(settings, s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
 	e.still = e.progress.judge(&r)
 	r.Signals[signal.Standstill] = e.progress.standstill(at)
-	r.doubtful = e.still == deserted || r.freezes && e.standing(&r) && e.still != stuck
+	r.doubtful = e.still == deserted || r.freezes && !e.progress.live && e.standing(&r) && e.still != stuck
 	r.doubt(e.still)
 	e.restarts.observe(settings, &r)
 	windows := 0.0

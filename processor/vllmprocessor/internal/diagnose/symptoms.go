@@ -58,6 +58,8 @@ type symptoms struct {
 	// firstToken and tokenGap are true where that latency is too long, errors where too
 	// many requests have no right answer, failing where so many that the server fails.
 	firstToken, tokenGap, errors, failing bool
+	// great is true where the harm is great.
+	great bool
 	// dropped is true where the server drops requests.
 	dropped bool
 	// objective is the missed objective, if any.
@@ -135,7 +137,7 @@ func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, 
 		e.without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
 		queues = e.without.shares(by)
 	}
-	if !e.backlog.over {
+	if !e.backlog.over && e.felt.clearSince == 0 {
 		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
 	}
 	return queues
@@ -147,12 +149,18 @@ type losses struct{ first, gap, mayFirst, mayGap float64 }
 // observeHarm collects the evidence of harm, and returns what is certain.
 func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
 	few := !(r.FirstTokens >= fewFirstTokens)
+	ended := e.observeFelt(settings, v, r, &s)
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
-	s.effects = newEffects(r, e.reference(), &c, e.backlog.over, queues)
+	// Users who wait for long because of a queue show that it does not drain.
+	over := e.backlog.over || e.felt.on && r.waitingNow > 1
+	s.effects = newEffects(r, e.reference(), &c, over, queues)
 	mayBe := s.effects
 	if perhaps != c {
-		mayBe = newEffects(r, e.reference(), &perhaps, e.backlog.over, queues)
+		mayBe = newEffects(r, e.reference(), &perhaps, over, queues)
+	}
+	if e.felt.on {
+		s.effects = mayBe // Harm is certain, so what may be its cause needs less evidence.
 	}
 	var x losses
 	x.first = effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
@@ -192,7 +200,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
-	s.firstToken, s.tokenGap = e.harms[lateFirst].on, e.harms[slowTokens].on
+	s.firstToken, s.tokenGap = e.harms[lateFirst].on || e.felt.on && e.felt.first, e.harms[slowTokens].on || e.felt.on && e.felt.gap
+	s.suspect = s.suspect && !ended
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)
 	return s

@@ -17,6 +17,8 @@ const (
 	// StalledOrFrozen means: the engine stands still with requests in its gauges, and it
 	// cannot be seen whether it has them.
 	StalledOrFrozen
+	// NoRequestSince means: users were harmed, and no request has come since.
+	NoRequestSince
 	// Unauthorized means: the server was never read and answers 401. Waiting mends neither
 	// this nor any of the following.
 	Unauthorized
@@ -40,6 +42,7 @@ func (b Because) Sentence() string {
 		NoLatencies:     "The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency.",
 		FarApart:        "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
 		StalledOrFrozen: "The engine has stalled, or its gauges froze when all its requests were aborted: vLLM before 0.10.2 shows both in the same way. Send one request: if it is answered, the engine works and its gauges are right again.",
+		NoRequestSince:  "The engine cannot be judged: its users waited many times longer than usual, and no request has come since. Send one request: its answer shows whether the engine serves again.",
 		Unauthorized:    "The server cannot be read: it answers 401, so the receiver's credentials are missing or wrong; check auth in the receiver's configuration.",
 		Forbidden:       "The server cannot be read: it answers 403, so the receiver's credentials do not allow reading metrics; grant them that right, or use others.",
 		NotFound:        "The server cannot be read: it answers 404, so there are no metrics at this path; check the path of the endpoint.",
@@ -67,6 +70,8 @@ func (e *engine) because(s *State) Because {
 		return s.server.because()
 	case e.still == ambiguous, e.reported.Because == StalledOrFrozen && e.raw != Unknown:
 		return StalledOrFrozen
+	case e.felt.on && e.last.elapsed > 0 && quietNow(&e.last):
+		return NoRequestSince
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies
 	case e.last.elapsed == 0 && e.at > e.began:

@@ -133,7 +133,7 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	for _, c := range e.memory.causes {
 		add(rows.cause, derive.Extra{c.cause.String(), c.role.String(), c.detail}, truth(c.on))
 	}
-	harmed := e.reported.harmed()
+	harmed := e.reported.Harms()
 	for c, ever := range e.memory.shares {
 		if share := e.shares[c]; ever && harmed {
 			add(rows.share, derive.Extra{Cause(c).String()}, share)

@@ -30,10 +30,10 @@ func TestAQueueWithoutFirstTokensIsHarm(t *testing.T) {
 		waiting, threshold float64
 		want               Condition
 	}{
-		"many wait":                        {20, 0, Degraded},
+		"many wait":                        {20, 0, Critical},
 		"one waits":                        {1, 0, Healthy},
 		"none waits":                       {0, 0, Healthy},
-		"an objective":                     {20, 2.5, Degraded},
+		"an objective":                     {20, 2.5, Critical},
 		"an objective that allows an hour": {20, 3600, Healthy},
 	} {
 		r := newRig(t)

@@ -24,7 +24,7 @@ func (p *pool) balance(s diagnose.Shares) diagnose.Shares {
 	roomy := 0.0
 	for i := range p.members {
 		switch m := &p.members[i]; m.Verdict.Condition {
-		case diagnose.Degraded:
+		case diagnose.Degraded, diagnose.Critical:
 			harmed.add(m)
 		case diagnose.Healthy, diagnose.Idle:
 			others.add(m)

@@ -143,7 +143,7 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	}
 	starved := p.starved(settings, at)
 	enough := loadHarmed
-	if p.report.Verdict().Condition == diagnose.Degraded {
+	if c := p.report.Verdict().Condition; c == diagnose.Degraded || c == diagnose.Critical {
 		enough *= stillHarmed
 	}
 	lost := count[diagnose.Failing] + count[diagnose.Stalled] + count[diagnose.Unreachable]
@@ -151,13 +151,15 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	switch {
 	case lost > 0 && lost >= halfLost*serving:
 		j.Condition, j.Shares = most(&count, diagnose.Unreachable, diagnose.Stalled, diagnose.Failing), p.balance(shares)
+	case count[diagnose.Critical] > 0 && lost+count[diagnose.Critical] >= halfLost*serving:
+		j.Condition, j.Shares = diagnose.Critical, p.balance(shares)
 	case lost > 0, harmed > 0 && harmed >= enough*load:
 		j.Condition, j.Shares = diagnose.Degraded, p.balance(shares)
 	case starved:
 		j.Condition, j.Shares[diagnose.UpstreamStarved] = diagnose.Degraded, 1
 	case count[diagnose.Unknown] > serving/2:
 		j.Condition = diagnose.Unknown
-	case count[diagnose.Healthy]+count[diagnose.Degraded] > 0:
+	case count[diagnose.Healthy]+count[diagnose.Degraded]+count[diagnose.Critical] > 0:
 		j.Condition = diagnose.Healthy
 	default:
 		j.Condition = most(&count, diagnose.Idle, diagnose.Unknown, diagnose.Starting, diagnose.Asleep, diagnose.Draining)

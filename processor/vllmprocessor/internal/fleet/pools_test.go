@@ -149,6 +149,7 @@ var (
 	fails    = one{condition: diagnose.Failing, load: 10, kv: 0.3, in: 2, causes: map[diagnose.Cause]float64{diagnose.Erroring: 1}}
 	flooded  = one{condition: diagnose.Degraded, load: 90, waiting: 60, kv: 0.95, in: 8, causes: map[diagnose.Cause]float64{diagnose.DemandExceedsCapacity: 1}}
 	slow     = one{condition: diagnose.Degraded, load: 40, waiting: 10, kv: 0.95, in: 2, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 1}}
+	late     = one{condition: diagnose.Critical, load: 40, waiting: 10, kv: 0.95, in: 2, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 1}}
 	// A smaller cache makes requests stay, and as many come as to the others.
 	small  = one{condition: diagnose.Degraded, load: 90, waiting: 60, kv: 0.95, in: 2, causes: map[diagnose.Cause]float64{diagnose.KVPressure: 1}}
 	refuse = one{condition: diagnose.Degraded, causes: map[diagnose.Cause]float64{diagnose.Erroring: 1}}
@@ -168,6 +169,10 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"all unreachable":                       {times(4, lost), "unreachable"},
 		"all failing":                           {times(4, fails), "failing erroring"},
 		"all unknown":                           {times(4, unsure), "unknown"},
+		"all are critical":                      {times(4, late), "critical slow_steps"},
+		"one of four is critical":               {several(times(3, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, late)), "degraded slow_steps"},
+		"a third is critical, a third is lost":  {several(times(1, well), times(1, late), times(1, lost)), "critical slow_steps"},
+		"half is lost, another one is critical": {several(times(1, well), times(1, late), times(2, halted)), "stalled"},
 		"one works, others are idle":            {several(times(1, well), times(3, idle)), "healthy"},
 		"one works, others sleep":               {several(times(1, well), times(3, asleep)), "healthy"},
 		"more idle than asleep":                 {several(times(2, idle), times(1, asleep)), "idle"},

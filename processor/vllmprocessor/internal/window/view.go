@@ -3,6 +3,7 @@ package window
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
@@ -61,6 +62,12 @@ func (r *Resource) Views(views []View, useLong bool) []View {
 		}
 	}
 	return views
+}
+
+// Over returns the view over another window that ends at the newest batch.
+func (v *View) Over(length time.Duration) View {
+	from := v.resource.baseline(length)
+	return View{v.resource, v.group, from, float64(v.resource.Time()-*v.resource.times.at(from)) / 1e9}
 }
 
 // Group returns the engine and model of the view.

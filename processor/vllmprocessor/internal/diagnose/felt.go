@@ -1,0 +1,288 @@
+package diagnose
+
+import (
+	"math"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// What users wait for is measured, whatever the reason for it: how long the requests of the last
+// half minute waited for their first token, those that still wait counted with their wait so far,
+// and how long one token takes. It is compared with the objective, else with what is usual.
+const (
+	// recently is how far it looks back.
+	recently = 30 * time.Second
+	// leastFelt is the number of requests of which something can be said, feltShare the share of them
+	// that must be beyond a limit, besides their mean.
+	leastFelt = 3
+	feltShare = 1.0 / 3
+	// A limit is so many times the usual, and at least so many seconds.
+	clearTimes, clearFirst, clearGap = 5.0, 0.5, 0.05
+	greatTimes, greatFirst, greatGap = 10.0, 5.0, 0.3
+	// greatObjective is how many times the threshold of an objective great harm is.
+	greatObjective = 3.0
+	// withoutAny is the wait for a first token in seconds that is harm for anybody.
+	withoutAny = 30.0
+	// Harm is reported once it was measured for so long. What it costs in false reports is on
+	// docs/why/accuracy.md.
+	clearAfter, greatAfter = 40 * time.Second, 15 * time.Second
+	// fallsAfter is how long harm of a level was not measured until what is left is less.
+	fallsAfter = 2 * time.Minute
+	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
+	asUsual = 2.0
+	// usualFor is how long they must be served as usual until harm has ended: harm comes and goes.
+	usualFor = 30 * time.Second
+	// forgetsAfter is how long no request has come until an engine is idle after harm. Before, nobody
+	// knows whether the next one is served.
+	forgetsAfter = 30 * time.Minute
+)
+
+// felt is the harm that is measured.
+type felt struct {
+	waits waits
+	// clearSince and greatSince are since when harm of at least that level has been measured without
+	// a break; 0 where it is not. clearAt and greatAt are when it was measured last.
+	clearSince, greatSince, clearAt, greatAt int64
+	// usualSince is since when requests have been served as usual again; 0 where they are not.
+	usualSince int64
+	// quietSince is since when no request has come; 0 where some have.
+	quietSince int64
+	// on is true while harm is certain, great while it is great harm, first and gap where it is of
+	// the first token and of the time between tokens.
+	on, great, first, gap bool
+}
+
+// recent is what the last half minute shows: how many first tokens there were and their mean wait, how
+// many further tokens and the mean time between two, in seconds. All are 0 where nothing is known.
+type recent struct{ firsts, first, gaps, gap float64 }
+
+func (x *recent) read(v *window.View) {
+	half := v.Over(recently)
+	n, mean := moments(&half, collect.TimeToFirstToken)
+	x.firsts, x.first = signal.OrZero(n), signal.OrZero(mean)
+	n, mean = moments(&half, collect.InterTokenLatency)
+	x.gaps, x.gap = signal.OrZero(n), signal.OrZero(mean)
+}
+
+// limits are from where on a latency is harm of a level, in seconds; 0 where nothing is known.
+type limits struct{ clear, great float64 }
+
+// firstLimits are those of the first token. A longer prompt takes longer: without a queue that alone is
+// no harm before it is great.
+func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading) (l limits) {
+	usual := b.Usual(signal.TimeToFirstToken)
+	if b.Ready() && usual > 0 {
+		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst)}
+		if !(r.waitingNow > 1) {
+			l.clear *= max(1, math.Exp(signal.OrZero(b.Growth(&r.Window, signal.PromptTokens))))
+		}
+	} else {
+		l.clear = withoutAny
+	}
+	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured {
+		l = limits{0, greatObjective * longest} // Below that the objective says what is harm.
+	}
+	return l
+}
+
+// gapLimits are those of the time between tokens.
+func gapLimits(settings *Settings, b *learn.Baseline, model string) (l limits) {
+	if usual := b.Usual(signal.InterTokenLatency); b.Ready() && usual > 0 {
+		l = limits{max(clearTimes*usual, clearGap), max(clearTimes*usual, greatGap)}
+	}
+	if longest, measured := settings.longest(model, collect.InterTokenLatency); measured {
+		l = limits{0, greatObjective * longest}
+	}
+	return l
+}
+
+// observeFelt measures the harm of a reading, and returns whether it has ended.
+func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *symptoms) (ended bool) {
+	f := &e.felt
+	s.suspect = f.observe(settings, e.baseline, v, r)
+	since(&f.usualSince, f.on && f.greatSince == 0 && f.clearSince == 0 && f.over(settings, e.baseline, v, r), r.At)
+	since(&f.quietSince, r.elapsed > 0 && quietNow(r), r.At)
+	if now := s.suspect; now {
+		f.clearAt = r.At
+	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
+		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
+	}
+	forgotten := f.on && f.quietSince > 0 && r.At-f.quietSince >= int64(forgetsAfter)
+	if forgotten || f.usualSince > 0 && r.At-f.usualSince >= int64(usualFor) {
+		f.on, f.great, f.first, f.gap = false, false, false, false
+		// The window still has what was before.
+		e.harms[lateFirst], e.harms[slowTokens] = evidence{}, evidence{}
+		ended = true
+	}
+	s.great = f.great
+	s.suspect = s.suspect || f.on
+	return ended
+}
+
+// observe takes a reading, and returns whether the newest half minute alone shows harm.
+func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r *reading) (now bool) {
+	f.waits.observe(r)
+	model := v.Group().Value("model_name")
+	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
+	lateFirst := func(limit float64) bool { return limit > 0 && f.late(v, r, limit) }
+	lateGap := func(limit float64) bool {
+		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps
+	}
+	great := lateFirst(first.great) || lateGap(gap.great)
+	isFirst, isGap := lateFirst(first.clear), lateGap(gap.clear)
+	now = great || isFirst || isGap
+	if now {
+		f.first, f.gap = f.first || isFirst || lateFirst(first.great), f.gap || isGap || lateGap(gap.great)
+	} else if !f.on {
+		f.first, f.gap = false, false
+	}
+	since(&f.clearSince, now, r.At)
+	since(&f.greatSince, great, r.At)
+	if great {
+		f.greatAt = r.At
+	}
+	switch {
+	case f.greatSince > 0 && r.At-f.greatSince >= int64(greatAfter):
+		f.on, f.great = true, true
+	case f.clearSince > 0 && r.At-f.clearSince >= int64(clearAfter):
+		f.on = true
+	}
+	f.great = f.great && r.At-f.greatAt < int64(fallsAfter)
+	return now
+}
+
+// since keeps since when something is true; 0 where it is not.
+func since(since *int64, is bool, at int64) {
+	switch {
+	case !is:
+		*since = 0
+	case *since == 0:
+		*since = at
+	}
+}
+
+// late reports whether requests wait longer than a limit for their first token: those that got it
+// lately, and those that wait.
+func (f *felt) late(v *window.View, r *reading, limit float64) bool {
+	waiting, waited, over := f.waits.now(r.At, limit)
+	if r.doubtful {
+		waiting, waited, over = 0, 0, 0
+	}
+	all := r.recent.firsts + waiting
+	if all < leastFelt || (r.recent.firsts*r.recent.first+waited)/all <= limit {
+		return false
+	}
+	var seen histogram.Histogram
+	recent := v.Over(recently)
+	if r.recent.firsts > 0 && derive.Observations(&recent, &seen, collect.TimeToFirstToken) == derive.OK {
+		over += seen.Count - seen.Below(limit)
+	} else if r.recent.first > limit {
+		over += r.recent.firsts
+	}
+	return over >= feltShare*all
+}
+
+// over reports whether measured harm has ended: requests are served as usual again. Without requests
+// nothing shows that.
+func (f *felt) over(settings *Settings, b *learn.Baseline, v *window.View, r *reading) bool {
+	ttft := r.recent.first
+	if r.recent.firsts < leastFelt {
+		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) {
+			return false
+		}
+	}
+	model := v.Group().Value("model_name")
+	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
+	usual := func(now, usual, least float64, l limits) bool {
+		bar := max(asUsual*usual, usual+least)
+		if !signal.Known(bar) {
+			bar = max(l.clear, l.great/greatObjective) / asUsual
+		}
+		return !(now > bar)
+	}
+	waiting, waited, _ := f.waits.now(r.At, 0)
+	return usual(ttft, b.Usual(signal.TimeToFirstToken), harmFirstToken, first) && !(r.recent.gaps >= leastSteps && !usual(r.recent.gap, b.Usual(signal.InterTokenLatency), harmTokenGap, gap)) &&
+		(r.doubtful || waiting <= 1 || usual(waited/waiting, b.Usual(signal.TimeToFirstToken), harmFirstToken, first))
+}
+
+// waits follows when the requests that wait have arrived: they are the last ones that did, because
+// a queue is served in its order.
+type waits struct {
+	recent []arrival
+	// waiting is how many waited at the newest reading.
+	waiting float64
+}
+
+// arrival is how many requests had arrived at a time.
+type arrival struct {
+	at    int64
+	count float64
+}
+
+// observe adds a reading.
+func (w *waits) observe(r *reading) {
+	waiting := max(signal.OrZero(r.waitingNow), 0)
+	count := waiting
+	if !signal.Known(r.served) {
+		w.recent = w.recent[:0] // After a gap it is not known who still waits.
+	} else if n := len(w.recent); n > 0 {
+		// Who left the queue without a first token has not arrived later.
+		count = w.recent[n-1].count + max(waiting-w.waiting+r.served, 0)
+	}
+	w.add(r.At, count, waiting)
+}
+
+// add adds how many have arrived at a time, and how many of them wait.
+func (w *waits) add(at int64, count, waiting float64) {
+	w.waiting = waiting
+	for len(w.recent) > 1 && w.recent[1].count <= count-waiting {
+		w.recent = append(w.recent[:0], w.recent[1:]...)
+	}
+	if len(w.recent) == mostSamples {
+		// Of a long queue every second sample is enough.
+		for i := range mostSamples / 2 {
+			w.recent[i] = w.recent[2*i]
+		}
+		w.recent = w.recent[:mostSamples/2]
+	}
+	w.recent = append(w.recent, arrival{at, count})
+}
+
+// now returns how many requests wait at a time, for how many seconds all together, and how many of
+// them for longer than a limit in seconds.
+func (w *waits) now(at int64, limit float64) (waiting, seconds, over float64) {
+	if len(w.recent) == 0 || w.waiting == 0 {
+		return 0, 0, 0
+	}
+	last := w.recent[len(w.recent)-1].count
+	before := last - w.waiting // The last one that does not wait any more.
+	for i := range w.recent {
+		from, until := arrival{w.recent[0].at, before}, w.recent[i]
+		if i > 0 {
+			from = w.recent[i-1]
+		}
+		count := until.count - max(from.count, before)
+		if count <= 0 {
+			continue
+		}
+		// They arrived evenly between two scrapes, those before the first at once.
+		begin, end := float64(at-from.at)/1e9, float64(at-until.at)/1e9
+		if from.count < before && until.count > from.count {
+			begin = end + (begin-end)*count/(until.count-from.count)
+		}
+		seconds += count * (begin + end) / 2
+		switch {
+		case end >= limit:
+			over += count
+		case begin > limit:
+			over += count * (begin - limit) / (begin - end)
+		}
+	}
+	return w.waiting, seconds, over
+}

@@ -1,0 +1,215 @@
+package diagnose
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// The wait so far of those that wait is that of a queue in its order, whatever arrives and is served,
+// and whoever gives up: up to the time between two scrapes.
+func TestTheWaitOfThoseThatWaitIsThatOfAQueue(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var w waits
+		var queue []int // When each arrived, in seconds.
+		arrived := 0
+		every := 1 + random.IntN(15)
+		for at := range 900 {
+			for range random.IntN(5) {
+				queue = append(queue, at)
+				arrived++
+			}
+			// Served, or gone: the oldest first. For a minute nobody is.
+			if stands := at/60%5 == 2; !stands {
+				queue = queue[min(len(queue), random.IntN(5)):]
+			}
+			if at%every != 0 {
+				continue
+			}
+			w.add(int64(at)*int64(time.Second), float64(arrived), float64(len(queue)))
+			limit := float64(random.IntN(60))
+			sum, over := 0.0, 0.0
+			for _, since := range queue {
+				sum += float64(at - since)
+				if float64(at-since) > limit {
+					over++
+				}
+			}
+			waiting, seconds, late := w.now(int64(at)*int64(time.Second), limit)
+			assert.InDelta(t, float64(len(queue)), waiting, 1e-9)
+			// Samples of a long queue are further apart than the scrapes.
+			apart := every + (at-append(queue, at)[0])/(mostSamples/2)
+			assert.InDelta(t, sum, seconds, float64(len(queue)*apart)+1e-9)
+			assert.InDelta(t, over, late, float64(5*(apart+1)))
+			assert.LessOrEqual(t, len(w.recent), mostSamples)
+		}
+	}
+}
+
+// lately is an engine that gives so many requests their first token after so many seconds, and has
+// others that wait.
+func lately(first, seconds, waiting float64) scraped {
+	s := serves("0")
+	s.gauges[collect.Waiting] = waiting
+	s.observed[collect.TimeToFirstToken] = [2]float64{first, seconds}
+	return s
+}
+
+// after scrapes until the engine is reported in a condition, and returns after how many seconds; -1
+// where that does not happen within ten minutes.
+func (r *rig) after(c Condition, next func(n int) scraped) float64 {
+	r.t.Helper()
+	for n := range 40 {
+		for _, change := range r.scrape(answers(1), next(n)) {
+			if change.To.Condition == c {
+				return float64(n) * time.Duration(scrape).Seconds()
+			}
+		}
+	}
+	return -1
+}
+
+func usually(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	for range 40 {
+		r.scrape(answers(1), serves("0"))
+	}
+	return r
+}
+
+// A wait of many times the usual is harm, whatever its reason.
+func TestGreatHarmIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		next func(n int) scraped
+		want Condition
+		// within is in seconds.
+		within float64
+	}{
+		"first tokens come late":         {func(int) scraped { return lately(15, 6, 0) }, Critical, 45},
+		"the queue grows":                {func(n int) scraped { return lately(15, 0.1, float64(40+20*n)) }, Critical, 60},
+		"nobody gets a token, many wait": {func(int) scraped { s := standsStill("0"); s.gauges[collect.Waiting] = 9; return s }, Critical, 45},
+		"first tokens take six times":    {func(int) scraped { return lately(15, 0.7, 0) }, Degraded, 90},
+		"tokens take twenty times": {func(int) scraped {
+			s := serves("0")
+			s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.4}
+			return s
+		}, Critical, 45},
+		"tokens take six times": {func(int) scraped {
+			s := serves("0")
+			s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.12}
+			return s
+		}, Degraded, 90},
+		"a burst drains in half a minute": {func(n int) scraped { return lately(15, 0.1, max(0, 60-float64(30*n))) }, Critical, -1},
+		"a wait of 4 s is not great":      {func(int) scraped { return lately(15, 4, 0) }, Critical, -1},
+		"two are too few": {func(int) scraped {
+			s := lately(1, 30, 0)
+			s.observed[collect.InterTokenLatency] = [2]float64{10, 0.02}
+			return s
+		}, Critical, -1},
+		"one of fifteen waits for long": {func(int) scraped { return lately(15, 0.3, 0) }, Critical, -1},
+	} {
+		r := usually(t)
+		got := r.after(test.want, test.next)
+		if test.within < 0 {
+			assert.InDelta(t, -1, got, 0, name)
+			continue
+		}
+		assert.LessOrEqual(t, got, test.within, name)
+		assert.GreaterOrEqual(t, got, 0.0, name)
+	}
+}
+
+// The all-clear needs requests that are served as usual. It needs no more than half a minute of them.
+func TestTheAllClearNeedsService(t *testing.T) {
+	t.Parallel()
+	r := usually(t)
+	assert.GreaterOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 8, 20) }), 0.0)
+	assert.InDelta(t, -1, r.after(Healthy, func(int) scraped { return lately(15, 1.5, 0) }), 0, "still late")
+	assert.LessOrEqual(t, r.after(Healthy, func(int) scraped { return serves("0") }), 60.0)
+}
+
+// With an objective great harm is three times its threshold, and what is usual does not matter.
+func TestGreatHarmIsThatOfTheObjective(t *testing.T) {
+	t.Parallel()
+	r := usually(t)
+	r.settings.Objectives = []Objective{{Name: "ttft", Input: collect.TimeToFirstToken, Threshold: 4, Target: 0.5, Matches: func(string) bool { return true }}}
+	assert.InDelta(t, -1, r.after(Critical, func(int) scraped { return lately(15, 10, 0) }), 0)
+	assert.LessOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 13, 0) }), 60.0)
+}
+
+// Without anything to compare with, a wait of half a minute is harm for anybody.
+func TestALongWaitIsHarmFromTheFirstMinute(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	got := r.after(Degraded, func(int) scraped { return lately(15, 31, 3) })
+	assert.GreaterOrEqual(t, got, 0.0)
+	assert.LessOrEqual(t, got, 120.0)
+}
+
+// Longer prompts take longer. Without a queue that is no harm of this kind before it is great.
+func TestLongerPromptsMayTakeLonger(t *testing.T) {
+	t.Parallel()
+	b := learned(10)
+	r := healthyReading(int64(time.Hour))
+	assert.InDelta(t, 0.5, firstLimits(settings(2), b, "m", &r).clear, 1e-9)
+	r.Signals[signal.PromptTokens] *= 6
+	longer := firstLimits(settings(2), b, "m", &r)
+	assert.InDelta(t, 3, longer.clear, 1e-9)
+	assert.InDelta(t, 5, longer.great, 0)
+	r.waitingNow = 2
+	assert.InDelta(t, 0.5, firstLimits(settings(2), b, "m", &r).clear, 1e-9)
+}
+
+// A collector that has not seen a server for a while does not know for how long requests have waited.
+func TestAfterAGapNobodyHasWaited(t *testing.T) {
+	t.Parallel()
+	var w waits
+	r := healthyReading(int64(time.Hour))
+	r.waitingNow, r.served = 5, math.NaN()
+	w.observe(&r)
+	r.At += int64(time.Minute)
+	r.served = 0
+	w.observe(&r)
+	_, seconds, _ := w.now(r.At, 0)
+	assert.InDelta(t, 300, seconds, 1e-9)
+	r.At += int64(time.Hour)
+	r.served = math.NaN()
+	w.observe(&r)
+	_, seconds, _ = w.now(r.At, 0)
+	assert.InDelta(t, 0, seconds, 1e-9)
+}
+
+// Without a request nobody knows whether an engine serves again.
+func TestWithoutARequestNothingIsOver(t *testing.T) {
+	t.Parallel()
+	r := usually(t)
+	assert.GreaterOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 8, 20) }), 0.0)
+	r.minutes(5, answers(1), rests("0"))
+	assert.Equal(t, Unknown, r.verdict("0").Condition)
+	assert.Equal(t, NoRequestSince, r.verdict("0").Because)
+	r.minutes(20, answers(1), rests("0"))
+	assert.Equal(t, Unknown, r.verdict("0").Condition)
+	r.minutes(10, answers(1), rests("0"))
+	assert.Equal(t, Idle, r.verdict("0").Condition)
+}
+
+// Harm that has become small is not critical any more.
+func TestWhatIsLeftOfGreatHarmIsNotCritical(t *testing.T) {
+	t.Parallel()
+	r := usually(t)
+	assert.GreaterOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 8, 0) }), 0.0)
+	r.minutes(4, answers(1), lately(15, 0.3, 0))
+	assert.NotEqual(t, Critical, r.verdict("0").Condition)
+	r.minutes(4, answers(1), serves("0"))
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+}
