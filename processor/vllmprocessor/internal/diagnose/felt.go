@@ -254,34 +254,24 @@ func (w *waits) add(at int64, count, waiting float64) {
 	w.recent = append(w.recent, arrival{at, count})
 }
 
-// now returns how many requests wait at a time, for how many seconds all together, and how many of
-// them for longer than a limit in seconds.
+// now returns how many requests wait at a time, for how many seconds all together at least, and how many
+// of them for longer than a limit in seconds. Those that came between two scrapes may have come just
+// before the later one: so much is certain.
 func (w *waits) now(at int64, limit float64) (waiting, seconds, over float64) {
 	if len(w.recent) == 0 || w.waiting == 0 {
 		return 0, 0, 0
 	}
-	last := w.recent[len(w.recent)-1].count
-	before := last - w.waiting // The last one that does not wait any more.
-	for i := range w.recent {
-		from, until := arrival{w.recent[0].at, before}, w.recent[i]
-		if i > 0 {
-			from = w.recent[i-1]
-		}
-		count := until.count - max(from.count, before)
+	before := w.recent[len(w.recent)-1].count - w.waiting // The last one that does not wait any more.
+	for _, until := range w.recent {
+		count := until.count - before
 		if count <= 0 {
 			continue
 		}
-		// They arrived evenly between two scrapes, those before the first at once.
-		begin, end := float64(at-from.at)/1e9, float64(at-until.at)/1e9
-		if from.count < before && until.count > from.count {
-			begin = end + (begin-end)*count/(until.count-from.count)
-		}
-		seconds += count * (begin + end) / 2
-		switch {
-		case end >= limit:
+		before = until.count
+		waited := float64(at-until.at) / 1e9
+		seconds += count * waited
+		if waited > limit {
 			over += count
-		case begin > limit:
-			over += count * (begin - limit) / (begin - end)
 		}
 	}
 	return w.waiting, seconds, over
