@@ -2548,7 +2548,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "process_open_fds", Unit: "{file_descriptor}", Kind: KindGauge, Enabled: false, Stability: "alpha", EmittedBy: "receiver",
+		Name: "process_open_fds", Unit: "{file_descriptor}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Open file descriptors of the API server process.",
 		Sources: []Source{
 			{Family: "process_open_fds"},

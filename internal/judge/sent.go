@@ -33,17 +33,29 @@ func (s *seen) sent() Sent {
 	return out
 }
 
-// usual is what clients wait in the nominal run.
+// usual is what clients wait in the median minute of the nominal run: bursts of its traffic are not
+// usual, and their queues would be most of a mean.
 func (t *truth) usual() Usual {
-	var all sum
+	var first, token []float64
 	for i := range t.join.minutes {
 		m := &t.join.minutes[i].in[t.nominal]
-		all.requests += m.requests
-		all.firstToken += m.firstToken
-		all.decoding += m.decoding
-		all.tokens += m.tokens
+		if m.requests > 0 {
+			first = append(first, m.meanFirst())
+		}
+		if m.tokens > 0 {
+			token = append(token, m.perToken())
+		}
 	}
-	return Usual{First: all.meanFirst(), Token: all.perToken()}
+	return Usual{First: median(first), Token: median(token)}
+}
+
+// median is 0 without values.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // felt is when the users of a server were harmed, by the limits that real servers are judged

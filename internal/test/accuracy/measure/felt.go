@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
@@ -10,10 +11,31 @@ import (
 // scrapes is the time between two scrapes of a story, in seconds: the judge's default.
 const scrapes = 10
 
+// Heard is harm that the users of a server felt.
+type Heard struct {
+	Server int `json:"server,omitempty"`
+	judge.Heard
+}
+
 // heard compares what the users of all servers felt with what was said of it.
-func heard(played *judge.Played, until float64) (out []judge.Heard) {
+func heard(played *judge.Played, until float64) (out []Heard) {
 	for i, felt := range played.Felt {
-		out = append(out, judge.Hear(felt, played.Said[i], nil, scrapes, until)...)
+		for _, h := range judge.Hear(felt, played.Said[i], nil, scrapes, until) {
+			out = append(out, Heard{i, h})
+		}
+	}
+	return out
+}
+
+// felt are the minutes in which users of a server felt harm of a level, or had shortly before.
+func (r *Record) felt(server, minutes int, levels ...judge.Level) []bool {
+	out := make([]bool, minutes+1)
+	for i := range r.Heard {
+		if h := &r.Heard[i]; h.Server == server && slices.Contains(levels, h.Level) {
+			for j := int(h.From / window); j <= min(int(h.To/window)+grace, minutes); j++ {
+				out[j] = true
+			}
+		}
 	}
 	return out
 }

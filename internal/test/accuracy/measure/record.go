@@ -25,7 +25,7 @@ type Record struct {
 	Missed [][2]int       `json:"missed,omitempty"`
 	Sought []judge.Sought `json:"sought,omitempty"`
 	// Heard is harm by the limits of real servers, with what was said of it.
-	Heard []judge.Heard `json:"heard,omitempty"`
+	Heard []Heard `json:"heard,omitempty"`
 	// CPU is what it took, in seconds of one processor.
 	CPU float64 `json:"cpu"`
 }

@@ -303,8 +303,8 @@ func reportedBefore(r *Record, server int, at float64) bool {
 }
 
 // alarms adds the false alarms of a server, and the hours in which one would be false: no
-// minute up to three windows before was harmful, no scrape failed within a window, and no
-// fault has begun.
+// minute up to three windows before was harmful or had harm by the limits of real servers, no scrape
+// failed within a window, and no fault has begun. A page needs great harm by these limits.
 func (s *Score) alarms(server int, harmful []judge.Line) {
 	minutes := s.Minutes / max(1, s.Servers)
 	excused := make([]bool, minutes+1)
@@ -319,6 +319,7 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 			reported[l.Minute] = alarming(l)
 		}
 	}
+	felt, great := s.felt(server, minutes, judge.Great, judge.Clear), s.felt(server, minutes, judge.Great)
 	faults := faulty(s.Record, server)
 	for i := range minutes {
 		from, to := float64(i)*window, float64(i+1)*window
@@ -331,7 +332,7 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 			excused[i] = excused[i] || to > in.At
 		}
 		switch {
-		case excused[i]:
+		case excused[i], felt[i]:
 		case misses[i]:
 			s.MissedHours += window / 3600
 			if reported[i] {
@@ -351,6 +352,7 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 		minute := int((a.At - 1e-9) / window)
 		switch {
 		case a.Server != server || minute >= minutes || excused[minute]:
+		case great[minute], felt[minute] && a.Severity < 3:
 		case misses[minute]:
 			s.Broken = append(s.Broken, a)
 		default:

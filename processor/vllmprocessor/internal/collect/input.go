@@ -38,6 +38,8 @@ const (
 	Healthy
 	// ScrapeFailure is 1 for the way in which the last scrape of the server failed.
 	ScrapeFailure
+	// OpenFiles are those of the server's process.
+	OpenFiles
 	PodTerminating
 	SleepState
 	// GatewayQueue belongs to an inference gateway.
@@ -151,6 +153,7 @@ var definitions = [NumInputs]Definition{
 	Up:             {Name: "vllm.up", Kind: Gauge},
 	Healthy:        {Name: "vllm.healthy", Kind: Gauge},
 	ScrapeFailure:  {Name: "vllm.scrape.failure", Kind: Gauge, Labels: []string{"outcome"}},
+	OpenFiles:      {Name: "process_open_fds", Kind: Gauge},
 	PodTerminating: {Name: "vllm.pod.terminating", Kind: Gauge},
 	SleepState:     {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	GatewayQueue: {

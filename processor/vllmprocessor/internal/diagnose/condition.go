@@ -89,7 +89,7 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 		return Stalled
 	case r.healthy == 0 || found.failing:
 		return Failing
-	case e.felt.on && quietNow(r):
+	case e.felt.on && quietNow(r) && r.hidden == 0:
 		return Unknown
 	case found.great:
 		return Critical

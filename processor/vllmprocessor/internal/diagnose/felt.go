@@ -134,7 +134,8 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	lateGap := func(limit float64) bool {
 		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps
 	}
-	great := lateFirst(first.great) || lateGap(gap.great)
+	// What the open files alone show is great harm once it is certain that the engine stands still.
+	great := (r.hidden == 0 || r.runningNow > 0 || r.waitingNow > 0) && lateFirst(first.great) || lateGap(gap.great)
 	isFirst, isGap := lateFirst(first.clear), lateGap(gap.clear)
 	now = great || isFirst || isGap
 	if now {
@@ -148,6 +149,7 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 		f.greatAt = r.At
 	}
 	switch {
+	case !f.gap && f.drained(r, first.clear):
 	case f.greatSince > 0 && r.At-f.greatSince >= int64(greatAfter):
 		f.on, f.great = true, true
 	case f.clearSince > 0 && r.At-f.clearSince >= int64(clearAfter):
@@ -186,6 +188,13 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 		over += r.recent.firsts
 	}
 	return over >= feltShare*all
+}
+
+// drained reports whether a burst is over: the newest requests do not wait, although the half minute has
+// those that did.
+func (f *felt) drained(r *reading, limit float64) bool {
+	waiting, waited, _ := f.waits.now(r.At, 0)
+	return limit > 0 && r.served > 0 && r.servedAfter <= limit && waited <= waiting*limit
 }
 
 // over reports whether measured harm has ended: requests are served as usual again. Without requests
@@ -227,7 +236,7 @@ type arrival struct {
 
 // observe adds a reading.
 func (w *waits) observe(r *reading) {
-	waiting := max(signal.OrZero(r.waitingNow), 0)
+	waiting := max(signal.OrZero(r.waitingNow), 0) + r.hidden
 	count := waiting
 	if !signal.Known(r.served) {
 		w.recent = w.recent[:0] // After a gap it is not known who still waits.

@@ -99,7 +99,7 @@ func TestGreatHarmIsReportedAtOnce(t *testing.T) {
 	}{
 		"first tokens come late":         {func(int) scraped { return lately(15, 6, 0) }, Critical, 45},
 		"the queue grows":                {func(n int) scraped { return lately(15, 0.1, float64(40+20*n)) }, Critical, 60},
-		"nobody gets a token, many wait": {func(int) scraped { s := standsStill("0"); s.gauges[collect.Waiting] = 9; return s }, Critical, 45},
+		"nobody gets a token, many wait": {func(int) scraped { s := standsStill("0"); s.gauges[collect.Waiting] = 9; return s }, Stalled, 45},
 		"first tokens take six times":    {func(int) scraped { return lately(15, 0.7, 0) }, Degraded, 90},
 		"tokens take twenty times": {func(int) scraped {
 			s := serves("0")

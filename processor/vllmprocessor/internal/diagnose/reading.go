@@ -44,10 +44,14 @@ type reading struct {
 	refused bool
 	// doubtful is true where the gauges may be those of requests that are gone.
 	doubtful bool
+	// files are the open files of a server with one engine; NaN where that is not known. hidden are the
+	// requests that they show, and the gauges do not.
+	files, hidden float64
 	// recent is what the last half minute alone shows, served how many requests got their first token
-	// since the reading before; NaN where that is not known.
-	recent recent
-	served float64
+	// since the reading before, and servedAfter the mean of the seconds that they waited for it; NaN where
+	// that is not known.
+	recent              recent
+	served, servedAfter float64
 	// restarted is the time of the last restart in Unix nanoseconds; 0 without one.
 	restarted int64
 	// worst is the objective that is missed most, relative to what its target allows.
@@ -93,6 +97,8 @@ type reader struct {
 	// front is NaN for a server with several engines. freezes is true where gauges can
 	// keep their last values.
 	front   front
+	// files are the open files of the server; NaN like front.
+	files float64
 	freezes bool
 	// merged is true where the only engine has the counters of all engines, and the gauges
 	// of one of them.
@@ -113,10 +119,10 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out.runningNow = value(v.Gauge(collect.Running))
 	out.waitingNow = value(v.Gauge(collect.Waiting))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
-	out.healthy = r.healthy
+	out.healthy, out.files = r.healthy, r.files
 	out.recent.read(v)
 	since := v.Over(time.Duration(at - before))
-	out.served, _ = moments(&since, collect.TimeToFirstToken)
+	out.served, out.servedAfter = moments(&since, collect.TimeToFirstToken)
 	out.restarted, _ = v.Restarted()
 	out.progress = progressOf(v, func(in collect.Input) float64 { return value(v.Total(in)) })
 	out.received = progressOf(v, v.Received)

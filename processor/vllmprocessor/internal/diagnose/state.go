@@ -125,6 +125,7 @@ type engine struct {
 
 	backlog  backlog
 	felt     felt
+	hidden   hidden
 	without  backlogs
 	swings   swings
 	progress progress
@@ -227,7 +228,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.version = versionOf(r)
 	s.views = r.Views(s.views, false)
 	before := s.reader
-	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, freezes: freezes(r)}
+	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, files: math.NaN(), freezes: freezes(r)}
 	engines := 0
 	s.server.begin(s.Keeper)
 	s.process = r.ProcessStart()
@@ -252,6 +253,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		}
 		up = signal.Or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = signal.Or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
+		s.reader.files = signal.Or(value(v.Gauge(collect.OpenFiles)), s.reader.files)
 		if share, answered, refused := serverErrors(v); signal.Known(share) {
 			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
 		}
@@ -259,7 +261,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		late = late || v.Pending()
 	}
 	if late && before.settings != nil {
-		s.reader.healthy = signal.Or(s.reader.healthy, before.healthy)
+		s.reader.healthy, s.reader.files = signal.Or(s.reader.healthy, before.healthy), signal.Or(s.reader.files, before.files)
 		if !signal.Known(s.reader.errors) {
 			s.reader.errors, s.reader.answered, s.reader.refused = before.errors, before.answered, before.refused
 		}
@@ -272,7 +274,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	if engines > 1 || r.Affected(catalog.DefectOnlyLastEngine) {
 		// Requests can be for another engine, perhaps for one that is not shown.
-		s.reader.front = front{math.NaN(), math.NaN()}
+		s.reader.front, s.reader.files = front{math.NaN(), math.NaN()}, math.NaN()
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
 	s.server.count(settings, up, r.Time())
@@ -350,7 +352,10 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	e.progress.observe(&r)
-	e.still = e.progress.judge(&r)
+	r.hidden = e.hidden.observe(&r, e.progress.at == at)
+	if e.still = e.progress.judge(&r); e.hidden.certain(at) && e.progress.none(at) {
+		e.still = stuck
+	}
 	r.Signals[signal.Standstill] = e.progress.standstill(at)
 	r.doubtful = e.still == deserted || r.freezes && !e.progress.live && e.standing(&r) && e.still != stuck
 	r.doubt(e.still)
