@@ -67,7 +67,7 @@ func (h *hidden) observe(r *reading, moved bool) (requests float64) {
 	minutes := float64(r.At-h.at) / float64(time.Minute)
 	switch {
 	case h.at == 0:
-		*h = hidden{moving: r.files, quiet: r.files, slow: r.files, rest: math.Inf(1)}
+		*h = hidden{moving: r.files, slow: r.files, rest: math.Inf(1)}
 	case moved:
 		other := r.files - shown
 		switch {

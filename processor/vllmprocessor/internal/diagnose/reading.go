@@ -96,9 +96,9 @@ type reader struct {
 	dropped, arrived float64
 	// front is NaN for a server with several engines. freezes is true where gauges can
 	// keep their last values.
-	front   front
+	front front
 	// files are the open files of the server; NaN like front.
-	files float64
+	files   float64
 	freezes bool
 	// merged is true where the only engine has the counters of all engines, and the gauges
 	// of one of them.

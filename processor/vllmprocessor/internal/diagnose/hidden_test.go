@@ -1,0 +1,114 @@
+package diagnose
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+)
+
+// connected is a server that works on so many requests, and has so many open files.
+func connected(requests, files float64) []scraped {
+	s := serves("0")
+	s.gauges[collect.Running] = requests
+	a := answers(1)
+	a.gauges[collect.OpenFiles] = files
+	return []scraped{a, s}
+}
+
+// hangs is one whose gauges show so many requests and which does nothing, with so many open files.
+func hangs(requests, files float64) []scraped {
+	s := rests("0")
+	s.gauges[collect.Running] = requests
+	a := answers(1)
+	a.gauges[collect.OpenFiles] = files
+	return []scraped{a, s}
+}
+
+// follow lets a server work whose open files are what they are by its requests.
+func follow(t *testing.T, files func(requests float64) float64) *rig {
+	t.Helper()
+	r := newRig(t)
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 60 {
+		n := float64(random.IntN(9))
+		r.scrape(connected(n, files(n))...)
+	}
+	r.scrape(connected(0, files(0))...)
+	return r
+}
+
+func perRequest(n float64) float64 { return 35 + n }
+
+// A hang that begins without requests leaves the gauges at 0. The open files show who waits.
+func TestAHangIsSeenByOpenFiles(t *testing.T) {
+	t.Parallel()
+	r := follow(t, perRequest)
+	for range 8 {
+		r.scrape(hangs(0, 35)...)
+	}
+	assert.Equal(t, Idle, r.verdict("0").Condition)
+	r.scrape(hangs(0, 38)...)
+	r.scrape(hangs(0, 41)...)
+	assert.Equal(t, Idle, r.verdict("0").Condition, "half a minute has not passed yet")
+	r.scrape(hangs(0, 45)...)
+	r.scrape(hangs(0, 47)...)
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	for n := range 8 {
+		r.scrape(connected(float64(8-n), float64(43-n))...)
+	}
+	assert.NotEqual(t, Stalled, r.verdict("0").Condition)
+}
+
+// Where they say nothing about requests, they are not believed.
+func TestOpenFilesThatDoNotFollowRequestsSayNothing(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(2, 2))
+	for name, files := range map[string]func(float64) float64{
+		"clients keep their connections": func(float64) float64 { return 60 },
+		"half of them do":                func(n float64) float64 { return 60 + n/2 },
+		"by chance":                      func(float64) float64 { return 40 + float64(random.IntN(12)) },
+	} {
+		r := follow(t, files)
+		for n := range 20 {
+			r.scrape(hangs(0, 60+float64(n))...)
+		}
+		assert.Equal(t, Idle, r.verdict("0").Condition, name)
+	}
+	for name, next := range map[string]func(n int) float64{
+		"four are too few":                    func(int) float64 { return 39 },
+		"a leak of three in a minute is slow": func(n int) float64 { return 35 + float64(n/16) },
+		"it closes them":                      func(n int) float64 { return 35 + float64(max(0, 8-8*n)) },
+	} {
+		r := follow(t, perRequest)
+		for n := range 200 {
+			r.scrape(hangs(0, next(n))...)
+		}
+		assert.Equal(t, Idle, r.verdict("0").Condition, name)
+	}
+}
+
+// Files that are open for other reasons from some time on are no requests once the engine works again.
+func TestWhatIsOpenWhileItWorksIsNotHidden(t *testing.T) {
+	t.Parallel()
+	var h hidden
+	at := int64(time.Hour)
+	see := func(requests, files float64, moved bool) float64 {
+		at += int64(15 * time.Second)
+		r := reading{runningNow: requests, files: files}
+		r.At = at
+		return h.observe(&r, moved)
+	}
+	for n := range 50 {
+		assert.Zero(t, see(float64(n%8), 35+float64(n%8), true))
+	}
+	assert.Zero(t, see(0, 35, true))
+	assert.InDelta(t, 10, see(0, 45, false), 0.3)
+	assert.Zero(t, see(0, 45, true), "it has finished something")
+	assert.Zero(t, see(0, 45, false))
+	assert.InDelta(t, 6, see(0, 51, false), 0.3)
+	assert.InDelta(t, 7, see(3, 58, false)+see(3, 58, true), 6.1)
+}
