@@ -422,3 +422,27 @@ func TestTheQueueAfterMoreArrivalsDrains(t *testing.T) {
 	s = scored(t, m, played(demand, demand))
 	assert.Zero(t, phases(&s)[Draining])
 }
+
+// A burst of the traffic makes users wait: what is reported of it is not false, but a page needs great harm.
+func TestWhatUsersFeelIsNotFalse(t *testing.T) {
+	m := meta()
+	m.Kind, m.Injections, m.Seconds = stories.Healthy, nil, 7200
+	p := &judge.Played{
+		Alarms: []judge.Alarm{{At: 630, Severity: 2}, {At: 650, Severity: 3}, {At: 1830, Severity: 3}, {At: 3030, Severity: 2}, {Server: 1, At: 640, Severity: 2}},
+		Felt: [][]judge.Felt{{
+			{Level: judge.Clear, What: "first token", From: 610, To: 700},
+			{Level: judge.Great, What: "first token", From: 1810, To: 1850},
+		}, nil},
+		Said: make([][]judge.Said, 2),
+	}
+	for minute := range 120 {
+		p.Lines = append(p.Lines, judge.Line{Minute: minute, Requests: 100, Condition: "healthy"})
+	}
+	for minute := range 120 {
+		p.Lines = append(p.Lines, judge.Line{Server: 1, Minute: minute, Requests: 100, Condition: "healthy"})
+	}
+	m.Servers = 2
+	s := scored(t, m, p)
+	assert.Equal(t, []judge.Alarm{{At: 650, Severity: 3}, {At: 3030, Severity: 2}, {Server: 1, At: 640, Severity: 2}}, s.False)
+	assert.InDelta(t, (240-5-4)/60.0, s.Healthy, 1e-9, "minutes 10 to 14, and 30 to 33")
+}

@@ -37,7 +37,7 @@ const (
 	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
 	asUsual = 2.0
 	// usualFor is how long they must be served as usual until harm has ended: harm comes and goes.
-	usualFor = 30 * time.Second
+	usualFor = 15 * time.Second
 	// forgetsAfter is how long no request has come until an engine is idle after harm. Before, nobody
 	// knows whether the next one is served.
 	forgetsAfter = 30 * time.Minute
@@ -110,11 +110,13 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 	since(&f.quietSince, r.elapsed > 0 && quietNow(r), r.At)
 	if now := s.suspect; now {
 		f.clearAt = r.At
+		// Users who waited while nothing was served need no more evidence.
+		f.on = f.on || still(e.reported.Condition) || e.reported.Condition == Unreachable
 	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
 		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
-	forgotten := f.on && f.quietSince > 0 && r.At-f.quietSince >= int64(forgetsAfter)
-	if forgotten || f.usualSince > 0 && r.At-f.usualSince >= int64(usualFor) {
+	forgotten := f.on && lasts(f.quietSince, r.At, forgetsAfter)
+	if forgotten || lasts(f.usualSince, r.At, usualFor) {
 		f.on, f.great, f.first, f.gap = false, false, false, false
 		// The window still has what was before.
 		e.harms[lateFirst], e.harms[slowTokens] = evidence{}, evidence{}
@@ -150,13 +152,19 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	}
 	switch {
 	case !f.gap && f.drained(r, first.clear):
-	case f.greatSince > 0 && r.At-f.greatSince >= int64(greatAfter):
+	case lasts(f.greatSince, r.At, greatAfter):
 		f.on, f.great = true, true
-	case f.clearSince > 0 && r.At-f.clearSince >= int64(clearAfter):
+	case lasts(f.clearSince, r.At, clearAfter):
 		f.on = true
 	}
 	f.great = f.great && r.At-f.greatAt < int64(fallsAfter)
 	return now
+}
+
+// lasts reports whether something has been true for so long. Scrapes are not quite as far apart as they
+// should be.
+func lasts(since, at int64, length time.Duration) bool {
+	return since > 0 && at-since >= int64(length-time.Second)
 }
 
 // since keeps since when something is true; 0 where it is not.

@@ -351,7 +351,11 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.check(settings, s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
+	stood := e.progress.at
 	e.progress.observe(&r)
+	if e.progress.at == at && at-stood >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
+		e.resumed = at // It stood still for too short a time to be certain of it.
+	}
 	r.hidden = e.hidden.observe(&r, e.progress.at == at)
 	if e.still = e.progress.judge(&r); e.hidden.certain(at) && e.progress.none(at) {
 		e.still = stuck

@@ -153,7 +153,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
-	over := e.backlog.over || e.felt.on && r.waitingNow > 1
+	over := e.backlog.over || e.felt.on && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
 	s.effects = newEffects(r, e.reference(), &c, over, queues)
 	mayBe := s.effects
 	if perhaps != c {
