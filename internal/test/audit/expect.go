@@ -126,7 +126,7 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	for _, m := range order {
 		used[m.Name] = true
 		f := winners[m].family
-		if !m.Enabled {
+		if !m.Enabled || offByDefault(f.name) && !(isServers(fs) && !router) {
 			fates.setAll(f.lines(), Disabled)
 			continue
 		}
@@ -142,6 +142,13 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	for _, f := range free {
 		e.unknown(f, used, claims, fates)
 	}
+}
+
+// isServers reports whether a server of vLLM wrote a body.
+func isServers(fs *families) bool {
+	return slices.ContainsFunc(fs.list, func(f *family) bool {
+		return strings.HasPrefix(f.name, "vllm:") || strings.HasPrefix(f.name, "vllm_") || strings.HasPrefix(f.name, "ray_vllm")
+	})
 }
 
 // newer reports whether a family replaces the one so far: by its rank, or, with equal

@@ -351,9 +351,9 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.check(settings, s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
-	stood := e.progress.at
+	before := e.progress
 	e.progress.observe(&r)
-	if e.progress.at == at && at-stood >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
+	if e.progress.at == at && before.scrapes > 1 && at-before.at >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
 		e.resumed = at // It stood still for too short a time to be certain of it.
 	}
 	r.hidden = e.hidden.observe(&r, e.progress.at == at)

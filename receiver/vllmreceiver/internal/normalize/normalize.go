@@ -237,7 +237,8 @@ func wireKind(wire exposition.Kind) catalog.Kind {
 // addKnown plans a family of the catalogue.
 func (b *builder) addKnown(c candidate) {
 	m := c.metric
-	if !b.options.enabled(m.Name, m.Enabled) {
+	// What every program has tells something about a server of vLLM only.
+	if !b.options.enabled(m.Name, m.Enabled && (b.plan.Server == KindServer || b.plan.Server == KindSimulator || !offByPrefix(c.family.Name))) {
 		b.drop(ReasonDisabled, c.family)
 		return
 	}
