@@ -4901,6 +4901,10 @@ var metrics = []Metric{
 		Description: "Samples in the body of the last scrape, before any were dropped.",
 	},
 	{
+		Name: "vllm.server_load", Unit: "{request}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Requests that the server says it works on, from its path /load.",
+	},
+	{
 		Name: "vllm.simple_kv_offload.capacity_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector can hold.",
 		Attributes:  []string{"engine", "model_name"},

@@ -56,6 +56,8 @@ type rig struct {
 	asked       map[string]int
 	// health answers /health; nil answers status.
 	health http.HandlerFunc
+	// load answers /load; nil answers 404.
+	load http.HandlerFunc
 }
 
 // newRig returns a rig for a receiver with this configuration, on which change
@@ -116,6 +118,12 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			return
 		}
 		_, _ = fmt.Fprintf(w, `{"version":%q}`, r.version)
+	case "/load":
+		if r.load == nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		r.load(w, request)
 	case "/health":
 		if r.health != nil {
 			r.health(w, request)
@@ -130,6 +138,13 @@ func (r *rig) answerHealth(with http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.health = with
+}
+
+// answerLoad sets what answers /load from now on.
+func (r *rig) answerLoad(with http.HandlerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.load = with
 }
 
 // scrape answers one scrape with a body and then turns the clock by 15 s.

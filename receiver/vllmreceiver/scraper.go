@@ -54,6 +54,8 @@ type targetScraper struct {
 	// unconfirmed is true while the version is that of before an outage or a restart, and
 	// the server has not confirmed it.
 	unconfirmed bool
+	// load asks how many requests the server works on.
+	load loadCheck
 	// failures logs when scrapes begin to fail and succeed again.
 	failures failureLog
 	// metrics is the number of metrics of the last successful scrape.
@@ -155,9 +157,10 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	defer s.putBuffer(body)
 	at := s.now()
 	// At the same time as the metrics, so that both share one timeout.
-	healthy := s.askHealth(ctx)
+	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)
 	answer, err := s.fetcher.Metrics(ctx, body)
 	health := <-healthy
+	s.load.take(at, <-load)
 	if err != nil {
 		return out, s.fail(fetch.AsError(err), at, health, out)
 	}
@@ -200,7 +203,7 @@ func (s *targetScraper) take(
 	if !ok {
 		return nil
 	}
-	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Duration: s.now().Sub(at), Pod: s.pod.Load()}
+	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load()}
 	report := s.emitter.Emit(scrape, own, out)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))

@@ -126,7 +126,7 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	for _, m := range order {
 		used[m.Name] = true
 		f := winners[m].family
-		if !m.Enabled || offByDefault(f.name) && !(isServers(fs) && !router) {
+		if !m.Enabled || offByDefault(f.name) && (isGateways(fs) || router) {
 			fates.setAll(f.lines(), Disabled)
 			continue
 		}
@@ -144,11 +144,9 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	}
 }
 
-// isServers reports whether a server of vLLM wrote a body.
-func isServers(fs *families) bool {
-	return slices.ContainsFunc(fs.list, func(f *family) bool {
-		return strings.HasPrefix(f.name, "vllm:") || strings.HasPrefix(f.name, "vllm_") || strings.HasPrefix(f.name, "ray_vllm")
-	})
+// isGateways reports whether a program of a gateway wrote a body.
+func isGateways(fs *families) bool {
+	return slices.ContainsFunc(fs.list, func(f *family) bool { return gatewayPrefix(f.name) >= 0 })
 }
 
 // newer reports whether a family replaces the one so far: by its rank, or, with equal

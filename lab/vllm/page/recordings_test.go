@@ -56,6 +56,10 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 		for _, interval := range []time.Duration{5 * time.Second, 15 * time.Second} {
 			all, err := said.Replay(t.Context(), r, interval, root+"content/rules/suffixed/vllm.yaml")
 			require.NoError(t, err)
+			for i := range all.Heard {
+				h := &all.Heard[i]
+				assert.LessOrEqual(t, h.Denied, 1.0, "%s, every %s: said to be well while users felt %s harm (%s) for %.0f s", file, interval, h.Level, h.What, h.To-h.From)
+			}
 			one.Said = append(one.Said, all)
 		}
 		plays = append(plays, one)

@@ -40,6 +40,8 @@ const (
 	ScrapeFailure
 	// OpenFiles are those of the server's process.
 	OpenFiles
+	// ServerLoad are the requests that the server says it works on.
+	ServerLoad
 	PodTerminating
 	SleepState
 	// GatewayQueue belongs to an inference gateway.
@@ -154,6 +156,7 @@ var definitions = [NumInputs]Definition{
 	Healthy:        {Name: "vllm.healthy", Kind: Gauge},
 	ScrapeFailure:  {Name: "vllm.scrape.failure", Kind: Gauge, Labels: []string{"outcome"}},
 	OpenFiles:      {Name: "process_open_fds", Kind: Gauge},
+	ServerLoad:     {Name: "vllm.server_load", Kind: Gauge},
 	PodTerminating: {Name: "vllm.pod.terminating", Kind: Gauge},
 	SleepState:     {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	GatewayQueue: {

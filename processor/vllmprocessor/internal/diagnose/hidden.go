@@ -10,7 +10,8 @@ import (
 // vLLM's gauges change at the end of a step. A hang leaves them as they are, at 0 where it begins between
 // two requests, however many come. Each of these has a connection, which is an open file of the server: where
 // the open files have followed the requests before, files beyond all that were open without requests are
-// requests. They do not follow them behind a proxy or clients that keep their connections.
+// requests. They do not follow them behind a proxy or clients that keep their connections. A server with
+// --enable-server-load-tracking counts them itself.
 const (
 	// leastHidden is the number of such files of which something can be said, hiddenFor how long they
 	// must be open while nothing changes.
@@ -44,15 +45,26 @@ type hidden struct {
 // observe takes a reading, and returns how many requests are hidden. moved is whether the engine has made
 // progress since the reading before.
 func (h *hidden) observe(r *reading, moved bool) (requests float64) {
-	if !signal.Known(r.files) {
-		*h = hidden{}
-		return 0
+	if signal.Known(r.files) {
+		requests = h.observeFiles(r, moved)
+	} else {
+		*h = hidden{since: h.since}
 	}
+	// What the server says itself is exact.
+	if more := r.load - signal.OrZero(r.runningNow) - signal.OrZero(r.waitingNow); !moved && more > 0 {
+		requests = max(requests, more)
+	}
+	since(&h.since, requests > 0, r.At)
+	return requests
+}
+
+// observeFiles takes the open files of a reading.
+func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
 	shown := signal.OrZero(r.runningNow) + signal.OrZero(r.waitingNow)
 	minutes := float64(r.At-h.at) / float64(time.Minute)
 	switch {
 	case h.at == 0:
-		*h = hidden{moving: r.files, slow: r.files, shown: shown}
+		*h = hidden{moving: r.files, slow: r.files, shown: shown, since: h.since}
 	case moved:
 		if change := shown - h.shown; math.Abs(change) >= leastChange {
 			h.changes, h.followed = h.changes*countsLess+1, h.followed*countsLess
@@ -75,7 +87,6 @@ func (h *hidden) observe(r *reading, moved bool) (requests float64) {
 		}
 	}
 	h.at = r.At
-	since(&h.since, requests > 0, r.At)
 	return requests
 }
 

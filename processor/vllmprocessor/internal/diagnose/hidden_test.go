@@ -63,6 +63,31 @@ func TestAHangIsSeenByOpenFiles(t *testing.T) {
 	assert.NotEqual(t, Stalled, r.verdict("0").Condition)
 }
 
+// A server that counts its requests itself needs no open files.
+func TestAHangIsSeenByWhatTheServerCounts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	scrape := func(load float64, engine scraped) {
+		a := answers(1)
+		a.gauges[collect.ServerLoad] = load
+		r.scrape(a, engine)
+	}
+	for range 20 {
+		scrape(2, serves("0"))
+	}
+	for range 8 {
+		scrape(0, rests("0"))
+	}
+	assert.Equal(t, Idle, r.verdict("0").Condition)
+	scrape(1, rests("0"))
+	scrape(0, rests("0"))
+	scrape(1, rests("0"))
+	scrape(2, rests("0"))
+	assert.Equal(t, Idle, r.verdict("0").Condition, "half a minute has not passed yet")
+	scrape(3, rests("0"))
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+}
+
 // Where they say nothing about requests, they are not believed.
 func TestOpenFilesThatDoNotFollowRequestsSayNothing(t *testing.T) {
 	t.Parallel()

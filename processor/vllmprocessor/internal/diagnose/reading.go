@@ -44,9 +44,9 @@ type reading struct {
 	refused bool
 	// doubtful is true where the gauges may be those of requests that are gone.
 	doubtful bool
-	// files are the open files of a server with one engine; NaN where that is not known. hidden are the
-	// requests that they show, and the gauges do not.
-	files, hidden float64
+	// files are the open files of a server with one engine, load the requests that it says it works on; NaN
+	// where that is not known. hidden are the requests that they show, and the gauges do not.
+	files, load, hidden float64
 	// recent is what the last half minute alone shows, served how many requests got their first token
 	// since the reading before, and servedAfter the mean of the seconds that they waited for it; NaN where
 	// that is not known.
@@ -97,9 +97,9 @@ type reader struct {
 	// front is NaN for a server with several engines. freezes is true where gauges can
 	// keep their last values.
 	front front
-	// files are the open files of the server; NaN like front.
-	files   float64
-	freezes bool
+	// files are the open files of the server, load what it says of its requests; NaN like front.
+	files, load float64
+	freezes     bool
 	// merged is true where the only engine has the counters of all engines, and the gauges
 	// of one of them.
 	merged bool
@@ -119,7 +119,7 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out.runningNow = value(v.Gauge(collect.Running))
 	out.waitingNow = value(v.Gauge(collect.Waiting))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
-	out.healthy, out.files = r.healthy, r.files
+	out.healthy, out.files, out.load = r.healthy, r.files, r.load
 	out.recent.read(v)
 	since := v.Over(time.Duration(at - before))
 	out.served, out.servedAfter = moments(&since, collect.TimeToFirstToken)

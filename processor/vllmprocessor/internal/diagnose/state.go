@@ -228,7 +228,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.version = versionOf(r)
 	s.views = r.Views(s.views, false)
 	before := s.reader
-	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, files: math.NaN(), freezes: freezes(r)}
+	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, files: math.NaN(), load: math.NaN(), freezes: freezes(r)}
 	engines := 0
 	s.server.begin(s.Keeper)
 	s.process = r.ProcessStart()
@@ -254,6 +254,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		up = signal.Or(value(v.Gauge(collect.Up)), up)
 		s.reader.healthy = signal.Or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
 		s.reader.files = signal.Or(value(v.Gauge(collect.OpenFiles)), s.reader.files)
+		s.reader.load = signal.Or(value(v.Gauge(collect.ServerLoad)), s.reader.load)
 		if share, answered, refused := serverErrors(v); signal.Known(share) {
 			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
 		}
@@ -261,7 +262,8 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		late = late || v.Pending()
 	}
 	if late && before.settings != nil {
-		s.reader.healthy, s.reader.files = signal.Or(s.reader.healthy, before.healthy), signal.Or(s.reader.files, before.files)
+		s.reader.healthy = signal.Or(s.reader.healthy, before.healthy)
+		s.reader.files, s.reader.load = signal.Or(s.reader.files, before.files), signal.Or(s.reader.load, before.load)
 		if !signal.Known(s.reader.errors) {
 			s.reader.errors, s.reader.answered, s.reader.refused = before.errors, before.answered, before.refused
 		}
@@ -274,7 +276,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	if engines > 1 || r.Affected(catalog.DefectOnlyLastEngine) {
 		// Requests can be for another engine, perhaps for one that is not shown.
-		s.reader.front, s.reader.files = front{math.NaN(), math.NaN()}, math.NaN()
+		s.reader.front, s.reader.files, s.reader.load = front{math.NaN(), math.NaN()}, math.NaN(), math.NaN()
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
 	s.server.count(settings, up, r.Time())

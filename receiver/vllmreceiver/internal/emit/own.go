@@ -15,6 +15,8 @@ const (
 	MetricHealthy  = "vllm.healthy"
 	MetricDuration = "vllm.scrape.duration"
 	MetricSamples  = "vllm.scrape.samples"
+	// MetricLoad is the answer of /load.
+	MetricLoad = "vllm.server_load"
 	// MetricFailure has the kind of the failure as an attribute.
 	MetricFailure = "vllm.scrape.failure"
 	// MetricReady and MetricTerminating are about the pod of the target.
@@ -30,6 +32,7 @@ const (
 	ownHealthy
 	ownDuration
 	ownSamples
+	ownLoad
 	ownFailure
 	ownReady
 	ownTerminating
@@ -38,7 +41,7 @@ const (
 
 var ownNames = [numOwn]string{
 	ownUp: MetricUp, ownHealthy: MetricHealthy, ownDuration: MetricDuration, ownSamples: MetricSamples,
-	ownFailure: MetricFailure, ownReady: MetricReady, ownTerminating: MetricTerminating,
+	ownLoad: MetricLoad, ownFailure: MetricFailure, ownReady: MetricReady, ownTerminating: MetricTerminating,
 }
 
 // OwnMetrics returns the names of all metrics about the scrape itself.
@@ -56,6 +59,8 @@ type Own struct {
 	Samples int
 	// Healthy is nil where /health was not asked or did not answer.
 	Healthy *bool
+	// Load is nil where the server has not shown that it counts its requests.
+	Load *float64
 	// Failure is the kind of failure of a scrape that failed.
 	Failure string
 	// Pod is nil where the target is not known to be a pod.
@@ -86,6 +91,11 @@ func (o *ownMetrics) emit(own Own, now pcommon.Timestamp, metrics pmetric.Metric
 	o.put(ownDuration, own.Duration.Seconds(), now, metrics)
 	o.put(ownSamples, float64(own.Samples), now, metrics)
 	o.optional(ownHealthy, own.Healthy, now, metrics)
+	if own.Load != nil {
+		o.put(ownLoad, *own.Load, now, metrics)
+	} else {
+		o.finish(ownLoad, now, metrics)
+	}
 	var ready, terminating *bool
 	if own.Pod != nil {
 		ready, terminating = &own.Pod.Ready, &own.Pod.Terminating

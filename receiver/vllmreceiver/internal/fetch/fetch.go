@@ -247,33 +247,56 @@ func (c *Client) Health(ctx context.Context) (bool, error) {
 	return response.StatusCode == http.StatusOK, nil
 }
 
+// Load returns how many requests /load says that the server works on. vLLM counts them with
+// --enable-server-load-tracking only, and answers 0 without.
+func (c *Client) Load(ctx context.Context) (float64, error) {
+	var answer struct {
+		Load *float64 `json:"server_load"`
+	}
+	if err := c.side(ctx, "/load", &answer); err != nil {
+		return 0, err
+	}
+	if answer.Load == nil || !(*answer.Load >= 0) {
+		return 0, newError(OutcomeOther, nil, "/load did not answer JSON with server_load")
+	}
+	return *answer.Load, nil
+}
+
 // Version returns the version that /version answers, for example "0.20.0".
 func (c *Client) Version(ctx context.Context) (string, error) {
-	ctx, cancel := c.deadline(ctx)
-	defer cancel()
-	response, err := c.get(ctx, c.sibling("/version"), "application/json")
-	if err != nil {
-		return "", transportError(ctx, err)
-	}
-	defer closeBody(response)
-	if response.StatusCode != http.StatusOK {
-		return "", statusError(response, c.credentials)
-	}
-	from, err := decompressed(response)
-	if err != nil {
-		return "", transportError(ctx, err)
-	}
 	var answer struct {
 		Version string `json:"version"`
 	}
-	if err := json.NewDecoder(io.LimitReader(from, sideLimit)).Decode(&answer); err != nil {
-		return "", newError(OutcomeOther, err, "/version did not answer JSON with a version")
+	if err := c.side(ctx, "/version", &answer); err != nil {
+		return "", err
 	}
 	version := strings.TrimSpace(answer.Version)
 	if version == "" || len(version) > 100 || !remote.Printable(version) {
 		return "", newError(OutcomeOther, nil, "/version did not answer JSON with a version")
 	}
 	return version, nil
+}
+
+// side reads the JSON that another path of the server answers.
+func (c *Client) side(ctx context.Context, path string, answer any) error {
+	ctx, cancel := c.deadline(ctx)
+	defer cancel()
+	response, err := c.get(ctx, c.sibling(path), "application/json")
+	if err != nil {
+		return transportError(ctx, err)
+	}
+	defer closeBody(response)
+	if response.StatusCode != http.StatusOK {
+		return statusError(response, c.credentials)
+	}
+	from, err := decompressed(response)
+	if err != nil {
+		return transportError(ctx, err)
+	}
+	if err := json.NewDecoder(io.LimitReader(from, sideLimit)).Decode(answer); err != nil {
+		return newError(OutcomeOther, err, "%s did not answer JSON as vLLM does", path)
+	}
+	return nil
 }
 
 // Close closes the connections that are kept for the next scrape. The transport of an
