@@ -25,6 +25,8 @@ const (
 	// A limit is so many times the usual, and at least so many seconds.
 	clearTimes, clearFirst, clearGap = 5.0, 0.5, 0.05
 	greatTimes, greatFirst, greatGap = 10.0, 5.0, 0.3
+	// greatErrors is the share of errors of at least so many answers that is great harm.
+	greatErrors, leastAnswers = 0.5, 5.0
 	// greatObjective is how many times the threshold of an objective great harm is.
 	greatObjective = 3.0
 	// withoutAny is the wait for a first token in seconds that is harm for anybody.
@@ -49,6 +51,8 @@ type felt struct {
 	// clearSince and greatSince are since when harm of at least that level has been measured without
 	// a break; 0 where it is not. clearAt and greatAt are when it was measured last.
 	clearSince, greatSince, clearAt, greatAt int64
+	// failsSince is since when half of the answers are errors.
+	failsSince int64
 	// usualSince is since when requests have been served as usual again; 0 where they are not.
 	usualSince int64
 	// quietSince is since when no request has come; 0 where some have.
@@ -123,6 +127,8 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 		ended = true
 	}
 	s.great = f.great
+	since(&f.failsSince, r.failsNow, r.At)
+	s.failsNow = lasts(f.failsSince, r.At, greatAfter)
 	s.suspect = s.suspect || f.on
 	return ended
 }

@@ -131,6 +131,33 @@ func TestGreatHarmIsReportedAtOnce(t *testing.T) {
 	}
 }
 
+// Half of the answers are errors: nobody has to wait for that. Fewer have the hold.
+func TestManyErrorsAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	for wrong, within := range map[float64][2]float64{60: {15, 30}, 25: {60, 150}} {
+		r := usually(t)
+		failed := -1.0
+		for n := range 12 {
+			a := answers(1)
+			http(&a, wrong, 100-wrong)
+			for _, change := range r.scrape(a, serves("0")) {
+				if change.To.Condition == Failing && failed < 0 {
+					failed = float64(n) * 15
+				}
+			}
+		}
+		assert.GreaterOrEqual(t, failed, within[0], "%g %%", wrong)
+		assert.LessOrEqual(t, failed, within[1], "%g %%", wrong)
+	}
+	r := usually(t)
+	a := answers(1)
+	http(&a, 1, 1)
+	for range 5 {
+		r.scrape(a, serves("0"))
+	}
+	assert.NotEqual(t, Failing, r.verdict("0").Condition, "four answers in half a minute are too few to be failing at once")
+}
+
 // The all-clear needs requests that are served as usual. It needs no more than half a minute of them.
 func TestTheAllClearNeedsService(t *testing.T) {
 	t.Parallel()

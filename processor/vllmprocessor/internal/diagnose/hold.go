@@ -98,7 +98,7 @@ func (v *Verdict) severity() int {
 // or is not any more: it needs no hold. Errors and dropped requests have the hold in both
 // directions.
 func (e *engine) decided(raw Condition, found *symptoms) bool {
-	return raw == Critical && found.great || raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
+	return raw == Critical && found.great || raw == Failing && found.failsNow || raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
 		raw == Healthy && (e.reported.Condition == Degraded || e.reported.Condition == Critical) && e.evident && !found.suspect
 }
 

@@ -42,6 +42,8 @@ type reading struct {
 	freezes       bool
 	// refused is true where all errors may be those of clients, none of which was served.
 	refused bool
+	// failsNow is true where so many answers of the last half minute are errors that it is great harm.
+	failsNow bool
 	// doubtful is true where the gauges may be those of requests that are gone.
 	doubtful bool
 	// files are the open files of a server with one engine, load the requests that it says it works on; NaN
@@ -89,8 +91,9 @@ type reader struct {
 	settings *Settings
 	// errors is the share of answers with 5xx, answered the number of all answers.
 	errors, answered, healthy float64
-	// refused is true where no answer was right, and perhaps because no request was.
-	refused bool
+	// refused is true where no answer was right, and perhaps because no request was. failsNow is true where so
+	// many answers of the last half minute are errors that it is great harm.
+	refused, failsNow bool
 	// dropped and arrived are the requests that the server dropped and admitted, for all
 	// its engines together.
 	dropped, arrived float64
@@ -119,7 +122,7 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out.runningNow = value(v.Gauge(collect.Running))
 	out.waitingNow = value(v.Gauge(collect.Waiting))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
-	out.healthy, out.files, out.load = r.healthy, r.files, r.load
+	out.healthy, out.files, out.load, out.failsNow = r.healthy, r.files, r.load, r.failsNow
 	out.recent.read(v)
 	since := v.Over(time.Duration(at - before))
 	out.served, out.servedAfter = moments(&since, collect.TimeToFirstToken)

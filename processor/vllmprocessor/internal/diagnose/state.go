@@ -257,6 +257,9 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		s.reader.load = signal.Or(value(v.Gauge(collect.ServerLoad)), s.reader.load)
 		if share, answered, refused := serverErrors(v); signal.Known(share) {
 			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
+			half := v.Over(recently)
+			share, answered, refused = serverErrors(&half)
+			s.reader.failsNow = share >= greatErrors && answered >= leastAnswers && !refused
 		}
 		s.reader.dropped = signal.Or(value(v.Increase(collect.Dropped)), s.reader.dropped)
 		late = late || v.Pending()

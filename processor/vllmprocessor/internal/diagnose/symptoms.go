@@ -58,8 +58,8 @@ type symptoms struct {
 	// firstToken and tokenGap are true where that latency is too long, errors where too
 	// many requests have no right answer, failing where so many that the server fails.
 	firstToken, tokenGap, errors, failing bool
-	// great is true where the harm is great.
-	great bool
+	// great is true where the harm is great, failsNow where half of the newest answers are errors.
+	great, failsNow bool
 	// dropped is true where the server drops requests.
 	dropped bool
 	// objective is the missed objective, if any.
@@ -223,5 +223,5 @@ func (s *symptoms) observeErrors(r *reading) {
 	s.errors = wrong >= harmfulErrors && wrong*r.finished >= leastErrors
 	s.dropped = r.dropped > 0
 	s.suspect = s.suspect || s.errors || s.dropped
-	s.failing = s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
+	s.failing = s.failsNow || s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
 }
