@@ -152,7 +152,7 @@ func TestManyErrorsAreReportedAtOnce(t *testing.T) {
 	r := usually(t)
 	a := answers(1)
 	http(&a, 1, 1)
-	for range 5 {
+	for range 3 {
 		r.scrape(a, serves("0"))
 	}
 	assert.NotEqual(t, Failing, r.verdict("0").Condition, "four answers in half a minute are too few to be failing at once")
