@@ -85,7 +85,7 @@ var conditions = []Condition{
 		Sentence: "The engine has stalled: it has requests and makes no progress on any of them.",
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []Step{
-			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0, or while `process_open_fds` rises: a hang that begins without requests leaves the gauges at 0.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0"}, Board: "vllm-engine", Panel: "Generated tokens"},
+			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0, or while `process_open_fds` rises: a hang that begins without requests leaves the gauges at 0.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0", "process_open_fds"}, Board: "vllm-engine", Panel: "Generated tokens"},
 			{Text: "Take the server out of rotation, and save a stack dump of the engine process before you restart it."},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token."},
 		},
@@ -110,11 +110,12 @@ var conditions = []Condition{
 		Sentence: "Users wait many times longer than usual.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "waiting"},
 		Next: []Step{
-			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. A cause is named some minutes after the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes now"},
+			{Text: "See whether tokens still come. If not, the engine hangs: open the runbook of `stalled`.", Queries: []string{"rate(vllm_generation_tokens_total[1m])"}, Board: "vllm-engine", Panel: "Generated tokens"},
+			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. It may be named later than the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes now"},
 			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_mean`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
 			{Text: "Send fewer requests to this server while others have room, or add servers."},
 		},
-		NotSeparable: "More requests than the server can serve and a server that has become slow look the same in the first minute.",
+		NotSeparable: "More requests than the server can serve, a server that has become slow and one that hangs look the same in the first minute.",
 	},
 	{
 		Name: "degraded", Severity: 2,
@@ -130,7 +131,7 @@ var conditions = []Condition{
 	{
 		Name: "unknown", Severity: 1,
 		Meaning:  "Data that a judgement needs is missing, too recent or ambiguous, or a new server cannot be scraped for a reason that does not go away by itself. The severity is 2 while the engine may have stalled.",
-		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, the server does not export the metrics that a judgement needs, or its gauges may have frozen.",
+		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, the server does not export the metrics that a judgement needs, its gauges may have frozen, or no request has come since it harmed users.",
 		Next: []Step{
 			{Text: "Read the reason in the log line of the change: it names the missing data. With severity 2, the engine may have stalled. A collector that has just started needs a few scrapes."},
 			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be scraped.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Why a scrape failed"},
@@ -316,11 +317,11 @@ var causes = []Cause{
 	{
 		Name: "restarting", Level: LevelEngine,
 		Meaning:  "The server restarted recently, or recovered from a stall, and requests are still delayed by it.",
-		Sentence: "The server has restarted or recovered from a stall: its cache may be cold, and it works through the queue.",
+		Sentence: "The server has restarted, or works again after it stood still: it works through the requests that came meanwhile.",
 		Signals:  []string{"queue_wait_estimate", "computed_tokens_per_request"},
 		Next: []Step{
 			{Text: "Look at `vllm.up` and at the start times of the counters: each new start time is a restart.", Queries: []string{"vllm_up", "resets(vllm_generation_tokens_total[1h]) > 0"}, Board: "vllm-engine", Panel: "Up"},
-			{Text: "Find out why the process ended: out of memory on the host or the GPU, a failed liveness probe, or an error in the log."},
+			{Text: "If it has restarted, find out why the process ended: out of memory on the host or the GPU, a failed liveness probe, or an error in the log. If not, it stood still: see the runbook of `stalled`."},
 			{Text: "Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "Prefix cache hits of each engine"},
 		},
 		NotSeparable: "A crash, a rollout and an eviction look the same: the platform knows which it was. In the first minutes, more work and a cold cache look the same, too.",

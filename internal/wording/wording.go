@@ -27,6 +27,8 @@ type Diagnosis struct {
 	// Reason is a sentence that says more precisely than the condition what is wrong;
 	// empty for none. It replaces all others.
 	Reason string
+	// Size is a sentence that says how large the harm is; empty for none.
+	Size string
 	// More is a sentence that says more precisely than the detail of the cause what it is;
 	// empty for none.
 	More string
@@ -63,6 +65,9 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	}
 	if condition, known := catalog.ConditionByName(d.Condition); known {
 		sentences = append(sentences, condition.Sentence)
+		if d.Size != "" {
+			sentences = append(sentences, d.Size)
+		}
 		advise(condition.Next, condition.Name)
 		harmless = condition.Severity == 0
 	} else {

@@ -89,6 +89,8 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 		return Stalled
 	case r.healthy == 0 || found.failing:
 		return Failing
+	case quietNow(r) && r.hidden > 0 && !found.any() && e.memory.any():
+		return e.reported.Condition // Requests have come, and whether they are served is not known yet.
 	case e.felt.on && quietNow(r) && r.hidden == 0:
 		return Unknown
 	case found.great:

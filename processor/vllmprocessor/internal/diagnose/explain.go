@@ -14,7 +14,7 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 		}
 		return
 	}
-	if (raw == Degraded || raw == Critical) && !found.suspect && e.reported.Harms() {
+	if (raw == Degraded || raw == Critical) && (!found.suspect || e.felt.usualSince > 0) && e.reported.Harms() {
 		// The newest reading shows no harm, so it has nothing to explain. Until it is certain that the
 		// harm has ended, its causes stay what they were.
 		e.sharesAt = r.At

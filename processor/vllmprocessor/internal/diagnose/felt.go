@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -115,7 +116,9 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 	if now := s.suspect; now {
 		f.clearAt = r.At
 		// Users who waited while nothing was served need no more evidence.
-		f.on = f.on || still(e.reported.Condition) || e.reported.Condition == Unreachable
+		if still(e.reported.Condition) || e.reported.Condition == Unreachable {
+			f.on, f.great = true, f.great || f.greatSince > 0
+		}
 	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
 		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
@@ -171,6 +174,32 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 // should be.
 func lasts(since, at int64, length time.Duration) bool {
 	return since > 0 && at-since >= int64(length-time.Second)
+}
+
+// sentence says how long users wait.
+func (f *felt) sentence(r *reading, usual *signal.Values) string {
+	waiting, waited, _ := f.waits.now(r.At, 0)
+	if r.doubtful {
+		waiting, waited = 0, 0
+	}
+	all := r.recent.firsts + waiting
+	if all == 0 {
+		return ""
+	}
+	than := func(s signal.Signal) string {
+		if !signal.Known(usual[s]) {
+			return ""
+		}
+		return fmt.Sprintf(" (usual %.3g s)", usual[s])
+	}
+	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token%s", (r.recent.firsts*r.recent.first+waited)/all, than(signal.TimeToFirstToken))
+	if waiting >= 1 {
+		out += fmt.Sprintf(", and %.0f still wait", waiting)
+	}
+	if f.gap && r.recent.gaps > 0 {
+		out += fmt.Sprintf("; a further token took %.3g s%s", r.recent.gap, than(signal.InterTokenLatency))
+	}
+	return out + "."
 }
 
 // since keeps since when something is true; 0 where it is not.

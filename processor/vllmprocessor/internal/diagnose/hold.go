@@ -119,6 +119,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 	for s := range signal.Count {
 		t.Usual[s] = e.baseline.Usual(s)
 	}
+	if to := e.reported.Condition; to.harms() || to == Stalled || to == Healthy && (before.Harms() || before.Condition == Stalled) {
+		t.Felt = e.felt.sentence(&e.last, &t.Usual)
+	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
 	}
@@ -185,7 +188,7 @@ func (e *engine) explains() float64 {
 // notices updates the notices. They do not change while the newest readings show harm
 // that has not lasted for the hold, or nothing moves.
 func (e *engine) notices() {
-	if (e.bad || e.standing(&e.last)) && (e.reported.Condition == Healthy || e.reported.Condition == Idle) {
+	if (e.bad || e.felt.clearSince > 0 || e.standing(&e.last)) && (e.reported.Condition == Healthy || e.reported.Condition == Idle) {
 		return
 	}
 	if !signal.Known(e.last.Signals[signal.Running]) || e.last.elapsed == 0 {

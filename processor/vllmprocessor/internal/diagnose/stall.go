@@ -94,7 +94,7 @@ func differ(a, b float64) bool { return a != b && (signal.Known(a) || signal.Kno
 // none reports whether nothing has moved for long enough. It is false for a server that
 // does not report the tokens that it generates: the other numbers can rest while it works.
 func (p *progress) none(at int64) bool {
-	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && at-p.at >= int64(stalledFor)
+	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && lasts(p.at, at, stalledFor)
 }
 
 // standstill is for how many seconds nothing has moved; NaN where the server does not

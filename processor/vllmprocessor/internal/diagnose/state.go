@@ -188,6 +188,8 @@ type Transition struct {
 	// replaced by Version, where the detail of slow_steps is sinceVersion.
 	Slower           float64
 	Earlier, Version string
+	// Felt says how long users wait, where they are harmed or were; empty elsewhere.
+	Felt string
 	// GPU is what the GPUs show of slow_steps; empty where they show nothing.
 	GPU string
 	// Relearned is true where a stable level has become the baseline.

@@ -33,7 +33,7 @@ func (t *Transition) Evidence() []string {
 }
 
 func (t *Transition) diagnosis() *wording.Diagnosis {
-	d := &wording.Diagnosis{Condition: t.To.Condition.String()}
+	d := &wording.Diagnosis{Condition: t.To.Condition.String(), Size: t.Felt}
 	primary := NumCauses
 	if t.To.Explained {
 		primary = t.To.Primary
