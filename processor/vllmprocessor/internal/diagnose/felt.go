@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -58,6 +59,8 @@ type felt struct {
 	usualSince int64
 	// quietSince is since when no request has come; 0 where some have.
 	quietSince int64
+	// fresh is when something new was great harm. One long wait is in the half minute for half a minute.
+	fresh int64
 	// on is true while harm is certain, great while it is great harm, first and gap where it is of
 	// the first token and of the time between tokens.
 	on, great, first, gap bool
@@ -65,10 +68,15 @@ type felt struct {
 
 // recent is what the last half minute shows: how many first tokens there were and their mean wait, how
 // many further tokens and the mean time between two, in seconds. All are 0 where nothing is known.
-type recent struct{ firsts, first, gaps, gap float64 }
+// Where scrapes are further apart, it is the time since the one before.
+type recent struct {
+	firsts, first, gaps, gap float64
+	over                     time.Duration
+}
 
-func (x *recent) read(v *window.View) {
-	half := v.Over(recently)
+func (x *recent) read(v *window.View, since time.Duration) {
+	x.over = max(recently, since)
+	half := v.Over(x.over)
 	n, mean := moments(&half, collect.TimeToFirstToken)
 	x.firsts, x.first = signal.OrZero(n), signal.OrZero(mean)
 	n, mean = moments(&half, collect.InterTokenLatency)
@@ -116,14 +124,14 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 	if now := s.suspect; now {
 		f.clearAt = r.At
 		// Users who waited while nothing was served need no more evidence.
-		if still(e.reported.Condition) || e.reported.Condition == Unreachable {
-			f.on, f.great = true, f.great || f.greatSince > 0
+		if f.greatSince > 0 && (still(e.reported.Condition) || e.reported.Condition == Unreachable) {
+			f.on, f.great = true, true
 		}
 	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
 		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
 	forgotten := f.on && lasts(f.quietSince, r.At, forgetsAfter)
-	if forgotten || lasts(f.usualSince, r.At, usualFor) {
+	if forgotten || f.on && e.still == deserted || lasts(f.usualSince, r.At, usualFor) {
 		f.on, f.great, f.first, f.gap = false, false, false, false
 		// The window still has what was before.
 		e.harms[lateFirst], e.harms[slowTokens] = evidence{}, evidence{}
@@ -143,10 +151,12 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
 	lateFirst := func(limit float64) bool { return limit > 0 && f.late(v, r, limit) }
 	lateGap := func(limit float64) bool {
-		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps
+		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps &&
+			r.recent.beyond(v, collect.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= feltShare*r.recent.gaps
 	}
 	// What the open files alone show is great harm once it is certain that the engine stands still.
-	great := (r.hidden == 0 || r.runningNow > 0 || r.waitingNow > 0) && lateFirst(first.great) || lateGap(gap.great)
+	greatGap := lateGap(gap.great)
+	great := (r.hidden == 0 || r.runningNow > 0 || r.waitingNow > 0) && lateFirst(first.great) || greatGap
 	isFirst, isGap := lateFirst(first.clear), lateGap(gap.clear)
 	now = great || isFirst || isGap
 	if now {
@@ -158,10 +168,13 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	since(&f.greatSince, great, r.At)
 	if great {
 		f.greatAt = r.At
+		if waiting, waited, _ := f.waits.now(r.At, 0); greatGap || r.servedAfter > first.great || waiting >= leastFelt && waited > waiting*first.great {
+			f.fresh = r.At
+		}
 	}
 	switch {
-	case !f.gap && f.drained(r, first.clear):
-	case lasts(f.greatSince, r.At, greatAfter):
+	case !f.gap && f.drained(r, cmp.Or(first.clear, first.great)):
+	case lasts(f.greatSince, f.fresh, greatAfter):
 		f.on, f.great = true, true
 	case lasts(f.clearSince, r.At, clearAfter):
 		f.on = true
@@ -223,14 +236,20 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 	if all < leastFelt || (r.recent.firsts*r.recent.first+waited)/all <= limit {
 		return false
 	}
+	return over+r.recent.beyond(v, collect.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
+}
+
+// beyond is how many of count observations are beyond a limit. Without buckets it is all or none, by their mean.
+func (x *recent) beyond(v *window.View, in collect.Input, limit, count, mean float64) float64 {
 	var seen histogram.Histogram
-	recent := v.Over(recently)
-	if r.recent.firsts > 0 && derive.Observations(&recent, &seen, collect.TimeToFirstToken) == derive.OK {
-		over += seen.Count - seen.Below(limit)
-	} else if r.recent.first > limit {
-		over += r.recent.firsts
+	half := v.Over(x.over)
+	switch {
+	case count > 0 && derive.Observations(&half, &seen, in) == derive.OK:
+		return seen.Count - seen.Below(limit)
+	case mean > limit:
+		return count
 	}
-	return over >= feltShare*all
+	return 0
 }
 
 // drained reports whether a burst is over: the newest requests do not wait, although the half minute has
@@ -245,7 +264,7 @@ func (f *felt) drained(r *reading, limit float64) bool {
 func (f *felt) over(settings *Settings, b *learn.Baseline, v *window.View, r *reading) bool {
 	ttft := r.recent.first
 	if r.recent.firsts < leastFelt {
-		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) {
+		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) && (f.first || !(r.recent.gaps >= leastSteps)) {
 			return false
 		}
 	}
@@ -256,7 +275,7 @@ func (f *felt) over(settings *Settings, b *learn.Baseline, v *window.View, r *re
 		if !signal.Known(bar) {
 			bar = max(l.clear, l.great/greatObjective) / asUsual
 		}
-		return !(now > bar)
+		return !(bar > 0) || !(now > bar)
 	}
 	waiting, waited, _ := f.waits.now(r.At, 0)
 	return usual(ttft, b.Usual(signal.TimeToFirstToken), harmFirstToken, first) && !(r.recent.gaps >= leastSteps && !usual(r.recent.gap, b.Usual(signal.InterTokenLatency), harmTokenGap, gap)) &&
@@ -279,13 +298,16 @@ type arrival struct {
 
 // observe adds a reading.
 func (w *waits) observe(r *reading) {
-	waiting := max(signal.OrZero(r.waitingNow), 0) + r.hidden
+	waiting := max(signal.OrZero(r.waitingNow)-signal.OrZero(r.deferredNow), 0) + r.hidden
 	count := waiting
 	if !signal.Known(r.served) {
 		w.recent = w.recent[:0] // After a gap it is not known who still waits.
 	} else if n := len(w.recent); n > 0 {
 		// Who left the queue without a first token has not arrived later.
 		count = w.recent[n-1].count + max(waiting-w.waiting+r.served, 0)
+	}
+	if waiting == 0 {
+		w.recent, count = w.recent[:0], 0
 	}
 	w.add(r.At, count, waiting)
 }

@@ -45,10 +45,11 @@ type hidden struct {
 // observe takes a reading, and returns how many requests are hidden. moved is whether the engine has made
 // progress since the reading before.
 func (h *hidden) observe(r *reading, moved bool) (requests float64) {
+	if r.restarted == r.At {
+		*h = hidden{}
+	}
 	if signal.Known(r.files) {
 		requests = h.observeFiles(r, moved)
-	} else {
-		*h = hidden{since: h.since}
 	}
 	// What the server says itself is exact.
 	if more := r.load - signal.OrZero(r.runningNow) - signal.OrZero(r.waitingNow); !moved && more > 0 {
@@ -77,7 +78,9 @@ func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
 			h.quiet = max(r.files, h.quiet-otherFiles*minutes)
 		}
 	default:
-		h.slow = min(r.files, h.slow+otherFiles*minutes)
+		if h.since == 0 {
+			h.slow = min(r.files, h.slow+otherFiles*minutes)
+		}
 		most := max(h.moving, h.slow)
 		if shown == 0 {
 			most = max(most, h.quiet)

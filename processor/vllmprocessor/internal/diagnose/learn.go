@@ -106,7 +106,7 @@ func (e *engine) unsure() (out signal.Set) {
 // usual. An engine that was beyond the defaults from the start gets its usual latencies only
 // here.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
-	if raw != Degraded && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
+	if raw != Degraded && raw != Critical && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
 		e.next = nil
 		return
 	}
@@ -124,7 +124,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	before := e.reported
 	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
 	// What was found against the baseline of before is not evidence against this one.
-	e.changes, e.harms, e.backlog, e.without = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}
+	e.changes, e.harms, e.backlog, e.without, e.felt = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}, felt{}
 	e.acceptPeers()
 	if before.Severity < 2 {
 		return

@@ -19,7 +19,7 @@ type reading struct {
 	// elapsed is the length of the window in seconds; 0 where there is none yet.
 	elapsed float64
 	// The latest states; NaN where the server does not report them.
-	runningNow, waitingNow, awake, healthy float64
+	runningNow, waitingNow, deferredNow, awake, healthy float64
 	// gaps is the number of intervals between outputs in the window, finished that of
 	// requests that ended.
 	gaps, finished float64
@@ -121,9 +121,12 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
 	out.runningNow = value(v.Gauge(collect.Running))
 	out.waitingNow = value(v.Gauge(collect.Waiting))
+	out.deferredNow = value(v.GaugeOf(collect.WaitingByReason, "deferred"))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
 	out.healthy, out.files, out.load, out.failsNow = r.healthy, r.files, r.load, r.failsNow
-	out.recent.read(v)
+	if before > 0 {
+		out.recent.read(v, time.Duration(at-before))
+	}
 	since := v.Over(time.Duration(at - before))
 	out.served, out.servedAfter = moments(&since, collect.TimeToFirstToken)
 	out.restarted, _ = v.Restarted()

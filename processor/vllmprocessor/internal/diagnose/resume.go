@@ -51,6 +51,9 @@ func (e *engine) save(more func(*savedDiagnosis)) []byte {
 	for h, one := range e.harms {
 		d.Harms[h] = savedTest{one.score, one.on, one.clear}
 	}
+	if h := &e.hidden; h.at > 0 {
+		d.Hidden = savedHidden{h.moving, h.quiet, h.slow, h.shown, h.changes, h.followed, h.since}
+	}
 	d.Felt = savedFelt{e.felt.on, e.felt.great, e.felt.first, e.felt.gap}
 	for i, one := range e.last.received {
 		d.Received[i] = savedNumber(one)
@@ -107,6 +110,9 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 		e.harms[h] = evidence{one.Score, one.On, one.Clear}
 	}
 	e.felt = felt{on: d.Felt.On, great: d.Felt.Great, first: d.Felt.First, gap: d.Felt.Gap, clearAt: at, greatAt: at}
+	if h := &d.Hidden; *h != (savedHidden{}) {
+		e.hidden = hidden{h.Moving, h.Quiet, h.Shown, h.Changes, h.Followed, h.Slow, at, h.Since}
+	}
 	if d.First > 0 {
 		e.first = d.First
 	}
@@ -132,6 +138,7 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 func (e *engine) check(settings *Settings, s *State, v *window.View, r *reading) {
 	if e.resumption != nil && e.resumption.from == 0 {
 		if e.otherProcess(v, r, s.process) {
+			e.hidden = hidden{}
 			e.resetDiagnosis()
 		} else {
 			e.continues(s)

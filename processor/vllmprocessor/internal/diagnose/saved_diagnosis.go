@@ -65,6 +65,7 @@ type savedDiagnosis struct {
 	Peers    [2]savedTest             `json:"peers,omitzero"`
 	Harms    [numHarms]savedTest      `json:"harms,omitzero"`
 	Felt     savedFelt                `json:"felt,omitzero"`
+	Hidden   savedHidden              `json:"hidden,omitzero"`
 	Ratio    float64                  `json:"ratio,omitzero"`
 	BrokenAt [numFactors]int64        `json:"broken,omitzero"`
 	Grown    [longerOutputs + 1]int64 `json:"grown,omitzero"`
@@ -103,6 +104,17 @@ type savedFelt struct {
 	Great bool `json:"great,omitempty"`
 	First bool `json:"first,omitempty"`
 	Gap   bool `json:"gap,omitempty"`
+}
+
+// savedHidden is what is known of open files.
+type savedHidden struct {
+	Moving   float64 `json:"moving,omitempty"`
+	Quiet    float64 `json:"quiet,omitempty"`
+	Slow     float64 `json:"slow,omitempty"`
+	Shown    float64 `json:"shown,omitempty"`
+	Changes  float64 `json:"changes,omitempty"`
+	Followed float64 `json:"followed,omitempty"`
+	Since    int64   `json:"since,omitempty"`
 }
 
 // savedTest is a test of a change, or of harm.

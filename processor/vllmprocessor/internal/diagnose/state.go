@@ -363,7 +363,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	if e.progress.at == at && before.scrapes > 1 && at-before.at >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
 		e.resumed = at // It stood still for too short a time to be certain of it.
 	}
-	r.hidden = e.hidden.observe(&r, e.progress.at == at)
+	r.hidden = e.hidden.observe(&r, before.at > 0 && e.progress.at == at)
 	if e.still = e.progress.judge(&r); e.hidden.certain(at) && e.progress.none(at) {
 		e.still = stuck
 	}

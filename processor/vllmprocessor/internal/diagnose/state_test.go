@@ -29,7 +29,7 @@ func healthyReading(at int64) reading {
 	s[signal.PromptTokens], s[signal.ComputedTokens], s[signal.OutputTokens] = 500, 500, 100
 	s[signal.QueueWait], s[signal.Preemptions] = 0, 0
 	r.FirstTokens, r.gaps, r.finished = 60, 5940, 60
-	r.served, r.recent = 15, recent{30, 0.1, 2970, 0.02}
+	r.served, r.recent = 15, recent{30, 0.1, 2970, 0.02, recently}
 	r.Generation, r.Computed = 100, 500
 	return r
 }
