@@ -45,7 +45,7 @@ func TestAnIncidentIsLoggedInSentences(t *testing.T) {
 	assert.Contains(t, fields["runbook"], "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/")
 
 	assert.Equal(t, zapcore.InfoLevel, last.Level)
-	assert.Equal(t, "diagnosis: The engine serves its requests as it should.", last.Message)
+	assert.Equal(t, "diagnosis: The engine serves its requests as it should. In the last 30 s requests waited about 0.1 s for their first token (usual 0.1 s).", last.Message)
 	assert.Equal(t, "degraded", last.ContextMap()["previous_condition"])
 	assert.NotContains(t, last.ContextMap(), "next", "there is nothing to do")
 	for i := 1; i < len(lines); i++ {
