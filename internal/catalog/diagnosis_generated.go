@@ -106,7 +106,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "critical", Severity: 3,
-		Meaning:  "Of at least three requests of the last 30 s the mean wait for the first token, and a third of the waits, are beyond ten times the usual and 5 s; those that still wait count with their wait so far. Or a token takes more than five times the usual and 0.3 s. With an objective it is three times its threshold instead.",
+		Meaning:  "Of at least three requests of the last 30 s the mean wait for the first token, and a third of the waits, are beyond ten times the usual, 5 s and what this engine shows now and then; those that still wait count with their wait so far. Or a token takes more than five times the usual and 0.3 s. With an objective it is three times its threshold instead.",
 		Sentence: "Users wait many times longer than usual.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "waiting"},
 		Next: []Step{

@@ -27,6 +27,9 @@ const (
 	// A limit is so many times the usual, and at least so many seconds.
 	clearTimes, clearFirst, clearGap = 5.0, 0.5, 0.05
 	greatTimes, greatFirst, greatGap = 10.0, 5.0, 0.3
+	// farDeviations is by how many deviations of its windows the first token of an engine is late at least where
+	// that is great harm: with few long prompts it is late now and then.
+	farDeviations = 5.0
 	// greatErrors is the share of errors of at least so many answers that is great harm.
 	greatErrors, leastAnswers = 0.5, 5.0
 	// greatObjective is how many times the threshold of an objective great harm is.
@@ -91,7 +94,7 @@ type limits struct{ clear, great float64 }
 func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading) (l limits) {
 	usual := b.Usual(signal.TimeToFirstToken)
 	if b.Ready() && usual > 0 {
-		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst)}
+		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst, usual*math.Exp(farDeviations*signal.OrZero(b.Spread(signal.TimeToFirstToken))))}
 		if !(r.waitingNow > 1) {
 			l.clear *= max(1, math.Exp(signal.OrZero(b.Growth(&r.Window, signal.PromptTokens))))
 		}
