@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -46,13 +45,9 @@ func (r *rig) was(c Condition) bool {
 
 func TestANewProcessWithMoreFilesHasNoHiddenRequests(t *testing.T) {
 	r := follow(t, perRequest)
-	for range 8 {
-		r.scrape(hangs(0, 35)...)
-	}
+	r.stay(8, 35)
 	r.restart()
-	for range 60 {
-		r.scrape(hangs(0, 60)...)
-	}
+	r.stay(60, 60)
 	assert.False(t, r.was(Stalled))
 }
 
@@ -195,72 +190,45 @@ func TestAllClearBeforeABaseline(t *testing.T) {
 
 func TestAHangThatLasts(t *testing.T) {
 	r := follow(t, perRequest)
-	for range 8 {
-		r.scrape(hangs(0, 35)...)
-	}
-	for range 60 {
-		r.scrape(hangs(0, 45)...)
-	}
+	r.stay(8, 35)
+	r.stay(60, 45)
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 }
 
 func TestConnectionsThatAreOpenedAhead(t *testing.T) {
 	r := follow(t, perRequest)
-	for range 8 {
-		r.scrape(hangs(0, 35)...)
-	}
-	for range 20 { // A balancer opens ten connections and sends nothing: that looks like a hang.
-		r.scrape(hangs(0, 45)...)
-	}
+	r.stay(8, 35)
+	r.stay(20, 45) // A balancer opens ten connections and sends nothing: that looks like a hang.
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 	for n := range 8 { // Requests that are served end it.
 		r.scrape(connected(float64(1+n%3), float64(46+n%3))...)
 	}
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
-	for range 20 {
-		r.scrape(hangs(0, 45)...)
-	}
+	r.stay(20, 45)
 	assert.NotEqual(t, Stalled, r.verdict("0").Condition, "these connections are known now")
 }
 
 func TestAHiddenHangSurvivesTheCollector(t *testing.T) {
 	r := newRig(t)
 	r.state.Keeper = &store{baselines: map[string][]byte{}}
-	random := rand.New(rand.NewPCG(1, 1))
-	for range 60 {
-		n := float64(random.IntN(9))
-		r.scrape(connected(n, perRequest(n))...)
-	}
-	r.scrape(connected(0, 35)...)
-	for range 8 {
-		r.scrape(hangs(0, 35)...)
-	}
-	for range 16 {
-		r.scrape(hangs(0, 80)...)
-	}
+	r.follow(perRequest)
+	r.stay(8, 35)
+	r.stay(16, 80)
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 	r.restartCollector(r.state.Keeper.(*store))
-	for range 20 {
-		r.scrape(hangs(0, 80)...)
-	}
+	r.stay(20, 80)
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 }
 
 func TestOneReadingWithoutFiles(t *testing.T) {
 	r := follow(t, perRequest)
-	for range 8 {
-		r.scrape(hangs(0, 35)...)
-	}
-	for range 16 {
-		r.scrape(hangs(0, 80)...)
-	}
+	r.stay(8, 35)
+	r.stay(16, 80)
 	lacks := hangs(0, 80)
 	delete(lacks[0].gauges, collect.OpenFiles)
 	r.scrape(lacks...) // Late, perhaps.
 	r.scrape(lacks...) // Gone.
-	for range 20 {
-		r.scrape(hangs(0, 80)...)
-	}
+	r.stay(20, 80)
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 }
 

@@ -11,34 +11,40 @@ import (
 )
 
 // connected is a server that works on so many requests, and has so many open files.
-func connected(requests, files float64) []scraped {
-	s := serves("0")
-	s.gauges[collect.Running] = requests
-	a := answers(1)
-	a.gauges[collect.OpenFiles] = files
-	return []scraped{a, s}
-}
+func connected(requests, files float64) []scraped { return withFiles(serves("0"), requests, files) }
 
 // hangs is one whose gauges show so many requests and which does nothing, with so many open files.
-func hangs(requests, files float64) []scraped {
-	s := rests("0")
-	s.gauges[collect.Running] = requests
-	a := answers(1)
-	a.gauges[collect.OpenFiles] = files
-	return []scraped{a, s}
+func hangs(requests, files float64) []scraped { return withFiles(rests("0"), requests, files) }
+
+func withFiles(engine scraped, requests, files float64) []scraped {
+	engine.gauges[collect.Running] = requests
+	server := answers(1)
+	server.gauges[collect.OpenFiles] = files
+	return []scraped{server, engine}
 }
 
 // follow lets a server work whose open files are what they are by its requests.
 func follow(t *testing.T, files func(requests float64) float64) *rig {
 	t.Helper()
 	r := newRig(t)
+	r.follow(files)
+	return r
+}
+
+func (r *rig) follow(files func(requests float64) float64) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
 		n := float64(random.IntN(9))
 		r.scrape(connected(n, files(n))...)
 	}
 	r.scrape(connected(0, files(0))...)
-	return r
+}
+
+// stay is several scrapes of an engine that does nothing and whose gauges show no request.
+func (r *rig) stay(scrapes int, files float64) {
+	for range scrapes {
+		r.scrape(hangs(0, files)...)
+	}
 }
 
 func perRequest(n float64) float64 { return 35 + n }
@@ -47,9 +53,7 @@ func perRequest(n float64) float64 { return 35 + n }
 func TestAHangIsSeenByOpenFiles(t *testing.T) {
 	t.Parallel()
 	r := follow(t, perRequest)
-	for range 8 {
-		r.scrape(hangs(0, 35)...)
-	}
+	r.stay(8, 35)
 	assert.Equal(t, Idle, r.verdict("0").Condition)
 	r.scrape(hangs(0, 38)...)
 	r.scrape(hangs(0, 41)...)

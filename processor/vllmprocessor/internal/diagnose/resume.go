@@ -138,7 +138,6 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 func (e *engine) check(settings *Settings, s *State, v *window.View, r *reading) {
 	if e.resumption != nil && e.resumption.from == 0 {
 		if e.otherProcess(v, r, s.process) {
-			e.hidden = hidden{}
 			e.resetDiagnosis()
 		} else {
 			e.continues(s)
