@@ -158,7 +158,8 @@ type Level string
 // The levels.
 const (
 	// Great is a wait of ten times the usual and 5 s for a first token, of five times the usual
-	// and 0.3 s for a further one, or errors in place of half of the answers.
+	// and 0.3 s for a further one (with an objective, of three times its threshold), or errors in
+	// place of half of the answers.
 	Great Level = "great"
 	// Clear is a wait of five times the usual, and of 0.5 s or 50 ms a token.
 	Clear Level = "five times"
@@ -170,6 +171,24 @@ const (
 type Usual struct {
 	First float64 `json:"first"`
 	Token float64 `json:"token"`
+	// PromisedFirst and PromisedToken are the longest thresholds of the objectives; 0 without one. Three times
+	// as long is great harm, in place of a multiple of the usual.
+	PromisedFirst float64 `json:"-"`
+	PromisedToken float64 `json:"-"`
+}
+
+const greatPromised = 3.0
+
+// great returns from where on the waits for a first and a further token are great harm.
+func (u *Usual) great() (first, token float64) {
+	first, token = greatFirst.of(u.First), greatToken.of(u.Token)
+	if u.PromisedFirst > 0 {
+		first = greatPromised * u.PromisedFirst
+	}
+	if u.PromisedToken > 0 {
+		token = greatPromised * u.PromisedToken
+	}
+	return first, token
 }
 
 // UsualOf is the mean wait of the answered requests of a phase.
@@ -183,7 +202,7 @@ func UsualOf(all []Sent, phase int) Usual {
 			}
 		}
 	}
-	return Usual{first.value(), token.value()}
+	return Usual{First: first.value(), Token: token.value()}
 }
 
 // Felt is a time in which users were harmed.
@@ -215,10 +234,11 @@ func FeltHarm(all []Sent, usual Usual, until float64) []Felt {
 		{Felt: Felt{Level: Clear, What: "token"}},
 		{Felt: Felt{Level: Outage, What: "any token"}},
 	}
+	first, token := usual.great()
 	for t := 1.0; t <= until; t++ {
 		look.at(t)
-		harms[0].waits(t, look.first, greatFirst.of(usual.First))
-		harms[1].waits(t, look.token, greatToken.of(usual.Token))
+		harms[0].waits(t, look.first, first)
+		harms[1].waits(t, look.token, token)
 		harms[2].fails(t, look.ends)
 		harms[3].waits(t, look.first, clearFirst.of(usual.First))
 		harms[4].waits(t, look.token, clearToken.of(usual.Token))

@@ -111,6 +111,25 @@ func TestHarmHasLeastLimits(t *testing.T) {
 	}, FeltHarm(tokens(0.31), Usual{Token: 0.02}, 100))
 }
 
+// With an objective, great harm is three times its threshold, below as above the multiple of the usual.
+func TestAnObjectiveSaysWhatGreatHarmIs(t *testing.T) {
+	usual := Usual{First: 0.1, PromisedFirst: 1}
+	three := func(first float64) []Sent { return each(3, func(float64) Sent { return sentAt(9.5, first) }) }
+	sameFelt(t, []Felt{felt(Clear, "first token", 11, 12.5, 3)}, FeltHarm(three(3), usual, 100))
+	sameFelt(t, []Felt{
+		felt(Clear, "first token", 11, 12.6, 3.1),
+		felt(Great, "first token", 13, 13, 3.1),
+	}, FeltHarm(three(3.1), usual, 100))
+	usual.PromisedFirst = 3
+	sameFelt(t, []Felt{felt(Clear, "first token", 11, 18.5, 9)}, FeltHarm(three(9), usual, 100))
+
+	// A gap of 0.31 s is beyond five times 20 ms and 0.3 s, and not beyond three times 0.2 s.
+	tokens := each(3, func(float64) Sent {
+		return Sent{At: 9.5, Tokens: []float64{0.1, 0.41, 0.72}, End: 0.72, How: Answered}
+	})
+	sameFelt(t, []Felt{felt(Clear, "token", 10, 10.22, 0.31)}, FeltHarm(tokens, Usual{Token: 0.02, PromisedToken: 0.2}, 100))
+}
+
 // Three answers get a token each 50 ms up to 20 s, and then none; their clients give up at 60 s.
 // The mean over the last 30 s grows as tokens fall out of them: with the gap that lasts there are
 // 121 gaps at 44 s, 101 at 45 s, and 81 at 46 s, in 30 s. The limits are 0.25 and 0.3 s. From

@@ -6,9 +6,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 )
 
-// mostSent is how many requests of a server are kept for what its users felt, some 100 MB.
+// mostSent is how many requests of a server are kept for what its users felt, some 250 MB.
 // Harm after that is not looked for.
-const mostSent = 500_000
+const mostSent = 2_000_000
 
 // sent is a simulated request as its client saw it, of which the first and the last token are
 // known.
@@ -46,7 +46,16 @@ func (t *truth) usual() Usual {
 			token = append(token, m.perToken())
 		}
 	}
-	return Usual{First: median(first), Token: median(token)}
+	out := Usual{First: median(first), Token: median(token)}
+	for _, o := range t.objectives {
+		switch o.of {
+		case firstToken:
+			out.PromisedFirst = max(out.PromisedFirst, o.threshold)
+		case interToken:
+			out.PromisedToken = max(out.PromisedToken, o.threshold)
+		}
+	}
+	return out
 }
 
 // median is 0 without values.
