@@ -31,7 +31,7 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 			{"decode_load", "contributing", "longer_outputs"},
 			{"workload_shift", "notice", ""},
 		},
-		signals: map[string]float64{"running": 12, "time_to_first_token_mean": 3},
+		signals: map[string]float64{"running": 12, "first_token_wait": 3.21, "waiting": 7},
 	})...)
 
 	require.Len(t, b.sink.batches, 1)
@@ -50,7 +50,7 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 	assert.Equal(t, epoch.Add(15500*time.Millisecond), record.ObservedTimestamp().AsTime(), "when we saw it")
 	assert.Equal(t, plog.SeverityNumberWarn, record.SeverityNumber())
 	assert.Equal(t, "WARN", record.SeverityText())
-	assert.Regexp(t, `^Users wait .* Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
+	assert.Regexp(t, `^Users wait .* In the last 30 s requests waited about 3\.21 s for their first token, and 7 wait now\. Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
 	next, there := record.Attributes().Get("vllm.diagnosis.next_steps")
 	require.True(t, there)
 	assert.Equal(t, 4, next.Slice().Len())
@@ -60,13 +60,15 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 		"engine": "0", "model_name": "m",
 		"vllm.diagnosis.condition": "degraded", "vllm.diagnosis.previous_condition": "healthy",
 		"vllm.diagnosis.severity": int64(2), "vllm.diagnosis.cause": "prefill_heavy", "vllm.diagnosis.detail": "reuse_fell",
-		"vllm.diagnosis.contributing_causes":                   []any{"decode_load", "kv_pressure"},
-		"vllm.diagnosis.notices":                               []any{"workload_shift"},
-		"vllm.diagnosis.runbook":                               "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/prefill_heavy.md",
-		"vllm.diagnosis.signal.running":                        12.0,
-		"vllm.diagnosis.signal_ratio.running":                  6.0,
-		"vllm.diagnosis.signal.time_to_first_token_mean":       3.0,
-		"vllm.diagnosis.signal_ratio.time_to_first_token_mean": 1.5,
+		"vllm.diagnosis.contributing_causes":           []any{"decode_load", "kv_pressure"},
+		"vllm.diagnosis.notices":                       []any{"workload_shift"},
+		"vllm.diagnosis.runbook":                       "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/prefill_heavy.md",
+		"vllm.diagnosis.signal.running":                12.0,
+		"vllm.diagnosis.signal_ratio.running":          6.0,
+		"vllm.diagnosis.signal.waiting":                7.0,
+		"vllm.diagnosis.signal_ratio.waiting":          3.5,
+		"vllm.diagnosis.signal.first_token_wait":       3.21,
+		"vllm.diagnosis.signal_ratio.first_token_wait": 1.605,
 	}, record.Attributes().AsRaw())
 }
 

@@ -2949,6 +2949,14 @@ var metrics = []Metric{
 		BlindSpots:  "Harm that is too small or ends before there is enough evidence, and what grows slowly, except for the time of a step.",
 	},
 	{
+		Name: "vllm.diagnosis.first_token_wait", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
+		Description: "Mean wait for the first token: of the requests that got it in the last 30 s, and of those that still wait.",
+		Attributes:  []string{"engine", "model_name"},
+		DerivedFrom: []string{"process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.server_load", "vllm.time_to_first_token"},
+		Formula:     "(sum(time_to_first_token) + sum(wait so far of those that wait)) / their number, over 30 s",
+		BlindSpots:  "When a waiting request arrived is known to one scrape, so that its wait counts from the scrape after. Requests that neither the gauges nor `/load` nor open files show.",
+	},
+	{
 		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "processor",
 		Description: "Severity of the condition: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"engine", "model_name"},

@@ -166,5 +166,5 @@ func TestTheMetricsOfTheDiagnosisHaveItsAttributes(t *testing.T) {
 			count++
 		}
 	}
-	assert.Equal(t, 10, count)
+	assert.Equal(t, 11, count)
 }

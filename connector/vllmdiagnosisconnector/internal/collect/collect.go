@@ -25,6 +25,15 @@ const (
 	signalRatio = "signal_ratio"
 )
 
+// evidence are further metrics of an engine that a record has as signals, by their names. They are there in
+// the same batch by default.
+var evidence = map[string]string{
+	"vllm.diagnosis.first_token_wait": "first_token_wait",
+	"vllm.time_to_first_token_mean":   "time_to_first_token_mean",
+	"vllm.inter_token_latency_mean":   "inter_token_latency_mean",
+	"vllm.num_requests.waiting":       "waiting",
+}
+
 // own are the attributes by which the series of one metric differ.
 var own = map[string][]string{
 	severity:    nil,
@@ -60,8 +69,36 @@ func Read(metrics pmetric.Metrics) ([]*Frame, Report) {
 			}
 		}
 	}
+	if len(c.frames) > 0 {
+		c.attach(metrics)
+	}
 	slices.SortStableFunc(c.frames, func(a, b *Frame) int { return cmp.Compare(a.Time, b.Time) })
 	return c.frames, c.report
+}
+
+// attach adds the evidence to the frames that are there.
+func (c *collector) attach(metrics pmetric.Metrics) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		resource := ""
+		for _, scope := range rm.ScopeMetrics().All() {
+			for _, metric := range scope.Metrics().All() {
+				name := evidence[metric.Name()]
+				if name == "" || metric.Type() != pmetric.MetricTypeGauge {
+					continue
+				}
+				if resource == "" {
+					resource = identity.Of(rm.Resource().Attributes())
+				}
+				for _, point := range metric.Gauge().DataPoints().All() {
+					_, key := keyOf(point, nil)
+					frame := c.index[frameKey{Key{resource, false, key}, int64(point.Timestamp())}]
+					if value := point.DoubleValue(); frame != nil && !point.Flags().NoRecordedValue() && size(point) <= maxAttributes && possible(signal, value) {
+						put(frame.Signals, name, value)
+					}
+				}
+			}
+		}
+	}
 }
 
 type frameKey struct {
@@ -155,21 +192,8 @@ func possible(which string, value float64) bool {
 
 // frame is the one that a point belongs to.
 func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool) *Frame {
-	attributes := make([]Attribute, 0, point.Attributes().Len())
-	for name, value := range point.Attributes().All() {
-		if !slices.Contains(own[which], name) {
-			attributes = append(attributes, Attribute{name, value.AsString()})
-		}
-	}
-	slices.SortFunc(attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
-	var b strings.Builder
-	for _, a := range attributes {
-		b.WriteString(a.Name)
-		b.WriteByte(0)
-		b.WriteString(a.Value)
-		b.WriteByte(0)
-	}
-	key := frameKey{Key{c.resource, pool, b.String()}, int64(point.Timestamp())}
+	attributes, of := keyOf(point, own[which])
+	key := frameKey{Key{c.resource, pool, of}, int64(point.Timestamp())}
 	frame := c.index[key]
 	if frame == nil {
 		frame = &Frame{
@@ -185,6 +209,25 @@ func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool
 		frame.Source = c.source
 	}
 	return frame
+}
+
+// keyOf returns the attributes of a point but for some, sorted by name, and as one text.
+func keyOf(point pmetric.NumberDataPoint, but []string) (attributes []Attribute, key string) {
+	attributes = make([]Attribute, 0, point.Attributes().Len())
+	for name, value := range point.Attributes().All() {
+		if !slices.Contains(but, name) {
+			attributes = append(attributes, Attribute{name, value.AsString()})
+		}
+	}
+	slices.SortFunc(attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	for _, a := range attributes {
+		b.WriteString(a.Name)
+		b.WriteByte(0)
+		b.WriteString(a.Value)
+		b.WriteByte(0)
+	}
+	return attributes, b.String()
 }
 
 // size is the size of the attributes of a point, in bytes; once it is beyond the

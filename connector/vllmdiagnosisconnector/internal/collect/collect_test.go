@@ -56,6 +56,28 @@ func TestTheMetricsAreThoseOfTheCatalogue(t *testing.T) {
 	}
 	// Five of engines; pools have no signals.
 	assert.Equal(t, 8, read)
+	for name := range evidence {
+		metric, known := catalog.ByName(name)
+		require.True(t, known, name)
+		assert.True(t, metric.Enabled, name)
+	}
+}
+
+// A record has how long users wait without a setting. What a server sends without a diagnosis makes none.
+func TestReadAttachesHowLongUsersWait(t *testing.T) {
+	in := newInput()
+	in.add("vllm.diagnosis.first_token_wait", 10, 12, "model_name", "m")
+	in.add("vllm.time_to_first_token_mean", 10, 0.5, "model_name", "m")
+	in.add("vllm.num_requests.waiting", 10, 9, "model_name", "m")
+	in.add("vllm.num_requests.waiting", 20, 99, "model_name", "m")
+	in.add("vllm.num_requests.waiting", 10, 98, "model_name", "other")
+	in.add("vllm.inter_token_latency_mean", 10, math.NaN(), "model_name", "m")
+	in.add("vllm.diagnosis.severity", 10, 3, "model_name", "m")
+	frames, report := Read(in.Metrics)
+	assert.Zero(t, report)
+	require.Len(t, frames, 1)
+	assert.Equal(t, map[string]float64{"first_token_wait": 12, "time_to_first_token_mean": 0.5, "waiting": 9}, frames[0].Signals)
+	assert.Equal(t, 1, frames[0].Points)
 }
 
 func TestReadJoinsThePointsOfOneEngineAtOneTime(t *testing.T) {

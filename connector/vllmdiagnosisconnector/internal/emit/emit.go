@@ -2,6 +2,7 @@
 package emit
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func NewRecord(key *collect.Key, attributes []collect.Attribute, t *track.Transi
 	record.SetSeverityText(strings.ToUpper(number.String()))
 	// The connector does not know which metrics are configured.
 	words := wording.Of(&wording.Diagnosis{
-		Condition: t.To.Condition, Cause: t.To.Primary, Detail: t.To.Detail, Notices: t.To.Notices,
+		Condition: t.To.Condition, Cause: t.To.Primary, Detail: t.To.Detail, Notices: t.To.Notices, Size: sizeOf(t),
 	}, wording.EnabledByDefault)
 	record.Body().SetStr(words.Sentence)
 	for _, a := range attributes {
@@ -131,6 +132,19 @@ func NewRecord(key *collect.Key, attributes []collect.Attribute, t *track.Transi
 	putNumbers(record.Attributes(), attributeSignal, t.Signals)
 	putNumbers(record.Attributes(), attributeSignalRatio, t.Ratios)
 	return record
+}
+
+// sizeOf says how long users wait, where they are harmed or were.
+func sizeOf(t *track.Transition) string {
+	wait, known := t.Signals["first_token_wait"]
+	if !known || max(t.To.Severity, t.From.Severity) < track.Warning {
+		return ""
+	}
+	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token", wait)
+	if waiting := t.Signals["waiting"]; waiting >= 1 {
+		out += fmt.Sprintf(", and %.0f wait now", waiting)
+	}
+	return out + "."
 }
 
 func writeState(to pcommon.Map, t *track.Transition) {

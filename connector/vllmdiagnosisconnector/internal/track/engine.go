@@ -18,9 +18,9 @@ type Settings struct {
 	Precedence func(condition string) int
 }
 
-// warning is the least severity of a first state that is always a transition: what is
+// Warning is the least severity of a first state that is always a transition: what is
 // wrong already is news, what is right is not.
-const warning = 2
+const Warning = 2
 
 // Outcome is what became of a frame.
 type Outcome uint8
@@ -145,7 +145,7 @@ func (e *Engine) take() (Transition, bool) {
 	}
 	from := e.current
 	e.current = state
-	if !from.Known() && state.Severity < warning && !e.settings.Initial {
+	if !from.Known() && state.Severity < Warning && !e.settings.Initial {
 		return Transition{}, false
 	}
 	return Transition{From: from, To: state, Time: e.frame.Time, Signals: e.frame.Signals, Ratios: e.frame.Ratios}, true

@@ -153,9 +153,9 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	model := v.Group().Value("model_name")
 	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
 	lateFirst := func(limit float64) bool { return limit > 0 && f.late(v, r, limit) }
+	// The tokens of a batch come together: where some gaps are long, their mean is what each request has.
 	lateGap := func(limit float64) bool {
-		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps &&
-			r.recent.beyond(v, collect.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= feltShare*r.recent.gaps
+		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps
 	}
 	// What the open files alone show is great harm once it is certain that the engine stands still.
 	greatGap := lateGap(gap.great)
@@ -192,14 +192,20 @@ func lasts(since, at int64, length time.Duration) bool {
 	return since > 0 && at-since >= int64(length-time.Second)
 }
 
-// sentence says how long users wait.
-func (f *felt) sentence(r *reading, usual *signal.Values) string {
+// wait is the mean wait for the first token in seconds of those that got it in the last half minute and
+// of those that wait, whose number it returns as well. It is NaN where there are none.
+func (f *felt) wait(r *reading) (seconds, waiting float64) {
 	waiting, waited, _ := f.waits.now(r.At, 0)
 	if r.doubtful {
 		waiting, waited = 0, 0
 	}
-	all := r.recent.firsts + waiting
-	if all == 0 {
+	return (r.recent.firsts*r.recent.first + waited) / (r.recent.firsts + waiting), waiting
+}
+
+// sentence says how long users wait.
+func (f *felt) sentence(r *reading, usual *signal.Values) string {
+	wait, waiting := f.wait(r)
+	if !signal.Known(wait) {
 		return ""
 	}
 	than := func(s signal.Signal) string {
@@ -208,7 +214,7 @@ func (f *felt) sentence(r *reading, usual *signal.Values) string {
 		}
 		return fmt.Sprintf(" (usual %.3g s)", usual[s])
 	}
-	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token%s", (r.recent.firsts*r.recent.first+waited)/all, than(signal.TimeToFirstToken))
+	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token%s", wait, than(signal.TimeToFirstToken))
 	if waiting >= 1 {
 		out += fmt.Sprintf(", and %.0f still wait", waiting)
 	}
@@ -239,18 +245,18 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 	if all < leastFelt || (r.recent.firsts*r.recent.first+waited)/all <= limit {
 		return false
 	}
-	return over+r.recent.beyond(v, collect.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
+	return over+r.recent.beyond(v, limit) >= feltShare*all
 }
 
-// beyond is how many of count observations are beyond a limit. Without buckets it is all or none, by their mean.
-func (x *recent) beyond(v *window.View, in collect.Input, limit, count, mean float64) float64 {
+// beyond is how many of the first tokens were later than a limit. Without buckets it is all or none, by their mean.
+func (x *recent) beyond(v *window.View, limit float64) float64 {
 	var seen histogram.Histogram
 	half := v.Over(x.over)
 	switch {
-	case count > 0 && derive.Observations(&half, &seen, in) == derive.OK:
+	case x.firsts > 0 && derive.Observations(&half, &seen, collect.TimeToFirstToken) == derive.OK:
 		return seen.Count - seen.Below(limit)
-	case mean > limit:
-		return count
+	case x.first > limit:
+		return x.firsts
 	}
 	return 0
 }

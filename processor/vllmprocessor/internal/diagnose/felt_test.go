@@ -131,6 +131,24 @@ func TestGreatHarmIsReportedAtOnce(t *testing.T) {
 	}
 }
 
+// Nobody gets a token for a minute: the mean of those that got one does not rise, the wait does, by a second
+// each second. Of 15 requests with 0.1 s each and 5 that wait since the scrape before it is their mean.
+func TestTheWaitIsThatOfThoseThatWaitAsWell(t *testing.T) {
+	t.Parallel()
+	r := usually(t)
+	wait := func() float64 { seconds, _ := r.state.engines[0].felt.wait(&r.state.engines[0].last); return seconds }
+	assert.InDelta(t, 0.1, wait(), 0.001)
+	r.scrape(answers(1), lately(15, 0.1, 5))
+	r.scrape(answers(1), lately(15, 0.1, 5))
+	assert.InDelta(t, (30*0.1+5*0)/35, wait(), 0.05, "who waits has come since the scrape before")
+	stands := standsStill("0")
+	stands.gauges[collect.Waiting] = 5
+	for range 4 {
+		r.scrape(answers(1), stands)
+	}
+	assert.InDelta(t, 60, wait(), 1)
+}
+
 // Half of the answers are errors: nobody has to wait for that. Fewer have the hold.
 func TestManyErrorsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// rows are the metrics of an engine, or of a pool, which has no signals.
-type rows struct{ severity, condition, cause, share, signal, ratio *derive.Row }
+// rows are the metrics of an engine, or of a pool, which has no wait and no signals.
+type rows struct{ severity, condition, cause, share, wait, signal, ratio *derive.Row }
 
 func newRows(prefix string) *rows {
 	return &rows{
@@ -17,6 +17,7 @@ func newRows(prefix string) *rows {
 		condition: &derive.Row{Metric: prefix + "condition", Extra: []string{"condition"}},
 		cause:     &derive.Row{Metric: prefix + "cause", Extra: []string{"cause", "role", "detail"}},
 		share:     &derive.Row{Metric: prefix + "cause_share", Extra: []string{"cause"}},
+		wait:      &derive.Row{Metric: prefix + "first_token_wait"},
 		signal:    &derive.Row{Metric: prefix + "signal", Extra: []string{"signal"}},
 		ratio:     &derive.Row{Metric: prefix + "signal_ratio", Extra: []string{"signal"}},
 	}
@@ -27,7 +28,7 @@ var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagno
 // Rows are all metrics of the diagnosis.
 func Rows() []*derive.Row {
 	return []*derive.Row{
-		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.share, engineRows.signal, engineRows.ratio,
+		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.share, engineRows.wait, engineRows.signal, engineRows.ratio,
 		poolRows.severity, poolRows.condition, poolRows.cause, poolRows.share,
 	}
 }
@@ -140,6 +141,9 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 		} else if ever {
 			add(rows.share, derive.Extra{Cause(c).String()}, 0)
 		}
+	}
+	if wait, _ := e.felt.wait(&e.last); signal.Known(wait) && e.reported.Condition != Unreachable {
+		add(rows.wait, derive.Extra{}, wait)
 	}
 	if !enabled[rows.signal] && !enabled[rows.ratio] {
 		return values
