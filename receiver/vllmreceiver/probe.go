@@ -80,6 +80,9 @@ type Reading struct {
 	// the fetch of the metrics failed.
 	Health      int
 	HealthAsked bool
+	// Load is what GET /load answered: vLLM counts its requests with --enable-server-load-tracking
+	// only, and answers 0 without. It is nil without an answer, and where vllm.server_load is off.
+	Load *float64
 	// Dialect is "text" or "openmetrics".
 	Dialect string
 	// Kind is the kind of the server: "" for vLLM, else "gateway", "router", "simulator" or
@@ -174,9 +177,9 @@ func (p *Probe) Close() {
 	p.scraper.shutdown()
 }
 
-// Read scrapes the target once, on a connection of its own. It takes at most two timeouts:
-// one for the metrics, and one for the version and the health together. A later read knows
-// the counters of the earlier ones.
+// Read scrapes the target once, on a connection of its own. It takes at most three timeouts:
+// one for the metrics, one for the version, and one for the health and the load together. A
+// later read knows the counters of the earlier ones.
 func (p *Probe) Read(ctx context.Context) *Reading {
 	p.scraper.fetcher.Close()
 	p.seen = nil
@@ -217,11 +220,23 @@ func (p *Probe) finish(ctx context.Context, r *Reading) {
 	if !r.IsServer {
 		return
 	}
+	if p.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.Timeout)
+		defer cancel()
+	}
 	_, _ = p.scraper.fetcher.Health(ctx) // The exchange has the status.
 	r.HealthAsked = true
 	if asked := p.recorder.take(); len(asked) > 0 {
 		r.Health = asked[len(asked)-1].Status
 	}
+	if r.Health == 0 || p.scraper.shared.emission.Own[emit.MetricLoad] == nil {
+		return
+	}
+	if load, err := p.scraper.fetcher.Load(ctx); err == nil {
+		r.Load = &load
+	}
+	p.recorder.take()
 }
 
 // read adds the facts of a body.

@@ -3,6 +3,7 @@ package vllmreceiver
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,6 +55,8 @@ func (s *probedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"version":%q}`, s.version)
 	case "/health":
 		w.WriteHeader(s.health)
+	case "/load":
+		http.NotFound(w, r)
 	default:
 		s.tokens += 10
 		if s.date != "" {
@@ -121,6 +124,41 @@ func TestAProbeAsksForTheHealthOnce(t *testing.T) {
 	}), 1, func(c *Config) { c.HealthCheck = true })
 	assert.Equal(t, http.StatusOK, readings[0].Health)
 	assert.Equal(t, 1, asked)
+}
+
+// Unlike the receiver, a probe asks once for each read, and shows a 0 as well.
+func TestAProbeAsksForTheLoad(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]float64{`{"server_load":3}`: 3, `{"server_load":0}`: 0, `<html>`: -1} {
+		server := &probedServer{version: "0.20.0", health: http.StatusOK}
+		_, readings := probed(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/load" {
+				_, _ = io.WriteString(w, answer)
+				return
+			}
+			server.ServeHTTP(w, r)
+		}), 2)
+		for _, r := range readings {
+			assert.Equal(t, "/metrics", r.Metrics.Path, "the exchange of the metrics, not of the load before")
+			assert.Equal(t, http.StatusOK, r.Health)
+			if want < 0 {
+				assert.Nil(t, r.Load, answer)
+			} else if assert.NotNil(t, r.Load, answer) {
+				assert.InDelta(t, want, *r.Load, 0)
+			}
+		}
+	}
+}
+
+func TestAProbeDoesNotAskForALoadThatIsOff(t *testing.T) {
+	t.Parallel()
+	off := false
+	server := &probedServer{version: "0.20.0", health: http.StatusOK}
+	_, readings := probed(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.NotEqual(t, "/load", r.URL.Path)
+		server.ServeHTTP(w, r)
+	}), 1, func(c *Config) { c.Metrics = map[string]MetricConfig{"vllm.server_load": {Enabled: &off}} })
+	assert.Nil(t, readings[0].Load)
 }
 
 func TestAProbeCountsRedirects(t *testing.T) {

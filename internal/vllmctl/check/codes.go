@@ -57,6 +57,7 @@ const (
 	CodeVersionDev    = "version-unreleased"
 	CodeVersionOld    = "version-old"
 	CodeUnhealthy     = "unhealthy"
+	CodeHang          = "hang-may-be-hidden"
 	CodeClock         = "clock-skew"
 	CodeRestarted     = "process-restarted"
 	CodeReplicas      = "replicas"

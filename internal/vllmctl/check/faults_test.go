@@ -36,7 +36,7 @@ var alone = map[string]bool{
 
 // usual are the infos of the healthy server.
 var usual = []string{
-	check.CodeDefects, check.CodeDerived, check.CodeMissingAge, check.CodeMissingFlag, check.CodeQuantile,
+	check.CodeDefects, check.CodeDerived, check.CodeHang, check.CodeMissingAge, check.CodeMissingFlag, check.CodeQuantile,
 }
 
 func TestAHealthyServerHasOnlyTheUsualInfos(t *testing.T) {

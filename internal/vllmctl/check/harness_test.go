@@ -81,6 +81,8 @@ type simulated struct {
 	version string
 	// health is the status of /health; 0 leaves it.
 	health int
+	// load is the answer of /load; empty leaves it.
+	load string
 	// edit changes a body. n counts the scrapes from 1.
 	edit func(n int, body string) string
 	// header changes the header of the metrics.
@@ -125,6 +127,8 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"version":%q}`, s.version)
 	case r.URL.Path == "/health" && s.health != 0:
 		w.WriteHeader(s.health)
+	case r.URL.Path == "/load" && s.load != "":
+		_, _ = w.Write([]byte(s.load))
 	default:
 		s.target.ServeHTTP(w, r)
 	}

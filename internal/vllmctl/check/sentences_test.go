@@ -3,6 +3,7 @@ package check_test
 import (
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,58 @@ func TestTheReasonsOfDerivedMetricsCanBeFollowed(t *testing.T) {
 	assert.Contains(t, blocks, "hit_ratio needs a KV connector (`--kv-transfer-config`), which is not in use")
 	assert.NotContains(t, reasons(vllmsim.Config{Dialect: "rust", Version: "0.24.0"}), "capacity_from_blocks")
 	assert.NotContains(t, reasons(vllmsim.Config{Dialect: "ray-old"}), "(removed in")
+}
+
+// What is said of a hang between two requests is what the server can show: its open files, where its body has
+// them, and the requests that /load counts. A count above 0 shows it, so nothing has to be done.
+func TestWhatShowsAHangBetweenRequestsIsSaid(t *testing.T) {
+	t.Parallel()
+	const files, zero, flag, canary = "process_open_fds if", "its 0 is", "--enable-server-load-tracking", "canary: {interval: 15s, timeout: 15s}"
+	several := vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}
+	for _, c := range []struct {
+		name      string
+		cfg       vllmsim.Config
+		load      string
+		says, not []string
+	}{
+		{"open files and a load of 0", vllmsim.Config{}, `{"server_load":0}`, []string{files, zero, flag, canary}, []string{"does not show"}},
+		{"open files", vllmsim.Config{}, "", []string{files, canary}, []string{zero, flag, "does not show"}},
+		{"a load of 0", several, `{"server_load":0}`, []string{zero, flag, canary}, []string{files, "does not show"}},
+		{"nothing", several, "", []string{"does not show", canary}, []string{files, zero, flag}},
+		{"a load that counts", vllmsim.Config{}, `{"server_load":2}`, nil, []string{files, zero, flag, canary}},
+		{"an agent of Ray, which has no requests", vllmsim.Config{Dialect: "ray-new"}, "", nil, []string{"hang"}},
+	} {
+		s := newSimulated(t, c.cfg)
+		s.load = c.load
+		report := checked(t, configuration(t, "endpoint: "+serve(t, s), ""))
+		words := said(report, check.CodeHang)
+		for _, part := range c.says {
+			assert.Contains(t, words, part, c.name)
+		}
+		for _, part := range c.not {
+			assert.NotContains(t, words, part, c.name)
+		}
+		assert.Equal(t, c.name == "a load that counts", slices.ContainsFunc(report.Targets[0].Passes, func(p check.Pass) bool {
+			return strings.HasPrefix(p.Text, "/load counts")
+		}), c.name)
+		assert.Zero(t, report.Status, c.name)
+	}
+}
+
+// Requests that ran at one of the two scrapes show that /load counts them. A dead server has one finding.
+func TestAHangIsSaidOnceAndByBothScrapes(t *testing.T) {
+	t.Parallel()
+	busy, free := healthy(t), healthy(t)
+	busy.load, free.load = `{"server_load":1}`, `{"server_load":0}`
+	for _, order := range [][]*simulated{{busy, free}, {free, busy}} {
+		report := checked(t, configuration(t, "endpoint: "+inTurns(t, order[0], order[1]), ""))
+		assert.Empty(t, said(report, check.CodeHang))
+	}
+	dead := healthy(t)
+	dead.health, dead.load = http.StatusServiceUnavailable, `{"server_load":0}`
+	report := checked(t, configuration(t, "endpoint: "+serve(t, dead), ""))
+	assert.NotEmpty(t, said(report, check.CodeUnhealthy))
+	assert.Empty(t, said(report, check.CodeHang))
 }
 
 // The directory of a queue can be meant from where the collector runs.

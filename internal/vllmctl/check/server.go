@@ -26,6 +26,7 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		t.Kind, t.Engine = "vllm", r.Server.Engine
 		judgeVersion(f, s)
 		judgeHealth(f, r)
+		judgeHang(f, s)
 		judgeDefects(f, r)
 		judgeRole(f, s)
 		f.pass(Server, "%s", described(r))
@@ -181,6 +182,34 @@ func judgeHealth(f *findings, r *vllmreceiver.Reading) {
 	default:
 		f.add(CodeUnhealthy, "The engine does not report that it is healthy: "+answered("/health", r.Health)+".")
 	}
+}
+
+// judgeHang judges whether a hang can be seen that begins while there are no requests.
+func judgeHang(f *findings, s *Seen) {
+	r := s.newest()
+	if isRay(r) || f.has(CodeUnhealthy) {
+		return
+	}
+	for _, one := range []*vllmreceiver.Reading{s.First, r} {
+		if one.Load != nil && *one.Load > 0 {
+			f.pass(Server, "/load counts the requests, so a hang that begins between two of them shows")
+			return
+		}
+	}
+	var shows []string
+	if series(r.Emitted)["process_open_fds"] > 0 {
+		shows = append(shows, "in process_open_fds if that follows the requests")
+	}
+	do := "set canary: {interval: 15s, timeout: 15s} in the receiver, which needs no traffic"
+	if r.Load != nil {
+		shows = append(shows, "in /load if its 0 is a count")
+		do = "start the server with --enable-server-load-tracking, or " + do
+	}
+	what := "does not show"
+	if len(shows) > 0 {
+		what = "shows only " + strings.Join(shows, " and ")
+	}
+	f.add(CodeHang, "A hang that begins between two requests "+what+".", "to see it: "+do)
 }
 
 func judgeDefects(f *findings, r *vllmreceiver.Reading) {

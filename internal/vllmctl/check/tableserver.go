@@ -55,6 +55,10 @@ var serverCodes = []Code{
 		"Look at the log of the server, and restart it.",
 	},
 	{
+		CodeHang, Server, Info, "A hang that begins between two requests may stay hidden. vLLM changes its gauges at the end of a step, so they stay at 0 then, and /health and /metrics answer 200. Open files show it where each request has a connection of its own, so not behind a proxy, with clients that keep their connections, or with several engines. /load shows it where the server counts its requests; a 0 does not tell whether it does. A hang with requests in the gauges shows in any case.",
+		"Start the server with --enable-server-load-tracking, if it has /load, or set `canary: {interval: 15s, timeout: 15s}` in the receiver: it sends a small request of its own, and needs no traffic.",
+	},
+	{
 		CodeClock, Server, Warning, "The clock of the server differs from that of this machine.",
 		"Synchronise the clocks (NTP). The receiver corrects start times for it, but logs and traces of the server do not fit the metrics.",
 	},

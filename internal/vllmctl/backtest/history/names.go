@@ -31,7 +31,6 @@ func (f Form) String() string { return [...]string{"vLLM's own names", "our name
 const (
 	nameUp           = "up"
 	nameProcessStart = "process_start_time_seconds"
-	nameOpenFiles    = "process_open_fds"
 )
 
 // rawPrefixes are the beginnings of the raw families, with those of the configuration.
@@ -122,13 +121,13 @@ var otherFamilies = sync.OnceValue(func() []string {
 func selectorOf(t *Target, more []string) string {
 	var names string
 	if t.Form == Ours {
-		names = `vllm[._].+|http[._]requests(_total)?|` + nameOpenFiles
+		names = `vllm[._].+|http[._]requests(_total)?|process_open_fds`
 	} else {
 		var prefixes []string
 		for _, p := range rawPrefixes(more) {
 			prefixes = append(prefixes, regexp.QuoteMeta(p)+".+")
 		}
-		names = strings.Join(prefixes, "|") + "|" + alternatives(append(otherFamilies(), nameUp, nameProcessStart, nameOpenFiles))
+		names = strings.Join(prefixes, "|") + "|" + alternatives(append(otherFamilies(), nameUp, nameProcessStart))
 	}
 	var match []string
 	for _, l := range t.matchers {
