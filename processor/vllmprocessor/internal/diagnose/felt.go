@@ -153,9 +153,11 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	model := v.Group().Value("model_name")
 	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
 	lateFirst := func(limit float64) bool { return limit > 0 && f.late(v, r, limit) }
-	// The tokens of a batch come together: where some gaps are long, their mean is what each request has.
+	// The tokens of a batch come together: where some gaps are long, their mean is what each request has. One long gap
+	// of one request is no more than that.
 	lateGap := func(limit float64) bool {
-		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps
+		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps &&
+			r.recent.beyond(v, collect.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= leastFelt
 	}
 	// What the open files alone show is great harm once it is certain that the engine stands still.
 	greatGap := lateGap(gap.great)
@@ -245,18 +247,18 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 	if all < leastFelt || (r.recent.firsts*r.recent.first+waited)/all <= limit {
 		return false
 	}
-	return over+r.recent.beyond(v, limit) >= feltShare*all
+	return over+r.recent.beyond(v, collect.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
 }
 
-// beyond is how many of the first tokens were later than a limit. Without buckets it is all or none, by their mean.
-func (x *recent) beyond(v *window.View, limit float64) float64 {
+// beyond is how many of count latencies were longer than a limit. Without buckets it is all or none, by their mean.
+func (x *recent) beyond(v *window.View, in collect.Input, limit, count, mean float64) float64 {
 	var seen histogram.Histogram
 	half := v.Over(x.over)
 	switch {
-	case x.firsts > 0 && derive.Observations(&half, &seen, collect.TimeToFirstToken) == derive.OK:
+	case count > 0 && derive.Observations(&half, &seen, in) == derive.OK:
 		return seen.Count - seen.Below(limit)
-	case x.first > limit:
-		return x.firsts
+	case mean > limit:
+		return count
 	}
 	return 0
 }
