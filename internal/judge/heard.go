@@ -35,7 +35,7 @@ func (r *report) said(at float64) Said {
 // Heard is harm that users felt, with what was reported of it.
 type Heard struct {
 	Felt
-	// Report is the first report of at least a warning while the harm lasts; Condition is empty
+	// Report is the first report of harm while the harm lasts: a warning, or that the engine is degraded; Condition is empty
 	// without one. After is how long after the beginning of the harm it came, in seconds; below
 	// 0 it was there before. Greatest is the greatest severity.
 	Report   Said    `json:"report"`
@@ -93,7 +93,7 @@ func Hear(felt []Felt, said []Said, pages []Page, interval, until float64) []Hea
 			if s.At <= f.To {
 				h.Greatest = max(h.Greatest, s.Severity)
 			}
-			if s.Severity >= warning && s.At <= f.To && !h.Reported() {
+			if (s.Severity >= warning || s.Condition == "degraded") && s.At <= f.To && !h.Reported() {
 				h.Report, h.After = s, s.At-f.From
 			}
 			if s.Condition == "healthy" || s.Condition == "idle" {

@@ -3,6 +3,8 @@ package diagnose
 import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 
 const (
+	// promptsGrew and longerAnswers are the details of work that has become longer.
+	promptsGrew, longerAnswers = "prompts_grew", "longer_outputs"
 	// reuseFell is the detail of prompts that are computed more and are not longer.
 	reuseFell = "reuse_fell"
 	// unknownDetail is the detail of a queue for an unknown limit.
@@ -96,7 +98,7 @@ func (e *engine) evidentDetail(c Cause) string {
 		prompt, computed := signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), signal.OrZero(b.Growth(&r.Window, signal.ComputedTokens))
 		switch {
 		case prompt >= quiet && prompt >= computed-prompt:
-			return "prompts_grew"
+			return promptsGrew
 		case computed-prompt >= quiet:
 			return reuseFell
 		}
@@ -109,7 +111,7 @@ func (e *engine) evidentDetail(c Cause) string {
 		return shown
 	case DecodeLoad:
 		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
-			return "longer_outputs"
+			return longerAnswers
 		}
 		return "more_sequences"
 	}

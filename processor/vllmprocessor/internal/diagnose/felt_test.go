@@ -194,6 +194,32 @@ func TestGreatHarmIsThatOfTheObjective(t *testing.T) {
 	assert.LessOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 13, 0) }), 60.0)
 }
 
+// Longer prompts alone warn nobody, until somebody waits for room. That warns until the harm has ended.
+func TestLongerWorkAloneWarnsNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(12, answers(1), finishes("0"))
+	long := finishes("0")
+	for _, in := range []collect.Input{collect.PromptTokens, collect.PrefixCacheQueries, collect.PrefixCacheHits} {
+		long.counts[in] *= 5
+	}
+	long.observed[collect.RequestPromptTokens] = [2]float64{15, 2500}
+	long.observed[collect.TimeToFirstToken] = [2]float64{15, 0.45}
+	long.observed[collect.PrefillTime] = [2]float64{15, 0.4}
+	severity := func() [2]any { v := r.verdict("0"); return [2]any{v.Condition, v.Severity} }
+	r.minutes(8, answers(1), long)
+	assert.Equal(t, [2]any{Degraded, 1}, severity())
+	for m := range r.state.Members() {
+		assert.False(t, m.Harmed(), "nor a pool")
+	}
+	long.gauges[collect.Waiting] = 4
+	r.minutes(2, answers(1), long)
+	assert.Equal(t, [2]any{Degraded, 2}, severity())
+	long.gauges[collect.Waiting] = 0
+	r.minutes(2, answers(1), long)
+	assert.Equal(t, [2]any{Degraded, 2}, severity(), "an alert does not come and go")
+}
+
 // Without anything to compare with, a wait of half a minute is harm for anybody.
 func TestALongWaitIsHarmFromTheFirstMinute(t *testing.T) {
 	t.Parallel()

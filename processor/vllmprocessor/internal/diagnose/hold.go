@@ -63,8 +63,11 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	}
 	e.notices()
 	e.reported.Because = e.because(s)
-	e.reported.Severity = e.reported.severity()
 	changed, primary := e.refine(raw, at, span)
+	e.reported.Severity = e.reported.severity()
+	if e.asksForMore() && !(before.Condition == Degraded && before.Severity >= 2) {
+		e.reported.Severity = 1
+	}
 	same := e.reported.same(&before)
 	if !e.memory.any() || !same || changed || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
 		first := !e.memory.any()
@@ -78,6 +81,25 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 			s.transitions = append(s.transitions, t)
 		}
 	}
+}
+
+// asksForMore reports whether an engine is slower only because its users ask for more: longer prompts or
+// longer answers, no objective missed, and nobody waits for room. Nothing is wrong with the server, so this
+// warns nobody. Prefixes that are not found again are not longer work.
+func (e *engine) asksForMore() bool {
+	v := &e.reported
+	longer := func(c Cause) bool {
+		return c == PrefillHeavy && e.detail(c) == promptsGrew || c == DecodeLoad && e.detail(c) == longerAnswers
+	}
+	if v.Condition != Degraded || v.Objective != "" || !v.Explained || !longer(v.Primary) || e.last.Signals[signal.Waiting] > 1 {
+		return false
+	}
+	for c := range NumCauses {
+		if v.Contributing[c] && !longer(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // severity is that of the rest of the verdict.

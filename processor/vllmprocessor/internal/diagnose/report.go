@@ -26,8 +26,9 @@ type Member struct {
 	engine *engine
 }
 
-// Harmed reports whether users of the engine are served worse than they should be.
-func (m *Member) Harmed() bool { return m.Verdict.Harms() }
+// Harmed reports whether users of the engine are served worse than they should be, and not only because
+// they ask for more.
+func (m *Member) Harmed() bool { return m.Verdict.Harms() && m.Verdict.Severity != 1 }
 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {

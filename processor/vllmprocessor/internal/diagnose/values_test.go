@@ -401,11 +401,11 @@ func TestAServerWithoutEnginesHasNoMembers(t *testing.T) {
 func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.minutes(12, answers(1), finishes("0"))
+	usual := finishes("0")
+	usual.counts[collect.PrefixCacheHits] = 6000
+	r.minutes(12, answers(1), usual)
 	slow := finishes("0")
-	slow.counts[collect.PromptTokens] *= 5
-	slow.counts[collect.PrefixCacheQueries] *= 5
-	slow.counts[collect.PrefixCacheHits] *= 5
+	slow.counts[collect.PrefixCacheHits] = 0
 	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
 	slow.observed[collect.PrefillTime] = [2]float64{15, 0.46}
 	slow.observed[collect.InferenceTime] = [2]float64{15, 2.46}
@@ -413,7 +413,7 @@ func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 	for _, step := range []struct {
 		scraped scraped
 		detail  string
-	}{{finishes("0"), ""}, {slow, "prompts_grew"}} {
+	}{{usual, ""}, {slow, "reuse_fell"}} {
 		r.minutes(8, answers(1), step.scraped)
 		n := 0
 		for m := range r.state.Members() {
