@@ -38,9 +38,14 @@ type Options struct {
 	Rest func(ctx context.Context, url string) error
 }
 
-// measured is how long the capacity is measured, after some requests that let the server
-// prepare what it has never done.
-const measured = 25 * time.Second
+// measured is how long the capacity is measured, once the server has prepared what it has never done: what it
+// compiles for its first batches takes up to a minute. It has, when it answers prepared requests in a round.
+const (
+	measured  = 25 * time.Second
+	round     = 10 * time.Second
+	prepared  = 16
+	mostRound = 9
+)
 
 // Play plays a story, and returns what was seen. The server has ended when it returns.
 func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error) {
@@ -77,31 +82,35 @@ func (o *Options) say(format string, values ...any) {
 
 // capacity measures how many requests of the book's lengths a server answers in a second.
 func capacity(ctx context.Context, server *serve.Server, o *Options) (float64, error) {
-	for _, length := range []time.Duration{5 * time.Second, measured} {
-		phase := o.Lengths
-		phase.For, phase.Load, phase.Clients, phase.KeepAlive = length, 0, 32, true
-		play := &story.Play{Phases: []story.Phase{phase}}
-		began := time.Now()
-		clients := client.New(server.URL(), serve.Model, serve.Adapter, began)
-		limited, cancel := context.WithTimeout(ctx, length)
-		clients.Phase(limited, &phase, play.Source(0, 0, 1))
-		cancel()
-		clients.Wait()
-		if length < measured {
-			continue
+	for range mostRound {
+		if answered(ctx, server, o, round) >= prepared {
+			break
 		}
-		served := 0.0
-		for _, s := range clients.Sent() {
-			if s.How == judge.Answered {
-				served++
-			}
-		}
-		if served == 0 {
-			return 0, errors.New("the server answered nothing while its capacity was measured")
-		}
-		return served / length.Seconds(), nil
 	}
-	return 0, nil
+	served := answered(ctx, server, o, measured)
+	if served == 0 {
+		return 0, errors.New("the server answered nothing while its capacity was measured")
+	}
+	return float64(served) / measured.Seconds(), nil
+}
+
+// answered is how many requests 32 clients have answered in a time.
+func answered(ctx context.Context, server *serve.Server, o *Options, length time.Duration) (n int) {
+	phase := o.Lengths
+	phase.For, phase.Load, phase.Clients, phase.KeepAlive = length, 0, 32, true
+	play := &story.Play{Phases: []story.Phase{phase}}
+	clients := client.New(server.URL(), serve.Model, serve.Adapter, time.Now())
+	limited, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	clients.Phase(limited, &phase, play.Source(0, 0, 1))
+	cancel()
+	clients.Wait()
+	for _, s := range clients.Sent() {
+		if s.How == judge.Answered {
+			n++
+		}
+	}
+	return n
 }
 
 // linger is how long requests may take that are under way when the story ends.

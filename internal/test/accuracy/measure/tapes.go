@@ -37,7 +37,7 @@ func newTapes(dir, root string) (*tapes, error) {
 
 // reporting are the sources of the judge that a tape does not depend on.
 var reporting = []string{
-	"internal/judge/driver.go", "internal/judge/processor.go", "internal/judge/reported.go", "internal/judge/reports.go",
+	"internal/judge/driver.go", "internal/judge/heard.go", "internal/judge/processor.go", "internal/judge/reported.go", "internal/judge/reports.go",
 	"internal/judge/summary.go", "internal/judge/tape.go",
 }
 

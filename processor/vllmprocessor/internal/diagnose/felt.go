@@ -169,7 +169,8 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	} else if !f.on {
 		f.first, f.gap = false, false
 	}
-	since(&f.clearSince, now, r.At)
+	// Before it is reported, harm may come and go.
+	since(&f.clearSince, now || f.clearSince > 0 && !f.on && r.At-f.clearAt <= int64(clearAfter+time.Second), r.At)
 	since(&f.greatSince, great, r.At)
 	if great {
 		f.greatAt = r.At
@@ -181,7 +182,7 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	case !f.gap && f.drained(r, cmp.Or(first.clear, first.great)):
 	case lasts(f.greatSince, f.fresh, greatAfter):
 		f.on, f.great = true, true
-	case lasts(f.clearSince, r.At, clearAfter):
+	case now && lasts(f.clearSince, r.At, clearAfter):
 		f.on = true
 	}
 	f.great = f.great && r.At-f.greatAt < int64(fallsAfter)
