@@ -2898,6 +2898,19 @@ var metrics = []Metric{
 		Exception: "The wire name spells the unit as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
 	},
 	{
+		Name: "vllm.canary.duration", Unit: "s", Kind: KindHistogram, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Time until a canary request was answered.",
+	},
+	{
+		Name: "vllm.canary.success", Unit: "{state}", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "1 when the newest canary request was answered with a token, else 0.",
+		Attributes:  []string{"outcome"},
+	},
+	{
+		Name: "vllm.canary.unanswered", Unit: "s", Kind: KindGauge, Enabled: true, Stability: "development", EmittedBy: "receiver",
+		Description: "Time since the first of at least two canary requests in a row that timed out was sent.",
+	},
+	{
 		Name: "vllm.corrupted_requests", Unit: "{request}", Kind: KindSum, Enabled: true, Stability: "alpha", EmittedBy: "receiver",
 		Description: "Requests whose logits contained NaN.",
 		Attributes:  []string{"engine", "model_name"},
