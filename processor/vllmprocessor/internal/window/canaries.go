@@ -56,7 +56,7 @@ func (v *View) Canaries() float64 {
 		return 0
 	}
 	c.seen.Reset()
-	v.observations(c.sent, c.seen.Add)
+	v.observations(c.sent, observedCanaries{}, c.seen.Add)
 	return c.seen.Count
 }
 
@@ -111,42 +111,47 @@ func (v *View) ofCanaries(in collect.Input, s *series) float64 {
 	return 0
 }
 
-// withoutCanaries returns a function that calls add without the observations of canaries. The
-// histograms that it gets are changed.
-func (v *View) withoutCanaries(in collect.Input, add func(*histogram.Histogram)) func(*histogram.Histogram) {
-	value, once := ofCanary(in)
-	if !once || v.served() == 0 {
-		return add
-	}
-	left := &v.resource.canaries.seen
-	mean := left.Sum / left.Count
-	return func(h *histogram.Histogram) {
-		if value < 0 {
-			removeTimes(h, left, mean)
-		} else {
-			removeValues(h, left, value)
-		}
-		if h.Sum = max(h.Sum, 0); h.Count == 0 {
-			h.Sum = 0
-		}
-		add(h)
-	}
+// observedCanaries are the canaries among the observations of a distribution over a window.
+type observedCanaries struct {
+	// left are those that are not removed yet, by their times; nil without any.
+	left *histogram.Histogram
+	// value is what each was observed with; less than 0 for its time, of which mean is the mean.
+	value, mean float64
 }
 
-// ofCanary returns what a canary is observed with; less than 0 for a time that is about that of the
-// receiver. once is false for distributions without canaries.
-func ofCanary(in collect.Input) (value float64, once bool) {
+// canariesIn returns the canaries that a distribution has observed over the window.
+func (v *View) canariesIn(in collect.Input) (o observedCanaries) {
 	switch in {
 	case collect.TimeToFirstToken, collect.E2ERequestLatency, collect.PrefillTime, collect.InferenceTime:
-		return -1, true // Also of a canary that waited in the queue: then too much of the latter two.
+		o.value = -1 // Of a canary that waited in the queue this is too much for the latter two.
 	case collect.QueueTime, collect.DecodeTime, collect.TimePerOutputToken:
-		return 0, true
 	case collect.RequestPromptTokens, collect.RequestGenerationTokens:
-		return 1, true
+		o.value = 1
 	case collect.IterationTokens:
-		return 2, true // As if each had a step of its own.
+		o.value = 2 // As if each had a step of its own.
+	default:
+		return o
 	}
-	return 0, false
+	if v.served() > 0 {
+		o.left = &v.resource.canaries.seen
+		o.mean = o.left.Sum / o.left.Count
+	}
+	return o
+}
+
+// remove removes the canaries from observations of the distribution.
+func (o *observedCanaries) remove(h *histogram.Histogram) {
+	if o.left == nil {
+		return
+	}
+	if o.value < 0 {
+		removeTimes(h, o.left, o.mean)
+	} else {
+		removeValues(h, o.left, o.value)
+	}
+	if h.Sum = max(h.Sum, 0); h.Count == 0 {
+		h.Sum = 0
+	}
 }
 
 // removeTimes removes the times of canaries. The server measures at most the time of the receiver: it
@@ -159,7 +164,7 @@ func removeTimes(h, canaries *histogram.Histogram, mean float64) {
 			bucket = min(bucket, below)
 		}
 		for ; bucket >= 0; bucket-- {
-			remove(h, bucket, &canaries.Counts[i], mean)
+			take(h, bucket, &canaries.Counts[i], mean)
 		}
 	}
 }
@@ -169,13 +174,13 @@ func removeValues(h, canaries *histogram.Histogram, value float64) {
 	bucket, _ := slices.BinarySearch(h.Bounds, value)
 	for ; bucket < len(h.Counts); bucket++ {
 		for i := range canaries.Counts {
-			remove(h, bucket, &canaries.Counts[i], value)
+			take(h, bucket, &canaries.Counts[i], value)
 		}
 	}
 }
 
-// remove removes at most n observations from a bucket, and subtracts them from n.
-func remove(h *histogram.Histogram, bucket int, n *float64, value float64) {
+// take removes at most n observations from a bucket, and subtracts them from n.
+func take(h *histogram.Histogram, bucket int, n *float64, value float64) {
 	removed := max(min(*n, h.Counts[bucket]), 0)
 	*n -= removed
 	h.Counts[bucket] -= removed

@@ -76,12 +76,12 @@ func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add
 	case total == Gone:
 		return Gone
 	}
-	add = v.withoutCanaries(in, add)
+	without := v.canariesIn(in)
 	for _, s := range all {
 		if keep != nil && !keep(s.label) {
 			continue
 		}
-		if status := v.observations(s, add); status == First && v.status(s) == Present {
+		if status := v.observations(s, without, add); status == First && v.status(s) == Present {
 			return First
 		}
 	}
@@ -92,7 +92,7 @@ func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add
 }
 
 // observations calls add for each generation of buckets of a series.
-func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
+func (v *View) observations(s *series, without observedCanaries, add func(*histogram.Histogram)) Status {
 	if v.from == v.resource.seq || v.from < s.known {
 		return First
 	}
@@ -109,6 +109,7 @@ func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
 		grown := growth{bounds: generation.bounds, is: generation.totals.at(generation.newest, room[1][:]), was: was}
 		v.resource.subtract(generation, grown.is, grown.was)
 		v.resource.increase.HasSum = s.rest().noSum < v.from && !grown.tooLow()
+		without.remove(&v.resource.increase)
 		add(&v.resource.increase)
 	}
 	return Present
@@ -162,12 +163,12 @@ func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, s
 	}
 	s, of := all[0], all[0].rest()
 	last := View{resource: v.resource, group: v.group, from: v.resource.seq - 1}
-	use := last.withoutCanaries(in, func(*histogram.Histogram) {})
+	without := last.canariesIn(in)
 	zero := v.resource.zeros(len(of.step))
 	v.resource.subtract(s, of.step, zero)
 	grown := growth{bounds: s.bounds, is: of.step, was: zero}
 	v.resource.increase.HasSum = of.noSum == 0 && !grown.tooLow()
-	use(&v.resource.increase)
+	without.remove(&v.resource.increase)
 	if v.group.defective(in, v.resource.seq-1) {
 		return of.since, &v.resource.increase, Defective
 	}
