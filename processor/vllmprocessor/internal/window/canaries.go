@@ -31,20 +31,22 @@ type canaries struct {
 
 // followCanaries finds the only engine of a server that gets canaries.
 func (r *Resource) followCanaries() {
-	engines, found := 0, canaries{}
+	var sent *series
+	var only *Group
+	engines := 0
 	for _, g := range r.groups {
 		if all := g.inputs.of(collect.CanaryDuration); len(all) > 0 {
-			found.sent = all[0]
+			sent = all[0]
 		}
 		if !g.ended && g.seq >= r.seq-1 && (len(g.inputs.of(collect.Running)) > 0 || len(g.inputs.of(collect.GenerationTokens)) > 0) {
-			engines, found.group = engines+1, g
+			engines, only = engines+1, g
 		}
 	}
 	switch {
-	case found.sent == nil || engines != 1 || r.Affected(catalog.DefectOnlyLastEngine):
+	case sent == nil || engines != 1 || r.Affected(catalog.DefectOnlyLastEngine):
 		r.canaries = nil
-	case r.canaries == nil || r.canaries.group != found.group || r.canaries.sent != found.sent:
-		r.canaries = &found
+	case r.canaries == nil || r.canaries.group != only || r.canaries.sent != sent:
+		r.canaries = &canaries{group: only, sent: sent}
 	}
 }
 
@@ -154,17 +156,20 @@ func (o *observedCanaries) remove(h *histogram.Histogram) {
 	}
 }
 
-// removeTimes removes the times of canaries. The server measures at most the time of the receiver: it
-// is in the bucket of the receiver or in a lower one.
+// removeTimes removes the times of canaries. The server measures at most the time of the receiver,
+// which has the way to the server as well: it is in the bucket of the receiver or in a lower one, and
+// then at most its bound.
 func removeTimes(h, canaries *histogram.Histogram, mean float64) {
 	for i := range canaries.Counts {
-		bucket := len(h.Counts) - 1
+		value, bucket := mean, len(h.Bounds)
 		if i < len(canaries.Bounds) {
-			below, _ := slices.BinarySearch(h.Bounds, canaries.Bounds[i])
-			bucket = min(bucket, below)
+			bucket, _ = slices.BinarySearch(h.Bounds, canaries.Bounds[i])
 		}
-		for ; bucket >= 0; bucket-- {
-			take(h, bucket, &canaries.Counts[i], mean)
+		for bucket = min(bucket, len(h.Counts)-1); bucket >= 0; bucket-- {
+			take(h, bucket, &canaries.Counts[i], value)
+			if bucket > 0 {
+				value = min(value, h.Bounds[bucket-1])
+			}
 		}
 	}
 }
