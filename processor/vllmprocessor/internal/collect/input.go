@@ -42,6 +42,9 @@ const (
 	OpenFiles
 	// ServerLoad are the requests that the server says it works on.
 	ServerLoad
+	// CanaryDuration and CanaryUnanswered are what the receiver counts of its canary requests.
+	CanaryDuration
+	CanaryUnanswered
 	PodTerminating
 	SleepState
 	// GatewayQueue belongs to an inference gateway.
@@ -158,7 +161,11 @@ var definitions = [NumInputs]Definition{
 	OpenFiles:      {Name: "process_open_fds", Kind: Gauge},
 	ServerLoad:     {Name: "vllm.server_load", Kind: Gauge},
 	PodTerminating: {Name: "vllm.pod.terminating", Kind: Gauge},
-	SleepState:     {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+
+	CanaryDuration:   {Name: "vllm.canary.duration", Kind: Distribution},
+	CanaryUnanswered: {Name: "vllm.canary.unanswered", Kind: Gauge},
+
+	SleepState: {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
 	GatewayQueue: {
 		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
 		Labels: []string{"priority", "target_model_name"}, Summed: []string{"fairness_id"},
@@ -216,6 +223,11 @@ var definitions = [NumInputs]Definition{
 
 // OfPicker reports whether an input belongs to the requests of an endpoint picker.
 func (in Input) OfPicker() bool { return in >= PickerRequests && in <= PickerQueueTime }
+
+// OfReceiver reports whether an input has values without an answer of the server.
+func (in Input) OfReceiver() bool {
+	return in == Up || in == Healthy || in == CanaryDuration || in == CanaryUnanswered
+}
 
 // OfGateway reports whether an input belongs to an inference gateway.
 func (in Input) OfGateway() bool { return in == GatewayQueue || in.OfPicker() }

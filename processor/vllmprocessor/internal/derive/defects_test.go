@@ -63,7 +63,7 @@ func batch(seconds int64, evidence collect.Evidence, points []point) *collect.Ba
 	for _, p := range points {
 		var attributes []collect.Attribute
 		switch p.Input {
-		case collect.HTTPRequests, collect.Healthy:
+		case collect.HTTPRequests, collect.Healthy, collect.CanaryDuration:
 			p.engine = frontEnd
 		case collect.KVCacheBlocks, collect.KVCacheBlockSize, collect.CacheConfigTokens, collect.CacheConfigHybrid, collect.KVCacheCapacity:
 			if p.engine != noEngine {

@@ -87,6 +87,7 @@ func httpAnswers(v *window.View) (a answers, reason Reason) {
 			}
 		}
 	}
+	a.all = max(a.all-v.Canaries(), a.errors[0]+a.errors[1]) // Each was answered with 2xx.
 	if recorded := a.errors[1]; recorded > 0 && v.Affected(catalog.DefectClientErrorsAsServerErrors) {
 		a.errors[1] = min(recorded, explained(v))
 		a.unclear = recorded - a.errors[1]

@@ -83,8 +83,11 @@ func newWorld(seed uint64) *world {
 	if len(w.engines) == 1 {
 		w.credited = false
 	}
-	for in := range w.lazy {
-		w.lazy[in] = !w.credited && r.IntN(4) == 0
+	for in := range collect.NumInputs {
+		// Canaries have a test of their own. They leave the random numbers as they are.
+		if in != collect.CanaryDuration && in != collect.CanaryUnanswered {
+			w.lazy[in] = !w.credited && r.IntN(4) == 0
+		}
 	}
 	w.schedule()
 	w.restarts()
@@ -230,7 +233,7 @@ func (w *world) history() {
 	for _, e := range w.engines {
 		for in := range collect.NumInputs {
 			if in.Define().Name == "" || in.OfPicker() || in == collect.HTTPRequests || in == collect.KVCacheCapacity ||
-				in == collect.KVCacheBlocks || in == collect.KVCacheBlockSize {
+				in == collect.KVCacheBlocks || in == collect.KVCacheBlockSize || in == collect.CanaryDuration || in == collect.CanaryUnanswered {
 				continue
 			}
 			switch labels := labelsOf(in); {

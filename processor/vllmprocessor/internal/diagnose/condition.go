@@ -109,9 +109,12 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	return Healthy
 }
 
-// quietNow reports whether an engine has had no request in the window.
+// quietNow reports whether an engine has had no request in the window but canaries. One of them can be
+// left in what was counted, see View.Canaries.
 func quietNow(r *reading) bool {
-	return !(r.runningNow > 0) && !(r.waitingNow > 0) && !(r.Signals[signal.Running] > 0) && !(r.FirstTokens > 0) && !(r.Generation > 0)
+	canary := min(r.Canaries, 1)
+	return !(r.runningNow > 0) && !(r.waitingNow > 0) && !(r.Signals[signal.Running] > 0) &&
+		!(r.FirstTokens > canary) && !(r.Generation*r.elapsed > canary)
 }
 
 // frozen reports whether gauges show the state of an old step: requests or KV blocks in

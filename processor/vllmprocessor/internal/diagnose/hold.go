@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"math"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -143,6 +144,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 	}
 	if to := e.reported.Condition; to.harms() || to == Stalled || to == Healthy && (before.Harms() || before.Condition == Stalled) {
 		t.Felt = e.felt.sentence(&e.last, &t.Usual)
+		if to == Stalled {
+			t.Felt = strings.TrimSpace(t.Felt + " " + e.canary.sentence(e.last.At))
+		}
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)

@@ -64,7 +64,7 @@ func (e *engine) accept(settings *Settings, r *reading) {
 			e.grownSince[f] = 0
 		case e.grownSince[f] == 0:
 			e.grownSince[f] = r.At
-		case r.At-e.grownSince[f] >= int64(settings.RelearnAfter) && r.FirstTokens >= learn.LeastFirstTokens:
+		case r.At-e.grownSince[f] >= int64(settings.RelearnAfter) && r.Learnable():
 			e.baseline.Accept(&r.Window, wanders[f].of)
 			e.changes[f], e.grownSince[f] = change{}, 0
 		}

@@ -49,6 +49,8 @@ type reading struct {
 	// files are the open files of a server with one engine, load the requests that it says it works on; NaN
 	// where that is not known. hidden are the requests that they show, and the gauges do not.
 	files, load, hidden float64
+	// unanswered is for how many seconds no canary was answered; NaN like load.
+	unanswered float64
 	// recent is what the last half minute alone shows, served how many requests got their first token
 	// since the reading before, and servedAfter the mean of the seconds that they waited for it; NaN where
 	// that is not known.
@@ -102,7 +104,9 @@ type reader struct {
 	front front
 	// files are the open files of the server, load what it says of its requests; NaN like front.
 	files, load float64
-	freezes     bool
+	// unanswered is for how many seconds no canary was answered; NaN like front.
+	unanswered float64
+	freezes    bool
 	// merged is true where the only engine has the counters of all engines, and the gauges
 	// of one of them.
 	merged bool
@@ -124,6 +128,7 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out.deferredNow = value(v.GaugeOf(collect.WaitingByReason, "deferred"))
 	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
 	out.healthy, out.files, out.load, out.failsNow = r.healthy, r.files, r.load, r.failsNow
+	out.unanswered, out.Canaries = r.unanswered, v.Canaries()
 	if before > 0 {
 		out.recent.read(v, time.Duration(at-before))
 	}

@@ -54,6 +54,7 @@ func (e *engine) save(more func(*savedDiagnosis)) []byte {
 	if h := &e.hidden; h.at > 0 {
 		d.Hidden = savedHidden{h.moving, h.quiet, h.slow, h.shown, h.changes, h.followed, h.since}
 	}
+	d.Canary = e.canary.since
 	d.Felt = savedFelt{e.felt.on, e.felt.great, e.felt.first, e.felt.gap}
 	for i, one := range e.last.received {
 		d.Received[i] = savedNumber(one)
@@ -113,6 +114,7 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 	if h := &d.Hidden; *h != (savedHidden{}) {
 		e.hidden = hidden{h.Moving, h.Quiet, h.Shown, h.Changes, h.Followed, h.Slow, at, h.Since}
 	}
+	e.canary.since = d.Canary
 	if d.First > 0 {
 		e.first = d.First
 	}

@@ -66,6 +66,7 @@ type savedDiagnosis struct {
 	Harms    [numHarms]savedTest      `json:"harms,omitzero"`
 	Felt     savedFelt                `json:"felt,omitzero"`
 	Hidden   savedHidden              `json:"hidden,omitzero"`
+	Canary   int64                    `json:"canary,omitzero"`
 	Ratio    float64                  `json:"ratio,omitzero"`
 	BrokenAt [numFactors]int64        `json:"broken,omitzero"`
 	Grown    [longerOutputs + 1]int64 `json:"grown,omitzero"`
@@ -209,7 +210,7 @@ func (v *savedVerdict) sound() bool {
 }
 
 func (d *savedDiagnosis) soundTimes() bool {
-	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Loop, d.Queued, d.Starved, d.Fed}
+	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Loop, d.Queued, d.Starved, d.Fed, d.Canary}
 	times = append(append(times, d.BrokenAt[:]...), d.Grown[:]...)
 	if d.Standing != nil {
 		times = append(times, d.Standing.At)

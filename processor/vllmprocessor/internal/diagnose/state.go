@@ -126,6 +126,7 @@ type engine struct {
 	backlog  backlog
 	felt     felt
 	hidden   hidden
+	canary   canary
 	without  backlogs
 	swings   swings
 	progress progress
@@ -230,7 +231,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.version = versionOf(r)
 	s.views = r.Views(s.views, false)
 	before := s.reader
-	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, files: math.NaN(), load: math.NaN(), freezes: freezes(r)}
+	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, files: math.NaN(), load: math.NaN(), unanswered: math.NaN(), freezes: freezes(r)}
 	engines := 0
 	s.server.begin(s.Keeper)
 	s.process = r.ProcessStart()
@@ -254,9 +255,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 			s.queues = append(s.queues, Queue{v.Group().Attributes, waiting})
 		}
 		up = signal.Or(value(v.Gauge(collect.Up)), up)
-		s.reader.healthy = signal.Or(value(v.Gauge(collect.Healthy)), s.reader.healthy)
-		s.reader.files = signal.Or(value(v.Gauge(collect.OpenFiles)), s.reader.files)
-		s.reader.load = signal.Or(value(v.Gauge(collect.ServerLoad)), s.reader.load)
+		s.reader.observe(v)
 		if share, answered, refused := serverErrors(v); signal.Known(share) {
 			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
 			half := v.Over(recently)
@@ -267,8 +266,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 		late = late || v.Pending()
 	}
 	if late && before.settings != nil {
-		s.reader.healthy = signal.Or(s.reader.healthy, before.healthy)
-		s.reader.files, s.reader.load = signal.Or(s.reader.files, before.files), signal.Or(s.reader.load, before.load)
+		s.reader.keep(&before)
 		if !signal.Known(s.reader.errors) {
 			s.reader.errors, s.reader.answered, s.reader.refused = before.errors, before.answered, before.refused
 		}
@@ -281,7 +279,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	}
 	if engines > 1 || r.Affected(catalog.DefectOnlyLastEngine) {
 		// Requests can be for another engine, perhaps for one that is not shown.
-		s.reader.front, s.reader.files, s.reader.load = front{math.NaN(), math.NaN()}, math.NaN(), math.NaN()
+		s.reader.front, s.reader.files, s.reader.load, s.reader.unanswered = front{math.NaN(), math.NaN()}, math.NaN(), math.NaN(), math.NaN()
 	}
 	s.reader.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
 	s.server.count(settings, up, r.Time())
@@ -364,7 +362,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 		e.resumed = at // It stood still for too short a time to be certain of it.
 	}
 	r.hidden = e.hidden.observe(&r, before.at > 0 && e.progress.at == at)
-	if e.still = e.progress.judge(&r); e.hidden.certain(at) && e.progress.none(at) {
+	if e.still = e.progress.judge(&r); e.canary.observe(&r, &e.progress) || e.hidden.certain(at) && e.progress.none(at) {
 		e.still = stuck
 	}
 	r.Signals[signal.Standstill] = e.progress.standstill(at)

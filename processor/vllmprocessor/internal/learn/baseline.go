@@ -23,6 +23,9 @@ const (
 	slowFirst = 60
 	// LeastFirstTokens is how many requests a window needs to be learned.
 	LeastFirstTokens = 5
+	// mostCanaries is how many canaries a window may have for each request to be learned: what they
+	// add is left out almost exactly, but not quite.
+	mostCanaries = 0.1
 )
 
 // Window is what is learned from one window.
@@ -31,13 +34,19 @@ type Window struct {
 
 	// At is the end of the window in Unix nanoseconds.
 	At int64
-	// FirstTokens is the number of requests that got their first token.
-	FirstTokens float64
+	// FirstTokens is the number of requests that got their first token, Canaries that of canary
+	// requests, which are not among them.
+	FirstTokens, Canaries float64
 	// Generation and Computed are rates in tokens per second. Computed counts the
 	// prompt tokens that were computed, also those that a preemption made necessary again.
 	Generation, Computed float64
 	// Capacity is how many tokens the KV cache holds; 0 where it is not known.
 	Capacity float64
+}
+
+// Learnable reports whether a window has enough requests, and not too many of them are canaries.
+func (w *Window) Learnable() bool {
+	return w.FirstTokens >= LeastFirstTokens && !(w.Canaries > mostCanaries*w.FirstTokens)
 }
 
 // level is the mean and the variance of a signal's logarithm. Newer windows count more.
@@ -246,7 +255,7 @@ func (b *Baseline) Compare(w *Window) {
 // the previous one teaches nothing new. The time of a step and that of a prefill
 // as functions of the load belong to the factors by which they take longer.
 func (b *Baseline) Learn(w *Window, length time.Duration, except *signal.Set) {
-	if w.At-b.Learned < int64(length) || !(w.FirstTokens >= LeastFirstTokens) {
+	if w.At-b.Learned < int64(length) || !w.Learnable() {
 		return
 	}
 	b.Learned = w.At

@@ -198,7 +198,7 @@ func everything(n float64) scraped {
 	e := scraped{engine: "0", model: "m", values: map[collect.Input]float64{}, distributions: map[collect.Input]dist{}}
 	for in := range collect.NumInputs {
 		switch {
-		case in.Define().Name == "":
+		case in.Define().Name == "", in == collect.CanaryDuration: // All requests would be canaries.
 		case in.Define().Kind == collect.Distribution:
 			e.distributions[in] = dist{[]float64{1, 2}, []float64{n, n, n}, 3 * n}
 		default:

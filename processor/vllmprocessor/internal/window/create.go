@@ -56,7 +56,7 @@ func (u *update) fresh(sample *collect.Sample, g *Group) bool {
 // recordAnswer records the first batch with a sample of the server itself.
 func (u *update) recordAnswer() {
 	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s collect.Sample) bool {
-		return !s.Gone && s.Input != collect.Up && s.Input != collect.Healthy
+		return !s.Gone && !s.Input.OfReceiver()
 	}) {
 		u.answered = u.seq
 	}

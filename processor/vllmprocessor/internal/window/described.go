@@ -45,7 +45,9 @@ func (r *Resource) Described() (catalog.Server, bool) {
 		// The Rust front end does not observe steps, and the V0 engine counts no lookups.
 		server.Engine = "python"
 	}
-	// These two are samples of a receiver about the server.
-	ofServer := func(name string) bool { return name != "vllm.up" && name != "vllm.healthy" }
+	ofServer := func(name string) bool {
+		in, _ := collect.ByName(name)
+		return !in.OfReceiver()
+	}
 	return server, slices.ContainsFunc(server.Metrics, ofServer)
 }

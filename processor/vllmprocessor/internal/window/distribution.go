@@ -76,11 +76,12 @@ func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add
 	case total == Gone:
 		return Gone
 	}
+	without := v.canariesIn(in)
 	for _, s := range all {
 		if keep != nil && !keep(s.label) {
 			continue
 		}
-		if status := v.observations(s, add); status == First && v.status(s) == Present {
+		if status := v.observations(s, without, add); status == First && v.status(s) == Present {
 			return First
 		}
 	}
@@ -91,7 +92,7 @@ func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add
 }
 
 // observations calls add for each generation of buckets of a series.
-func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
+func (v *View) observations(s *series, without observedCanaries, add func(*histogram.Histogram)) Status {
 	if v.from == v.resource.seq || v.from < s.known {
 		return First
 	}
@@ -108,6 +109,7 @@ func (v *View) observations(s *series, add func(*histogram.Histogram)) Status {
 		grown := growth{bounds: generation.bounds, is: generation.totals.at(generation.newest, room[1][:]), was: was}
 		v.resource.subtract(generation, grown.is, grown.was)
 		v.resource.increase.HasSum = s.rest().noSum < v.from && !grown.tooLow()
+		without.remove(&v.resource.increase)
 		add(&v.resource.increase)
 	}
 	return Present
@@ -152,7 +154,7 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 // Step returns what a distribution counted since its previous point, and the time of
 // that point in Unix nanoseconds. It is Missing without a previous point or without one in
 // the newest batch, and Defective where one of the observations is bad. The step is valid
-// until a distribution of the resource is read again.
+// until an increase within the resource is read again.
 func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, status Status) {
 	all := v.group.inputs.of(in)
 	// The time, not the number: batches that follow each other closely share one.
@@ -160,10 +162,13 @@ func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, s
 		return 0, nil, Missing
 	}
 	s, of := all[0], all[0].rest()
+	last := View{resource: v.resource, group: v.group, from: v.resource.seq - 1}
+	without := last.canariesIn(in)
 	zero := v.resource.zeros(len(of.step))
 	v.resource.subtract(s, of.step, zero)
 	grown := growth{bounds: s.bounds, is: of.step, was: zero}
 	v.resource.increase.HasSum = of.noSum == 0 && !grown.tooLow()
+	without.remove(&v.resource.increase)
 	if v.group.defective(in, v.resource.seq-1) {
 		return of.since, &v.resource.increase, Defective
 	}

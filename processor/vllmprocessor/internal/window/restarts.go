@@ -15,7 +15,7 @@ func (u *update) restarts() {
 	var restarted []*engine
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
-		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge {
+		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge || sample.Input == collect.CanaryDuration {
 			continue
 		}
 		g := u.group(sample.Group)

@@ -69,6 +69,9 @@ func TestEnginesThatAreAddedAreNoRestart(t *testing.T) {
 		"the front end has counted nothing": {
 			collect.Evidence{}, collect.Evidence{}, []collect.Sample{requests("a", 0, began)}, with(three, requests("a", 0, began)), false,
 		},
+		"only the canaries of the receiver go on": {
+			collect.Evidence{}, collect.Evidence{}, []collect.Sample{canariesSince(began, 8)}, with(three, canariesSince(began, 9)), false,
+		},
 		"a counter of the front end is missing": {
 			collect.Evidence{},
 			collect.Evidence{},

@@ -72,9 +72,10 @@ func (s *series) own() *more {
 	return s.more
 }
 
-// cumulative reports whether the points of a series are counts since its beginning.
+// cumulative reports whether the points of a series are counts of the server since its
+// beginning. Canaries are counted by the receiver.
 func (s *series) cumulative(in collect.Input) bool {
-	return !s.delta && in.Define().Kind != collect.Gauge
+	return !s.delta && in.Define().Kind != collect.Gauge && in != collect.CanaryDuration
 }
 
 // received returns the newest point of a cumulative series as it was received. It must not

@@ -253,7 +253,7 @@ func (v *View) Change(in collect.Input) (float64, Status) {
 
 // Increase returns by how much a counter grew over the window, summed over its labels.
 func (v *View) Increase(in collect.Input) (float64, Status) {
-	return v.sum(in, v.difference)
+	return v.sum(in, func(s *series) (float64, Status) { return v.increase(in, s) })
 }
 
 // difference returns a number minus its value at the beginning of the window.
@@ -281,7 +281,7 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 	}
 	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
-			value, _ := v.difference(s)
+			value, _ := v.increase(in, s)
 			return value, Present
 		}
 	}
@@ -293,7 +293,7 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
 	return func(yield func(collect.Label, float64) bool) {
 		for _, s := range v.group.inputs.of(in) {
-			value, status := v.difference(s)
+			value, status := v.increase(in, s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
 				return
 			}

@@ -120,6 +120,8 @@ type Resource struct {
 	judged   bool
 	// scaled is true once engines were added while the server ran.
 	scaled bool
+	// canaries is nil where none are to be left out.
+	canaries *canaries
 
 	increase histogram.Histogram
 	zero     []float64
@@ -232,6 +234,7 @@ func (r *Resource) Observe(batch *collect.Batch, room int) Report {
 	update.run()
 	report.Units += r.units
 	r.learn(batch, gap || report.Resets > 0)
+	r.followCanaries()
 	return report
 }
 

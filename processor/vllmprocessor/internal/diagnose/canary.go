@@ -1,0 +1,56 @@
+package diagnose
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// canary is what canary requests that are not answered show. An engine works as long as it has a
+// request, and a canary is one: where nothing moves, it has stalled, also where its gauges have stayed at
+// 0. Where something moves, the canary waits in the queue, and the gauges show it as any other request.
+type canary struct {
+	// since is when the first of the canaries was sent that show a stall, in Unix nanoseconds; 0 where
+	// they show none.
+	since int64
+}
+
+// observe takes a reading, and returns whether canaries show a stall. It ends by progress, an answer, a
+// restart or sleep, but not where the receiver does not know any more.
+func (c *canary) observe(r *reading, p *progress) bool {
+	sent := r.At - int64(r.unanswered*float64(time.Second))
+	switch {
+	case p.at == r.At, r.unanswered == 0, c.since > 0 && r.restarted >= c.since, r.awake == 0:
+		c.since = 0
+	case c.since == 0 && r.unanswered > 0 && signal.Known(p.was[generatedTokens]) && (p.at <= sent || p.none(r.At)):
+		// What moved between the last scrape before it was sent and the next one can have been before it, so
+		// after that nothing may move for as long as with any other request.
+		c.since = max(sent, 1)
+	}
+	return c.since > 0
+}
+
+// sentence says for how long no canary was answered; empty where they show no stall.
+func (c *canary) sentence(at int64) string {
+	if c.since == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Canary requests have not been answered for %.0f s.", time.Duration(at-c.since).Seconds())
+}
+
+// observe reads what holds for the server in front of the engines.
+func (r *reader) observe(v *window.View) {
+	r.healthy = signal.Or(value(v.Gauge(collect.Healthy)), r.healthy)
+	r.files = signal.Or(value(v.Gauge(collect.OpenFiles)), r.files)
+	r.load = signal.Or(value(v.Gauge(collect.ServerLoad)), r.load)
+	r.unanswered = signal.Or(value(v.Gauge(collect.CanaryUnanswered)), r.unanswered)
+}
+
+// keep keeps what was read before, where this part of a batch lacks it.
+func (r *reader) keep(before *reader) {
+	r.healthy, r.files = signal.Or(r.healthy, before.healthy), signal.Or(r.files, before.files)
+	r.load, r.unanswered = signal.Or(r.load, before.load), signal.Or(r.unanswered, before.unanswered)
+}
