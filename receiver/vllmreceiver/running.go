@@ -124,6 +124,12 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 		return nil, err
 	}
 	r.status.added(running.key)
+	if t.canary != nil {
+		running.scraper.canary = newCanary(running.scraper, t.canary)
+		passed := time.Since(r.began)
+		phase := phaseAt(t.canary.Interval, running.key, int(r.targets.Load())+1, passed)
+		running.scraper.canary.begin(r.began.Add(r.shared.config.Controller.InitialDelay + passed + phase))
+	}
 	first := r.began.Add(r.shared.config.Controller.InitialDelay + offset)
 	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
 	return running, nil
@@ -194,6 +200,7 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		t.scraper.cancel()
 		r.targets.Add(-1)
 		t.turns.stop()
+		t.scraper.canary.stop()
 		t.scraper.shutdown()
 		r.mu.Lock()
 		stopping := r.stopped
