@@ -41,7 +41,7 @@ type serverRun struct {
 	// compared is true once it was scraped, ready if it can serve as far as the last scrape shows,
 	// and busy if that shows first tokens of other requests. served is when that was the last time.
 	compared, ready, busy bool
-	served               time.Time
+	served                time.Time
 	// tokens is normalize.Serving.FirstTokens of the last scrape.
 	tokens float64
 	// rejected is true once it does not take canaries.

@@ -125,14 +125,22 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 	}
 	r.status.added(running.key)
 	if t.canary != nil {
-		running.scraper.canary = newCanary(running.scraper, t.canary)
-		passed := time.Since(r.began)
-		phase := phaseAt(t.canary.Interval, running.key, int(r.targets.Load())+1, passed)
-		running.scraper.canary.begin(r.began.Add(r.shared.config.Controller.InitialDelay + passed + phase))
+		r.startCanary(running, t.canary)
 	}
 	first := r.began.Add(r.shared.config.Controller.InitialDelay + offset)
 	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
 	return running, nil
+}
+
+// startCanary sends canaries to a target from its phase on.
+func (r *vllmReceiver) startCanary(t *runningTarget, settings *CanaryConfig) {
+	if settings.APIKey != "" {
+		t.scraper.warnIfPlain()
+	}
+	t.scraper.canary = newCanary(t.scraper, settings)
+	passed := time.Since(r.began)
+	phase := phaseAt(settings.Interval, t.key, int(r.targets.Load())+1, passed)
+	t.scraper.canary.begin(r.began.Add(r.shared.config.Controller.InitialDelay + passed + phase))
 }
 
 // scrape scrapes a target and sends the points, also those of a scrape that failed.

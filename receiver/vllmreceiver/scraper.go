@@ -136,8 +136,10 @@ func (s *targetScraper) warnIfPlain() {
 	if s.identity.address.Scheme != "http" || host == "localhost" || net.ParseIP(host).IsLoopback() {
 		return
 	}
-	s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
-		"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
+	s.once("plain", func() {
+		s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
+			"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
+	})
 }
 
 func (s *targetScraper) shutdown() {
