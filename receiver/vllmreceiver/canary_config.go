@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -23,7 +24,7 @@ type CanaryConfig struct {
 	// Path is where a canary is sent.
 	Path string `mapstructure:"path"`
 	// APIKey is sent as a bearer token.
-	APIKey configopaque.String `mapstructure:"api_key"`
+	APIKey configopaque.String `mapstructure:"api_key,omitempty"`
 	// Also has the kinds of servers that get canaries as well.
 	Also []string `mapstructure:"also"`
 
@@ -39,6 +40,15 @@ const (
 
 func defaultCanary() CanaryConfig {
 	return CanaryConfig{Interval: 15 * time.Second, Timeout: 15 * time.Second, Path: "/v1/completions"}
+}
+
+// Unmarshal fills in the defaults. They are not in the default configuration, because
+// print-config prints a section that is off as null, which would switch it on when it is read.
+func (c *CanaryConfig) Unmarshal(conf *confmap.Conf) error {
+	if c.Interval == 0 && c.Timeout == 0 && c.Path == "" {
+		*c = defaultCanary()
+	}
+	return conf.Unmarshal(c)
 }
 
 // minCanary is the shortest interval and timeout of canaries.

@@ -38,6 +38,13 @@ targets:
 	}, targets[1].canary)
 	assert.Nil(t, targets[2].canary)
 
+	// What print-config prints of this is the same again: null is off.
+	for _, text := range []string{`{endpoint: "http://a", canary: null}`, `{canary: {}, targets: [{endpoint: "http://a", canary: null}]}`} {
+		cfg, err = decode(t, text)
+		require.NoError(t, err)
+		assert.Nil(t, configuredTargets(cfg)[0].canary, text)
+	}
+
 	cfg, err = decode(t, `{targets: [{endpoint: "http://a"}, {endpoint: "http://b", canary: {timeout: 5s}}]}`)
 	require.NoError(t, err)
 	targets = configuredTargets(cfg)

@@ -211,7 +211,6 @@ func createDefaultConfig() component.Config {
 		Controller:         controller,
 		Client:             client,
 		ServiceName:        "vllm",
-		Canary:             configoptional.Default(defaultCanary()),
 		Limits:             defaultLimits(),
 		Naming:             NamingCanonical,
 		Source:             SourceAuto,
@@ -242,6 +241,10 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 			if err := target.source.Unmarshal(&inherited); err != nil {
 				return fmt.Errorf("targets::%d: %w", i, err)
 			}
+		}
+		if target.source != nil && target.source.IsSet("canary") && target.source.Get("canary") == nil {
+			// print-config prints a canary that is off like this.
+			inherited.Canary = configoptional.None[CanaryConfig]()
 		}
 		inherited.source = nil // Otherwise it would stay in memory.
 		*target = inherited
