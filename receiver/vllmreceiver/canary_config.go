@@ -26,7 +26,7 @@ type CanaryConfig struct {
 	// APIKey is sent as a bearer token.
 	APIKey configopaque.String `mapstructure:"api_key,omitempty"`
 	// Also has the kinds of servers that get canaries as well.
-	Also []string `mapstructure:"also"`
+	Also []string `mapstructure:"also,omitempty"`
 
 	_ struct{}
 }
