@@ -167,7 +167,8 @@ func TestOneTimeoutIsNotYetUnanswered(t *testing.T) {
 	r.scrape(1)
 	calls := 0
 	r.answer(func(w http.ResponseWriter, request *http.Request) {
-		if calls++; calls == 1 {
+		calls++
+		if calls == 1 {
 			r.pass(15 * time.Second)
 			r.canary.settings.Timeout = within // of the next one
 			hangs(w, request)
