@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,10 +73,9 @@ func startCanaries(t *testing.T, canaries configoptional.Optional[CanaryConfig],
 // last are the newest points about canaries of a target.
 func last(sink *consumertest.MetricsSink, address string) []string {
 	_, path, _ := strings.Cut(strings.TrimPrefix(address, "http://"), "/")
-	all := sink.AllMetrics()
-	for i := len(all) - 1; i >= 0; i-- {
-		if strings.Contains(render(all[i]), "/"+path+`"`) && points(all[i], "vllm.up") != nil {
-			return canaryPoints(all[i])
+	for _, batch := range slices.Backward(sink.AllMetrics()) {
+		if strings.Contains(render(batch), "/"+path+`"`) && points(batch, "vllm.up") != nil {
+			return canaryPoints(batch)
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func TestTheKeyOfACanaryIsInNoLog(t *testing.T) {
 		"rejects": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) },
 		"repeats": func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Authorization")) },
 		"to there": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "/?"+r.Header.Get("Authorization"), 302)
+			http.Redirect(w, r, "/?"+r.Header.Get("Authorization"), http.StatusFound)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -201,6 +201,9 @@ func TestTrafficEndsWhatIsUnanswered(t *testing.T) {
 	}, time.Second)
 	assert.Len(t, r.turn(), 1)
 	assert.Equal(t, []string{"success timeout 0", "unanswered  0"}, canaryPoints(r.scrape(30)))
+	r.scrape(30)
+	r.standsStill()
+	assert.Len(t, r.turn(), 2, "a new row begins")
 }
 
 func TestTheOutcomesAreMetrics(t *testing.T) {

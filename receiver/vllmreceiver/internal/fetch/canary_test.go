@@ -101,17 +101,19 @@ func TestTheOutcomesOfACanary(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			text(answered)(w, r)
 		}, CanaryInvalid, ""},
-		"another 2xx":        {status(202), CanaryInvalid, ""},
-		"an error":           {status(500), CanaryHTTPError, ""},
-		"unavailable":        {status(503), CanaryHTTPError, ""},
-		"too many requests":  {status(429), CanaryHTTPError, ""},
-		"a closed one":       {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, CanaryRefused, ""},
-		"no key":             {status(401), CanaryRejected, "canary::api_key"},
-		"a wrong key":        {status(403), CanaryRejected, "canary::api_key"},
-		"no such model":      {status(404), CanaryRejected, "canary::model"},
-		"no such method":     {status(405), CanaryRejected, "canary::path"},
-		"a bad request":      {status(400), CanaryRejected, "its log"},
-		"a redirect to here": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 307) }, CanaryRejected, "redirect"},
+		"another 2xx":       {status(202), CanaryInvalid, ""},
+		"an error":          {status(500), CanaryHTTPError, ""},
+		"unavailable":       {status(503), CanaryHTTPError, ""},
+		"too many requests": {status(429), CanaryHTTPError, ""},
+		"a closed one":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, CanaryRefused, ""},
+		"no key":            {status(401), CanaryRejected, "canary::api_key"},
+		"a wrong key":       {status(403), CanaryRejected, "canary::api_key"},
+		"no such model":     {status(404), CanaryRejected, "canary::model"},
+		"no such method":    {status(405), CanaryRejected, "canary::path"},
+		"a bad request":     {status(400), CanaryRejected, "its log"},
+		"a redirect to here": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/other", http.StatusTemporaryRedirect)
+		}, CanaryRejected, "redirect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			outcome, err := client(t, serve(t, tc.handler)).SendCanary(t.Context(), plainCanary)
