@@ -87,8 +87,9 @@ type smallPool struct {
 }
 
 type smallEntry struct {
-	Client confighttp.ClientConfig `mapstructure:",squash"`
-	Share  float64                 `mapstructure:"share"`
+	Client confighttp.ClientConfig            `mapstructure:",squash"`
+	Share  float64                            `mapstructure:"share"`
+	Pool   configoptional.Optional[smallPool] `mapstructure:"pool"`
 }
 
 func TestSettingsOfEveryKind(t *testing.T) {
@@ -102,7 +103,7 @@ func TestSettingsOfEveryKind(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"timeout": "1h30m", "tls": "", "window": "1m", "storage": "", "pool": "", "pool::by": "[a, b]",
-		"entries": "", "entries::N::endpoint": "", "entries::N::share": "", "metrics::NAME::enabled": "",
+		"entries": "", "entries::N::endpoint": "", "entries::N::share": "", "entries::N::pool": "", "metrics::NAME::enabled": "",
 	} {
 		value, has := found[key]
 		assert.True(t, has, key)
@@ -110,6 +111,7 @@ func TestSettingsOfEveryKind(t *testing.T) {
 	}
 	assert.NotContains(t, found, "-")
 	assert.NotContains(t, found, "entries::N::tls", "inherited, and documented once")
+	assert.NotContains(t, found, "entries::N::pool::by", "the same")
 	assert.NotContains(t, found, "tls::insecure")
 }
 

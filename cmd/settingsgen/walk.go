@@ -77,6 +77,9 @@ func (w *walker) client(prefix string, v reflect.Value, defaults bool) {
 
 func (w *walker) value(key string, v reflect.Value, defaults bool) {
 	switch kind := v.Kind(); {
+	case strings.HasPrefix(v.Type().Name(), "Optional[") && !defaults:
+		// An entry of a list inherits it.
+		w.add(key, "")
 	case strings.HasPrefix(v.Type().Name(), "Optional["):
 		inner := v.Addr().MethodByName("GetOrInsertDefault").Call(nil)[0].Elem()
 		w.add(key, "")

@@ -14,6 +14,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
@@ -71,6 +72,8 @@ type Config struct {
 	Discovery DiscoveryConfig `mapstructure:"discovery"`
 	// ServiceName is the resource attribute service.name, equal for all replicas.
 	ServiceName string `mapstructure:"service_name"`
+	// Canary sends small requests to servers without traffic; there are none without it.
+	Canary configoptional.Optional[CanaryConfig] `mapstructure:"canary"`
 	// HealthCheck asks /health as well and adds the metric vllm.healthy.
 	HealthCheck bool `mapstructure:"health_check"`
 	// Limits are the limits of each target.
@@ -103,6 +106,8 @@ type TargetConfig struct {
 	Client confighttp.ClientConfig `mapstructure:",squash"`
 	// ResourceAttributes are added to the target's resource.
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
+	// Canary inherits the settings of the receiver.
+	Canary configoptional.Optional[CanaryConfig] `mapstructure:"canary"`
 
 	source *confmap.Conf
 	_      struct{}
@@ -214,7 +219,7 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// Unmarshal decodes each target into a copy of the receiver's own client, so that a target
+// Unmarshal decodes each target into a copy of the receiver's own client and canary, so that a target
 // inherits the settings that it does not set.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := conf.Unmarshal(c); err != nil {
@@ -230,12 +235,16 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	}
 	for i := range c.Targets {
 		target := &c.Targets[i]
-		inherited := TargetConfig{Client: c.Client}
+		inherited := TargetConfig{Client: c.Client, Canary: c.Canary}
 		inherited.Client.Endpoint = ""
 		if target.source != nil {
 			if err := target.source.Unmarshal(&inherited); err != nil {
 				return fmt.Errorf("targets::%d: %w", i, err)
 			}
+		}
+		if target.source != nil && target.source.IsSet("canary") && target.source.Get("canary") == nil {
+			// print-config prints a canary that is off like this.
+			inherited.Canary = configoptional.None[CanaryConfig]()
 		}
 		inherited.source = nil // Otherwise it would stay in memory.
 		*target = inherited

@@ -107,6 +107,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		client.Timeout = t.Timeout
 		err := d.receiver.Add(ctx, target{
 			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval, pod: podOf(t.Pod),
+			canary: d.receiver.shared.config.Canary.Get(),
 		})
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", instanceID(t.URL), err))

@@ -75,6 +75,7 @@ func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 	for name, text := range map[string]string{
 		"one target":     "endpoint: http://vllm-0:8000\ncollection_interval: 30s\ntimeout: 20s",
 		"several":        "targets: [{endpoint: http://vllm-0:8000, resource_attributes: {zone: a}}, {endpoint: http://vllm-1:8000, timeout: 3s}]\nlimits: {body_size: 1MiB}\nmetrics: {vllm.up: {enabled: false}}",
+		"canaries":       "canary: {interval: 20s}\ntargets: [{endpoint: http://vllm-0:8000}, {endpoint: http://vllm-1:8000, canary: {enabled: false}}]",
 		"only discovery": "discovery: {kubernetes: {selector: a=b}}",
 		"none of it":     "endpoint: http://vllm-0:8000",
 	} {
@@ -96,10 +97,12 @@ func TestThePrintedConfigurationCanBeReadAgain(t *testing.T) {
 			cfg.Controller.Timeout, again.Controller.Timeout = 0, 0
 			assert.Equal(t, cfg.Client, again.Client)
 			assert.Equal(t, cfg.Limits, again.Limits)
+			assert.Equal(t, cfg.Canary.Get(), again.Canary.Get())
 			assert.Equal(t, cfg.Controller, again.Controller)
 			require.Len(t, again.Targets, len(cfg.Targets))
 			for i := range cfg.Targets {
 				assert.Equal(t, cfg.Targets[i].Client, again.Targets[i].Client)
+				assert.Equal(t, cfg.Targets[i].Canary.Get(), again.Targets[i].Canary.Get())
 				assert.Len(t, again.Targets[i].ResourceAttributes, len(cfg.Targets[i].ResourceAttributes))
 			}
 			assert.Len(t, again.Metrics, len(cfg.Metrics))

@@ -43,6 +43,8 @@ type target struct {
 	pod *emit.Pod
 	// interval is the time between two scrapes; 0 means the receiver's interval.
 	interval time.Duration
+	// canary has the settings of its canary; nil without one.
+	canary *CanaryConfig
 }
 
 // shared is used by all targets of a receiver.
@@ -62,6 +64,7 @@ type shared struct {
 	// body is parsed, because that takes several times its size.
 	places    fetch.Places
 	reading   sync.Mutex
+	canaries  chan struct{} // limits how many are sent at a time
 	transport sharedTransport
 }
 
@@ -118,7 +121,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 			Name: cfg.Limits.NameLength, LabelName: cfg.Limits.LabelNameLength, LabelValue: cfg.Limits.LabelValueLength,
 		}),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		places:  fetch.NewPlaces(largeBodies),
+		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, maxCanaries),
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
 			SchemaURL: schemaURL(),
@@ -226,7 +229,7 @@ func configuredTargets(cfg *Config) []target {
 		if err != nil {
 			return nil
 		}
-		return []target{{address: address, client: cfg.Client}}
+		return []target{{address: address, client: cfg.Client, canary: cfg.Canary.Get()}}
 	}
 	targets := make([]target, 0, len(cfg.Targets))
 	for i := range cfg.Targets {
@@ -236,6 +239,7 @@ func configuredTargets(cfg *Config) []target {
 		}
 		targets = append(targets, target{
 			address: address, client: cfg.Targets[i].Client, attributes: cfg.Targets[i].ResourceAttributes,
+			canary: cfg.Targets[i].Canary.Get(),
 		})
 	}
 	return targets

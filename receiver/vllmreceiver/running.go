@@ -124,9 +124,23 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 		return nil, err
 	}
 	r.status.added(running.key)
+	if t.canary != nil {
+		r.startCanary(running, t.canary)
+	}
 	first := r.began.Add(r.shared.config.Controller.InitialDelay + offset)
 	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
 	return running, nil
+}
+
+// startCanary sends canaries to a target from its phase on.
+func (r *vllmReceiver) startCanary(t *runningTarget, settings *CanaryConfig) {
+	if settings.APIKey != "" {
+		t.scraper.warnIfPlain()
+	}
+	t.scraper.canary = newCanary(t.scraper, settings)
+	passed := time.Since(r.began)
+	phase := phaseAt(settings.Interval, t.key, int(r.targets.Load())+1, passed)
+	t.scraper.canary.begin(r.began.Add(r.shared.config.Controller.InitialDelay + passed + phase))
 }
 
 // scrape scrapes a target and sends the points, also those of a scrape that failed.
@@ -194,6 +208,7 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		t.scraper.cancel()
 		r.targets.Add(-1)
 		t.turns.stop()
+		t.scraper.canary.stop()
 		t.scraper.shutdown()
 		r.mu.Lock()
 		stopping := r.stopped

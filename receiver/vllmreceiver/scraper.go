@@ -56,6 +56,8 @@ type targetScraper struct {
 	unconfirmed bool
 	// load asks how many requests the server works on.
 	load loadCheck
+	// canary sends small requests to the server; nil without one.
+	canary *canary
 	// failures logs when scrapes begin to fail and succeed again.
 	failures failureLog
 	// metrics is the number of metrics of the last successful scrape.
@@ -134,8 +136,10 @@ func (s *targetScraper) warnIfPlain() {
 	if s.identity.address.Scheme != "http" || host == "localhost" || net.ParseIP(host).IsLoopback() {
 		return
 	}
-	s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
-		"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
+	s.once("plain", func() {
+		s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
+			"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
+	})
 }
 
 func (s *targetScraper) shutdown() {
@@ -156,6 +160,7 @@ func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	body := s.shared.buffers.Get().(*bytes.Buffer)
 	defer s.putBuffer(body)
 	at := s.now()
+	s.canary.scraping()
 	// At the same time as the metrics, so that both share one timeout.
 	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)
 	answer, err := s.fetcher.Metrics(ctx, body)
@@ -203,7 +208,10 @@ func (s *targetScraper) take(
 	if !ok {
 		return nil
 	}
-	own := emit.Own{Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load()}
+	own := emit.Own{
+		Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load(),
+		Canary: s.canary.scraped(scrape, s.emitter.Foreign(scrape)),
+	}
 	report := s.emitter.Emit(scrape, own, out)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
@@ -253,11 +261,13 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 		if fixed && version != s.version {
 			fixed = false
 			s.emitter.Restart()
+			s.canary.restarted(scrape.Time)
 		}
 	}
 	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	if fixed && s.emitter.Restarted(scrape) {
 		s.shared.telemetry.resets(ctx)
+		s.canary.restarted(scrape.Time)
 		version, fixed = s.askVersion(ctx), false
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
@@ -310,6 +320,7 @@ func (s *targetScraper) fail(cause *fetch.Error, at time.Time, healthy *bool, ou
 	}
 	own := emit.Own{
 		Healthy: healthy, Duration: s.now().Sub(at), Failure: cause.Outcome.String(), Pod: s.pod.Load(),
+		Canary: s.canary.failed(at),
 	}
 	if !s.resourceFixed && !s.emitter.Known() {
 		s.emitter.SetResource(s.identity.resource("", nil), at, out)

@@ -75,6 +75,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.Discovery.validate(add)
+	c.validateCanaries(add)
 	c.validateNumbers(add)
 	c.validateNames(add)
 	return errors.Join(errs...)

@@ -36,19 +36,23 @@ const (
 	ownFailure
 	ownReady
 	ownTerminating
+	ownCanaryDuration
+	ownCanarySuccess
+	ownCanaryUnanswered
 	numOwn
 )
 
 var ownNames = [numOwn]string{
 	ownUp: MetricUp, ownHealthy: MetricHealthy, ownDuration: MetricDuration, ownSamples: MetricSamples,
 	ownLoad: MetricLoad, ownFailure: MetricFailure, ownReady: MetricReady, ownTerminating: MetricTerminating,
+	ownCanaryDuration: MetricCanaryDuration, ownCanarySuccess: MetricCanarySuccess, ownCanaryUnanswered: MetricCanaryUnanswered,
 }
 
 // OwnMetrics returns the names of all metrics about the scrape itself.
 func OwnMetrics() []string { return ownNames[:] }
 
-// failureAttribute has the kind of a failure.
-const failureAttribute = "outcome"
+// outcomeAttribute has the kind of a failure, or the outcome of a canary.
+const outcomeAttribute = "outcome"
 
 // Own are the numbers about the scrape itself.
 type Own struct {
@@ -65,6 +69,8 @@ type Own struct {
 	Failure string
 	// Pod is nil where the target is not known to be a pod.
 	Pod *Pod
+	// Canary is nil where no canaries are sent.
+	Canary *Canary
 }
 
 // Pod is what Kubernetes reports about the pod of a target.
@@ -75,8 +81,11 @@ type ownMetrics struct {
 	// metrics has nil for those that are switched off.
 	metrics [numOwn]*catalog.Metric
 	live    [numOwn]bool
-	// failure is the kind of failure whose series is live; empty without one.
-	failure string
+	// outcomes are those whose series are live, of metrics with one series for each outcome;
+	// empty without one.
+	outcomes [numOwn]string
+	// started is the start of the histogram of canaries while it is live; 0 otherwise.
+	started pcommon.Timestamp
 }
 
 func newOwnMetrics(metrics map[string]*catalog.Metric) (o ownMetrics) {
@@ -102,7 +111,8 @@ func (o *ownMetrics) emit(own Own, now pcommon.Timestamp, metrics pmetric.Metric
 	}
 	o.optional(ownReady, ready, now, metrics)
 	o.optional(ownTerminating, terminating, now, metrics)
-	o.emitFailure(own.Failure, now, metrics)
+	o.emitOutcome(ownFailure, 1, own.Failure, now, metrics)
+	o.emitCanary(own.Canary, now, metrics)
 }
 
 // optional emits a metric that not every scrape has, or ends it if this scrape lacks
@@ -115,17 +125,17 @@ func (o *ownMetrics) optional(m ownMetric, value *bool, now pcommon.Timestamp, m
 	}
 }
 
-// emitFailure emits the series of this kind of failure, and ends that of another.
-func (o *ownMetrics) emitFailure(kind string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if o.metrics[ownFailure] == nil {
+// emitOutcome emits the series of this outcome, and ends that of another.
+func (o *ownMetrics) emitOutcome(m ownMetric, value float64, outcome string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+	if o.metrics[m] == nil {
 		return
 	}
-	if o.failure != "" && o.failure != kind {
-		o.endOf(ownFailure, now, metrics).Attributes().PutStr(failureAttribute, o.failure)
+	if live := o.outcomes[m]; live != "" && live != outcome {
+		o.endOf(m, now, metrics).Attributes().PutStr(outcomeAttribute, live)
 	}
-	o.failure = kind
-	if kind != "" {
-		o.appendValue(ownFailure, 1, now, metrics).Attributes().PutStr(failureAttribute, kind)
+	o.outcomes[m] = outcome
+	if outcome != "" {
+		o.appendValue(m, value, now, metrics).Attributes().PutStr(outcomeAttribute, outcome)
 	}
 }
 
@@ -142,7 +152,8 @@ func (o *ownMetrics) end(now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 	for m := range numOwn {
 		o.finish(m, now, metrics)
 	}
-	o.emitFailure("", now, metrics)
+	o.emitOutcome(ownFailure, 1, "", now, metrics)
+	o.emitCanary(nil, now, metrics)
 }
 
 // finish ends a metric that is live.

@@ -23,6 +23,8 @@ const (
 	signV1
 	// signImitator is a label that no vLLM server has.
 	signImitator
+	// signTransfer is a connector by which servers send KV to each other or to a store.
+	signTransfer
 )
 
 // setupSigns are the setups of the catalogue that a body can show.
@@ -46,6 +48,10 @@ func familySigns(key string) (signs sign) {
 	}
 	if slices.ContainsFunc(catalog.ConnectorPrefixes, has) {
 		signs |= signConnector
+		// Offloading stays on the machine.
+		if !strings.Contains(key, "kv_offload_") {
+			signs |= signTransfer
+		}
 	}
 	if has(catalog.AdapterPrefix) {
 		signs |= signLoRA
