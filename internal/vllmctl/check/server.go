@@ -187,7 +187,7 @@ func judgeHealth(f *findings, r *vllmreceiver.Reading) {
 // judgeHang judges whether a hang can be seen that begins while there are no requests.
 func judgeHang(f *findings, s *Seen) {
 	r := s.newest()
-	if isRay(r) || f.has(CodeUnhealthy) {
+	if isRay(r) || f.has(CodeUnhealthy) || s.ReceiverConfig.Canary.HasValue() {
 		return
 	}
 	for _, one := range []*vllmreceiver.Reading{s.First, r} {

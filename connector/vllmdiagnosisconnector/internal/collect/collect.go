@@ -76,6 +76,21 @@ func Read(metrics pmetric.Metrics) ([]*Frame, Report) {
 	return c.frames, c.report
 }
 
+type frameKey struct {
+	Key
+	time int64
+}
+
+type collector struct {
+	frames []*Frame
+	index  map[frameKey]*Frame
+	report Report
+
+	// Of the resource that is being read.
+	source   int
+	resource string
+}
+
 // attach adds the evidence to the frames that are there.
 func (c *collector) attach(metrics pmetric.Metrics) {
 	for _, rm := range metrics.ResourceMetrics().All() {
@@ -99,21 +114,6 @@ func (c *collector) attach(metrics pmetric.Metrics) {
 			}
 		}
 	}
-}
-
-type frameKey struct {
-	Key
-	time int64
-}
-
-type collector struct {
-	frames []*Frame
-	index  map[frameKey]*Frame
-	report Report
-
-	// Of the resource that is being read.
-	source   int
-	resource string
 }
 
 func (c *collector) readMetric(resource pcommon.Resource, metric pmetric.Metric, which string, pool bool) {

@@ -219,7 +219,8 @@ func TestCanariesAreLeftOutAtAnyMoment(t *testing.T) {
 			}
 			truth := float64(times[scrape] - times[scrape-4])
 			assert.InDelta(t, truth, v.Number*60, 2+1e-9)
-			if compared++; math.Abs(truth-v.Number*60) < 1e-9 {
+			compared++
+			if math.Abs(truth-v.Number*60) < 1e-9 {
 				exact++
 			}
 		}

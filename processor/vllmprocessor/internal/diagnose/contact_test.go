@@ -109,17 +109,17 @@ func TestAFailedScrapeChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
-	sleeps := serves("0")
-	sleeps.labelled[collect.SleepState] = map[string]float64{"awake": 0}
+	unhealthy := answers(1)
+	unhealthy.gauges[collect.Healthy] = 0
 	for n := range 5 {
 		require.Equal(t, Healthy, r.verdict("0").Condition, n)
 		if n == 2 {
 			r.scrape(answers(0))
 			continue
 		}
-		r.scrape(answers(1), sleeps)
+		r.scrape(unhealthy, serves("0"))
 	}
-	assert.Equal(t, Asleep, r.verdict("0").Condition, "a minute after it slept first")
+	assert.Equal(t, Failing, r.verdict("0").Condition, "a minute after /health failed first")
 }
 
 // A server that is being deleted drains, whether it answers or not.

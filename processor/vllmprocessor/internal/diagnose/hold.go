@@ -36,7 +36,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
-	case raw == Stalled, raw == Draining, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
+	case raw == Stalled, raw == Draining, raw == Asleep, e.reported.Condition == Asleep && e.last.awake > 0 && !bad, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
 		e.reported.Condition == Unreachable && s.server.read && raw != Unknown && !(raw == Healthy && found.suspect),
 		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
 		e.reported.Condition = raw

@@ -52,6 +52,7 @@ func reported(hold int, raw []Condition) (all []Condition) {
 	for n, condition := range raw {
 		at := int64(n+1) * scrape
 		e.last = healthyReading(at)
+		e.last.awake = truth(condition != Asleep)
 		e.report(settings(hold), s, condition, at, &symptoms{})
 		all = append(all, e.reported.Condition)
 	}
@@ -74,7 +75,7 @@ func repeat(parts ...any) (all []Condition) {
 func TestAStateIsReportedAfterTheHold(t *testing.T) {
 	t.Parallel()
 	for hold, after := range map[int]int{1: 0, 2: 4, 3: 8} {
-		for _, condition := range []Condition{Degraded, Failing, Asleep, Starting, Unreachable, Idle} {
+		for _, condition := range []Condition{Degraded, Failing, Starting, Unreachable, Idle} {
 			got := reported(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
 			assert.Equal(t, repeat(Healthy, 10+after, condition, 20, Healthy, 20-after), got, "%s with hold %d", condition, hold)
 		}
@@ -97,6 +98,14 @@ func TestAStallIsReportedAtOnceAndHeldAfterwards(t *testing.T) {
 	}
 }
 
+// A server says itself that it sleeps, and that it is awake.
+func TestSleepIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	all := repeat(Healthy, 10, Asleep, 3, Healthy, 5, Degraded, 20, Asleep, 2)
+	assert.Equal(t, repeat(Healthy, 10, Asleep, 3, Healthy, 9, Degraded, 16, Asleep, 2), reported(2, all))
+	assert.Equal(t, repeat(Healthy, 10, Asleep, 9, Degraded, 4), reported(2, repeat(Healthy, 10, Asleep, 5, Degraded, 8)))
+}
+
 // What does not last is not reported.
 func TestABlipIsNotReported(t *testing.T) {
 	t.Parallel()
@@ -116,7 +125,7 @@ func TestOneHarmAfterAnotherIsReported(t *testing.T) {
 }
 
 // Whatever single windows show, the beginning and the end of harm
-// are more than hold-1 windows apart, except that standing still and draining are reported at once;
+// are more than hold-1 windows apart, except that standing still, sleep and draining are reported at once;
 // and neither is reported while the newest window shows the contrary.
 func TestNothingFlaps(t *testing.T) {
 	t.Parallel()
@@ -137,7 +146,7 @@ func TestNothingFlaps(t *testing.T) {
 			if harmful(got[n]) == harmful(got[n-1]) {
 				continue
 			}
-			if got[n] != Stalled && got[n] != Draining && crossings > 0 {
+			if got[n] != Stalled && got[n] != Asleep && got[n] != Draining && crossings > 0 {
 				require.Greater(t, n-crossed, 4*(hold-1), "seed %d: %s at %d, %s before since %d", seed, got[n], n, got[n-1], crossed)
 			}
 			crossed, crossings = n, crossings+1
