@@ -43,8 +43,10 @@ const (
 	fallsAfter = 2 * time.Minute
 	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
 	asUsual = 2.0
-	// usualFor is how long they must be served as usual until harm has ended: harm comes and goes.
-	usualFor = 15 * time.Second
+	// usualFor is how long they must be served as usual until harm has ended. Harm that has come back within
+	// comesBack comes and goes: it has ended after fallsAfter.
+	usualFor  = 15 * time.Second
+	comesBack = 5 * time.Minute
 	// forgetsAfter is how long no request has come until an engine is idle after harm. Before, nobody
 	// knows whether the next one is served.
 	forgetsAfter = 30 * time.Minute
@@ -62,6 +64,9 @@ type felt struct {
 	usualSince int64
 	// quietSince is since when no request has come; 0 where some have.
 	quietSince int64
+	// endedAt is when harm ended last, again whether it had come back soon by then.
+	endedAt int64
+	again   bool
 	// fresh is when something new was great harm. One long wait is in the half minute for half a minute.
 	fresh int64
 	// on is true while harm is certain, great while it is great harm, first and gap where it is of
@@ -134,8 +139,13 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
 	forgotten := f.on && lasts(f.quietSince, r.At, forgetsAfter)
-	if forgotten || f.on && e.still == deserted || lasts(f.usualSince, r.At, usualFor) {
+	usual := usualFor
+	if f.again {
+		usual = fallsAfter
+	}
+	if forgotten || f.on && e.still == deserted || lasts(f.usualSince, r.At, usual) {
 		f.on, f.great, f.first, f.gap = false, false, false, false
+		f.endedAt = r.At
 		// The window still has what was before.
 		e.harms[lateFirst], e.harms[slowTokens] = evidence{}, evidence{}
 		ended = true
@@ -186,6 +196,7 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 		f.on = true
 	}
 	f.great = f.great && r.At-f.greatAt < int64(fallsAfter)
+	f.again = f.on && (f.again || f.endedAt > 0 && r.At-f.endedAt < int64(comesBack))
 	return now
 }
 

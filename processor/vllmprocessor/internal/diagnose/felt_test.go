@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -183,6 +184,28 @@ func TestTheAllClearNeedsService(t *testing.T) {
 	assert.GreaterOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 8, 20) }), 0.0)
 	assert.InDelta(t, -1, r.after(Healthy, func(int) scraped { return lately(15, 1.5, 0) }), 0, "still late")
 	assert.LessOrEqual(t, r.after(Healthy, func(int) scraped { return serves("0") }), 60.0)
+}
+
+// Harm that comes and goes does not open and close an alert each time.
+func TestHarmThatComesBackEndsLater(t *testing.T) {
+	t.Parallel()
+	r := usually(t)
+	late := func(int) scraped { return lately(15, 8, 20) }
+	well := func(int) scraped { return serves("0") }
+	require.GreaterOrEqual(t, r.after(Critical, late), 0.0)
+	require.LessOrEqual(t, r.after(Healthy, well), 60.0)
+	for range 4 {
+		r.scrape(answers(1), well(0))
+	}
+	require.GreaterOrEqual(t, r.after(Critical, late), 0.0)
+	again := r.after(Healthy, well)
+	assert.GreaterOrEqual(t, again, 120.0)
+	assert.LessOrEqual(t, again, 180.0)
+	for range 40 {
+		r.scrape(answers(1), well(0))
+	}
+	require.GreaterOrEqual(t, r.after(Critical, late), 0.0)
+	assert.LessOrEqual(t, r.after(Healthy, well), 60.0, "ten minutes later it is another harm")
 }
 
 // With an objective great harm is three times its threshold, and what is usual does not matter.
