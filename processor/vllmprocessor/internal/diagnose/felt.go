@@ -43,10 +43,10 @@ const (
 	fallsAfter = 2 * time.Minute
 	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
 	asUsual = 2.0
-	// usualFor is how long they must be served as usual until harm has ended. Harm that has come back within
-	// comesBack comes and goes: it has ended after fallsAfter.
-	usualFor  = 15 * time.Second
-	comesBack = 5 * time.Minute
+	// usualFor is how long they must be served as usual until harm has ended, usualAgain the same of harm that
+	// has come back within comesBack.
+	usualFor, usualAgain = 15 * time.Second, 40 * time.Second
+	comesBack            = 5 * time.Minute
 	// forgetsAfter is how long no request has come until an engine is idle after harm. Before, nobody
 	// knows whether the next one is served.
 	forgetsAfter = 30 * time.Minute
@@ -139,9 +139,9 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
 	forgotten := f.on && lasts(f.quietSince, r.At, forgetsAfter)
-	usual := usualFor
+	usual := time.Duration(usualFor)
 	if f.again {
-		usual = fallsAfter
+		usual = usualAgain
 	}
 	if forgotten || f.on && e.still == deserted || lasts(f.usualSince, r.At, usual) {
 		f.on, f.great, f.first, f.gap = false, false, false, false
