@@ -293,16 +293,19 @@ func (f *felt) over(settings *Settings, b *learn.Baseline, v *window.View, r *re
 	}
 	model := v.Group().Value("model_name")
 	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
-	usual := func(now, usual, least float64, l limits) bool {
+	usual := func(now, usual, least, documented float64, l limits) bool {
 		bar := max(asUsual*usual, usual+least)
 		if !signal.Known(bar) {
-			bar = max(l.clear, l.great/greatObjective) / asUsual
+			bar = cmp.Or(l.great/greatObjective/asUsual, documented)
 		}
-		return !(bar > 0) || !(now > bar)
+		return !(now > bar)
 	}
+	isFirst := func(now float64) bool {
+		return usual(now, b.Usual(signal.TimeToFirstToken), harmFirstToken, defaultFirstToken, first)
+	}
+	isGap := usual(r.recent.gap, b.Usual(signal.InterTokenLatency), harmTokenGap, defaultTokenGap, gap)
 	waiting, waited, _ := f.waits.now(r.At, 0)
-	return usual(ttft, b.Usual(signal.TimeToFirstToken), harmFirstToken, first) && !(r.recent.gaps >= leastSteps && !usual(r.recent.gap, b.Usual(signal.InterTokenLatency), harmTokenGap, gap)) &&
-		(r.doubtful || waiting <= 1 || usual(waited/waiting, b.Usual(signal.TimeToFirstToken), harmFirstToken, first))
+	return isFirst(ttft) && (isGap || !(r.recent.gaps >= leastSteps)) && (r.doubtful || waiting <= 1 || isFirst(waited/waiting))
 }
 
 // waits follows when the requests that wait have arrived: they are the last ones that did, because
