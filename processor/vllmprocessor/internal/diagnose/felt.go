@@ -139,7 +139,7 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
 	forgotten := f.on && lasts(f.quietSince, r.At, forgetsAfter)
-	usual := time.Duration(usualFor)
+	usual := usualFor
 	if f.again {
 		usual = usualAgain
 	}
