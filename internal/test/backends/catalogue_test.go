@@ -58,7 +58,7 @@ var bounds = []float64{0.001, 0.01, 0.1, 0.5, 1, 2.5, 10, 80}
 
 // catalogue returns scrape number n, from 1, of a server with every metric of the
 // catalogue, including the derived ones. Everything counts from began: counters have n
-// times 100, histograms n observations in every bucket.
+// times 100, histograms observedAt observations in every bucket.
 func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	all := pmetric.NewMetrics()
 	rm := all.ResourceMetrics().AppendEmpty()
@@ -102,6 +102,7 @@ func catalogue(n int, began, now time.Time) pmetric.Metrics {
 			point.SetDoubleValue(100 * float64(n))
 			attributes(m, point.Attributes())
 		case catalog.KindHistogram:
+			n := observedAt(m, n)
 			histogram := metric.SetEmptyHistogram()
 			histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 			point := histogram.DataPoints().AppendEmpty()
@@ -125,6 +126,15 @@ func catalogue(n int, began, now time.Time) pmetric.Metrics {
 	}
 	odd(sm, n, start, at)
 	return all
+}
+
+// observedAt is how many observations each bucket of a histogram has at scrape n. Canaries do not become more:
+// derived values would leave out all other requests with them.
+func observedAt(m catalog.Metric, n int) int {
+	if m.Name == "vllm.canary.duration" {
+		return 1
+	}
+	return n
 }
 
 // odd adds what the catalogue lacks: series that end, values that are not numbers, a summary

@@ -288,7 +288,8 @@ func missing(got received, nameOf func(catalog.Metric) string) []string {
 		case m.Kind == catalog.KindSum:
 			demand(name, m.Unit, 100*n, 0)
 		case m.Kind == catalog.KindHistogram:
-			demand(name, m.Unit, 94.1*n, n*uint64(len(bounds)+1))
+			n := observedAt(m, n)
+			demand(name, m.Unit, 94.1*float64(n), uint64(n*(len(bounds)+1)))
 		case whole:
 			demand(name, m.Unit, 100*n, 100*n)
 		default:

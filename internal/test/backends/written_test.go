@@ -61,11 +61,12 @@ func written(got received) []string {
 		case catalog.KindSum:
 			demand(name, 100*n)
 		case catalog.KindHistogram:
+			n := observedAt(m, n)
 			// Buckets count what is up to their bound.
-			demand(name+"_bucket 0.5", 4*n)
+			demand(name+"_bucket 0.5", float64(4*n))
 			demand(name+"_bucket +Inf", float64(n*(len(bounds)+1)))
 			demand(name+"_count", float64(n*(len(bounds)+1)))
-			demand(name+"_sum", 94.1*n)
+			demand(name+"_sum", 94.1*float64(n))
 		case catalog.KindSummary:
 			demand(name+"_count", 100*n)
 			demand(name+"_sum", 100*n)
