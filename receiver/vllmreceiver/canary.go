@@ -17,8 +17,8 @@ import (
 // limit a failure of all servers would keep a request to each of them in memory.
 const maxCanaries = 16
 
-// canary sends requests for one token to a server without traffic: an engine that hangs is not
-// seen in the metrics of a server that nobody asks. Its methods can be called on nil, which is a
+// canary sends requests for one token to a server without traffic: the metrics of a server without
+// requests do not show that its engine hangs. Its methods can be called on nil, which is a
 // target without canaries.
 type canary struct {
 	scraper  *targetScraper
@@ -60,7 +60,7 @@ func newCanary(s *targetScraper, settings *CanaryConfig) *canary {
 	return c
 }
 
-// begin sends the first canary at a time, unless there is nobody to show its result to.
+// begin sends the first canary at a time, unless all metrics of canaries are off.
 func (c *canary) begin(first time.Time) {
 	for _, name := range []string{emit.MetricCanaryDuration, emit.MetricCanarySuccess, emit.MetricCanaryUnanswered} {
 		if c.scraper.shared.emission.Own[name] != nil {
@@ -177,7 +177,7 @@ func (c *canary) scraping() {
 
 // scraped takes what a scrape shows, unless another process of the address has answered. It
 // returns what is known of the canaries.
-func (c *canary) scraped(scrape emit.Scrape, foreign bool) *emit.Canary {
+func (c *canary) scraped(scrape emit.Scrape) *emit.Canary {
 	if c == nil {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (c *canary) scraped(scrape emit.Scrape, foreign bool) *emit.Canary {
 	serving := c.scraper.shared.plans.options.Serving(scrape.Snapshot)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if foreign {
+	if c.scraper.emitter.Foreign(scrape) {
 		return c.report(scrape.Time)
 	}
 	// The first scrape has nothing to compare with, and counts as traffic.

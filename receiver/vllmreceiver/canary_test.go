@@ -49,7 +49,7 @@ func TestACanaryWaitsForAnIntervalAfterTraffic(t *testing.T) {
 	assert.Equal(t, oneCanary, r.turn())
 }
 
-// The server counts the first token of a canary at some time between its begin and its end.
+// The server counts the first token of a canary at some time between its beginning and its end.
 func TestACanaryIsNotTakenForTraffic(t *testing.T) {
 	r := newCanaryRig(t)
 	r.ready()

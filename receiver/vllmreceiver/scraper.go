@@ -210,7 +210,7 @@ func (s *targetScraper) take(
 	}
 	own := emit.Own{
 		Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load(),
-		Canary: s.canary.scraped(scrape, s.emitter.Foreign(scrape)),
+		Canary: s.canary.scraped(scrape),
 	}
 	report := s.emitter.Emit(scrape, own, out)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)

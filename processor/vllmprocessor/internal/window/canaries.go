@@ -32,18 +32,24 @@ type canaries struct {
 // followCanaries finds the only engine of a server that gets canaries.
 func (r *Resource) followCanaries() {
 	var sent *series
-	var only *Group
-	engines := 0
 	for _, g := range r.groups {
 		if all := g.inputs.of(collect.CanaryDuration); len(all) > 0 {
 			sent = all[0]
 		}
+	}
+	if sent == nil {
+		r.canaries = nil
+		return
+	}
+	var only *Group
+	engines := 0
+	for _, g := range r.groups {
 		if !g.ended && g.seq >= r.seq-1 && (len(g.inputs.of(collect.Running)) > 0 || len(g.inputs.of(collect.GenerationTokens)) > 0) {
 			engines, only = engines+1, g
 		}
 	}
 	switch {
-	case sent == nil || engines != 1 || r.Affected(catalog.DefectOnlyLastEngine):
+	case engines != 1 || r.Affected(catalog.DefectOnlyLastEngine):
 		r.canaries = nil
 	case r.canaries == nil || r.canaries.group != only || r.canaries.sent != sent:
 		r.canaries = &canaries{group: only, sent: sent}

@@ -24,8 +24,8 @@ func generated(n, front float64) map[string][]collect.Sample {
 	}
 }
 
-// A server that begins anew does not end what the receiver counts, and the other way round.
-func TestReceiverAndServerBeginAnewOnTheirOwn(t *testing.T) {
+// A server that restarts does not end what the receiver counts, and the other way round.
+func TestReceiverAndServerRestartOnTheirOwn(t *testing.T) {
 	r := fresh()
 	restarts := 0
 	see := func(seconds, tokens, front, began, canaries float64) (grown, sent float64) {

@@ -15,7 +15,7 @@ func (u *update) restarts() {
 	var restarted []*engine
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
-		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge || sample.Input == collect.CanaryDuration {
+		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge || sample.Input.OfReceiver() {
 			continue
 		}
 		g := u.group(sample.Group)

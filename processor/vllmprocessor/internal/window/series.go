@@ -75,7 +75,7 @@ func (s *series) own() *more {
 // cumulative reports whether the points of a series are counts of the server since its
 // beginning. Canaries are counted by the receiver.
 func (s *series) cumulative(in collect.Input) bool {
-	return !s.delta && in.Define().Kind != collect.Gauge && in != collect.CanaryDuration
+	return !s.delta && in.Define().Kind != collect.Gauge && !in.OfReceiver()
 }
 
 // received returns the newest point of a cumulative series as it was received. It must not

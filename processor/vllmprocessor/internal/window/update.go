@@ -230,7 +230,7 @@ func (u *update) reach(in collect.Input) int64 {
 // accumulate continues the running total of a counter or distribution.
 func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values []float64) {
 	restarted := !sample.Delta && s.epoch != g.engine.epoch
-	if sample.Input == collect.CanaryDuration {
+	if sample.Input.OfReceiver() {
 		restarted = !sample.Delta && s.fell(values, sample.Bounds) // That of the receiver, not of the server.
 	}
 	if !same(s.bounds, sample.Bounds) {
