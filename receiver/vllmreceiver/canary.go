@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ type canary struct {
 	scraper  *targetScraper
 	settings *CanaryConfig
 	turns    *repeater
+	// post sends a canary.
+	post func(context.Context, fetch.Canary) (fetch.CanaryOutcome, error)
 
 	mu sync.Mutex
 	// begun and ended count canaries. The server may have counted the first token of each that was
@@ -55,7 +58,7 @@ type serverRun struct {
 }
 
 func newCanary(s *targetScraper, settings *CanaryConfig) *canary {
-	c := &canary{scraper: s, settings: settings}
+	c := &canary{scraper: s, settings: settings, post: s.fetcher.SendCanary}
 	c.durations.Start = s.now()
 	return c
 }
@@ -131,7 +134,7 @@ func (c *canary) send() (again bool) {
 	c.begun++
 	c.mu.Unlock()
 	sent := c.scraper.now()
-	outcome, err := c.scraper.fetcher.SendCanary(ctx, request)
+	outcome, err := c.post(ctx, request)
 	took := c.scraper.now().Sub(sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 )
 
 // canaryRig is a rig whose server answers canaries. A test scrapes it and sends canaries one
@@ -146,19 +148,24 @@ func (r *canaryRig) ready(lines ...string) {
 	r.scrape(0, lines...)
 }
 
-// answer sets what answers canaries, and how long they wait.
-func (r *canaryRig) answer(with http.HandlerFunc, timeout time.Duration) {
+// answer sets what answers canaries.
+func (r *canaryRig) answer(with http.HandlerFunc) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.completion, r.canary.settings.Timeout = with, timeout
+	r.completion, r.canary.post = with, r.scraper.fetcher.SendCanary
 }
 
-// standsStill lets each canary time out, which takes 15 s of the test's clock.
-func (r *canaryRig) standsStill() {
-	r.answer(func(w http.ResponseWriter, request *http.Request) {
+// standsStill lets each canary time out, after that also is done. It takes 15 s of the test's clock
+// and none of the machine's, so that a slow machine changes nothing.
+func (r *canaryRig) standsStill(also ...func()) {
+	r.canary.post = func(context.Context, fetch.Canary) (fetch.CanaryOutcome, error) {
 		r.pass(15 * time.Second)
-		hangs(w, request)
-	}, 20*time.Millisecond)
+		r.sent = append(r.sent, "POST /v1/completions")
+		for _, do := range also {
+			do()
+		}
+		return fetch.CanaryTimeout, nil
+	}
 }
 
 // canaryPoints are the points about canaries but the histogram.

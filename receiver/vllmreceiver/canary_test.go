@@ -56,9 +56,9 @@ func TestACanaryIsNotTakenForTraffic(t *testing.T) {
 	r.answer(func(w http.ResponseWriter, request *http.Request) {
 		r.scrape(1)
 		answers(w, request)
-	}, within)
+	})
 	assert.Equal(t, oneCanary, r.turn(), "a scrape comes before its end")
-	r.answer(answers, within)
+	r.answer(answers)
 	r.scrape(1)
 	assert.Equal(t, oneCanary, r.turn())
 	r.scrape(2)
@@ -146,7 +146,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 	r.standsStill()
 	assert.Len(t, r.turn(), 2, "the second one follows at once")
 	assert.Equal(t, []string{"success timeout 0"}, canaryPoints(r.scrape(0)), "none was answered yet")
-	r.answer(answers, within)
+	r.answer(answers)
 	assert.Len(t, r.turn(), 1)
 	assert.Equal(t, []string{"success timeout end", "success ok 1", "unanswered  0"}, canaryPoints(r.scrape(1)))
 
@@ -155,7 +155,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 	assert.Equal(t, []string{"success ok end", "success timeout 0", "unanswered  45"}, canaryPoints(r.scrape(1)))
 	assert.Len(t, r.turn(), 1, "the third one")
 	assert.Equal(t, []string{"success timeout 0", "unanswered  75"}, canaryPoints(r.scrape(1)))
-	r.answer(answers, within)
+	r.answer(answers)
 	r.turn()
 	assert.Equal(t, []string{"success timeout end", "success ok 1", "unanswered  0"}, canaryPoints(r.scrape(2)))
 }
@@ -165,18 +165,13 @@ func TestOneTimeoutIsNotYetUnanswered(t *testing.T) {
 	r.ready()
 	r.turn()
 	r.scrape(1)
-	calls := 0
-	r.answer(func(w http.ResponseWriter, request *http.Request) {
-		calls++
-		if calls == 1 {
-			r.pass(15 * time.Second)
-			r.canary.settings.Timeout = within // of the next one
-			hangs(w, request)
-			return
-		}
-		assert.Equal(t, []string{"success ok end", "success timeout 0", "unanswered  0"}, canaryPoints(r.scrape(1)))
-		answers(w, request)
-	}, 20*time.Millisecond)
+	r.standsStill(func() {
+		assert.Equal(t, []string{"success ok 1", "unanswered  0"}, canaryPoints(r.scrape(1)), "it is still open")
+		r.answer(func(w http.ResponseWriter, request *http.Request) {
+			assert.Equal(t, []string{"success ok end", "success timeout 0", "unanswered  0"}, canaryPoints(r.scrape(1)))
+			answers(w, request)
+		})
+	})
 	assert.Len(t, r.turn(), 2)
 	assert.Equal(t, []string{"success timeout end", "success ok 1", "unanswered  0"}, canaryPoints(r.scrape(2)))
 }
@@ -194,11 +189,7 @@ func TestTrafficEndsWhatIsUnanswered(t *testing.T) {
 	assert.Empty(t, r.turn())
 	// The same while a canary is on its way: it is not the first of a row, and none follows.
 	r.scrape(20)
-	r.answer(func(w http.ResponseWriter, request *http.Request) {
-		r.pass(time.Second)
-		r.scrape(30)
-		hangs(w, request)
-	}, time.Second)
+	r.standsStill(func() { r.scrape(30) })
 	assert.Len(t, r.turn(), 1)
 	assert.Equal(t, []string{"success timeout 0", "unanswered  0"}, canaryPoints(r.scrape(30)))
 	r.scrape(30)
@@ -218,7 +209,7 @@ func TestTheOutcomesAreMetrics(t *testing.T) {
 	} {
 		r := newCanaryRig(t)
 		r.ready()
-		r.answer(handler, within)
+		r.answer(handler)
 		// net/http sends a request again where a connection that it kept is closed.
 		assert.NotEmpty(t, r.turn(), want)
 		assert.Equal(t, "success "+want, canaryPoints(r.scrape(1))[0])
@@ -239,7 +230,7 @@ func TestTheHistogramOfAServerProcess(t *testing.T) {
 	r.answer(func(w http.ResponseWriter, request *http.Request) {
 		r.pass(300 * time.Millisecond)
 		answers(w, request)
-	}, within)
+	})
 	r.turn()
 	line := points(r.scrape(1, startedAt(100)), emit.MetricCanaryDuration)
 	require.Len(t, line, 1)
@@ -256,7 +247,7 @@ func TestTheHistogramOfAServerProcess(t *testing.T) {
 	require.Len(t, points(out, emit.MetricCanaryDuration), 1)
 	assert.Contains(t, points(out, emit.MetricCanaryDuration)[0], " end")
 	assert.Empty(t, r.turn())
-	r.answer(answers, within)
+	r.answer(answers)
 	r.scrape(0, startedAt(-80))
 	r.turn()
 	line = points(r.scrape(1, startedAt(-80)), emit.MetricCanaryDuration)
@@ -272,7 +263,7 @@ func TestACanaryThatARestartOvertakes(t *testing.T) {
 	r.answer(func(w http.ResponseWriter, request *http.Request) {
 		r.scrape(0, startedAt(-40))
 		answers(w, request)
-	}, within)
+	})
 	assert.Len(t, r.turn(), 1)
 	assert.Empty(t, canaryPoints(r.scrape(0, startedAt(-40))))
 }
