@@ -15,7 +15,9 @@ type reports struct {
 	diagnosis *diagnosis
 	// now has what was reported last, by server.
 	now []report
-	out *Played
+	// paging is which alarm is the newest page of a server.
+	paging []int
+	out    *Played
 }
 
 func newReports(ctx context.Context, name string, servers int, config *vllmprocessor.Config, out *Played) (*reports, error) {
@@ -23,7 +25,7 @@ func newReports(ctx context.Context, name string, servers int, config *vllmproce
 	if err != nil {
 		return nil, err
 	}
-	r := &reports{name: name, diagnosis: d, now: make([]report, servers), out: out}
+	r := &reports{name: name, diagnosis: d, now: make([]report, servers), paging: make([]int, servers), out: out}
 	out.Said = make([][]Said, servers)
 	for i := range r.now {
 		r.now[i].severity = -1
@@ -37,24 +39,41 @@ func (r *reports) close(ctx context.Context) error {
 
 func (r *reports) advance(to float64) { r.diagnosis.advance(to) }
 
-// warning is the severity from which on there is an alarm.
-const warning = 2
+// From warning on there is an alarm, and from page on one that wakes somebody after pagesAfter seconds: the
+// "for" of the alert VLLMServerNotServing.
+const warning, page, pagesAfter = 2, 3, 60.0
 
 func (r *reports) scraped(ctx context.Context, server int, at float64, metrics pmetric.Metrics) error {
 	reported, err := r.diagnosis.observe(ctx, metrics)
 	if err != nil {
 		return err
 	}
-	if reported.severity > r.now[server].severity && reported.severity >= warning {
-		r.out.Alarms = append(r.out.Alarms, Alarm{
-			Server: server, At: at, Severity: reported.severity, Condition: reported.condition, Cause: reported.primary(),
-		})
-	}
+	r.alarm(server, at, &reported)
 	if r.now[server].differs(&reported) {
 		r.out.Said[server] = append(r.out.Said[server], reported.said(at))
 	}
 	r.now[server] = reported
 	return nil
+}
+
+// alarm adds an alarm where the severity has risen. A page is one that the shipped alert sends, which is once
+// it has lasted for pagesAfter: what is over before was a warning.
+func (r *reports) alarm(server int, at float64, reported *report) {
+	was := r.now[server].severity
+	if was >= page && reported.severity < page {
+		i := r.paging[server]
+		if a := &r.out.Alarms[i]; at-a.At < pagesAfter {
+			a.Severity = warning
+		}
+	}
+	if reported.severity > was && reported.severity >= warning {
+		if reported.severity >= page {
+			r.paging[server] = len(r.out.Alarms)
+		}
+		r.out.Alarms = append(r.out.Alarms, Alarm{
+			Server: server, At: at, Severity: reported.severity, Condition: reported.condition, Cause: reported.primary(),
+		})
+	}
 }
 
 func (r *reports) minute(n int) {

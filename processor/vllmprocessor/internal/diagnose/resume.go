@@ -61,7 +61,7 @@ func (e *engine) save(more func(*savedDiagnosis)) []byte {
 	}
 	if p := &e.progress; p.at > 0 {
 		d.Standing = &savedStanding{
-			p.at, p.scrapes, [2]savedNumber{savedNumber(p.shown[0]), savedNumber(p.shown[1])}, p.live, savedNumber(p.before), savedNumber(p.balance), p.settled, savedNumber(p.left), savedNumber(p.generated), p.later,
+			p.at, p.scrapes, [2]savedNumber{savedNumber(p.shown[0]), savedNumber(p.shown[1])}, p.live, savedNumber(p.before), savedNumber(p.balance), p.settled, savedNumber(p.left), savedNumber(p.generated), p.later, p.busy, p.asked,
 		}
 		if differ(e.last.progress[generatedTokens], e.last.received[generatedTokens]) {
 			// The totals since before a restart cannot be compared with those of a new collector.
@@ -125,7 +125,7 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnos
 	if p := d.Standing; p != nil {
 		e.progress = progress{
 			at: p.At, scrapes: p.Scrapes, shown: [2]float64{float64(p.Shown[0]), float64(p.Shown[1])}, live: p.Live, before: float64(p.Before),
-			balance: float64(p.Balance), settled: p.Settled, left: float64(p.Left), generated: float64(p.Generated), later: p.Later,
+			balance: float64(p.Balance), settled: p.Settled, left: float64(p.Left), generated: float64(p.Generated), later: p.Later, busy: p.Busy, asked: p.Asked,
 		}
 	}
 	e.memory.add(e)

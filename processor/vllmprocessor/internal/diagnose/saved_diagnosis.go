@@ -137,6 +137,8 @@ type savedStanding struct {
 	Left      savedNumber    `json:"left"`
 	Generated savedNumber    `json:"generated"`
 	Later     bool           `json:"later,omitempty"`
+	Busy      bool           `json:"busy,omitempty"`
+	Asked     int64          `json:"asked,omitempty"`
 }
 
 // savedNumber is a number that may not be known: null.

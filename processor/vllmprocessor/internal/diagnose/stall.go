@@ -45,6 +45,10 @@ type progress struct {
 	was     [numProgress]float64
 	at      int64
 	scrapes int
+	// busy is true while the gauges show requests, and asked when they did so first after a reading
+	// without: an engine that had nothing to do did not stand still. scrapes are those since then.
+	busy  bool
+	asked int64
 
 	// shown are the running and the waiting requests at that time. live is true where
 	// they have changed since: gauges that do not follow the requests would not.
@@ -68,15 +72,20 @@ func (p *progress) observe(r *reading) {
 		moved = moved || differ(now, p.was[i])
 	}
 	shown, balance := [2]float64{r.runningNow, r.waitingNow}, r.front.ended-r.endedByEngine
+	busy := r.runningNow > 0 || r.waitingNow > 0
 	if moved {
 		before := p.balance
 		if p.at == 0 {
 			before = math.NaN()
 		}
-		*p = progress{was: r.progress, at: r.At, shown: shown, before: before, balance: balance}
+		*p = progress{was: r.progress, at: r.At, shown: shown, before: before, balance: balance, busy: busy}
 		return
 	}
 	p.scrapes++
+	if busy && !p.busy {
+		p.asked, p.scrapes = r.At, 0
+	}
+	p.busy = busy
 	p.balance = balance
 	p.live = p.live || differ(shown[0], p.shown[0]) || differ(shown[1], p.shown[1])
 	switch {
@@ -94,16 +103,16 @@ func differ(a, b float64) bool { return a != b && (signal.Known(a) || signal.Kno
 // none reports whether nothing has moved for long enough. It is false for a server that
 // does not report the tokens that it generates: the other numbers can rest while it works.
 func (p *progress) none(at int64) bool {
-	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && lasts(p.at, at, stalledFor)
+	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && lasts(max(p.at, p.asked), at, stalledFor)
 }
 
-// standstill is for how many seconds nothing has moved; NaN where the server does not
+// standstill is for how many seconds nothing has moved although there was something to do; NaN where the server does not
 // report the tokens that it generates.
 func (p *progress) standstill(at int64) float64 {
 	if !signal.Known(p.was[0]) {
 		return math.NaN()
 	}
-	return float64(at-p.at) / float64(time.Second)
+	return float64(at-max(p.at, p.asked)) / float64(time.Second)
 }
 
 // judge decides about an engine whose gauges show requests. An engine works as long as it
