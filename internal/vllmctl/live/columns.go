@@ -236,7 +236,7 @@ func (r *Row) cell(c Column, at time.Time) string {
 	case ByModel:
 		return r.Model
 	case ByCondition:
-		return cmp.Or(r.Condition, "-")
+		return cmp.Or(r.State(), "-")
 	case ByCause:
 		return r.Why()
 	case ByAge:
@@ -248,6 +248,17 @@ func (r *Row) cell(c Column, at time.Time) string {
 		look := &columns[c]
 		return show(r.Values[look.field]*look.factor, look.format, look.width)
 	}
+}
+
+// notJudged is in place of healthy while nothing can have been reported yet.
+const notJudged = "not judged"
+
+// State is the condition, or that none can be known yet.
+func (r *Row) State() string {
+	if r.Early > 0 && r.Condition == "healthy" {
+		return notJudged
+	}
+	return r.Condition
 }
 
 // Name is the server, or its pod, with the engine where there are several, or the pool.

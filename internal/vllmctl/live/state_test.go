@@ -278,3 +278,23 @@ func TestNotesAreLimitedAndForgotten(t *testing.T) {
 	}
 	assert.Len(t, s.notes.failures, maxNotes)
 }
+
+// In the first minutes nothing can have been reported, so nothing is called healthy.
+func TestHealthyNeedsTimeToBeJudged(t *testing.T) {
+	s := NewState()
+	for _, at := range []int{0, 300} {
+		s.Take(scrape(at, "old:1", nil).up().is("healthy", 0, first).metrics)
+	}
+	s.Take(scrape(300, "new:1", nil).up().is("healthy", 0, first).metrics)
+	s.Take(scrape(300, "bad:1", nil).up().is("degraded", 2, first).metrics)
+	table := s.Table(noon.Add(5*time.Minute), false)
+	table.markEarly(2 * time.Minute)
+	assert.Equal(t, "3 servers, 3 engines: 1 degraded, 1 healthy, 1 not judged", table.Summary(200))
+	for i := range table.Rows {
+		r := &table.Rows[i]
+		assert.Equal(t, map[string]string{"old:1": "healthy", "new:1": "not judged", "bad:1": "degraded"}[r.Address], r.cell(ByCondition, noon))
+	}
+	table = s.Table(noon.Add(5*time.Minute), false)
+	table.markEarly(time.Hour)
+	assert.Equal(t, "3 servers, 3 engines: 1 degraded, 2 not judged", table.Summary(200))
+}

@@ -145,11 +145,21 @@ func (s *State) Table(at time.Time, details bool) *Table {
 
 // markEarly marks the rows that have been watched for less than a problem needs to be reported.
 func (t *Table) markEarly(needed time.Duration) {
+	unjudged := 0
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Condition != "" && !r.Urgent() && r.Watched < needed {
 			r.Early = needed
 			t.Early++
+			if r.Pool == "" && r.State() == notJudged {
+				unjudged++
+			}
 		}
+	}
+	if i := slices.IndexFunc(t.Conditions, func(c Count) bool { return c.Condition == "healthy" }); i >= 0 && unjudged > 0 {
+		if t.Conditions[i].Engines -= unjudged; t.Conditions[i].Engines <= 0 {
+			t.Conditions = slices.Delete(t.Conditions, i, i+1)
+		}
+		t.Conditions = append(t.Conditions, Count{notJudged, unjudged})
 	}
 }
 

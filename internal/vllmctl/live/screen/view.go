@@ -204,6 +204,8 @@ func style(r *live.Row) tcell.Style {
 		return tcell.StyleDefault.Foreground(tcell.ColorRed).Bold(true)
 	case r.Severity == 2 || r.Unread != "":
 		return tcell.StyleDefault.Foreground(tcell.ColorOlive)
+	case r.Early > 0:
+		return tcell.StyleDefault.Foreground(tcell.ColorTeal) // The numbers are all there is yet.
 	}
 	return tcell.StyleDefault
 }

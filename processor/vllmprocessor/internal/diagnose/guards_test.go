@@ -157,6 +157,7 @@ func TestAShiftOfTheWorkNeedsItsEvidence(t *testing.T) {
 		"three requests":           {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen }, false, true},
 		"two requests":             {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen - 1 }, false, false},
 		"nothing is usual yet":     {func(e *engine) { e.baseline = learn.NewBaseline() }, false, false},
+		"all have ended":           {func(e *engine) { e.last.recent, e.last.runningNow = recent{}, 0 }, true, false},
 		"not in an idle engine":    {func(e *engine) { e.reported.Condition = Idle }, false, false},
 		"not in a degraded engine": {func(e *engine) { e.reported.Condition = Degraded }, false, false},
 	} {

@@ -36,6 +36,9 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 			e.reported.Condition = Unknown
 		}
 	case raw == e.reported.Condition:
+	case raw == Idle && e.reported.Condition == Healthy && at-e.rawSince >= span/2:
+		// Half of the hold is enough for requests that come one by one.
+		e.reported.Condition = raw
 	case raw == Stalled, raw == Draining, raw == Asleep, e.reported.Condition == Asleep && e.last.awake > 0 && !bad, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
 		e.reported.Condition == Unreachable && s.server.read && raw != Unknown && !(raw == Healthy && found.suspect),
 		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
@@ -225,7 +228,8 @@ func (e *engine) notices() {
 	}
 	e.reported.Notices[FrozenGauges] = e.reported.Condition == Idle && e.frozen(&e.last)
 	grown := 0.0
-	if e.reported.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {
+	served := e.last.recent.firsts > 0 || e.last.runningNow > 0 // A window can have work that has ended.
+	if served && e.reported.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {
 		for _, s := range []signal.Signal{signal.ArrivalRate, signal.PromptTokens, signal.OutputTokens} {
 			grown = max(grown, math.Abs(signal.OrZero(e.baseline.Growth(&e.last.Window, s)))/max(shifted, deviations*e.baseline.Spread(s)))
 		}
