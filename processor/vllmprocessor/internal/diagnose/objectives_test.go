@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -143,4 +144,20 @@ func TestAMissedObjectiveIsAboutItsLatency(t *testing.T) {
 		assert.True(t, got.any())
 		assert.Equal(t, "any", w.reported.Objective)
 	}
+}
+
+// A healthy engine misses an objective in a window now and then: what is usual is learned all the same.
+func TestAMissNowAndThenDoesNotStopLearning(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.settings.Objectives = objectives()[:1]
+	for n := range 4 * 30 {
+		s := serves("0")
+		if n%12 == 0 { // Every third minute 25 % of a window are late.
+			s.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+		}
+		r.scrape(answers(1), s)
+		require.True(t, n < 8 || r.verdict("0").Condition == Healthy)
+	}
+	assert.InDelta(t, 0.1, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 0.03)
 }
