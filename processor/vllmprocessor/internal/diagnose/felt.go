@@ -37,8 +37,8 @@ const (
 	// withoutAny is the wait for a first token in seconds that is harm for anybody.
 	withoutAny = 30.0
 	// Harm is reported once it was measured for so long. What it costs in false reports is on
-	// docs/why/accuracy.md.
-	clearAfter, greatAfter = 40 * time.Second, 15 * time.Second
+	// docs/why/accuracy.md. It is critical, which pages, once two half minutes have shown it.
+	clearAfter, greatAfter, pagesAfter = 40 * time.Second, 15 * time.Second, 30 * time.Second
 	// fallsAfter is how long harm of a level was not measured until what is left is less.
 	fallsAfter = 2 * time.Minute
 	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
@@ -131,8 +131,8 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 	since(&f.quietSince, r.elapsed > 0 && quietNow(r), r.At)
 	if now := s.suspect; now {
 		f.clearAt = r.At
-		// Users who waited while nothing was served need no more evidence.
-		if f.greatSince > 0 && (still(e.reported.Condition) || e.reported.Condition == Unreachable) {
+		// Users who waited while nothing was served need no more evidence, and what has paged need not do so again.
+		if f.greatSince > 0 && (still(e.reported.Condition) || e.reported.Condition == Unreachable || f.on && e.reported.Severity >= 3) {
 			f.on, f.great = true, true
 		}
 	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
@@ -191,7 +191,7 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	switch {
 	case !f.gap && f.drained(r, cmp.Or(first.clear, first.great)):
 	case lasts(f.greatSince, f.fresh, greatAfter):
-		f.on, f.great = true, true
+		f.on, f.great = true, f.great || lasts(f.greatSince, f.fresh, pagesAfter)
 	case now && lasts(f.clearSince, r.At, clearAfter):
 		f.on = true
 	}

@@ -18,9 +18,9 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if raw == Degraded || raw == Critical {
 		e.evident = e.decided(raw, found) && !found.errors && !found.dropped
 	}
-	if raw == Healthy && e.memory.any() && e.standing(&e.last) {
+	if (raw == Healthy || raw.harms() && e.reported.Condition == Stalled) && e.memory.any() && e.standing(&e.last) {
 		// An engine that has requests and does not move may have stalled: it is not
-		// reported as healthy.
+		// reported as healthy. Only progress shows that a stall has ended.
 		raw = e.reported.Condition
 	}
 	bad := conditions[raw].Severity >= 2
