@@ -363,13 +363,13 @@
           {
             alert: 'VLLMReplicaNotServing',
             expr: 'vllm_server:severity_in_pool:max >= 3' % $._config,
-            'for': '5m',
-            keep_firing_for: '15m',
+            'for': '2m',
+            keep_firing_for: '2m',
             labels: {
               severity: 'ticket',
             },
             annotations: {
-              description: 'One server of a pool does not serve. The others take its requests; the pool\'s alerts say whether users notice.',
+              description: 'One server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool\'s alerts say how many users notice.',
               runbook_url: $._config.runbookBase + 'VLLMReplicaNotServing.md',
               summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },

@@ -57,7 +57,7 @@ func diagnosisGroup(p parameters) Group {
 				Summary: "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 			},
 			{
-				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute, KeepFiringFor: 2 * minute,
 				Expr:    pooledSeverity + " >= 3",
 				Summary: "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
 			},

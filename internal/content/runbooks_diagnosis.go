@@ -61,15 +61,16 @@ var diagnosisWords = map[string]runbook{
 		cannotFire:   "A pool has the model of the server: then it is a ticket (`VLLMReplicaNotServing`) and the pool pages. A server that discovery removed has no series; see `VLLMServerVanished`. A pool whose `group_by` lacks the cluster silences servers of the same model in all clusters of one Prometheus: add `k8s.cluster.name` to `group_by`.",
 	},
 	"VLLMReplicaNotServing": {
-		description: "One server of a pool does not serve. The others take its requests; the pool's alerts say whether users notice.",
+		description: "One server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool's alerts say how many users notice.",
 		meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and a pool of the processor has its model.",
-		impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait.",
+		impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait; no router stops sending because an engine hangs.",
 		diagnosis: []Step{
 			{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 			{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
 			{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
 		},
 		mitigation: []string{
+			"Take the server out of rotation. If it is `stalled`, save what its page asks for: a restart destroys it.",
 			"Restart the server, or delete its pod. Loading the model takes minutes, in which the capacity is missing as it is now.",
 			"If it ends again on the same node, keep it away from the node until the GPU was tested.",
 		},

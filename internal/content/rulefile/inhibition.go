@@ -18,9 +18,8 @@ func AlertmanagerFiles() (map[string][]byte, error) {
 
 func inhibitRules() []inhibitRule {
 	const unknown = `alertname=~"VLLMServerVanished|VLLMTooFewServers|VLLMDiagnosisMissing"`
-	const below = `alertname=~"VLLMReplicaNotServing|VLLMServerDegraded"`
 	var rules []inhibitRule
-	// A pool over its servers. Which labels a pool has depends on the processor's group_by, so there
+	// A pool over its servers, but not over a replica that does not serve: only that alert names it. Which labels a pool has depends on the processor's group_by, so there
 	// is one rule for each: with equal labels only, a pool without a namespace would
 	// mute no server that has one.
 	for _, pool := range []struct{ source, equal []string }{
@@ -31,7 +30,7 @@ func inhibitRules() []inhibitRule {
 	} {
 		rules = append(rules, inhibitRule{
 			Source: append([]string{`alertname=~"VLLMPoolNotServing|VLLMPoolDegraded"`}, pool.source...),
-			Target: []string{below}, Equal: pool.equal,
+			Target: []string{`alertname="VLLMServerDegraded"`}, Equal: pool.equal,
 		})
 	}
 	poolLabels := []string{"k8s_cluster_name", "k8s_namespace_name", "model_name"}
