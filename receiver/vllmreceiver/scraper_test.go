@@ -261,6 +261,8 @@ func TestOnlyTheNewestSetOfLoRAAdaptersCounts(t *testing.T) {
 		{"times of two servers added up, newest", set("a", unix(-60)) + set("b", twice), []string{"b"}},
 		{"an imitator that writes 1 and 0", set("a", "1") + set("b", "0"), []string{"a"}},
 		{"nothing runs now", set("a", unix(-50)) + set("", unix(-5)), nil},
+		{"equal times, and no request", set("a", unix(-5)) + set("", unix(-5)) + set("b,c", unix(-5)) + gauge("0"), nil},
+		{"equal times, and a request", set("a", unix(-5)) + set("", unix(-5)) + set("b,c", unix(-5)) + gauge("1"), []string{"b", "c"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -149,7 +150,8 @@ func (b *builder) fold(point *normalize.Point) {
 // was written last. The value of a set is the time at which it was written, in Unix
 // seconds. In multi-process mode vLLM adds up the times of its API servers, so a value near
 // a multiple of now is divided by that multiple first. Other programs write 0 or 1, which
-// are used as they are. Of equal times the later line is used.
+// are used as they are. Of equal times an empty set is used where no request runs or waits, else the
+// later line.
 func currentAdapterSets(s Scrape) []bool {
 	if len(s.Plan.Adapters) == 0 {
 		return nil
@@ -165,9 +167,12 @@ func currentAdapterSets(s Scrape) []bool {
 		}
 		return value
 	}
+	idle := len(s.Plan.Requests) > 0 && !slices.ContainsFunc(s.Plan.Requests, func(slot int) bool { return s.Snapshot.Values[slot] != 0 })
 	newest := map[int]int{}
 	for set, a := range s.Plan.Adapters {
-		if at, ok := newest[a.Process]; !ok || !(written(set) < written(at)) {
+		at, ok := newest[a.Process]
+		later := cmp.Compare(written(set), written(at))
+		if !ok || later > 0 || later == 0 && (!idle || a.Empty || !s.Plan.Adapters[at].Empty) {
 			newest[a.Process] = set
 		}
 	}

@@ -68,7 +68,17 @@ func (b *builder) addInfo(i infoBody) {
 			if _, ok := processes[process]; !ok {
 				processes[process] = len(processes)
 			}
-			b.plan.Adapters = append(b.plan.Adapters, AdapterSet{Slot: series.Value, Process: processes[process]})
+			empty := !slices.ContainsFunc(i.info.Lists, func(l catalog.InfoList) bool { return label(series.Labels, l.Label) != "" })
+			b.plan.Adapters = append(b.plan.Adapters, AdapterSet{Slot: series.Value, Process: processes[process], Empty: empty})
+		}
+		for _, key := range []string{"vllm:num_requests_running", "vllm:num_requests_waiting"} {
+			if family := b.byKey[key]; family != nil {
+				for at := range family.Series {
+					if slot := family.Series[at].Value; slot != exposition.NoSlot {
+						b.plan.Requests = append(b.plan.Requests, slot)
+					}
+				}
+			}
 		}
 	}
 	for _, list := range i.info.Lists {

@@ -102,6 +102,8 @@ type Plan struct {
 	// Adapters are the label sets of vllm:lora_requests_info. The newest set of each
 	// process has the adapters in use.
 	Adapters []AdapterSet
+	// Requests are the slots of how many requests run and wait, where there are Adapters.
+	Requests []int
 	// Unknown are the wire names of the families that the catalogue does not have.
 	Unknown []string
 	// Conflicts are the wire names of the families whose TYPE contradicts the
@@ -144,6 +146,8 @@ type AdapterSet struct {
 	Slot int
 	// Process numbers the server processes behind a Ray agent; 0 elsewhere.
 	Process int
+	// Empty is true where it names no adapter.
+	Empty bool
 }
 
 // Metric is one metric to emit.
