@@ -50,7 +50,7 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 	assert.Equal(t, epoch.Add(15500*time.Millisecond), record.ObservedTimestamp().AsTime(), "when we saw it")
 	assert.Equal(t, plog.SeverityNumberWarn, record.SeverityNumber())
 	assert.Equal(t, "WARN", record.SeverityText())
-	assert.Regexp(t, `^Users wait .* In the last 30 s requests waited about 3\.21 s for their first token, and 7 wait now\. Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
+	assert.Regexp(t, `^Users wait .* In the last 30 s requests waited about 3\.21 s for their first token, and 7 still wait\. Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
 	next, there := record.Attributes().Get("vllm.diagnosis.next_steps")
 	require.True(t, there)
 	assert.Equal(t, 4, next.Slice().Len())

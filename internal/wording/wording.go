@@ -195,3 +195,34 @@ func short(x float64) string {
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
+
+// Felt is what users wait for, in seconds. What is not known is NaN.
+type Felt struct {
+	// FirstToken is the mean wait for a first token, of those that got one and of those who still wait.
+	FirstToken, UsualFirstToken float64
+	// Waiting is how many still wait.
+	Waiting float64
+	// Token is the wait for a further token.
+	Token, UsualToken float64
+}
+
+// Sentence says how long users wait; empty where nobody knows.
+func (f *Felt) Sentence() string {
+	if math.IsNaN(f.FirstToken) {
+		return ""
+	}
+	usual := func(seconds float64) string {
+		if math.IsNaN(seconds) {
+			return ""
+		}
+		return fmt.Sprintf(" (usual %.3g s)", seconds)
+	}
+	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token%s", f.FirstToken, usual(f.UsualFirstToken))
+	if f.Waiting >= 1 {
+		out += fmt.Sprintf(", and %.0f still wait", f.Waiting)
+	}
+	if f.Token > 0 {
+		out += fmt.Sprintf("; a further token took %.3g s%s", f.Token, usual(f.UsualToken))
+	}
+	return out + "."
+}

@@ -2,8 +2,8 @@
 package emit
 
 import (
-	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -140,11 +140,8 @@ func sizeOf(t *track.Transition) string {
 	if !known || max(t.To.Severity, t.From.Severity) < track.Warning {
 		return ""
 	}
-	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token", wait)
-	if waiting := t.Signals["waiting"]; waiting >= 1 {
-		out += fmt.Sprintf(", and %.0f wait now", waiting)
-	}
-	return out + "."
+	unknown := math.NaN()
+	return (&wording.Felt{FirstToken: wait, UsualFirstToken: unknown, Waiting: t.Signals["waiting"], Token: unknown}).Sentence()
 }
 
 func writeState(to pcommon.Map, t *track.Transition) {

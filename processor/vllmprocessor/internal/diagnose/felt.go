@@ -2,10 +2,10 @@ package diagnose
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
@@ -219,23 +219,13 @@ func (f *felt) wait(r *reading) (seconds, waiting float64) {
 // sentence says how long users wait.
 func (f *felt) sentence(r *reading, usual *signal.Values) string {
 	wait, waiting := f.wait(r)
-	if !signal.Known(wait) {
-		return ""
+	felt := wording.Felt{
+		FirstToken: wait, UsualFirstToken: usual[signal.TimeToFirstToken], Waiting: waiting, Token: math.NaN(), UsualToken: usual[signal.InterTokenLatency],
 	}
-	than := func(s signal.Signal) string {
-		if !signal.Known(usual[s]) {
-			return ""
-		}
-		return fmt.Sprintf(" (usual %.3g s)", usual[s])
+	if f.gap {
+		felt.Token = r.recent.gap
 	}
-	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token%s", wait, than(signal.TimeToFirstToken))
-	if waiting >= 1 {
-		out += fmt.Sprintf(", and %.0f still wait", waiting)
-	}
-	if f.gap && r.recent.gaps > 0 {
-		out += fmt.Sprintf("; a further token took %.3g s%s", r.recent.gap, than(signal.InterTokenLatency))
-	}
-	return out + "."
+	return felt.Sentence()
 }
 
 // since keeps since when something is true; 0 where it is not.
