@@ -37,8 +37,9 @@ const (
 	// withoutAny is the wait for a first token in seconds that is harm for anybody.
 	withoutAny = 30.0
 	// Harm is reported once it was measured for so long. What it costs in false reports is on
-	// docs/why/accuracy.md. It is critical, which pages, once two half minutes have shown it.
-	clearAfter, greatAfter, pagesAfter = 40 * time.Second, 15 * time.Second, 30 * time.Second
+	// docs/why/accuracy.md. It is critical once that is no short burst: the alert waits for a minute more, and has
+	// to page two and a half minutes after the beginning.
+	clearAfter, greatAfter, pagesAfter = 40 * time.Second, 15 * time.Second, 45 * time.Second
 	// fallsAfter is how long harm of a level was not measured until what is left is less.
 	fallsAfter = 2 * time.Minute
 	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
