@@ -106,8 +106,9 @@ func TestDurationsHaveDays(t *testing.T) {
 	assert.Equal(t, 2, long.Diagnosis.Hold, "a setting next to a duration keeps its default")
 	assert.Equal(t, 48*time.Hour, configured(t, "window: 1d").MaxStaleness)
 	for _, text := range []string{"window: 1 day", "diagnosis: {start_timeout: soon}", `pool: {interval: ""}`} {
-		_, err := decode(t, text)
-		assert.ErrorContains(t, err, "is not a duration; write for example 90s, 1h30m or 1d", text)
+		cfg, err := decode(t, text)
+		require.NoError(t, err)
+		assert.ErrorContains(t, confmap.Validate(cfg), ": is not a duration; write a number with its unit, for example 15s", text)
 	}
 }
 
@@ -252,11 +253,12 @@ func TestWhatIsNotAKeyIsRejected(t *testing.T) {
 		{`percentiles: {per_engines: true}`, "per_engines"},
 		{`hardware: [{gpus: T4}]`, "gpus"},
 		{`metrics: {vllm.prompt_throughput: {enable: true}}`, "enable"},
-		{`metrics: {vllm.prompt_throughput: true}`, "metrics[vllm.prompt_throughput]"},
+		{`metrics: {vllm.prompt_throughput: true}`, "metrics::vllm.prompt_throughput: expected a map"},
 		{`window: soon`, "window"},
 	} {
-		_, err := decode(t, c.config)
-		assert.ErrorContains(t, err, c.want, c.config)
+		cfg, err := decode(t, c.config)
+		require.NoError(t, err)
+		assert.ErrorContains(t, confmap.Validate(cfg), c.want, c.config)
 	}
 }
 

@@ -250,14 +250,40 @@ func TestTheBoundsOfNumbers(t *testing.T) {
 func TestConfigTypos(t *testing.T) {
 	for config, want := range map[string]string{
 		`{endpoint: "http://a", limits: {body_size: huge}}`:  "write for example 16MiB",
-		`{endpoint: "http://a", helth_check: true}`:          "helth_check",
-		`{targets: [{endpoint: "http://a", tiemout: 1s}]}`:   "tiemout",
-		`{endpoint: "http://a", metrics: {vllm.up: false}}`:  "vllm.up",
-		`{endpoint: "http://a", collection_interval: "abc"}`: "collection_interval",
+		`{endpoint: "http://a", helth_check: true}`:          "helth_check: is unknown; did you mean health_check?",
+		`{targets: [{endpoint: "http://a", tiemout: 1s}]}`:   "targets::0::tiemout: is unknown; did you mean timeout?",
+		`{endpoint: "http://a", metrics: {vllm.up: false}}`:  "metrics::vllm.up: expected a map",
+		`{endpoint: "http://a", collection_interval: "abc"}`: "collection_interval: is not a duration; write a number with its unit, for example 15s",
+		`{endpoint: "http://a", collection_interval: 15sec}`: "collection_interval: is not a duration; write a number with its unit, for example 15s",
+		`{endpoint: "http://a", intervall: 15s}`:             "intervall: is unknown; did you mean collection_interval?",
 	} {
-		_, err := decode(t, config)
-		assert.ErrorContains(t, err, want, config)
+		cfg, err := decode(t, config)
+		require.NoError(t, err)
+		assert.ErrorContains(t, confmap.Validate(cfg), want, config)
 	}
+}
+
+// A misspelt key hides no other mistake.
+func TestUnknownKeysAndInvalidValuesAreReportedTogether(t *testing.T) {
+	cfg, err := decode(t, `{endpont: "http://a", tls: {insecur: true}, canary: {timout: 5s, interval: 1ms}, naming: wires,
+targets: [{endpoint: "http://a", canary: {paht: /v1}, timeout: 0s}, {endpoint: a}], resource_attributes: {service.instance.id: {enable: true}},
+discovery: {kubernets: {}}}`)
+	require.NoError(t, err)
+	got := strings.Split(confmap.Validate(cfg).Error(), "\n")
+	for _, want := range []string{
+		"endpont: is unknown; did you mean endpoint?",
+		"tls::insecur: is unknown; did you mean insecure?",
+		"canary::timout: is unknown; did you mean timeout?",
+		"canary::interval: 1ms is too short; write at least 1s, for example 15s",
+		`naming: "wires" is unknown; write canonical or wire`,
+		"targets::0::canary::paht: is unknown; did you mean path?",
+		"targets::0::timeout: must be more than 0",
+		"targets::1::endpoint: has no scheme; write http://a or https://a",
+		"resource_attributes::service.instance.id::enable: is unknown; did you mean enabled?",
+	} {
+		assert.Contains(t, got, want)
+	}
+	assert.Contains(t, strings.Join(got, "\n"), "discovery::kubernets: is unknown")
 }
 
 // A mistake must not print what may be a password.

@@ -22,7 +22,7 @@ import (
 
 // Validate reports all mistakes together.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := slices.Clone(c.unread)
 	add := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
