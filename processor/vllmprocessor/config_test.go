@@ -217,6 +217,10 @@ func TestMistakes(t *testing.T) {
 			`hardware: [{flops: 989e12, match: {host.name: ""}}]`,
 			`hardware::0::match: "host.name": "" matches nothing; write a resource attribute and a pattern, for example k8s.node.name: gpu-a-*`,
 		},
+		{
+			`hardware: [{flops: 989e12, match: {host.name: "gpu-(a|b)"}}]`,
+			`hardware::0::match::host.name: the pattern "gpu-(a|b)" has '(', and a pattern is no regular expression: write * for any characters and ? for a single one`,
+		},
 		{`hardware: [{flops: 989e12}, {gpu: T4}]`, "hardware::0: has no match, so that hardware::1 is never reached; write it last"},
 	} {
 		t.Run(c.config, func(t *testing.T) {
