@@ -183,6 +183,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"a list as attribute", `{targets: [{endpoint: "http://a", resource_attributes: {x: [1]}}]}`, "targets::0::resource_attributes::x: must be a text"},
 		{"a timeout beyond the interval", `{endpoint: "http://a", timeout: 20s}`, "longer than collection_interval (15s)"},
 		{"another compression", `{endpoint: "http://a", compression: zstd}`, `compression: "zstd" cannot be asked for; write gzip`},
+		{"a limit of a target", `{targets: [{endpoint: "http://a", max_conns_per_host: -1}]}`, "targets::0::max_conns_per_host: must not be negative"},
 		{"another compression of a target", `{targets: [{endpoint: "http://a", compression: snappy}]}`, `targets::0::compression: "snappy" cannot be asked for`},
 		{"an interval of zero", `{endpoint: "http://a", collection_interval: 0s}`, "collection_interval"},
 	}
@@ -212,6 +213,12 @@ func TestTheBoundsOfNumbers(t *testing.T) {
 	for _, tt := range []struct{ accepted, rejected, want string }{
 		{"collection_interval: 1ms, timeout: 1ms", "collection_interval: 999us, timeout: 1us", "collection_interval: 999µs is too short"},
 		{"initial_delay: 0s", "initial_delay: -1ns", "initial_delay: must not be negative"},
+		{"initial_delay: 1h", "initial_delay: 10000h", "initial_delay: 10000h0m0s is too long: nothing is scraped until then; write at most 1h0m0s, for example 1s"},
+		{"max_conns_per_host: 0", "max_conns_per_host: -1", "max_conns_per_host: must not be negative"},
+		{"max_idle_conns: 0", "max_idle_conns: -1", "max_idle_conns: must not be negative"},
+		{"max_idle_conns_per_host: 0", "max_idle_conns_per_host: -1", "max_idle_conns_per_host: must not be negative"},
+		{"prefixes: [my_]", "prefixes: ['my vllm:']", `prefixes::0: "my vllm:" is in front of no metric: names have no spaces, braces or quotes; write for example ray_`},
+		{"proxy_url: 'socks5://a:1'", "proxy_url: 'nope://user:hunter2@x'", `proxy_url: the scheme "nope" is none of a proxy; write http, https, socks5 or socks5h, for example http://proxy:3128`},
 		{"timeout: 15s", "timeout: 15000000001ns", "timeout: 15.000000001s is longer than collection_interval (15s)"},
 		{"timeout: 1ns", "timeout: 0s", "timeout: must be more than 0"},
 		{"timeout: 1ns", "timeout: -1ns", "timeout: must not be negative"},

@@ -229,10 +229,17 @@ func notHTTP(err error) bool {
 	return strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "readLoopPeekFailLocked: %!w(<nil>)")
 }
 
-// withoutTLS adds a hint to the errors that a plain request gets from a server that
-// speaks TLS: a closed connection, an alert instead of HTTP, or 400.
-func (c *Client) withoutTLS(failure *Error) *Error {
+// hinted adds what the endpoint suggests. A plain request to a server that speaks TLS gets a
+// closed connection, an alert instead of HTTP, or 400; one to a port that is not vLLM's gets
+// nothing, or an answer of another server.
+func (c *Client) hinted(failure *Error) *Error {
 	answer := failure.cause != nil && notHTTP(failure.cause)
+	switch failure.Outcome {
+	case OutcomeRefused, OutcomeTimeout, OutcomeNotFound:
+		if c.metrics.Scheme == "http" && c.metrics.Port() == "" {
+			return newError(failure.Outcome, failure.cause, "at port 80, because the endpoint names none: %s; the port of vLLM is 8000 unless --port says otherwise, so write it in the endpoint", failure.Message)
+		}
+	}
 	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
 		return failure
 	}

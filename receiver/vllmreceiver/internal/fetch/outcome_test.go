@@ -166,6 +166,24 @@ func TestWhichFailuresHintAtTLS(t *testing.T) {
 	}
 }
 
+// The endpoint of a user who left out the port is another server, or none.
+func TestAFailureAtAnEndpointWithoutAPortNamesThePortOfVLLM(t *testing.T) {
+	refused := func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+	missing := func(request *http.Request) (*http.Response, error) { return reply(request, http.StatusNotFound, body), nil }
+	for _, c := range []struct {
+		address string
+		answer  func(*http.Request) (*http.Response, error)
+		hints   bool
+	}{
+		{"http://vllm/metrics", refused, true}, {"http://vllm/metrics", missing, true},
+		{"http://vllm:80/metrics", refused, false}, {"https://vllm/metrics", missing, false},
+	} {
+		_, err := scripted(t, c.address, c.answer).Metrics(t.Context(), new(bytes.Buffer))
+		require.Error(t, err)
+		assert.Equal(t, c.hints, strings.Contains(err.Error(), "8000"), "%s: %v", c.address, err)
+	}
+}
+
 func TestTheTextsOfTheOutcomes(t *testing.T) {
 	want := []string{
 		"ok", "refused", "timeout", "canceled", "dns", "tls", "reset", "unauthorized", "forbidden", "not_found",
