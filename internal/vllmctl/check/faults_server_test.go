@@ -174,6 +174,14 @@ func metricFaults() []fault {
 		}},
 		objective("threshold within a bucket", "vllm.time_to_first_token", "2s", vllmsim.Config{}, check.CodeObjectiveBound),
 		objective("threshold beyond the last bucket", "vllm.time_to_first_token", "20s", vllmsim.Config{Dialect: "v0", Version: "0.5.0"}, check.CodeObjectiveBound, check.CodeVersionOld),
+		{"objective about what is switched off", []string{check.CodeObjectiveMetric}, func(t world) string {
+			return configuration(t, "metrics: {vllm.request.queue_time: {enabled: false}}, endpoint: "+serve(t, healthy(t)),
+				"objectives: [{name: o, metric: vllm.request.queue_time, threshold: 1s, target: 0.9}]")
+		}},
+		{"objective for no model", []string{check.CodeObjectiveModel}, func(t world) string {
+			return configuration(t, "endpoint: "+serve(t, healthy(t)),
+				"objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.9, models: [nosuch]}, {name: p, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.9, models: [\"*\"]}]")
+		}},
 		objective("objective without its histogram", "vllm.request.queue_time", "1s", vllmsim.Config{Dialect: "v0", Version: "0.5.0"}, check.CodeObjectiveMetric, check.CodeVersionOld),
 	}
 }
