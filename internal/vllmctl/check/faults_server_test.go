@@ -87,6 +87,7 @@ func serverFaults() []fault {
 		other("simulator", sample("vllm:cache_config_info", `block_size="16",num_gpu_blocks="100"`)+sample("vllm:num_requests_running", `model_name="m"`), "", check.CodeSimulator, check.CodeMissingRole),
 		other("imitator", sample("vllm:num_requests_running", `model_name="m"`)+"# TYPE vllm:request_success_total counter\nvllm:request_success_total{model_name=\"m\",finish_reason=\"stop\"} 1\n", "", check.CodeSimulator),
 		other("LMCache", sample("lmcache:num_hit_tokens", `model_name="m"`), "", check.CodeLMCache),
+		other("SGLang", sample("sglang:token_usage", `model_name="m"`), "", check.CodeNotVLLM),
 		odd("no version", vllmsim.Config{}, func(s *simulated) { s.version = "none" }, check.CodeVersionNone),
 		odd("version of a build without tags", vllmsim.Config{}, func(s *simulated) { s.version = "0.1.dev1+g1234567" }, check.CodeVersionWrong),
 		odd("version that is none", vllmsim.Config{}, func(s *simulated) { s.version = "main" }, check.CodeVersionWrong),
