@@ -62,6 +62,8 @@ func failureCode(s *Seen) string {
 		return CodeTimeout
 	case "tls":
 		return tlsCode(r.Cause)
+	case "plain_http":
+		return CodeTLSPlain
 	case "unauthorized":
 		switch {
 		case r.Metrics.Status == http.StatusInternalServerError:
@@ -151,8 +153,6 @@ func tlsCode(cause string) string {
 		return CodeTLSNotYet
 	case "other_host":
 		return CodeTLSHost
-	case "plain_http":
-		return CodeTLSPlain
 	case "client_certificate":
 		return CodeTLSClient
 	}

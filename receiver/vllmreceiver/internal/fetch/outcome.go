@@ -31,6 +31,7 @@ const (
 	OutcomeCanceled
 	OutcomeDNS
 	OutcomeTLS
+	OutcomePlainHTTP
 	OutcomeReset
 	OutcomeUnauthorized
 	OutcomeForbidden
@@ -46,7 +47,7 @@ const (
 )
 
 var outcomeNames = [outcomeEnd]string{
-	"ok", "refused", "timeout", "canceled", "dns", "tls", "reset", "unauthorized",
+	"ok", "refused", "timeout", "canceled", "dns", "tls", "plain_http", "reset", "unauthorized",
 	"forbidden", "not_found", "server_error", "status", "redirect", "too_large",
 	"not_prometheus", "empty", "other",
 }
@@ -177,7 +178,7 @@ func transportError(ctx context.Context, err error) *Error {
 	case errors.As(err, &unknownCA), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):
 		return certificateError(err)
 	case errors.As(err, &record), isPlainHTTP:
-		return newError(OutcomeTLS, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
+		return newError(OutcomePlainHTTP, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
 	case errors.As(err, &operation) && operation.Op == tlsAlert:
 		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file", remote.Text(operation.Err.Error()))
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -110,7 +110,7 @@ func TestTheMessageForAFailedRequest(t *testing.T) {
 		"unexpected end":     {io.ErrUnexpectedEOF, OutcomeReset, "partial body was dropped"},
 		"no gzip":            {gzip.ErrHeader, OutcomeNotPrometheus, "not the gzip"},
 		"gzip checksum":      {gzip.ErrChecksum, OutcomeNotPrometheus, "not the gzip"},
-		"plain HTTP":         {errors.New("http: server gave HTTP response to HTTPS client"), OutcomeTLS, "write http:// in the endpoint"},
+		"plain HTTP":         {errors.New("http: server gave HTTP response to HTTPS client"), OutcomePlainHTTP, "write http:// in the endpoint"},
 		"long headers":       {errors.New("net/http: server response headers exceeded 10 bytes; aborted"), OutcomeTooLarge, "the headers of the answer"},
 		"not HTTP":           {errors.New(`malformed HTTP response "SSH"`), OutcomeNotPrometheus, "the answer is not HTTP"},
 		"a greeting":         {errors.New("readLoopPeekFailLocked: %!w(<nil>)"), OutcomeNotPrometheus, "the answer is not HTTP"},
@@ -186,7 +186,7 @@ func TestAFailureAtAnEndpointWithoutAPortNamesThePortOfVLLM(t *testing.T) {
 
 func TestTheTextsOfTheOutcomes(t *testing.T) {
 	want := []string{
-		"ok", "refused", "timeout", "canceled", "dns", "tls", "reset", "unauthorized", "forbidden", "not_found",
+		"ok", "refused", "timeout", "canceled", "dns", "tls", "plain_http", "reset", "unauthorized", "forbidden", "not_found",
 		"server_error", "status", "redirect", "too_large", "not_prometheus", "empty", "other",
 	}
 	var got []string
