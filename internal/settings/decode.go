@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"go.opentelemetry.io/collector/confmap"
@@ -33,9 +32,6 @@ func Decode(conf *confmap.Conf, into any) []error {
 // several is in the text of an error that has others below it.
 const several = "decoding failed due to the following error(s)"
 
-// root is the name that a decoder gives to the struct that it begins with.
-var root = regexp.MustCompile(`^\w+\.[A-Z]\w*$`)
-
 // taken takes the error of a decoder apart. path is where it was, as decoders write it.
 func taken(t reflect.Type, path string, err error) []error {
 	named, isNamed := err.(interface {
@@ -47,8 +43,10 @@ func taken(t reflect.Type, path string, err error) []error {
 	case err == nil:
 		return nil
 	case isNamed:
-		if name := named.Name(); name != "" && !root.MatchString(name) {
-			path = strings.TrimPrefix(path+"."+name, ".")
+		// The struct that a decoder begins with has the name of its type.
+		below := strings.TrimPrefix(path+"."+named.Name(), ".")
+		if _, at := locate(t, below); at != nil {
+			path = below
 		}
 		return taken(t, path, named.Unwrap())
 	case isJoined:

@@ -153,6 +153,9 @@ func words(err error, known []string) error {
 		if strings.HasPrefix(text, "unknown Kubernetes SD role ") {
 			text += "; write pod, or endpoints, endpointslice, ingress, node or service"
 		}
+		if strings.HasPrefix(text, "unknown unit ") || strings.HasPrefix(text, "not a valid duration string") {
+			text += "; write a number with its unit, for example 15s"
+		}
 		return errors.New(text)
 	}
 	messages := make([]string, len(typed.Errors))

@@ -35,6 +35,7 @@ func TestMistakesAreReportedWithTheirKey(t *testing.T) {
 		"names of DNS":             {`dns_sd_configs: [{type: A, names: [a]}]`, "dns_sd_configs::0: a port is required"},
 		"files":                    {`file_sd_configs: [{files: [a.txt]}]`, "file_sd_configs::0: path name \"a.txt\" is not valid"},
 		"a URL":                    {`http_sd_configs: [{url: "a"}]`, "http_sd_configs::0: "},
+		"a time":                   {`file_sd_configs: [{files: [a.json], refresh_interval: 15sec}]`, `unknown unit "sec" in duration "15sec"; write a number with its unit, for example 15s`},
 		"no list":                  {`static_configs: 7`, "static_configs: "},
 	} {
 		t.Run(name, func(t *testing.T) {

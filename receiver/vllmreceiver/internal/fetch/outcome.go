@@ -140,6 +140,20 @@ const tlsAlert = "remote error"
 
 // transportError explains why there is no answer, or only part of one.
 func transportError(ctx context.Context, err error) *Error {
+	failure := explained(ctx, err)
+	var operation, inner *net.OpError
+	if !errors.As(err, &operation) || operation.Op != "proxyconnect" {
+		return failure
+	}
+	proxy := "the proxy"
+	if errors.As(operation.Err, &inner) && inner.Addr != nil {
+		proxy += " " + inner.Addr.String()
+	}
+	return newError(failure.Outcome, failure.cause, "%s, not the server (proxy_url, or HTTP_PROXY in the environment): %s", proxy, failure.Message)
+}
+
+// explained is transportError without a word about the proxy.
+func explained(ctx context.Context, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known

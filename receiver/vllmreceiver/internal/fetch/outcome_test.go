@@ -110,6 +110,10 @@ func TestTheMessageForAFailedRequest(t *testing.T) {
 		"unexpected end":     {io.ErrUnexpectedEOF, OutcomeReset, "partial body was dropped"},
 		"no gzip":            {gzip.ErrHeader, OutcomeNotPrometheus, "not the gzip"},
 		"gzip checksum":      {gzip.ErrChecksum, OutcomeNotPrometheus, "not the gzip"},
+		"a proxy": {
+			&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 3128}, Err: syscall.ECONNREFUSED}},
+			OutcomeRefused, "the proxy 10.0.0.7:3128, not the server (proxy_url, or HTTP_PROXY in the environment): connection refused",
+		},
 		"plain HTTP":         {errors.New("http: server gave HTTP response to HTTPS client"), OutcomePlainHTTP, "write http:// in the endpoint"},
 		"long headers":       {errors.New("net/http: server response headers exceeded 10 bytes; aborted"), OutcomeTooLarge, "the headers of the answer"},
 		"not HTTP":           {errors.New(`malformed HTTP response "SSH"`), OutcomeNotPrometheus, "the answer is not HTTP"},
