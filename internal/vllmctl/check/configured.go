@@ -117,7 +117,7 @@ func mistakes(text string) []string {
 	}
 	var out []string
 	for line := range strings.Lines(rest) {
-		line = strings.TrimRight(strings.TrimSpace(line), ".")
+		line = strings.TrimRight(strings.TrimSpace(line), ".?")
 		// The library writes such a line in front of the mistakes.
 		if line != "" && !strings.HasSuffix(line, "following error(s):") {
 			out = append(out, component+line)

@@ -114,7 +114,7 @@ func failure(s *Seen) string {
 	case r.Outcome == "forbidden" && !s.Credentials:
 		what = "The server answered " + named(e.Status) + " to a request without credentials."
 	}
-	if address, _, _ := strings.Cut(s.Name, "/"); e.Dialed != "" && e.Dialed != address && e.Status == 0 && r.Redirects == 0 {
+	if address, _, _ := strings.Cut(s.Name, "/"); e.Dialed != "" && e.Dialed != address && e.Status == 0 && r.Redirects == 0 && !strings.Contains(what, "proxy "+e.Dialed) {
 		what += " This is about the proxy " + e.Dialed + ", through which the request goes."
 	}
 	return what

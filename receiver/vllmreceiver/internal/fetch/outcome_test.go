@@ -94,22 +94,22 @@ func TestTheMessageForAFailedRequest(t *testing.T) {
 		want  Outcome
 		words string
 	}{
-		"no such host":       {&net.DNSError{Err: "no such host", Name: "hunter2", IsNotFound: true}, OutcomeDNS, "does not resolve: no such host; check"},
-		"DNS timeout":        {&net.DNSError{Err: "i/o timeout", IsTimeout: true}, OutcomeDNS, "does not resolve: i/o timeout"},
-		"deadline":           {context.DeadlineExceeded, OutcomeTimeout, "did not answer within the timeout"},
-		"network timeout":    {netError{true}, OutcomeTimeout, "did not answer within the timeout"},
-		"another failure":    {netError{false}, OutcomeOther, "the request failed: the network"},
-		"refused":            {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, OutcomeRefused, "nothing listens"},
-		"no host":            {&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, OutcomeOther, "no route to this address"},
-		"no network":         {&net.OpError{Op: "dial", Err: syscall.ENETUNREACH}, OutcomeOther, "no route to this address"},
-		"a handshake":        {&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, OutcomeTLS, "refused the handshake (tls: certificate required)"},
-		"another operation":  {&net.OpError{Op: "read", Err: errors.New("strange")}, OutcomeOther, "the request failed: read: strange"},
-		"reset":              {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, OutcomeReset, "partial body was dropped"},
-		"broken pipe":        {&net.OpError{Op: "write", Err: syscall.EPIPE}, OutcomeReset, "partial body was dropped"},
-		"end":                {io.EOF, OutcomeReset, "partial body was dropped"},
-		"unexpected end":     {io.ErrUnexpectedEOF, OutcomeReset, "partial body was dropped"},
-		"no gzip":            {gzip.ErrHeader, OutcomeNotPrometheus, "not the gzip"},
-		"gzip checksum":      {gzip.ErrChecksum, OutcomeNotPrometheus, "not the gzip"},
+		"no such host":      {&net.DNSError{Err: "no such host", Name: "hunter2", IsNotFound: true}, OutcomeDNS, "does not resolve: no such host; check"},
+		"DNS timeout":       {&net.DNSError{Err: "i/o timeout", IsTimeout: true}, OutcomeDNS, "does not resolve: i/o timeout"},
+		"deadline":          {context.DeadlineExceeded, OutcomeTimeout, "did not answer within the timeout"},
+		"network timeout":   {netError{true}, OutcomeTimeout, "did not answer within the timeout"},
+		"another failure":   {netError{false}, OutcomeOther, "the request failed: the network"},
+		"refused":           {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, OutcomeRefused, "nothing listens"},
+		"no host":           {&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, OutcomeOther, "no route to this address"},
+		"no network":        {&net.OpError{Op: "dial", Err: syscall.ENETUNREACH}, OutcomeOther, "no route to this address"},
+		"a handshake":       {&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, OutcomeTLS, "refused the handshake (tls: certificate required)"},
+		"another operation": {&net.OpError{Op: "read", Err: errors.New("strange")}, OutcomeOther, "the request failed: read: strange"},
+		"reset":             {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, OutcomeReset, "partial body was dropped"},
+		"broken pipe":       {&net.OpError{Op: "write", Err: syscall.EPIPE}, OutcomeReset, "partial body was dropped"},
+		"end":               {io.EOF, OutcomeReset, "partial body was dropped"},
+		"unexpected end":    {io.ErrUnexpectedEOF, OutcomeReset, "partial body was dropped"},
+		"no gzip":           {gzip.ErrHeader, OutcomeNotPrometheus, "not the gzip"},
+		"gzip checksum":     {gzip.ErrChecksum, OutcomeNotPrometheus, "not the gzip"},
 		"a proxy": {
 			&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 3128}, Err: syscall.ECONNREFUSED}},
 			OutcomeRefused, "the proxy 10.0.0.7:3128, not the server (proxy_url, or HTTP_PROXY in the environment): connection refused",
@@ -173,7 +173,9 @@ func TestWhichFailuresHintAtTLS(t *testing.T) {
 // The endpoint of a user who left out the port is another server, or none.
 func TestAFailureAtAnEndpointWithoutAPortNamesThePortOfVLLM(t *testing.T) {
 	refused := func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
-	missing := func(request *http.Request) (*http.Response, error) { return reply(request, http.StatusNotFound, body), nil }
+	missing := func(request *http.Request) (*http.Response, error) {
+		return reply(request, http.StatusNotFound, body), nil
+	}
 	for _, c := range []struct {
 		address string
 		answer  func(*http.Request) (*http.Response, error)
