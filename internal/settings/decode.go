@@ -5,6 +5,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -128,9 +129,7 @@ func fieldsOf(t reflect.Type, tag string) map[string]reflect.Type {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get(tag), ",")
 		switch {
 		case options == "squash" || options == "inline":
-			for key, field := range fieldsOf(inner(t.Field(i).Type), tag) {
-				out[key] = field
-			}
+			maps.Copy(out, fieldsOf(inner(t.Field(i).Type), tag))
 		case name != "" && name != "-":
 			out[name] = t.Field(i).Type
 		}

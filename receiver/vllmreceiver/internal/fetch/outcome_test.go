@@ -181,8 +181,10 @@ func TestAFailureAtAnEndpointWithoutAPortNamesThePortOfVLLM(t *testing.T) {
 		answer  func(*http.Request) (*http.Response, error)
 		hints   bool
 	}{
-		{"http://vllm/metrics", refused, true}, {"http://vllm/metrics", missing, true},
-		{"http://vllm:80/metrics", refused, false}, {"https://vllm/metrics", missing, false},
+		{"http://vllm/metrics", refused, true},
+		{"http://vllm/metrics", missing, true},
+		{"http://vllm:80/metrics", refused, false},
+		{"https://vllm/metrics", missing, false},
 	} {
 		_, err := scripted(t, c.address, c.answer).Metrics(t.Context(), new(bytes.Buffer))
 		require.Error(t, err)
