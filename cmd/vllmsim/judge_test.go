@@ -140,13 +140,13 @@ func TestServeRefusesEffects(t *testing.T) {
 func TestJudgeNamesTheLineOfAMistake(t *testing.T) {
 	const head = "about: x\nlength: 5m\nworkload: {rate: 5}\n"
 	for text, want := range map[string]string{
-		"processor: {windw: 1m}":              ":4: processor: unknown keys: windw",
-		"processor: {window: soon}":           `:4: processor: window: "soon" is not a duration`,
-		"processor:\n  pool: {intervall: 3s}": ":5: processor: pool: unknown keys: intervall",
+		"processor: {windw: 1m}":              ":4: processor: windw: is unknown; did you mean window?",
+		"processor: {window: soon}":           `:4: processor: window: is not a duration`,
+		"processor:\n  pool: {intervall: 3s}": ":5: processor: pool::intervall: is unknown; did you mean interval?",
 		"processor:\n  objectives: [{name: o, metric: nope, threshold: 1s, target: 0.9}]":    `:5: processor: objectives[0]: objective "o": the metric nope is unknown; write one of vllm.time_to_first_token`,
-		"processor:\n  window: 1m\n  diagnosis:\n    hold: many":                             ":7: processor: diagnosis.hold: expected type 'int'",
-		"processor:\n  window: 1m\n  objectives:\n  - {name: a}\n  - name: b\n    metrik: x": ":9: processor: objectives[1]: unknown keys: metrik",
-		"processor:\n  window: 1m\n  windw: 1m":                                              ":6: processor: unknown keys: windw",
+		"processor:\n  window: 1m\n  diagnosis:\n    hold: many":                             ":7: processor: diagnosis::hold: expected type 'int'",
+		"processor:\n  window: 1m\n  objectives:\n  - {name: a}\n  - name: b\n    metrik: x": ":9: processor: objectives[1]::metrik: is unknown; did you mean metric?",
+		"processor:\n  window: 1m\n  windw: 1m":                                              ":6: processor: windw: is unknown; did you mean window?",
 		"scrape_interval: 10m":                                                               ":4: scrape_interval: 10m0s is not between 1s and 5m0s",
 		"changes: [{at: 6m, set: {clock: 0.5}}]":                                             ":4: changes[0].at: 6m0s is not between 0s and 5m0s",
 		"changes:\n  - {at: 1m, set: {clok: 0.5}}":                                           ":5: changes[0].set.clok: unknown key: want one of",

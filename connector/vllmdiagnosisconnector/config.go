@@ -3,9 +3,13 @@ package vllmdiagnosisconnector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 )
 
 // Config is the configuration of the connector. The default is complete.
@@ -19,7 +23,15 @@ type Config struct {
 	// is kept.
 	MaxEngines int `mapstructure:"max_engines"`
 
-	_ struct{}
+	// unread are the mistakes of Unmarshal. Validate reports them together with all others.
+	unread []error
+	_      struct{}
+}
+
+// Unmarshal reads the configuration.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	c.unread = settings.Decode(conf, c)
+	return nil
 }
 
 func createDefaultConfig() component.Config {
@@ -37,7 +49,7 @@ const (
 
 // Validate reports all invalid values together.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := slices.Clone(c.unread)
 	switch {
 	case c.MaxStaleness <= 0:
 		errs = append(errs, errors.New("max_staleness: must be more than 0; write for example 5m"))

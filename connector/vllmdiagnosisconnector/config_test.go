@@ -102,3 +102,11 @@ func TestTheReadmeExplainsEveryReasonAndAttribute(t *testing.T) {
 		assert.Contains(t, readme, "`"+name+"`")
 	}
 }
+
+// A misspelt key hides no other mistake.
+func TestUnknownKeysAndInvalidValuesAreReportedTogether(t *testing.T) {
+	config := createDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"initials": true, "max_engines": -1}).Unmarshal(config))
+	assert.EqualError(t, confmap.Validate(config),
+		"initials: is unknown; did you mean initial?\nmax_engines: must be at least 1, not -1; the default is 10000")
+}

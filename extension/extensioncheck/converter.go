@@ -19,7 +19,8 @@ func NewFactory() confmap.ConverterFactory {
 
 type converter struct{}
 
-// Convert returns an error with one sentence for each missing extension. It ignores what
+// Convert returns an error with one sentence for each missing extension, and for each processor
+// whose window is too short for the receivers of its pipeline. It ignores what
 // it cannot read; the collector reports that itself.
 func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	all := conf.ToStringMap()
@@ -47,7 +48,7 @@ func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 			report("processors::"+id+"::storage", storage)
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, windows(all)...)...)
 }
 
 // section returns a part of the configuration; nil if it is missing or not a map.

@@ -67,3 +67,15 @@ func TestAnythingElseIsLeftToTheCollector(t *testing.T) {
 		assert.NoError(t, convert(t, text), text)
 	}
 }
+
+// A window of 7 s never has two scrapes that are 15 s apart, not even by the next one: processors
+// take two windows at most.
+func TestAWindowWithoutTwoScrapesIsReported(t *testing.T) {
+	const service = "\nservice: {pipelines: {metrics: {receivers: [vllm/x, vllm/slow], processors: [vllm], exporters: [debug]}}}"
+	err := convert(t, "receivers: {vllm/x: {}, vllm/slow: {collection_interval: 1m}, vllm/unused: {collection_interval: 5m}}\nprocessors: {vllm: {window: 7s}}"+service)
+	assert.EqualError(t, err, `processors::vllm::window: 7s is less than half the collection_interval of receivers::vllm/slow (1m0s), so nothing would be derived; write at least 2m0s
+processors::vllm::window: 7s is less than half the collection_interval of receivers::vllm/x (15s), so nothing would be derived; write at least 30s`)
+	for _, window := range []string{"window: 30s", "window: soon", ""} {
+		assert.NoError(t, convert(t, "receivers: {vllm/x: {}, vllm/slow: {collection_interval: 1m}}\nprocessors: {vllm: {"+window+"}}"+service), window)
+	}
+}

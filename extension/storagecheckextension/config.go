@@ -3,9 +3,13 @@ package storagecheckextension
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 )
 
 // Config is the configuration of the extension. All settings have defaults.
@@ -19,7 +23,15 @@ type Config struct {
 	// SetAside limits the damaged files that are kept.
 	SetAside SetAsideConfig `mapstructure:"set_aside"`
 
-	_ struct{}
+	// unread are the mistakes of Unmarshal. Validate reports them together with all others.
+	unread []error
+	_      struct{}
+}
+
+// Unmarshal reads the configuration.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	c.unread = settings.Decode(conf, c)
+	return nil
 }
 
 // SetAsideConfig limits the damaged files that are kept in each directory. The oldest
@@ -48,7 +60,7 @@ const withoutUnit = 100 * time.Microsecond
 
 // Validate reports all mistakes together.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := slices.Clone(c.unread)
 	for _, setting := range []struct {
 		name  string
 		value time.Duration

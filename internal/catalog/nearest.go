@@ -5,8 +5,13 @@ import "strings"
 // Nearest returns the name that is most similar to the given one, among the metrics for
 // which fits is true. It is for error messages, and empty if no metric fits.
 func Nearest(name string, fits func(*Metric) bool) string {
+	for _, match := range BySource(name) {
+		if fits(match.Metric) {
+			return match.Metric.Name
+		}
+	}
 	best, nearest := -1, ""
-	for _, meant := range []string{name, spelledOut(name)} {
+	for _, meant := range []string{name, spelledOut(name), usage.Replace(name)} {
 		if d, found := nearestTo(meant, fits); found != "" && (best < 0 || d < best) {
 			best, nearest = d, found
 		}
@@ -34,6 +39,9 @@ func spelledOut(name string) string {
 	}
 	return name
 }
+
+// usage is the word of vLLM and of others for what is called utilization here.
+var usage = strings.NewReplacer("usage_perc", "utilization", "usage", "utilization")
 
 func nearestTo(name string, fits func(*Metric) bool) (best int, nearest string) {
 	best = -1

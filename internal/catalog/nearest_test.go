@@ -56,5 +56,8 @@ func TestTheNearestNameFits(t *testing.T) {
 		assert.Equal(t, want, Nearest(abbreviated, processor), abbreviated)
 	}
 	assert.Equal(t, "vllm.time_to_first_token", Nearest("vllm.ttft", receiver))
+	for _, usage := range []string{"vllm.kv_cache.usage", "vllm.kv_cache.usage_perc", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"} {
+		assert.Equal(t, "vllm.kv_cache.utilization", Nearest(usage, receiver), usage)
+	}
 	assert.Empty(t, Nearest("vllm.prompt_tokens", func(*Metric) bool { return false }))
 }

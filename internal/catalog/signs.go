@@ -1,5 +1,7 @@
 package catalog
 
+import "strings"
+
 // OnlyV0 are families of the V0 engine that the V1 engine has never had.
 var OnlyV0 = []string{"vllm:num_requests_swapped", "vllm:cpu_cache_usage_perc"}
 
@@ -12,3 +14,25 @@ var ConnectorPrefixes = []string{
 
 // AdapterPrefix is the beginning of the families of LoRA adapters.
 const AdapterPrefix = "vllm:lora_"
+
+// LMCache is what OtherProgram returns for the page of LMCache alone.
+const LMCache = "an LMCache server"
+
+// others are programs that are taken for vLLM, by the beginnings of their families.
+var others = []struct{ prefix, name string }{
+	{"lmcache:", LMCache},
+	{"lmcache_mp_", LMCache},
+	{"sglang:", "an SGLang server"},
+	{"dynamo_", "a part of NVIDIA Dynamo"},
+	{"gen_ai_", "a gateway with the metrics of the GenAI conventions, as Envoy AI Gateway is"},
+}
+
+// OtherProgram says what program a family is of that is taken for vLLM; empty where it is none.
+func OtherProgram(family string) string {
+	for _, other := range others {
+		if strings.HasPrefix(family, other.prefix) {
+			return other.name
+		}
+	}
+	return ""
+}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
@@ -54,7 +55,9 @@ type Config struct {
 	// Diagnosis has the choices for the diagnosis.
 	Diagnosis diagnosis.Config `mapstructure:"diagnosis"`
 
-	_ struct{}
+	// unread are the mistakes of Unmarshal. Validate reports them together with all others.
+	unread []error
+	_      struct{}
 }
 
 // MetricConfig switches one metric.
@@ -98,7 +101,7 @@ func spellOut(conf *confmap.Conf) error {
 		}
 		long, err := model.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf("%s: %q is not a duration; write for example 90s, 1h30m or 1d", key, text)
+			continue // Decode reports it.
 		}
 		nested := any(time.Duration(long).String())
 		parts := strings.Split(key, confmap.KeyDelimiter)
@@ -118,9 +121,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if err := spellOut(conf); err != nil {
 		return err
 	}
-	if err := conf.Unmarshal(c); err != nil {
-		return err
-	}
+	c.unread = settings.Decode(conf, c)
 	if !conf.IsSet("max_staleness") {
 		c.MaxStaleness = max(c.MaxStaleness, 2*c.Window)
 	}
@@ -136,7 +137,7 @@ const minWindow = time.Second
 
 // Validate reports all invalid values together.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := slices.Clone(c.unread)
 	var invalid stage.Invalid = func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}

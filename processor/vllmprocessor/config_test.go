@@ -106,8 +106,9 @@ func TestDurationsHaveDays(t *testing.T) {
 	assert.Equal(t, 2, long.Diagnosis.Hold, "a setting next to a duration keeps its default")
 	assert.Equal(t, 48*time.Hour, configured(t, "window: 1d").MaxStaleness)
 	for _, text := range []string{"window: 1 day", "diagnosis: {start_timeout: soon}", `pool: {interval: ""}`} {
-		_, err := decode(t, text)
-		assert.ErrorContains(t, err, "is not a duration; write for example 90s, 1h30m or 1d", text)
+		cfg, err := decode(t, text)
+		require.NoError(t, err)
+		assert.ErrorContains(t, confmap.Validate(cfg), ": is not a duration; write a number with its unit, for example 15s", text)
 	}
 }
 
@@ -216,6 +217,10 @@ func TestMistakes(t *testing.T) {
 			`hardware: [{flops: 989e12, match: {host.name: ""}}]`,
 			`hardware::0::match: "host.name": "" matches nothing; write a resource attribute and a pattern, for example k8s.node.name: gpu-a-*`,
 		},
+		{
+			`hardware: [{flops: 989e12, match: {host.name: "gpu-(a|b)"}}]`,
+			`hardware::0::match::host.name: the pattern "gpu-(a|b)" has '(', and a pattern is no regular expression: write * for any characters and ? for a single one`,
+		},
 		{`hardware: [{flops: 989e12}, {gpu: T4}]`, "hardware::0: has no match, so that hardware::1 is never reached; write it last"},
 	} {
 		t.Run(c.config, func(t *testing.T) {
@@ -252,11 +257,12 @@ func TestWhatIsNotAKeyIsRejected(t *testing.T) {
 		{`percentiles: {per_engines: true}`, "per_engines"},
 		{`hardware: [{gpus: T4}]`, "gpus"},
 		{`metrics: {vllm.prompt_throughput: {enable: true}}`, "enable"},
-		{`metrics: {vllm.prompt_throughput: true}`, "metrics[vllm.prompt_throughput]"},
+		{`metrics: {vllm.prompt_throughput: true}`, "metrics::vllm.prompt_throughput: expected a map"},
 		{`window: soon`, "window"},
 	} {
-		_, err := decode(t, c.config)
-		assert.ErrorContains(t, err, c.want, c.config)
+		cfg, err := decode(t, c.config)
+		require.NoError(t, err)
+		assert.ErrorContains(t, confmap.Validate(cfg), c.want, c.config)
 	}
 }
 

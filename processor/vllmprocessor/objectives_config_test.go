@@ -80,14 +80,16 @@ burn_windows: [1h, 1h, 3d]`)
 }
 
 func TestInvalidTimesAreReportedTogether(t *testing.T) {
-	_, err := objectivesFrom(t, `
+	config, err := objectivesFrom(t, `
 objectives:
   - {name: a, metric: vllm.time_to_first_token, threshold: soon, target: 0.9}
   - {name: b, metric: vllm.time_to_first_token, threshold: -2s, target: 0.9}
 budget_window: a month`)
+	require.NoError(t, err)
+	err = confmap.Validate(config)
 	for _, want := range []string{
-		"objectives[0].threshold", `"soon" is not a duration; write for example 2.5s`,
-		"objectives[1].threshold", "the duration -2s is negative",
+		"objectives::0::threshold", `"soon" is not a duration; write for example 2.5s`,
+		"objectives::1::threshold", "the duration -2s is negative",
 		"budget_window", `"a month" is not a duration`,
 	} {
 		assert.ErrorContains(t, err, want)

@@ -87,6 +87,15 @@ func every(seconds ...int) string {
 	return b.String()
 }
 
+func TestDeltasAreReportedOnce(t *testing.T) {
+	r := newRig(t, "diagnosis: {enabled: false}")
+	r.send(strings.ReplaceAll(every(0, 15, 30, 45), "counter", "delta_counter"))
+	assert.Equal(t, []string{
+		"info: counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; " +
+			"if cumulative_to_delta is before this processor, move it behind",
+	}, r.messages())
+}
+
 func TestAWindowThatIsTooShortIsReportedOnce(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
 	r.send(every(0, 40, 80, 120, 160))

@@ -40,7 +40,7 @@ func times(condition string, n int) (all []string) {
 // it cannot is named at once, and a page after three scrapes.
 func TestAServerThatWasNeverReadIsReportedByHowItFails(t *testing.T) {
 	for outcome, sentence := range map[string]string{
-		"unauthorized": "401", "forbidden": "403", "not_found": "404", "dns": "name cannot be resolved", "tls": "TLS handshake fails",
+		"unauthorized": "401", "forbidden": "403", "not_found": "404", "dns": "name cannot be resolved", "tls": "TLS handshake fails", "plain_http": "write http:// in the endpoint",
 		"not_prometheus": "not with metrics",
 	} {
 		t.Run(outcome, func(t *testing.T) {

@@ -3,6 +3,7 @@ package vllmprocessor
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 	aboutAhead
 	aboutDerived
 	aboutTimes
+	aboutDeltas
 	aboutSharedGPUs
 	aboutHostGPUs
 	aboutGPULimit
@@ -164,6 +166,10 @@ func (p *vllmProcessor) warn(r *resource, batch *stage.Batch, attributes pcommon
 		return
 	}
 	r.batches++
+	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s collect.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
+		p.logger.Info("counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; "+
+			"if cumulative_to_delta is before this processor, move it behind", stage.ServerFields(attributes)...)
+	}
 	// One gap can be an accident, so two intervals have to be long.
 	interval := time.Duration(batch.Time - before)
 	if r.batches > 10 || 2*interval <= p.config.Window+p.config.Window/jitter {

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
@@ -97,7 +98,9 @@ type Config struct {
 	// ResourceAttributes switches resource attributes on and off by name.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
-	_ struct{}
+	// unread are the mistakes of Unmarshal. Validate reports them together with all others.
+	unread []error
+	_      struct{}
 }
 
 // TargetConfig is one server.
@@ -222,9 +225,7 @@ func createDefaultConfig() component.Config {
 // Unmarshal decodes each target into a copy of the receiver's own client and canary, so that a target
 // inherits the settings that it does not set.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	if err := conf.Unmarshal(c); err != nil {
-		return err
-	}
+	c.unread = settings.Decode(conf, c)
 	if conf.IsSet("discovery") && conf.Get("discovery") == nil {
 		// The key without a value is an unfinished configuration.
 		_, c.Discovery.mistakes = discover.Parse(nil)
@@ -238,8 +239,8 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		inherited := TargetConfig{Client: c.Client, Canary: c.Canary}
 		inherited.Client.Endpoint = ""
 		if target.source != nil {
-			if err := target.source.Unmarshal(&inherited); err != nil {
-				return fmt.Errorf("targets::%d: %w", i, err)
+			for _, mistake := range settings.Decode(target.source, &inherited) {
+				c.unread = append(c.unread, fmt.Errorf("targets::%d::%w", i, mistake))
 			}
 		}
 		if target.source != nil && target.source.IsSet("canary") && target.source.Get("canary") == nil {
@@ -255,7 +256,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // Unmarshal stores the configuration of the target for Config.Unmarshal.
 func (t *TargetConfig) Unmarshal(conf *confmap.Conf) error {
 	t.source = conf
-	return conf.Unmarshal(t)
+	return nil
 }
 
 // parseEndpoint reads the address of a target and adds /metrics if it has no path.

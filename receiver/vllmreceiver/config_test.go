@@ -183,6 +183,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"a list as attribute", `{targets: [{endpoint: "http://a", resource_attributes: {x: [1]}}]}`, "targets::0::resource_attributes::x: must be a text"},
 		{"a timeout beyond the interval", `{endpoint: "http://a", timeout: 20s}`, "longer than collection_interval (15s)"},
 		{"another compression", `{endpoint: "http://a", compression: zstd}`, `compression: "zstd" cannot be asked for; write gzip`},
+		{"a limit of a target", `{targets: [{endpoint: "http://a", max_conns_per_host: -1}]}`, "targets::0::max_conns_per_host: must not be negative"},
 		{"another compression of a target", `{targets: [{endpoint: "http://a", compression: snappy}]}`, `targets::0::compression: "snappy" cannot be asked for`},
 		{"an interval of zero", `{endpoint: "http://a", collection_interval: 0s}`, "collection_interval"},
 	}
@@ -212,6 +213,12 @@ func TestTheBoundsOfNumbers(t *testing.T) {
 	for _, tt := range []struct{ accepted, rejected, want string }{
 		{"collection_interval: 1ms, timeout: 1ms", "collection_interval: 999us, timeout: 1us", "collection_interval: 999µs is too short"},
 		{"initial_delay: 0s", "initial_delay: -1ns", "initial_delay: must not be negative"},
+		{"initial_delay: 1h", "initial_delay: 10000h", "initial_delay: 10000h0m0s is too long: nothing is scraped until then; write at most 1h0m0s, for example 1s"},
+		{"max_conns_per_host: 0", "max_conns_per_host: -1", "max_conns_per_host: must not be negative"},
+		{"max_idle_conns: 0", "max_idle_conns: -1", "max_idle_conns: must not be negative"},
+		{"max_idle_conns_per_host: 0", "max_idle_conns_per_host: -1", "max_idle_conns_per_host: must not be negative"},
+		{"prefixes: [my_]", "prefixes: ['my vllm:']", `prefixes::0: "my vllm:" is in front of no metric: names have no spaces, braces or quotes; write for example ray_`},
+		{"proxy_url: 'socks5://a:1'", "proxy_url: 'nope://user:hunter2@x'", `proxy_url: the scheme "nope" is none of a proxy; write http, https, socks5 or socks5h, for example http://proxy:3128`},
 		{"timeout: 15s", "timeout: 15000000001ns", "timeout: 15.000000001s is longer than collection_interval (15s)"},
 		{"timeout: 1ns", "timeout: 0s", "timeout: must be more than 0"},
 		{"timeout: 1ns", "timeout: -1ns", "timeout: must not be negative"},
@@ -250,14 +257,40 @@ func TestTheBoundsOfNumbers(t *testing.T) {
 func TestConfigTypos(t *testing.T) {
 	for config, want := range map[string]string{
 		`{endpoint: "http://a", limits: {body_size: huge}}`:  "write for example 16MiB",
-		`{endpoint: "http://a", helth_check: true}`:          "helth_check",
-		`{targets: [{endpoint: "http://a", tiemout: 1s}]}`:   "tiemout",
-		`{endpoint: "http://a", metrics: {vllm.up: false}}`:  "vllm.up",
-		`{endpoint: "http://a", collection_interval: "abc"}`: "collection_interval",
+		`{endpoint: "http://a", helth_check: true}`:          "helth_check: is unknown; did you mean health_check?",
+		`{targets: [{endpoint: "http://a", tiemout: 1s}]}`:   "targets::0::tiemout: is unknown; did you mean timeout?",
+		`{endpoint: "http://a", metrics: {vllm.up: false}}`:  "metrics::vllm.up: expected a map",
+		`{endpoint: "http://a", collection_interval: "abc"}`: "collection_interval: is not a duration; write a number with its unit, for example 15s",
+		`{endpoint: "http://a", collection_interval: 15sec}`: "collection_interval: is not a duration; write a number with its unit, for example 15s",
+		`{endpoint: "http://a", intervall: 15s}`:             "intervall: is unknown; did you mean collection_interval?",
 	} {
-		_, err := decode(t, config)
-		assert.ErrorContains(t, err, want, config)
+		cfg, err := decode(t, config)
+		require.NoError(t, err)
+		assert.ErrorContains(t, confmap.Validate(cfg), want, config)
 	}
+}
+
+// A misspelt key hides no other mistake.
+func TestUnknownKeysAndInvalidValuesAreReportedTogether(t *testing.T) {
+	cfg, err := decode(t, `{endpont: "http://a", tls: {insecur: true}, canary: {timout: 5s, interval: 1ms}, naming: wires,
+targets: [{endpoint: "http://a", canary: {paht: /v1}, timeout: 0s}, {endpoint: a}], resource_attributes: {service.instance.id: {enable: true}},
+discovery: {kubernets: {}}}`)
+	require.NoError(t, err)
+	got := strings.Split(confmap.Validate(cfg).Error(), "\n")
+	for _, want := range []string{
+		"endpont: is unknown; did you mean endpoint?",
+		"tls::insecur: is unknown; did you mean insecure?",
+		"canary::timout: is unknown; did you mean timeout?",
+		"canary::interval: 1ms is too short; write at least 1s, for example 15s",
+		`naming: "wires" is unknown; write canonical or wire`,
+		"targets::0::canary::paht: is unknown; did you mean path?",
+		"targets::0::timeout: must be more than 0",
+		"targets::1::endpoint: has no scheme; write http://a or https://a",
+		"resource_attributes::service.instance.id::enable: is unknown; did you mean enabled?",
+	} {
+		assert.Contains(t, got, want)
+	}
+	assert.Contains(t, strings.Join(got, "\n"), "discovery::kubernets: is unknown")
 }
 
 // A mistake must not print what may be a password.

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
@@ -101,6 +102,12 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 				s.logger.Warn("The body has no metrics of the program that the setting source names: write another source, or leave it out, "+
 					"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source)))
 				return
+			}
+			for i := range snapshot.Layout.Families {
+				if other := catalog.OtherProgram(snapshot.Layout.Families[i].Name); other != "" {
+					s.logger.Warn("The target is " + other + ", and has no metrics of vLLM; write the addresses of the vLLM servers")
+					return
+				}
 			}
 			s.logger.Warn("The body has neither vLLM metrics nor those of an inference gateway or of an exporter of GPUs: " +
 				"the server may run with --disable-log-stats, or the endpoint is not a vLLM server")

@@ -5,7 +5,6 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"math"
@@ -286,7 +285,6 @@ func causeOf(failure *fetch.Error) string {
 		unknownCA  x509.UnknownAuthorityError
 		hostname   x509.HostnameError
 		invalid    x509.CertificateInvalidError
-		record     tls.RecordHeaderError
 		operation  *net.OpError
 		flateError flate.CorruptInputError
 		err        = errors.Unwrap(failure)
@@ -301,8 +299,6 @@ func causeOf(failure *fetch.Error) string {
 		return "other_host"
 	case errors.As(err, &unknownCA):
 		return "unknown_authority"
-	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return "plain_http"
 	case errors.As(err, &operation) && operation.Op == "remote error" &&
 		(strings.Contains(operation.Err.Error(), "certificate") || strings.Contains(operation.Err.Error(), "handshake failure")):
 		return "client_certificate"

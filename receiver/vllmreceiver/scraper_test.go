@@ -133,6 +133,22 @@ func TestAServerWithoutVLLMMetricsIsLogged(t *testing.T) {
 	assert.Contains(t, r.logged("warn")[0], "--disable-log-stats")
 }
 
+// The names are those of the programs' own documentation.
+func TestThePageOfAnotherProgramIsNamed(t *testing.T) {
+	for family, want := range map[string]string{
+		"lmcache:num_hit_tokens": "an LMCache server", "lmcache_mp_lookup_tokens": "an LMCache server", "sglang:token_usage": "an SGLang server",
+		"dynamo_frontend_inflight_requests": "a part of NVIDIA Dynamo", "gen_ai_client_token_usage": "as Envoy AI Gateway is",
+	} {
+		r := newRig(t)
+		for range 2 {
+			r.scrape("# TYPE python_info gauge\npython_info 1\n# TYPE " + family + " gauge\n" + family + " 5\n")
+		}
+		require.Len(t, r.logged("warn"), 1, family)
+		assert.Contains(t, r.logged("warn")[0], want)
+		assert.NotContains(t, r.logged("warn")[0], "--disable-log-stats")
+	}
+}
+
 func TestTheVersionIsAskedOncePerRunOfTheProcess(t *testing.T) {
 	r := newRig(t)
 	r.version = "0.20.0"

@@ -22,7 +22,7 @@ import (
 
 // Validate reports all mistakes together.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := slices.Clone(c.unread)
 	add := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
@@ -129,6 +129,10 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if c.Controller.InitialDelay < 0 {
 		add("initial_delay", "must not be negative")
 	}
+	if delay := c.Controller.InitialDelay; delay > maxDelay {
+		add("initial_delay", "%s is too long: nothing is scraped until then; write at most %s, for example 1s", delay, maxDelay)
+	}
+	validateConnections("", &c.Client, nil, add)
 	c.validateProxy("proxy_url", c.Client.ProxyURL, add)
 	if c.Controller.CollectionInterval > 0 && c.Client.Timeout > c.Controller.CollectionInterval {
 		add("timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", c.Client.Timeout, c.Controller.CollectionInterval)
@@ -147,6 +151,7 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 		case timeout > c.Controller.CollectionInterval && timeout != c.Client.Timeout:
 			add(key+"timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", timeout, c.Controller.CollectionInterval)
 		}
+		validateConnections(key, &c.Targets[i].Client, &c.Client, add)
 		if proxy := c.Targets[i].Client.ProxyURL; proxy != c.Client.ProxyURL {
 			c.validateProxy(key+"proxy_url", proxy, add)
 		}
@@ -183,6 +188,26 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	}
 }
 
+// maxDelay is the longest valid delay of the first scrape.
+const maxDelay = time.Hour
+
+// validateConnections finds negative numbers, which net/http takes as no limit. One that targets
+// inherit is reported once.
+func validateConnections(key string, client, inherited *confighttp.ClientConfig, add func(key, format string, args ...any)) {
+	for _, limit := range []struct {
+		key string
+		of  func(*confighttp.ClientConfig) int
+	}{
+		{"max_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxConnsPerHost }},
+		{"max_idle_conns", func(c *confighttp.ClientConfig) int { return c.MaxIdleConns }},
+		{"max_idle_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxIdleConnsPerHost }},
+	} {
+		if n := limit.of(client); n < 0 && (inherited == nil || n != limit.of(inherited)) {
+			add(key+limit.key, "must not be negative; 0 is the default of Go's HTTP client")
+		}
+	}
+}
+
 // minInterval is the shortest valid interval. A shorter one is a mistake: a number without
 // a unit means nanoseconds.
 const minInterval = time.Millisecond
@@ -192,8 +217,11 @@ func (c *Config) validateProxy(key, proxy string, add func(key, format string, a
 		return
 	}
 	// The error of url.Parse would repeat the address with its secrets.
-	if address, err := url.ParseRequestURI(proxy); err != nil || address.Host == "" {
+	switch address, err := url.ParseRequestURI(proxy); {
+	case err != nil || address.Host == "":
 		add(key, "is not a URL; write for example http://proxy:3128")
+	case !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, address.Scheme):
+		add(key, "the scheme %q is none of a proxy; write http, https, socks5 or socks5h, for example http://proxy:3128", address.Scheme)
 	}
 }
 
@@ -205,8 +233,11 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 		add("source", "%q is unknown; write auto, vllm, gateway, lora, dcgm or amd", string(c.Source))
 	}
 	for i, prefix := range c.Prefixes {
-		if prefix == "" {
-			add(fmt.Sprintf("prefixes::%d", i), "must not be empty")
+		switch key := fmt.Sprintf("prefixes::%d", i); {
+		case prefix == "":
+			add(key, "must not be empty")
+		case strings.ContainsAny(prefix, " \t\r\n{}\""):
+			add(key, "%q is in front of no metric: names have no spaces, braces or quotes; write for example ray_", prefix)
 		}
 	}
 	if wanted := c.Metrics["vllm.healthy"].Enabled; wanted != nil && *wanted && !c.HealthCheck {

@@ -82,6 +82,7 @@ const (
 
 	CodeObjectiveBound  = "objective-not-a-bound"
 	CodeObjectiveMetric = "objective-without-metric"
+	CodeObjectiveModel  = "objective-without-model"
 	CodeQuantile        = "quantile-coarse"
 
 	CodeConfigInvalid  = "config-invalid"
@@ -91,6 +92,9 @@ const (
 	CodeNoProcessor    = "config-without-processor"
 	CodeBatchFirst     = "batch-before-processor"
 	CodeDeltaFirst     = "delta-before-processor"
+	CodeWindow         = "window-too-short"
+	CodeNoDiagnosis    = "connector-without-diagnosis"
+	CodePoolAttribute  = "pool-without-attribute"
 	CodeDiscoveryNone  = "discovery-empty"
 	CodeDiscoveryError = "discovery-failed"
 	CodeDiscoveryWarn  = "discovery-warning"

@@ -68,6 +68,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 		return nil, errors.New("interrupted before the check was complete")
 	}
 	judgeTargets(f, out.Targets, file)
+	judgeUseless(f, out.Targets, file)
 	for i := range exporters {
 		exporters[i].judge(f)
 	}
@@ -116,7 +117,7 @@ func mistakes(text string) []string {
 	}
 	var out []string
 	for line := range strings.Lines(rest) {
-		line = strings.TrimRight(strings.TrimSpace(line), ".")
+		line = strings.TrimRight(strings.TrimSpace(line), ".?")
 		// The library writes such a line in front of the mistakes.
 		if line != "" && !strings.HasSuffix(line, "following error(s):") {
 			out = append(out, component+line)
@@ -144,6 +145,11 @@ func judgePipeline(f *findings, file *configfile.File, p *configfile.Pipeline) {
 			f.add(CodeBatchFirst, fmt.Sprintf("%s is before %s in the pipeline %s.", name, p.Processors[at], p.Name))
 		case "cumulativetodelta", "cumulative_to_delta":
 			f.add(CodeDeltaFirst, fmt.Sprintf("%s is before %s in the pipeline %s.", name, p.Processors[at], p.Name))
+		}
+	}
+	for i := range file.Processors {
+		if processor := &file.Processors[i]; processor.Name == p.Processors[at] {
+			judgeProcessor(f, file, p, processor.Config, processor.Name)
 		}
 	}
 }

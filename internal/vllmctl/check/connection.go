@@ -62,6 +62,8 @@ func failureCode(s *Seen) string {
 		return CodeTimeout
 	case "tls":
 		return tlsCode(r.Cause)
+	case "plain_http":
+		return CodeTLSPlain
 	case "unauthorized":
 		switch {
 		case r.Metrics.Status == http.StatusInternalServerError:
@@ -112,7 +114,7 @@ func failure(s *Seen) string {
 	case r.Outcome == "forbidden" && !s.Credentials:
 		what = "The server answered " + named(e.Status) + " to a request without credentials."
 	}
-	if address, _, _ := strings.Cut(s.Name, "/"); e.Dialed != "" && e.Dialed != address && e.Status == 0 && r.Redirects == 0 {
+	if address, _, _ := strings.Cut(s.Name, "/"); e.Dialed != "" && e.Dialed != address && e.Status == 0 && r.Redirects == 0 && !strings.Contains(what, "proxy "+e.Dialed) {
 		what += " This is about the proxy " + e.Dialed + ", through which the request goes."
 	}
 	return what
@@ -151,8 +153,6 @@ func tlsCode(cause string) string {
 		return CodeTLSNotYet
 	case "other_host":
 		return CodeTLSHost
-	case "plain_http":
-		return CodeTLSPlain
 	case "client_certificate":
 		return CodeTLSClient
 	}

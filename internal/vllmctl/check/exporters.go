@@ -108,6 +108,9 @@ func newHTTP(section map[string]any) (*httpSettings, error) {
 	return settings, confmap.NewFromStringMap(section).Unmarshal(settings, confmap.WithIgnoreUnused())
 }
 
+// otlpPath is the path for metrics of OTLP over HTTP.
+const otlpPath = "/v1/metrics"
+
 // askHTTP sends an empty request for metrics: it has no resource, so no point is stored.
 func askHTTP(ctx context.Context, section map[string]any, host *configfile.Host) Exporter {
 	settings, err := newHTTP(section)
@@ -116,7 +119,12 @@ func askHTTP(ctx context.Context, section map[string]any, host *configfile.Host)
 	}
 	address := settings.Metrics
 	if address == "" && settings.Client.Endpoint != "" {
-		address = strings.TrimSuffix(settings.Client.Endpoint, "/") + "/v1/metrics"
+		base := strings.TrimSuffix(settings.Client.Endpoint, "/")
+		if strings.HasSuffix(base, otlpPath) {
+			return Exporter{Code: CodeExporterSettings, What: "the endpoint ends in " + otlpPath + ", which the exporter adds itself; " +
+				"remove it there, or write the whole address as metrics_endpoint"}
+		}
+		address = base + otlpPath
 	}
 	// Nothing is the encoding of a message without fields.
 	return post(ctx, settings, host, address, nil, map[string]string{"Content-Type": "application/x-protobuf"})

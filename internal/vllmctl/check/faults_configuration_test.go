@@ -78,6 +78,21 @@ func configurationFaults() []fault {
 		order("no processor", "batch", check.CodeNoProcessor, check.CodeConfigWarning),
 		order("batch first", "batch, vllm", check.CodeBatchFirst),
 		order("deltas first", "cumulativetodelta, vllm", check.CodeDeltaFirst),
+		{"window below two scrapes", []string{check.CodeWindow}, func(t world) string {
+			return configuration(t, "endpoint: "+serve(t, healthy(t)), "window: 59s")
+		}},
+		{"connector without the diagnosis", []string{check.CodeNoDiagnosis}, func(t world) string {
+			return written(t, "receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+"}}\nprocessors: {vllm: {diagnosis: {enabled: false}}}\n"+
+				"connectors: {vllm_diagnosis: {}}\nexporters: {debug: {}}\nservice: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], "+
+				"exporters: [debug, vllm_diagnosis]}, logs: {receivers: [vllm_diagnosis], exporters: [debug]}}}\n")
+		}},
+		{"pool by an attribute of no target", []string{check.CodePoolAttribute}, func(t world) string {
+			return configuration(t, "endpoint: "+serve(t, healthy(t)), "pool: {group_by: [model_name, nosuch]}")
+		}},
+		{"storage that is none", []string{check.CodeQueueStorage}, func(t world) string {
+			return written(t, "extensions: {storage_check: {}}\nreceivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+"}}\nprocessors: {vllm: {storage: storage_check}}\n"+
+				"exporters: {debug: {}}\nservice: {extensions: [storage_check], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
+		}},
 		discovering("list without targets", "[]", check.CodeDiscoveryNone),
 		discovering("list that is none", "nonsense", check.CodeDiscoveryWarn),
 		{"list with too many targets", []string{check.CodeDiscoveryOver}, func(t world) string {
@@ -177,6 +192,7 @@ func exporterFaults() []fault {
 			names(t, nil)
 			return whole(t, "vllm", "otlphttp: {"+remembered+"endpoint: \"http://backend.example.test:4318\"}", "otlphttp", "")
 		}},
+		to("path of OTLP twice", "otlphttp", remembered+"endpoint: \"http://127.0.0.1:1/v1/metrics\"", check.CodeExporterSettings),
 		to("backend that refuses, HTTP", "otlphttp", remembered+"endpoint: \"http://127.0.0.1:1\"", check.CodeExporterRefused),
 		to("backend that refuses, gRPC", "otlp", remembered+"tls: {insecure: true}, endpoint: \"127.0.0.1:1\"", check.CodeExporterRefused),
 		to("endpoint that is none", "otlphttp", remembered+"endpoint: \"nonsense\"", check.CodeExporterSettings),

@@ -87,6 +87,7 @@ func serverFaults() []fault {
 		other("simulator", sample("vllm:cache_config_info", `block_size="16",num_gpu_blocks="100"`)+sample("vllm:num_requests_running", `model_name="m"`), "", check.CodeSimulator, check.CodeMissingRole),
 		other("imitator", sample("vllm:num_requests_running", `model_name="m"`)+"# TYPE vllm:request_success_total counter\nvllm:request_success_total{model_name=\"m\",finish_reason=\"stop\"} 1\n", "", check.CodeSimulator),
 		other("LMCache", sample("lmcache:num_hit_tokens", `model_name="m"`), "", check.CodeLMCache),
+		other("SGLang", sample("sglang:token_usage", `model_name="m"`), "", check.CodeNotVLLM),
 		odd("no version", vllmsim.Config{}, func(s *simulated) { s.version = "none" }, check.CodeVersionNone),
 		odd("version of a build without tags", vllmsim.Config{}, func(s *simulated) { s.version = "0.1.dev1+g1234567" }, check.CodeVersionWrong),
 		odd("version that is none", vllmsim.Config{}, func(s *simulated) { s.version = "main" }, check.CodeVersionWrong),
@@ -174,6 +175,14 @@ func metricFaults() []fault {
 		}},
 		objective("threshold within a bucket", "vllm.time_to_first_token", "2s", vllmsim.Config{}, check.CodeObjectiveBound),
 		objective("threshold beyond the last bucket", "vllm.time_to_first_token", "20s", vllmsim.Config{Dialect: "v0", Version: "0.5.0"}, check.CodeObjectiveBound, check.CodeVersionOld),
+		{"objective about what is switched off", []string{check.CodeObjectiveMetric}, func(t world) string {
+			return configuration(t, "metrics: {vllm.request.queue_time: {enabled: false}}, endpoint: "+serve(t, healthy(t)),
+				"objectives: [{name: o, metric: vllm.request.queue_time, threshold: 1s, target: 0.9}]")
+		}},
+		{"objective for no model", []string{check.CodeObjectiveModel}, func(t world) string {
+			return configuration(t, "endpoint: "+serve(t, healthy(t)),
+				"objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.9, models: [nosuch]}, {name: p, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.9, models: [\"*\"]}]")
+		}},
 		objective("objective without its histogram", "vllm.request.queue_time", "1s", vllmsim.Config{Dialect: "v0", Version: "0.5.0"}, check.CodeObjectiveMetric, check.CodeVersionOld),
 	}
 }

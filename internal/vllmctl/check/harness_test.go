@@ -266,7 +266,7 @@ func resetting(tb testing.TB, address string, which int) string {
 }
 
 // patient lets a target take its time: the machine may do other things as well.
-const patient = "timeout: 60s, collection_interval: 60s, "
+const patient = "timeout: 30s, collection_interval: 30s, "
 
 // configuration writes a configuration for the receiver, with the processor and an exporter
 // that goes nowhere, and returns its path.

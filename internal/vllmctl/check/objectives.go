@@ -33,6 +33,8 @@ func judgeObjectives(f *findings, s *Seen) {
 		switch {
 		case !there && (r.Kind != "" || !hasEngine(r)):
 			// An objective about requests to servers says nothing about a gateway.
+		case switchedOff(s.ReceiverConfig, o.Metric):
+			f.add(CodeObjectiveMetric, fmt.Sprintf("The objective %q is about %s, which the receiver does not emit: its metrics switch it off.", o.Name, o.Metric))
 		case !there:
 			f.add(CodeObjectiveMetric, fmt.Sprintf("The objective %q is about %s, which the server does not have.", o.Name, o.Metric))
 		default:
@@ -55,6 +57,12 @@ func judgeObjectives(f *findings, s *Seen) {
 	if len(wide) > 0 {
 		f.add(CodeQuantile, fmt.Sprintf("%d percentiles are in a wide bucket.", len(wide)), wide...)
 	}
+}
+
+// switchedOff reports whether the receiver is configured not to emit a metric.
+func switchedOff(config *vllmreceiver.Config, metric string) bool {
+	wanted := config.Metrics[metric].Enabled
+	return wanted != nil && !*wanted
 }
 
 // wideBucket is how many times larger the upper bound of a bucket than the lower one may be.

@@ -160,6 +160,12 @@ func (q *queueSettings) bytes(seen []Seen) (size int64, about bool) {
 	return size, true
 }
 
+// noStorage are kinds of extensions that store nothing for others. storage_check is easily taken for one.
+var noStorage = []string{
+	"storage_check", "health_check", "health_check_v2", "pprof", "zpages", "memory_limiter",
+	"basicauth", "bearertokenauth", "oauth2client", "headers_setter", "oidc", "sigv4auth",
+}
+
 // storageOf returns the directory of a storage extension. It returns what is wrong with it,
 // and neither for a kind of storage that has no directory.
 func storageOf(file *configfile.File, extension string) (d *directory, wrong string) {
@@ -170,7 +176,10 @@ func storageOf(file *configfile.File, extension string) (d *directory, wrong str
 	case !slices.Contains(file.Started, extension):
 		return nil, "which service::extensions does not list"
 	}
-	if kind, _, _ := strings.Cut(extension, "/"); kind != "file_storage" {
+	switch kind, _, _ := strings.Cut(extension, "/"); {
+	case slices.Contains(noStorage, kind):
+		return nil, "which is an extension and no storage"
+	case kind != "file_storage":
 		return nil, ""
 	}
 	settings := storageSettings{Directory: defaultDirectory}

@@ -66,6 +66,8 @@ type Target struct {
 	// Missing are the metrics of the catalogue that this server does not have, each with a
 	// reason.
 	Missing []Missing `json:"missing,omitempty"`
+
+	names names
 }
 
 // Finding is something that is wrong or worth knowing.

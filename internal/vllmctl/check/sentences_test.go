@@ -50,10 +50,23 @@ func TestATimeoutNamesTheStepThatDidNotEnd(t *testing.T) {
 	}
 }
 
+// All mistakes of both components are there, each as a sentence.
+func TestAllMistakesOfAConfigurationAreSaid(t *testing.T) {
+	t.Parallel()
+	report := checked(t, configuration(t, "intervall: 15s, naming: no, endpoint: \"http://127.0.0.1:1\"", "windows: 1m, objectives: [{name: a, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9, models: [\"llama[(\"]}]"))
+	for _, want := range []string{
+		"receivers::vllm: intervall: is unknown; did you mean collection_interval.", `receivers::vllm: naming: "no" is unknown; write canonical or wire.`,
+		"processors::vllm: windows: is unknown; did you mean window.", "the pattern \"llama[(\" has '[', and a pattern is no regular expression: write * for any characters and ? for a single one.",
+	} {
+		assert.Contains(t, said(report, check.CodeConfigInvalid), want)
+	}
+}
+
 func TestARefusedConnectionNamesTheProxyThatRefused(t *testing.T) {
 	t.Parallel()
 	report := checked(t, configuration(t, "proxy_url: \"http://user:hidden@127.0.0.1:1\", endpoint: \"http://127.0.0.2:8000\"", ""))
-	assert.Contains(t, said(report, check.CodeRefused), "the proxy 127.0.0.1:1")
+	assert.Contains(t, said(report, check.CodeRefused), "The proxy 127.0.0.1:1")
+	assert.Equal(t, 1, strings.Count(said(report, check.CodeRefused), "127.0.0.1:1"), "once")
 	assert.NotContains(t, said(report, check.CodeRefused), "hidden")
 	report = checked(t, configuration(t, "endpoint: \"http://127.0.0.1:1\"", ""))
 	assert.NotContains(t, said(report, check.CodeRefused), "proxy")

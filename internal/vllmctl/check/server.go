@@ -101,15 +101,16 @@ func samples(r *vllmreceiver.Reading) int {
 
 // unknownServer is the finding for a body without metrics of an engine.
 func unknownServer(r *vllmreceiver.Reading) (code, what string) {
-	begins := func(prefix string) func(vllmreceiver.Family) bool {
-		return func(x vllmreceiver.Family) bool { return strings.HasPrefix(x.Name, prefix) }
-	}
 	if prefix := foreignPrefix(r); prefix != "" {
 		return CodePrefix, fmt.Sprintf("Families begin with %q and end as those of vLLM do.", prefix)
 	}
-	for _, n := range catalog.Namespaces {
-		if slices.ContainsFunc(r.Families, begins(n.Wire)) {
-			return CodeLMCache, "The target is an LMCache server."
+	for _, x := range r.Families {
+		switch other := catalog.OtherProgram(x.Name); other {
+		case "":
+		case catalog.LMCache:
+			return CodeLMCache, "The target is " + other + "."
+		default:
+			return CodeNotVLLM, "The target is " + other + ", and has no metrics of vLLM."
 		}
 	}
 	if r.Version != "" {

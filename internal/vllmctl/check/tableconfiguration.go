@@ -31,6 +31,18 @@ var configurationCodes = []Code{
 		"Move it behind vllm in this pipeline.",
 	},
 	{
+		CodeWindow, Configuration, Warning, "The window of the processor is shorter than two intervals of a receiver, so a single missed scrape leaves nothing to derive.",
+		"Raise window of the processor, or lower collection_interval of the receiver.",
+	},
+	{
+		CodeNoDiagnosis, Configuration, Warning, "The connector vllm_diagnosis emits nothing, because the processor makes no diagnosis.",
+		"Remove diagnosis::enabled from the processor, or the connector from the pipelines.",
+	},
+	{
+		CodePoolAttribute, Configuration, Warning, "No target has an attribute that pool::group_by names, so it separates nothing.",
+		"Write an attribute of points or of resources, for example model_name, or add it before the processor vllm.",
+	},
+	{
 		CodeDiscoveryNone, Configuration, Warning, "The discovery has found no targets within a few seconds.",
 		"Check that the source of the targets answers, the selector, the list or the file, and the relabelling rules. Pods that were never ready are left out unless ready_only is false.",
 	},
@@ -100,8 +112,8 @@ var configurationCodes = []Code{
 		"Set sending_queue::storage to a file_storage extension to keep it.",
 	},
 	{
-		CodeQueueStorage, Queue, Problem, "An exporter (sending_queue::storage) or the processor (storage) names an extension that does not run, so the collector does not start.",
-		"Configure it under extensions, and list it under service::extensions.",
+		CodeQueueStorage, Queue, Problem, "An exporter (sending_queue::storage) or the processor (storage) names an extension that does not run or is no storage, so the collector does not start.",
+		"Name a storage, for example file_storage. Configure it under extensions, and list it under service::extensions.",
 	},
 	{
 		CodeQueueDirectory, Queue, Problem, "The directory of file_storage does not exist.",

@@ -150,7 +150,11 @@ var serverCodes = []Code{
 	},
 	{
 		CodeObjectiveMetric, Objectives, Warning, "The server does not have the histogram that an objective is about.",
-		"Choose another metric for this server, or see why it is missing under metrics.",
+		"Choose another metric for this server, switch it on under metrics of the receiver, or see why it is missing under metrics.",
+	},
+	{
+		CodeObjectiveModel, Objectives, Warning, "No target has a model that the patterns of an objective match, so nothing is measured for it.",
+		"Write the whole name of the model under models, with * for any characters. Case matters.",
 	},
 	{
 		CodeQuantile, Objectives, Info, "The bucket of a percentile is wide, so the percentile is known only roughly.",

@@ -63,6 +63,7 @@ func Judge(s *Seen) Target {
 			judgeServer(f, s, &t)
 			judgeMetrics(f, s, &t)
 			judgeObjectives(f, s)
+			t.names = namesOf(s.newest().Emitted)
 		}
 	}
 	t.Findings, t.Passes = f.sorted(), f.passed

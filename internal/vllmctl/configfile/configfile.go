@@ -190,6 +190,9 @@ func parse(ctx context.Context, conf *confmap.Conf) *File {
 		f.Processors = append(f.Processors, Processor{name, config})
 		return nil
 	})
+	for name, section := range sections(conf, "connectors") {
+		f.Others["connectors::"+name] = section
+	}
 	f.dangling(conf)
 	return f
 }

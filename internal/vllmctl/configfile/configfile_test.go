@@ -94,6 +94,7 @@ func TestEachMistakeIsOneProblem(t *testing.T) {
 	f = read(t, "receivers: {vllm: {endpoint: \"http://a:1\"}}\nprocessors: {vllm: }\nconnectors: {vllm_diagnosis: }\nexporters: {debug: }\n"+
 		"service: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [vllm_diagnosis]}, logs: {receivers: [vllm_diagnosis], exporters: [debug]}}}")
 	assert.Empty(t, f.Problems)
+	assert.Contains(t, f.Others, "connectors::vllm_diagnosis", "check looks there for what a pipeline without a processor exports to")
 }
 
 func TestWhatCannotBeReadIsAnErrorThatSaysWhatToDo(t *testing.T) {

@@ -38,7 +38,7 @@ type server struct {
 // server that starts: it refuses connections, does not answer in time, or a proxy in front
 // of it answers 503.
 var blocking = map[string]Because{
-	"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted,
+	"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted, "plain_http": PlainHTTP,
 	"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
 }
 

@@ -32,6 +32,9 @@ const (
 	NotTrusted
 	// NoMetrics means: something answers, but not with metrics.
 	NoMetrics
+	// PlainHTTP means: the endpoint is https, and the server speaks HTTP. It is the last one: saved
+	// states have these numbers.
+	PlainHTTP
 )
 
 // Sentence is the reason as a sentence that says what to do; empty where judged.
@@ -48,6 +51,7 @@ func (b Because) Sentence() string {
 		NotFound:        "The server cannot be read: it answers 404, so there are no metrics at this path; check the path of the endpoint.",
 		NoAddress:       "The server cannot be read: its name cannot be resolved; check the host in the endpoint and the name server.",
 		NotTrusted:      "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
+		PlainHTTP:       "The server cannot be read: it speaks plain HTTP, and the endpoint is https; write http:// in the endpoint.",
 		NoMetrics:       "The server cannot be read: something answers, but not with metrics; check the endpoint and any proxy in front of the server.",
 	}[b]
 }

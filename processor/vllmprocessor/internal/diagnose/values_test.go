@@ -331,7 +331,7 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 		return s
 	}
 	for outcome, because := range map[string]Because{
-		"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted,
+		"unauthorized": Unauthorized, "forbidden": Forbidden, "not_found": NotFound, "dns": NoAddress, "tls": NotTrusted, "plain_http": PlainHTTP,
 		"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
 	} {
 		r := newRig(t)

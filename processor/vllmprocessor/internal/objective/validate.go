@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
 )
 
 // Limits of what can be configured.
@@ -121,6 +122,11 @@ func (o *Objective) checkTarget() string {
 func (o *Objective) checkModels() string {
 	if slices.Contains(o.Models, "") {
 		return `a pattern in models is empty; write "*" for all models, or leave out models`
+	}
+	for _, wanted := range o.Models {
+		if what := pattern.Mistake(wanted); what != "" {
+			return what
+		}
 	}
 	return ""
 }

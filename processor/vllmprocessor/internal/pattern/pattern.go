@@ -3,9 +3,19 @@
 package pattern
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
+
+// Mistake says what is wrong with a pattern that seems to be a regular expression; empty where
+// nothing is.
+func Mistake(pattern string) string {
+	if i := strings.IndexAny(pattern, `[](){}|^$\`); i >= 0 {
+		return fmt.Sprintf("the pattern %q has %q, and a pattern is no regular expression: write * for any characters and ? for a single one", pattern, pattern[i])
+	}
+	return ""
+}
 
 // Match reports whether a pattern matches the whole text. "*" matches any number of
 // characters, including "/", and "?" matches one. Case matters.

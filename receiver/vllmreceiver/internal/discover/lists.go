@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
@@ -13,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 )
 
 // The limits of one list of targets, which is a file or the answer of an HTTP endpoint.
@@ -86,7 +89,7 @@ func decodeJSON(content []byte) (*list, error) {
 func decodeYAML(content []byte) (*list, error) {
 	var groups []*writtenGroup
 	if err := yaml.UnmarshalStrict(content, &groups); err != nil {
-		return nil, fmt.Errorf("it is not a YAML list of groups with targets and labels: %w", words(err))
+		return nil, fmt.Errorf("it is not a YAML list of groups with targets and labels: %w", words(err, settings.Keys(reflect.TypeFor[writtenGroup](), "yaml")))
 	}
 	out := &list{}
 	for _, group := range groups {

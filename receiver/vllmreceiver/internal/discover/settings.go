@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,8 +15,11 @@ import (
 	"github.com/prometheus/prometheus/discovery/dns"
 	"github.com/prometheus/prometheus/discovery/file"
 	"github.com/prometheus/prometheus/discovery/http"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.yaml.in/yaml/v2"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 )
 
 // Settings configure the discovery. They contain secrets, such as the credentials for an
@@ -115,9 +119,24 @@ func read(section map[string]any, out *written) error {
 		return err
 	}
 	if err := yaml.UnmarshalStrict(text, out); err != nil {
-		return words(err)
+		var known []string
+		for key := range section {
+			known = append(known, keysOf[key]...)
+		}
+		return words(err, known)
 	}
 	return nil
+}
+
+// keysOf are the settings of the parts, for messages.
+var keysOf = map[string][]string{
+	"kubernetes":            settings.Keys(reflect.TypeFor[Kubernetes](), "yaml"),
+	"inference_pool":        settings.Keys(reflect.TypeFor[InferencePool](), "yaml"),
+	"relabel_configs":       settings.Keys(reflect.TypeFor[relabel.Config](), "yaml"),
+	"kubernetes_sd_configs": settings.Keys(reflect.TypeFor[kubernetes.SDConfig](), "yaml"),
+	"http_sd_configs":       settings.Keys(reflect.TypeFor[http.SDConfig](), "yaml"),
+	"file_sd_configs":       settings.Keys(reflect.TypeFor[file.SDConfig](), "yaml"),
+	"dns_sd_configs":        settings.Keys(reflect.TypeFor[dns.SDConfig](), "yaml"),
 }
 
 var (
@@ -127,15 +146,25 @@ var (
 
 // words converts an error of the YAML library to a sentence about the setting. It removes
 // line numbers, because they are not those of the user's file.
-func words(err error) error {
+func words(err error, known []string) error {
 	var typed *yaml.TypeError
 	if !errors.As(err, &typed) {
-		return errors.New(lineNumber.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), ""))
+		text := lineNumber.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "")
+		if strings.HasPrefix(text, "unknown Kubernetes SD role ") {
+			text += "; write pod, or endpoints, endpointslice, ingress, node or service"
+		}
+		if strings.HasPrefix(text, "unknown unit ") || strings.HasPrefix(text, "not a valid duration string") {
+			text += "; write a number with its unit, for example 15s"
+		}
+		return errors.New(text)
 	}
 	messages := make([]string, len(typed.Errors))
 	for i, message := range typed.Errors {
 		message = lineNumber.ReplaceAllString(message, "")
-		messages[i] = unknownField.ReplaceAllString(message, "the setting $1 is unknown")
+		if field := unknownField.FindStringSubmatch(message); field != nil {
+			message = "the setting " + field[1] + " " + settings.Unknown(field[1], known)
+		}
+		messages[i] = message
 	}
 	return errors.New(strings.Join(messages, "; "))
 }

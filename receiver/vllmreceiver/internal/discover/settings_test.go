@@ -13,7 +13,7 @@ func TestMistakesAreReportedWithTheirKey(t *testing.T) {
 		"nothing":                  {`{}`, "has no mechanism"},
 		"only rules":               {`relabel_configs: [{action: drop, source_labels: [a], regex: b}]`, "has no mechanism"},
 		"a mechanism of a cloud":   {`ec2_sd_configs: [{}]`, "ec2_sd_configs: is unknown; known are dns_sd_configs, file_sd_configs, http_sd_configs, inference_pool, kubernetes, kubernetes_sd_configs, relabel_configs, static_configs"},
-		"an unknown role":          {`kubernetes_sd_configs: [{role: pod}, {role: pods}]`, `kubernetes_sd_configs::1: unknown Kubernetes SD role "pods"`},
+		"an unknown role":          {`kubernetes_sd_configs: [{role: pod}, {role: pods}]`, `kubernetes_sd_configs::1: unknown Kubernetes SD role "pods"; write pod, or endpoints, endpointslice, ingress, node or service`},
 		"an unknown setting":       {`kubernetes_sd_configs: [{role: pod, rol: a}]`, "kubernetes_sd_configs::0: the setting rol is unknown"},
 		"a selector":               {`kubernetes: {selector: "a in b"}`, "kubernetes::selector: is not a label selector"},
 		"no selector":              {`kubernetes: {port: 1}`, "kubernetes::selector: is missing"},
@@ -24,7 +24,9 @@ func TestMistakesAreReportedWithTheirKey(t *testing.T) {
 		"a path":                   {`kubernetes: {selector: a=b, path: m}`, `kubernetes::path: "m" does not begin with /`},
 		"an API server":            {`kubernetes: {selector: a=b, api_server: "10.0.0.1"}`, "kubernetes::api_server: is not a URL"},
 		"two ways to the API":      {`kubernetes: {selector: a=b, api_server: "http://a", kubeconfig_file: doc.go}`, "kubernetes::api_server: set either"},
-		"an unknown short setting": {`kubernetes: {selector: a=b, label: c}`, "kubernetes: the setting label is unknown"},
+		"an unknown short setting": {`kubernetes: {selector: a=b, label: c}`, "kubernetes: the setting label is unknown; docs/reference/configuration.md has all settings"},
+		"a slip in a short one":    {`kubernetes: {selektor: a=b}`, "kubernetes: the setting selektor is unknown; did you mean selector?"},
+		"a slip in a mechanism":    {`kubernetes_sd_configs: [{role: pod, selector: []}]`, "kubernetes_sd_configs::0: the setting selector is unknown; did you mean selectors?"},
 		"a pool without a name":    {`inference_pool: {namespace: a}`, "inference_pool::name: is missing"},
 		"a pool without namespace": {`inference_pool: {name: a}`, "inference_pool::namespace: is missing"},
 		"a regular expression":     {`relabel_configs: [{regex: "("}]`, "relabel_configs::0: error parsing regexp"},
@@ -33,6 +35,7 @@ func TestMistakesAreReportedWithTheirKey(t *testing.T) {
 		"names of DNS":             {`dns_sd_configs: [{type: A, names: [a]}]`, "dns_sd_configs::0: a port is required"},
 		"files":                    {`file_sd_configs: [{files: [a.txt]}]`, "file_sd_configs::0: path name \"a.txt\" is not valid"},
 		"a URL":                    {`http_sd_configs: [{url: "a"}]`, "http_sd_configs::0: "},
+		"a time":                   {`file_sd_configs: [{files: [a.json], refresh_interval: 15sec}]`, `unknown unit "sec" in duration "15sec"; write a number with its unit, for example 15s`},
 		"no list":                  {`static_configs: 7`, "static_configs: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,11 +124,11 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 	}
 	response, err := c.do(ctx, c.scrape)
 	if err != nil {
-		return Answer{}, c.withoutTLS(transportError(ctx, err))
+		return Answer{}, c.hinted(transportError(ctx, err))
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		return Answer{}, c.withoutTLS(statusError(response, c.credentials))
+		return Answer{}, c.hinted(statusError(response, c.credentials))
 	}
 	contentType := response.Header.Get("Content-Type")
 	if media := otherMedia(contentType); media != "" {

@@ -238,7 +238,7 @@ func TestMetricsOverTheWrongTLS(t *testing.T) {
 	plain := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
 	_, err := client(t, strings.Replace(plain, "http:", "https:", 1)).Metrics(t.Context(), new(bytes.Buffer))
 	require.Error(t, err)
-	assert.Equal(t, OutcomeTLS, AsError(err).Outcome)
+	assert.Equal(t, OutcomePlainHTTP, AsError(err).Outcome)
 	assert.Contains(t, err.Error(), "write http://")
 
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

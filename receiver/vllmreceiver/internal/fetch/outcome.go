@@ -31,6 +31,7 @@ const (
 	OutcomeCanceled
 	OutcomeDNS
 	OutcomeTLS
+	OutcomePlainHTTP
 	OutcomeReset
 	OutcomeUnauthorized
 	OutcomeForbidden
@@ -46,7 +47,7 @@ const (
 )
 
 var outcomeNames = [outcomeEnd]string{
-	"ok", "refused", "timeout", "canceled", "dns", "tls", "reset", "unauthorized",
+	"ok", "refused", "timeout", "canceled", "dns", "tls", "plain_http", "reset", "unauthorized",
 	"forbidden", "not_found", "server_error", "status", "redirect", "too_large",
 	"not_prometheus", "empty", "other",
 }
@@ -139,6 +140,20 @@ const tlsAlert = "remote error"
 
 // transportError explains why there is no answer, or only part of one.
 func transportError(ctx context.Context, err error) *Error {
+	failure := explained(ctx, err)
+	var operation, inner *net.OpError
+	if !errors.As(err, &operation) || operation.Op != "proxyconnect" {
+		return failure
+	}
+	proxy := "the proxy"
+	if errors.As(operation.Err, &inner) && inner.Addr != nil {
+		proxy += " " + inner.Addr.String()
+	}
+	return newError(failure.Outcome, failure.cause, "%s, not the server (proxy_url, or HTTP_PROXY in the environment): %s", proxy, failure.Message)
+}
+
+// explained is transportError without a word about the proxy.
+func explained(ctx context.Context, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
@@ -177,7 +192,7 @@ func transportError(ctx context.Context, err error) *Error {
 	case errors.As(err, &unknownCA), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):
 		return certificateError(err)
 	case errors.As(err, &record), isPlainHTTP:
-		return newError(OutcomeTLS, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
+		return newError(OutcomePlainHTTP, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
 	case errors.As(err, &operation) && operation.Op == tlsAlert:
 		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file", remote.Text(operation.Err.Error()))
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
@@ -229,10 +244,17 @@ func notHTTP(err error) bool {
 	return strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "readLoopPeekFailLocked: %!w(<nil>)")
 }
 
-// withoutTLS adds a hint to the errors that a plain request gets from a server that
-// speaks TLS: a closed connection, an alert instead of HTTP, or 400.
-func (c *Client) withoutTLS(failure *Error) *Error {
+// hinted adds what the endpoint suggests. A plain request to a server that speaks TLS gets a
+// closed connection, an alert instead of HTTP, or 400; one to a port that is not vLLM's gets
+// nothing, or an answer of another server.
+func (c *Client) hinted(failure *Error) *Error {
 	answer := failure.cause != nil && notHTTP(failure.cause)
+	switch failure.Outcome {
+	case OutcomeRefused, OutcomeTimeout, OutcomeNotFound:
+		if c.metrics.Scheme == "http" && c.metrics.Port() == "" {
+			return newError(failure.Outcome, failure.cause, "at port 80, because the endpoint names none: %s; the port of vLLM is 8000 unless --port says otherwise, so write it in the endpoint", failure.Message)
+		}
+	}
 	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
 		return failure
 	}

@@ -94,23 +94,27 @@ func TestTheMessageForAFailedRequest(t *testing.T) {
 		want  Outcome
 		words string
 	}{
-		"no such host":       {&net.DNSError{Err: "no such host", Name: "hunter2", IsNotFound: true}, OutcomeDNS, "does not resolve: no such host; check"},
-		"DNS timeout":        {&net.DNSError{Err: "i/o timeout", IsTimeout: true}, OutcomeDNS, "does not resolve: i/o timeout"},
-		"deadline":           {context.DeadlineExceeded, OutcomeTimeout, "did not answer within the timeout"},
-		"network timeout":    {netError{true}, OutcomeTimeout, "did not answer within the timeout"},
-		"another failure":    {netError{false}, OutcomeOther, "the request failed: the network"},
-		"refused":            {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, OutcomeRefused, "nothing listens"},
-		"no host":            {&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, OutcomeOther, "no route to this address"},
-		"no network":         {&net.OpError{Op: "dial", Err: syscall.ENETUNREACH}, OutcomeOther, "no route to this address"},
-		"a handshake":        {&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, OutcomeTLS, "refused the handshake (tls: certificate required)"},
-		"another operation":  {&net.OpError{Op: "read", Err: errors.New("strange")}, OutcomeOther, "the request failed: read: strange"},
-		"reset":              {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, OutcomeReset, "partial body was dropped"},
-		"broken pipe":        {&net.OpError{Op: "write", Err: syscall.EPIPE}, OutcomeReset, "partial body was dropped"},
-		"end":                {io.EOF, OutcomeReset, "partial body was dropped"},
-		"unexpected end":     {io.ErrUnexpectedEOF, OutcomeReset, "partial body was dropped"},
-		"no gzip":            {gzip.ErrHeader, OutcomeNotPrometheus, "not the gzip"},
-		"gzip checksum":      {gzip.ErrChecksum, OutcomeNotPrometheus, "not the gzip"},
-		"plain HTTP":         {errors.New("http: server gave HTTP response to HTTPS client"), OutcomeTLS, "write http:// in the endpoint"},
+		"no such host":      {&net.DNSError{Err: "no such host", Name: "hunter2", IsNotFound: true}, OutcomeDNS, "does not resolve: no such host; check"},
+		"DNS timeout":       {&net.DNSError{Err: "i/o timeout", IsTimeout: true}, OutcomeDNS, "does not resolve: i/o timeout"},
+		"deadline":          {context.DeadlineExceeded, OutcomeTimeout, "did not answer within the timeout"},
+		"network timeout":   {netError{true}, OutcomeTimeout, "did not answer within the timeout"},
+		"another failure":   {netError{false}, OutcomeOther, "the request failed: the network"},
+		"refused":           {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, OutcomeRefused, "nothing listens"},
+		"no host":           {&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, OutcomeOther, "no route to this address"},
+		"no network":        {&net.OpError{Op: "dial", Err: syscall.ENETUNREACH}, OutcomeOther, "no route to this address"},
+		"a handshake":       {&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, OutcomeTLS, "refused the handshake (tls: certificate required)"},
+		"another operation": {&net.OpError{Op: "read", Err: errors.New("strange")}, OutcomeOther, "the request failed: read: strange"},
+		"reset":             {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, OutcomeReset, "partial body was dropped"},
+		"broken pipe":       {&net.OpError{Op: "write", Err: syscall.EPIPE}, OutcomeReset, "partial body was dropped"},
+		"end":               {io.EOF, OutcomeReset, "partial body was dropped"},
+		"unexpected end":    {io.ErrUnexpectedEOF, OutcomeReset, "partial body was dropped"},
+		"no gzip":           {gzip.ErrHeader, OutcomeNotPrometheus, "not the gzip"},
+		"gzip checksum":     {gzip.ErrChecksum, OutcomeNotPrometheus, "not the gzip"},
+		"a proxy": {
+			&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 3128}, Err: syscall.ECONNREFUSED}},
+			OutcomeRefused, "the proxy 10.0.0.7:3128, not the server (proxy_url, or HTTP_PROXY in the environment): connection refused",
+		},
+		"plain HTTP":         {errors.New("http: server gave HTTP response to HTTPS client"), OutcomePlainHTTP, "write http:// in the endpoint"},
 		"long headers":       {errors.New("net/http: server response headers exceeded 10 bytes; aborted"), OutcomeTooLarge, "the headers of the answer"},
 		"not HTTP":           {errors.New(`malformed HTTP response "SSH"`), OutcomeNotPrometheus, "the answer is not HTTP"},
 		"a greeting":         {errors.New("readLoopPeekFailLocked: %!w(<nil>)"), OutcomeNotPrometheus, "the answer is not HTTP"},
@@ -166,9 +170,31 @@ func TestWhichFailuresHintAtTLS(t *testing.T) {
 	}
 }
 
+// The endpoint of a user who left out the port is another server, or none.
+func TestAFailureAtAnEndpointWithoutAPortNamesThePortOfVLLM(t *testing.T) {
+	refused := func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+	missing := func(request *http.Request) (*http.Response, error) {
+		return reply(request, http.StatusNotFound, body), nil
+	}
+	for _, c := range []struct {
+		address string
+		answer  func(*http.Request) (*http.Response, error)
+		hints   bool
+	}{
+		{"http://vllm/metrics", refused, true},
+		{"http://vllm/metrics", missing, true},
+		{"http://vllm:80/metrics", refused, false},
+		{"https://vllm/metrics", missing, false},
+	} {
+		_, err := scripted(t, c.address, c.answer).Metrics(t.Context(), new(bytes.Buffer))
+		require.Error(t, err)
+		assert.Equal(t, c.hints, strings.Contains(err.Error(), "8000"), "%s: %v", c.address, err)
+	}
+}
+
 func TestTheTextsOfTheOutcomes(t *testing.T) {
 	want := []string{
-		"ok", "refused", "timeout", "canceled", "dns", "tls", "reset", "unauthorized", "forbidden", "not_found",
+		"ok", "refused", "timeout", "canceled", "dns", "tls", "plain_http", "reset", "unauthorized", "forbidden", "not_found",
 		"server_error", "status", "redirect", "too_large", "not_prometheus", "empty", "other",
 	}
 	var got []string

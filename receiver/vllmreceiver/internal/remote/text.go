@@ -15,7 +15,7 @@ const maxText = 300
 // address matches a URL in a text, and query the query of a URL without its host.
 var (
 	address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*`)
-	query   = regexp.MustCompile(`\?[^\s"]*`)
+	query   = regexp.MustCompile(`\?[^\s"]+`)
 )
 
 // Text returns a text as one printable line of at most 300 characters. Its addresses

@@ -16,6 +16,7 @@ func TestTextIsOneLineWithoutSecrets(t *testing.T) {
 		`Get "https://u:hunter2@h:1/p?t=hunter2": no`: `Get "https://h:1/p?...": no`,
 		"see http://a@b@h/x and http://k:v@other":     "see http://h/x and http://other",
 		"path /api?token=hunter2 failed":              "path /api?... failed",
+		"did you mean a? Or b?":                       "did you mean a? Or b?",
 		"ask http://@host/x":                          "ask http://host/x",
 		"ask http://u:hunter2@":                       "ask http://",
 		"a http:///path of no host":                   "a http:///path of no host",

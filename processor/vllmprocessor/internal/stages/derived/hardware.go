@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
@@ -62,6 +63,8 @@ func (c *Config) checkHardware(invalid stage.Invalid) {
 		for _, name := range slices.Sorted(maps.Keys(h.Match)) {
 			if name == "" || h.Match[name] == "" {
 				invalid(key+"::match", "%q: %q matches nothing; write a resource attribute and a pattern, for example k8s.node.name: gpu-a-*", name, h.Match[name])
+			} else if what := pattern.Mistake(h.Match[name]); what != "" {
+				invalid(key+"::match::"+name, "%s", what)
 			}
 		}
 		if last := len(c.Hardware) - 1; len(h.Match) == 0 && i < last {
