@@ -4,6 +4,7 @@
 package remote
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -43,6 +44,9 @@ func Text(text string) string {
 
 func withoutSecrets(text string) string {
 	scheme, rest, _ := strings.Cut(text, "://")
+	if _, err := url.Parse(text); err != nil && strings.Contains(rest, "@") {
+		return scheme + "://..." // The password may have a slash.
+	}
 	host, path := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		host, path = rest[:i], rest[i:]
