@@ -204,7 +204,7 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		stopped: stopped,
 		cancel:  cancel,
 		client:  &t.client,
-		identity: identity{
+		identity: targetIdentity{
 			serviceName: r.shared.config.ServiceName, address: t.address,
 			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,
 		},
