@@ -296,8 +296,8 @@ func (c *Client) side(ctx context.Context, path string, answer any) error {
 	return nil
 }
 
-// Close closes the connections that are kept for the next scrape. The transport of an
-// authenticator may not support this; then they close after idle_conn_timeout.
+// Close closes the connections that are kept for the next scrape. The transport of a
+// middleware may not support this; then they close after idle_conn_timeout.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // deadline limits the time of one fetch, including its body, so that a server that
