@@ -13,6 +13,10 @@ import (
 // maxText is how many characters of a text a log line repeats at most.
 const maxText = 300
 
+// MaxInstance is how many bytes the host and the path of a target may have together. They name it
+// in each line of the log. DNS allows 253 for a host.
+const MaxInstance = 1 << 10
+
 // address matches a URL in a text, and query the query of a URL without its host.
 var (
 	address = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*`)
