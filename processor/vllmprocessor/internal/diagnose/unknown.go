@@ -32,6 +32,8 @@ const (
 	NotTrusted
 	// NoMetrics means: something answers, but not with metrics.
 	NoMetrics
+	// NotRead means: the server was never read and does not answer. It may load its model.
+	NotRead
 )
 
 // Sentence is the reason as a sentence that says what to do; empty where judged.
@@ -49,6 +51,7 @@ func (b Because) Sentence() string {
 		NoAddress:       "The server cannot be read: its name cannot be resolved; check the host in the endpoint and the name server.",
 		NotTrusted:      "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
 		NoMetrics:       "The server cannot be read: something answers, but not with metrics; check the endpoint and any proxy in front of the server.",
+		NotRead:         "The server has not answered since it was first seen: it may still load its model, or its address may be wrong. Look at its log, and at the endpoint in the receiver's configuration.",
 	}[b]
 }
 
@@ -63,8 +66,10 @@ func (t *Transition) Unreadable() string {
 
 // because is why an engine cannot be judged. Its condition has been decided.
 func (e *engine) because(s *State) Because {
-	switch {
-	case e.reported.Condition != Unknown:
+	switch c := e.reported.Condition; {
+	case e.number == ServerOnly && !s.server.read && (c == Starting || c == Unreachable && s.server.blocked < blockedScrapes):
+		return NotRead
+	case c != Unknown:
 		return Judged
 	case e.number == ServerOnly && s.server.because() != Judged:
 		return s.server.because()
