@@ -81,6 +81,8 @@ type vllmReceiver struct {
 	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
+	// left are the removed targets, by address (left.go).
+	left map[string]leftTarget
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
 	owed      map[string]emit.Owed
@@ -138,7 +140,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, owed: map[string]emit.Owed{},
+		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]leftTarget{}, owed: map[string]emit.Owed{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }
