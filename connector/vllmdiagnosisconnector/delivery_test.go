@@ -165,6 +165,41 @@ func TestRefusedRecordsAreNotTriedWithEachCall(t *testing.T) {
 	assert.Equal(t, before+1, tries, "the end is one more try")
 }
 
+// The service sets no deadline, and an exporter may have none either.
+func TestShutdownEndsWithoutADeadline(t *testing.T) {
+	for name, heeds := range map[string]bool{"the consumer heeds its context": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refuses, leave := true, make(chan struct{})
+			next, err := consumer.NewLogs(func(ctx context.Context, _ plog.Logs) error {
+				if refuses {
+					return errRefused
+				}
+				if heeds {
+					<-ctx.Done()
+				} else {
+					<-leave
+				}
+				return ctx.Err()
+			})
+			require.NoError(t, err)
+			c, err := newConnector(createDefaultConfig().(*Config), connectortest.NewNopSettings(metadata.Type), next)
+			require.NoError(t, err)
+			require.Error(t, c.ConsumeMetrics(t.Context(), joined(newServer("a").reports(0, stalled)...)))
+			refuses = false
+			ended := make(chan error, 1)
+			go func() { ended <- c.Shutdown(context.Background()) }()
+			select {
+			case err := <-ended:
+				assert.NoError(t, err)
+			case <-time.After(2*lastWait + 20*time.Second):
+				t.Error("Shutdown hangs")
+			}
+			close(leave)
+		})
+	}
+}
+
 // gate is a next component that takes its time with the records of one server.
 type gate struct {
 	entered, leave chan struct{}

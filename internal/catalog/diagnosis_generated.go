@@ -49,7 +49,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "unreachable", Severity: 3,
-		Meaning:  "The receiver could scrape this target before and cannot now, or three scrapes of a new target failed for a reason that does not go away by itself.",
+		Meaning:  "The receiver could scrape this target before and cannot now, or three scrapes of a new target failed for a reason that does not go away by itself, or it has never answered within `diagnosis::start_timeout`, which has severity 2.",
 		Sentence: "The server cannot be scraped, so the state of its requests is unknown.",
 		Next: []Step{
 			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason for the failure.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Why a scrape failed"},
@@ -61,7 +61,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "starting", Severity: 0,
-		Meaning:  "The server has just restarted, or it is new and its health check or its metrics do not answer yet. This lasts at most `diagnosis::start_timeout`.",
+		Meaning:  "The server has just restarted, or it is new and its health check or its metrics do not answer yet. This lasts at most `diagnosis::start_timeout`, and has severity 1 while the server was never read.",
 		Sentence: "The server has just started. Its first requests are slower than later ones and are not judged.",
 		Next: []Step{
 			{Text: "Wait for the first tokens: `vllm.first_token_rate`.", Queries: []string{"vllm_first_token_rate_per_second"}, Board: "vllm-engine", Panel: "Requests per server"},

@@ -81,7 +81,7 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, 100_000, cfg.MaxSeries)
 	assert.Equal(t, derived.Percentiles{Interpolation: derived.Linear}, cfg.Derived.Percentiles)
 	assert.False(t, cfg.Derived.CapacityFromBlocks)
-	assert.Equal(t, diagnosis.Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, Attributes: diagnosis.Attributes{On: diagnosis.OnNone}}, cfg.Diagnosis)
+	assert.Equal(t, diagnosis.Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute, Attributes: diagnosis.Attributes{On: diagnosis.OnNone}}, cfg.Diagnosis)
 	assert.Empty(t, cfg.Derived.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }

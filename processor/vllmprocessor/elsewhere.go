@@ -19,7 +19,7 @@ func (p *vllmProcessor) derivedElsewhere(metrics pmetric.Metrics) map[string][]b
 	var all map[string][]bool
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, scope := range rm.ScopeMetrics().All() {
-			if scope.Scope().Name() != metadata.ScopeName {
+			if scope.Scope().Name() != metadata.ScopeName || identity.Size(rm.Resource().Attributes()) == identity.Unlimited {
 				continue
 			}
 			if all == nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // Naming selects the names of the metrics.
@@ -290,6 +291,9 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	}
 	if address.Path == "" || address.Path == "/" {
 		address.Path = fetch.DefaultPath
+	}
+	if len(instanceID(address)) > remote.MaxInstance {
+		return nil, fmt.Errorf("has a host and a path of more than %d bytes; each line of the log about this target would repeat them", remote.MaxInstance)
 	}
 	return address, nil
 }

@@ -170,6 +170,7 @@ metrics:
 func TestConfigMistakes(t *testing.T) {
 	tests := []struct{ name, config, want string }{
 		{"nothing to scrape", `{}`, "endpoint: no server to scrape"},
+		{"a long host", `{endpoint: "http://` + strings.Repeat("a", 70_000) + `"}`, "endpoint: has a host and a path of more than 1024 bytes"},
 		{
 			"a metric of the processor", `{endpoint: "http://a", metrics: {vllm.prompt_throughput: {enabled: false}}}`,
 			"metrics::vllm.prompt_throughput: the processor derives this metric; switch it under processors::vllm::metrics",

@@ -3,6 +3,7 @@ package vllmreceiver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,10 @@ type targetDiscovery struct {
 	runner   *discover.Runner
 	// configured are the addresses of the configuration. Discovery ignores them.
 	configured map[string]bool
+	// keys are the identities of these targets, with their instances.
+	keys map[string]string
+	// same is how many discovered targets shared an identity when they were last compared.
+	same int
 	// scraped are the discovered targets, by address. Only the runner's
 	// goroutine uses it.
 	scraped map[string]discover.Target
@@ -39,9 +44,10 @@ func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, err
 	if !cfg.Discovery.IsSet() {
 		return nil, nil
 	}
-	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, scraped: map[string]discover.Target{}}
+	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, keys: map[string]string{}, scraped: map[string]discover.Target{}}
 	for _, t := range configured {
 		d.configured[t.address.String()] = true
+		d.keys[keyOf(cfg, t.address, t.attributes, nil)] = instanceID(t.address)
 	}
 	var err error
 	d.runner, err = discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
@@ -69,11 +75,10 @@ func (d *targetDiscovery) shutdown(ctx context.Context) error {
 // called again.
 func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Target, over int) bool {
 	d.receiver.overflow.Store(int64(over))
+	wanted = slices.DeleteFunc(slices.Clone(wanted), func(t discover.Target) bool { return d.configured[t.URL.String()] })
 	next := map[string]discover.Target{}
-	for _, t := range wanted {
-		if address := t.URL.String(); !d.configured[address] {
-			next[address] = t
-		}
+	for _, t := range d.apart(wanted) {
+		next[t.URL.String()] = t
 	}
 	d.receiver.resend(ctx, pcommon.NewTimestampFromTime(time.Now()))
 	slots := make(chan struct{}, removals)

@@ -163,7 +163,7 @@ func isFault(reason normalize.Reason) bool {
 	switch reason {
 	case normalize.ReasonNoInfBucket, normalize.ReasonNoCount, normalize.ReasonBucketDecrease,
 		normalize.ReasonBucketNaN, normalize.ReasonCountBelowBucket, normalize.ReasonCountAboveBucket,
-		normalize.ReasonBadCount, normalize.ReasonCounterNaN:
+		normalize.ReasonBadCount, normalize.ReasonCounterNaN, normalize.ReasonCounterNegative:
 		return true
 	}
 	return false

@@ -81,6 +81,8 @@ type vllmReceiver struct {
 	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
+	// left are the removed targets, by address (left.go).
+	left map[string]leftTarget
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
 	owed      map[string]emit.Owed
@@ -138,7 +140,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, owed: map[string]emit.Owed{},
+		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]leftTarget{}, owed: map[string]emit.Owed{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }
@@ -185,16 +187,33 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
+// patience is how long a batch that is being sent may take after a shutdown has begun, and then
+// how long a consumer that does not heed its context is waited for. The service sets no limit.
+const patience = 5 * time.Second
+
 // Shutdown stops every target and waits for it. It is safe without Start and more than
 // once. It cancels fetches at once; batches that are being sent may finish until ctx
-// ends.
+// ends or patience is over.
 func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	discovery := r.discovery
 	r.mu.Unlock()
 	r.status.stop()
-	// Discovery stops first, so that it adds no target meanwhile.
-	return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		// Discovery stops first, so that it adds no target meanwhile.
+		ended <- errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(2 * patience):
+		r.shared.settings.Logger.Warn("The next component still holds points; the shutdown continues without it. " +
+			"Give the exporter a timeout or a sending_queue")
+		return nil
+	}
 }
 
 func (r *vllmReceiver) newScraper(t target) *targetScraper {
@@ -204,7 +223,7 @@ func (r *vllmReceiver) newScraper(t target) *targetScraper {
 		stopped: stopped,
 		cancel:  cancel,
 		client:  &t.client,
-		identity: identity{
+		identity: targetIdentity{
 			serviceName: r.shared.config.ServiceName, address: t.address,
 			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,
 		},

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// identity identifies a target in its resource.
-type identity struct {
+// targetIdentity identifies a target in its resource.
+type targetIdentity struct {
 	serviceName string
 	address     *url.URL
 	// configured are the target's own resource attributes. They override all others.
@@ -54,7 +54,7 @@ var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
 }
 
 // resource returns the resource of one run of the server process.
-func (id *identity) resource(version string, info []exposition.Label) pcommon.Resource {
+func (id *targetIdentity) resource(version string, info []exposition.Label) pcommon.Resource {
 	rb := metadata.NewResourceBuilder(id.switches)
 	rb.SetServiceName(id.serviceName)
 	rb.SetServiceInstanceID(instanceID(id.address))
@@ -121,7 +121,7 @@ var workloadSetters = map[string]func(*metadata.ResourceBuilder, string){
 }
 
 // workload returns the resource of a workload that uses GPUs of the exporter.
-func (id *identity) workload(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource {
+func (id *targetIdentity) workload(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource {
 	rb := metadata.NewResourceBuilder(id.switches)
 	for _, l := range workload {
 		if set, ok := workloadSetters[l.Name]; ok {

@@ -120,6 +120,7 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
 	running := &runningTarget{key: t.address.String(), scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
 	running.sink.owed = owed
+	r.continues(running)
 	if err := running.scraper.start(ctx, r.host); err != nil {
 		return nil, err
 	}
@@ -223,6 +224,9 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		}
 		t.sink.close()
 		r.mu.Lock()
+		if removed && !stopping {
+			r.remember(t)
+		}
 		delete(r.running, key)
 		r.mu.Unlock()
 		r.status.removed(key)

@@ -29,7 +29,7 @@ import (
 // log and the counters; the packages of the steps return only data and reasons.
 type targetScraper struct {
 	shared   *shared
-	identity identity
+	identity targetIdentity
 	// client has the settings of the client until start, which drops them: they are large.
 	client *confighttp.ClientConfig
 	logger *zap.Logger

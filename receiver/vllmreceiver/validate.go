@@ -45,13 +45,16 @@ func (c *Config) Validate() error {
 			add(key, "%v", err)
 			continue
 		}
-		if id := strings.ToLower(instanceID(address)); c.Targets[i].ResourceAttributes["service.instance.id"] == nil {
-			if first, ok := seen[id]; ok {
-				add(key, "the same server as targets::%d; remove one, or give it its own resource_attributes::service.instance.id", first)
-				continue
+		id := keyOf(c, address, c.Targets[i].ResourceAttributes, nil)
+		if first, ok := seen[id]; ok {
+			what := "server"
+			if c.Targets[i].ResourceAttributes[instanceAttribute] != nil {
+				what = instanceAttribute
 			}
-			seen[id] = i
+			add(key, "the same %s as targets::%d; remove one, or give it its own resource_attributes::service.instance.id", what, first)
+			continue
 		}
+		seen[id] = i
 		if !slices.Equal(c.Targets[i].Client.Headers, c.Client.Headers) {
 			validateHeaders(fmt.Sprintf("targets::%d::", i), c.Targets[i].Client.Headers, add)
 		}

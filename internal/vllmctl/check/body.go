@@ -3,11 +3,14 @@ package check
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
@@ -38,7 +41,7 @@ func judgeBody(f *findings, s *Seen) {
 	}
 	inconsistent := map[string]int{}
 	for _, reason := range []string{
-		"no_inf_bucket", "no_count", "bucket_decrease", "bucket_nan", "count_below_bucket", "count_above_bucket", "bad_count", "counter_nan", "duplicate",
+		"no_inf_bucket", "no_count", "bucket_decrease", "bucket_nan", "count_below_bucket", "count_above_bucket", "bad_count", "counter_nan", "counter_negative", "duplicate",
 	} {
 		if n := r.Dropped[reason]; n > 0 {
 			inconsistent[reason] = n
@@ -47,11 +50,40 @@ func judgeBody(f *findings, s *Seen) {
 	if n := sum(inconsistent); n > 0 {
 		f.add(CodeInconsistent, fmt.Sprintf("Series are dropped because their numbers do not add up: %d.", n), counted(inconsistent)...)
 	}
+	if names := impossible(r.Emitted); len(names) > 0 {
+		f.add(CodeImpossible, fmt.Sprintf("%d gauges have a value that they cannot have.", len(names)), names...)
+	}
 	// The gauges with which a Ray agent repeats its counters are expected.
 	if len(r.Conflicts) > 0 && r.Dropped["type_conflict"] < len(r.Conflicts) && !isRay(r) {
 		f.add(CodeConflict, fmt.Sprintf("%d families have another type than vLLM gives them.", len(r.Conflicts)), r.Conflicts...)
 	}
 	f.pass(Body, "%s, %d samples, %d families, format %s", humanize.IBytes(uint64(r.Bytes)), r.Samples, len(r.Families), r.Dialect)
+}
+
+// impossible lists the gauges of vLLM with a number of requests below zero, or with a share that is not
+// between 0 and 1. They are delivered as they are.
+func impossible(batch pmetric.Metrics) []string {
+	var out []string
+	for m := range metricsOf(batch) {
+		known, ok := catalog.ByName(m.Name())
+		if !ok || m.Type() != pmetric.MetricTypeGauge || !strings.HasPrefix(m.Name(), "vllm.") {
+			continue
+		}
+		most := math.Inf(1)
+		switch {
+		case known.Unit == "1" && !strings.HasPrefix(m.Name(), "vllm.accelerator."):
+			most = 1.001 // rounding
+		case known.Unit != "{request}":
+			continue
+		}
+		for _, p := range m.Gauge().DataPoints().All() {
+			if value := number(p); value < 0 || value > most {
+				out = append(out, fmt.Sprintf("%s: %g", m.Name(), value))
+				break
+			}
+		}
+	}
+	return out
 }
 
 // isRay reports whether a body is that of a Ray agent.

@@ -42,6 +42,7 @@ const (
 	CodeBadLines     = "bad-lines"
 	CodeDuplicates   = "duplicates"
 	CodeInconsistent = "inconsistent-series"
+	CodeImpossible   = "impossible-value"
 	CodeConflict     = "type-conflict"
 
 	CodeLogStats      = "log-stats-disabled"

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
@@ -124,6 +125,15 @@ func bodyFaults() []fault {
 		}, "", check.CodeDuplicates),
 		edited("buckets that fall", adding("# TYPE vllm:request_odd histogram\nvllm:request_odd_bucket{le=\"1\"} 5\nvllm:request_odd_bucket{le=\"+Inf\"} 3\nvllm:request_odd_sum 1\nvllm:request_odd_count 3\n"),
 			"", check.CodeInconsistent, check.CodeUnknownFamily),
+		edited("a counter below zero", func(body string) string {
+			return regexp.MustCompile(`(?m)^(vllm:num_preemptions_total\{.*\}) .*$`).ReplaceAllString(body, "$1 -7")
+		}, "", check.CodeInconsistent, check.CodeMissingIdle),
+		edited("a share of 97", func(body string) string {
+			return regexp.MustCompile(`(?m)^(vllm:kv_cache_usage_perc\{.*\}) .*$`).ReplaceAllString(body, "$1 97")
+		}, "", check.CodeImpossible),
+		edited("-3 running requests", func(body string) string {
+			return regexp.MustCompile(`(?m)^(vllm:num_requests_running\{.*\}) .*$`).ReplaceAllString(body, "$1 -3")
+		}, "", check.CodeImpossible),
 		edited("a gauge that is a counter", func(body string) string {
 			return strings.Replace(body, "# TYPE vllm:num_requests_waiting gauge", "# TYPE vllm:num_requests_waiting counter", 1)
 		}, "", check.CodeConflict),

@@ -165,6 +165,10 @@ var answerCodes = []Code{
 		"Look at these series with curl. A program that only imitates vLLM, or a proxy that adds up servers, writes such numbers.",
 	},
 	{
+		CodeImpossible, Body, Warning, "Gauges have values that they cannot have, such as a share above 1. They are delivered as they are.",
+		"Look at these series with curl. A program that only imitates vLLM writes such numbers, as percent instead of a share.",
+	},
+	{
 		CodeConflict, Body, Warning, "Families have another type than vLLM gives them, so they are not emitted as vLLM's metrics.",
 		"Find out what writes them: a program that imitates vLLM, or a vendor build.",
 	},

@@ -102,12 +102,18 @@ func (c *collector) attach(metrics pmetric.Metrics) {
 					continue
 				}
 				if resource == "" {
+					if identity.Size(rm.Resource().Attributes()) == identity.Unlimited {
+						continue
+					}
 					resource = identity.Of(rm.Resource().Attributes())
 				}
 				for _, point := range metric.Gauge().DataPoints().All() {
+					value := point.DoubleValue()
+					if point.Flags().NoRecordedValue() || identity.Size(point.Attributes()) > maxAttributes || !possible(signal, value) {
+						continue
+					}
 					_, key := keyOf(point, nil)
-					frame := c.index[frameKey{Key{resource, false, key}, int64(point.Timestamp())}]
-					if value := point.DoubleValue(); frame != nil && !point.Flags().NoRecordedValue() && size(point) <= maxAttributes && possible(signal, value) {
+					if frame := c.index[frameKey{Key{resource, false, key}, int64(point.Timestamp())}]; frame != nil {
 						put(frame.Signals, name, value)
 					}
 				}
@@ -123,6 +129,10 @@ func (c *collector) readMetric(resource pcommon.Resource, metric pmetric.Metric,
 		return
 	}
 	if c.resource == "" {
+		if identity.Size(resource.Attributes()) == identity.Unlimited {
+			c.report[TooLong] += points
+			return
+		}
 		c.resource = identity.Of(resource.Attributes())
 	}
 	for _, point := range metric.Gauge().DataPoints().All() {
@@ -134,6 +144,9 @@ func (c *collector) readMetric(resource pcommon.Resource, metric pmetric.Metric,
 
 // readPoint adds one point to its frame, or says why it does not.
 func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool bool) (why Reason, used bool) {
+	if identity.Size(point.Attributes()) > maxAttributes {
+		return TooLong, false
+	}
 	gone := point.Flags().NoRecordedValue()
 	value := point.DoubleValue()
 	if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
@@ -150,7 +163,7 @@ func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool 
 		return BadAttribute, false
 	case which == cause && read.Role != Primary && read.Role != Contributing && read.Role != Notice:
 		return BadAttribute, false
-	case len(read.Name)+len(read.Detail) > maxName || size(point) > maxAttributes:
+	case len(read.Name)+len(read.Detail) > maxName:
 		return TooLong, false
 	case !gone && !possible(which, value):
 		return BadValue, false
@@ -228,17 +241,6 @@ func keyOf(point pmetric.NumberDataPoint, but []string) (attributes []Attribute,
 		b.WriteByte(0)
 	}
 	return attributes, b.String()
-}
-
-// size is the size of the attributes of a point, in bytes; once it is beyond the
-// limit, some size beyond it.
-func size(point pmetric.NumberDataPoint) (bytes int) {
-	for name, value := range point.Attributes().All() {
-		if bytes += len(name) + len(value.AsString()); bytes > maxAttributes {
-			break
-		}
-	}
-	return bytes
 }
 
 func text(point pmetric.NumberDataPoint, name string) string {

@@ -3,6 +3,7 @@ package collect
 import (
 	"fmt"
 	"math"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -218,4 +219,33 @@ func TestAPartThatEndsTheDiagnosisEndsTheFrame(t *testing.T) {
 	f.Merge(&Frame{Severity: 3})
 	assert.False(t, f.Ended)
 	assert.Equal(t, 3, f.Severity)
+}
+
+// Nothing renders a nested value, wherever a sender puts it.
+func TestNestedValuesAreNotRendered(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(32 << 20))
+	nested := func(to pcommon.Value) {
+		for range 300_000 {
+			to = to.SetEmptySlice().AppendEmpty()
+		}
+	}
+	for _, attribute := range []string{"condition", "model_name"} {
+		in := newInput()
+		in.add("vllm.diagnosis.severity", 1, 1)
+		nested(in.add("vllm.diagnosis.condition", 1, 1).Attributes().PutEmpty(attribute))
+		nested(in.add("vllm.num_requests.waiting", 1, 1).Attributes().PutEmpty(attribute))
+		frames, report := Read(in.Metrics)
+		assert.Len(t, frames, 1)
+		assert.Equal(t, 1, report[TooLong])
+	}
+	in, of := newInput(), newInput()
+	in.add("vllm.diagnosis.severity", 1, 1)
+	for _, name := range []string{"vllm.diagnosis.severity", "vllm.num_requests.waiting"} {
+		of.add(name, 1, 1)
+	}
+	nested(of.ResourceMetrics().At(0).Resource().Attributes().PutEmpty("note"))
+	of.ResourceMetrics().MoveAndAppendTo(in.ResourceMetrics())
+	frames, report := Read(in.Metrics)
+	assert.Len(t, frames, 1)
+	assert.Equal(t, 1, report[TooLong])
 }

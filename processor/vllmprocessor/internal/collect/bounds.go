@@ -3,6 +3,8 @@ package collect
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
 const (
@@ -19,11 +21,7 @@ func tooLarge(attributes pcommon.Map) bool {
 	if attributes.Len() > maxResourceAttributes {
 		return true
 	}
-	bytes := 0
-	for name, value := range attributes.All() {
-		bytes += len(name) + len(value.AsString())
-	}
-	return bytes > maxResourceBytes
+	return identity.Size(attributes) > maxResourceBytes
 }
 
 // pointsOf returns the number of points of a metric.

@@ -3,6 +3,7 @@ package collect
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +115,43 @@ func TestManyTimesAfterManyPointsTakeMemoryInProportion(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	assert.Len(t, batches, 3001)
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
+}
+
+// nested is the value of an attribute whose text cannot be rendered on the stack that a test sets.
+func nested(to pcommon.Value) {
+	for range 300_000 {
+		to = to.SetEmptySlice().AppendEmpty()
+	}
+}
+
+// Nothing renders a nested value, wherever a sender puts it. A stack of 1 GB overflows with 800,000 levels, and that of
+// this test with less.
+func TestNestedValuesAreNotRendered(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(32 << 20))
+	for _, name := range []string{"vllm.num_requests.running", "vllm.unknown", "vllm:cache_config_info", "hw.power"} {
+		for _, attribute := range []string{"service.instance.id", "service.version", "note"} {
+			metrics, points := gauges(name)
+			points.AppendEmpty().SetTimestamp(1)
+			nested(metrics.ResourceMetrics().At(0).Resource().Attributes().PutEmpty(attribute))
+			batches, _ := Read(metrics)
+			assert.Empty(t, batches)
+			metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr(kindAttribute, kindAccelerator)
+			batches, _ = Read(metrics)
+			assert.Empty(t, batches)
+		}
+		for _, attribute := range []string{"engine", "block_size", "num_gpu_blocks", "mamba_block_size", "hw.id", "hw.name", "note"} {
+			metrics, points := gauges(name)
+			point := points.AppendEmpty()
+			point.SetTimestamp(1)
+			point.Attributes().PutStr("hw.id", "0")
+			nested(point.Attributes().PutEmpty(attribute))
+			batches, report := Read(metrics)
+			assert.Empty(t, batches)
+			if name == "vllm.num_requests.running" || name == "vllm:cache_config_info" {
+				assert.Equal(t, 1, report[TooLarge], "%s %s", name, attribute)
+			}
+			metrics.ResourceMetrics().At(0).Resource().Attributes().PutStr(kindAttribute, kindAccelerator)
+			Read(metrics)
+		}
+	}
 }

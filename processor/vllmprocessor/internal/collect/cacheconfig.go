@@ -5,6 +5,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
 // cacheConfigNumbers are the labels of vLLM's cache configuration that are read.
@@ -32,6 +34,10 @@ func (c *collector) readCacheConfig(metric pmetric.Metric) {
 	for i := range points.Len() {
 		point := points.At(i)
 		if point.Flags().NoRecordedValue() {
+			continue
+		}
+		if identity.Size(point.Attributes()) > maxPointBytes {
+			c.report[TooLarge]++
 			continue
 		}
 		engine := pcommon.NewMap()

@@ -148,7 +148,7 @@ func (c *collector) readDevices(index int, resource pcommon.Map, points pmetric.
 	for i := range points.Len() {
 		point := points.At(i)
 		attributes := point.Attributes()
-		if point.Timestamp() == 0 || point.Flags().NoRecordedValue() {
+		if point.Timestamp() == 0 || point.Flags().NoRecordedValue() || identity.Size(attributes) > maxPointBytes {
 			continue
 		}
 		value := point.DoubleValue()

@@ -45,6 +45,7 @@ const (
 	// CanaryDuration and CanaryUnanswered are what the receiver counts of its canary requests.
 	CanaryDuration
 	CanaryUnanswered
+	PodReady
 	PodTerminating
 	SleepState
 	// GatewayQueue belongs to an inference gateway.
@@ -160,6 +161,7 @@ var definitions = [NumInputs]Definition{
 	ScrapeFailure:  {Name: "vllm.scrape.failure", Kind: Gauge, Labels: []string{"outcome"}},
 	OpenFiles:      {Name: "process_open_fds", Kind: Gauge},
 	ServerLoad:     {Name: "vllm.server_load", Kind: Gauge},
+	PodReady:       {Name: "vllm.pod.ready", Kind: Gauge},
 	PodTerminating: {Name: "vllm.pod.terminating", Kind: Gauge},
 
 	CanaryDuration:   {Name: "vllm.canary.duration", Kind: Distribution},

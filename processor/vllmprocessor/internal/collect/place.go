@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
 // pending is what is needed while a batch is read.
@@ -103,15 +105,15 @@ const pidLabel = "pid"
 // others into c.rest, sorted. As in Prometheus, an attribute without a value is ignored.
 // It returns false where the attributes exceed the limits.
 func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
-	definition, bytes := sample.Input.Define(), 0
+	if identity.Size(attributes) > maxPointBytes {
+		return false
+	}
+	definition := sample.Input.Define()
 	c.rest = c.rest[:0]
 	labels := c.labels[:len(definition.Labels)]
 	clear(labels)
 	for name, value := range attributes.All() {
 		text := value.AsString()
-		if bytes += len(name) + len(text); bytes > maxPointBytes {
-			return false
-		}
 		if text == "" {
 			continue
 		}

@@ -79,7 +79,7 @@ func (x *restarts) again(s *Settings, r *reading) bool {
 func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	age := r.At - max(r.restarted, e.first)
 	switch {
-	case r.healthy == 0 && age < int64(s.StartTimeout):
+	case r.healthy == 0 && age < int64(min(s.StartTimeout, startingFor)):
 		return Starting
 	case e.restarts.recent(s, r) && !e.restarts.again(s, r):
 		return Starting

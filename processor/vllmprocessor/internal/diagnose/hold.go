@@ -109,6 +109,13 @@ func (e *engine) asksForMore() bool {
 // severity is that of the rest of the verdict.
 func (v *Verdict) severity() int {
 	severity := conditions[v.Condition].Severity
+	if v.Because == NotRead {
+		// It may be a server that nobody expects yet, so this is never a page.
+		severity = 1
+		if v.Condition == Unreachable {
+			severity = conditions[Degraded].Severity
+		}
+	}
 	if v.Because == StalledOrFrozen {
 		// A warning. A page would be wrong for an empty engine until its next request, and
 		// that can be days; nothing at all would be wrong for one that has stalled.

@@ -207,7 +207,7 @@ func (d *savedDiagnosis) sound() bool {
 
 func (v *savedVerdict) sound() bool {
 	const causes = 1<<NumCauses - 1
-	return v.Condition < NumConditions && v.Because <= PlainHTTP && v.Primary < NumCauses &&
+	return v.Condition < NumConditions && v.Because <= NotRead && v.Primary < NumCauses &&
 		v.Contributing&^causes == 0 && v.Notices&^causes == 0 && v.Reference <= Objectives && len(v.Objective) <= maxSavedName
 }
 

@@ -27,7 +27,9 @@ type server struct {
 	contact         contact
 	// counted is the time of the newest counted scrape in Unix nanoseconds.
 	counted int64
-	// draining is true while the pod of the server is being deleted.
+	// ready is true while Kubernetes says that the pod of the server is ready, draining while it
+	// is being deleted.
+	ready    bool
 	draining bool
 	// restored are the engines that the server had before the collector restarted, until
 	// the server is read again.
@@ -46,6 +48,9 @@ var blocking = map[string]Because{
 func (s *server) observe(v *window.View) {
 	if terminating := value(v.Gauge(collect.PodTerminating)); signal.Known(terminating) {
 		s.draining = terminating != 0
+	}
+	if ready := value(v.Gauge(collect.PodReady)); signal.Known(ready) {
+		s.ready = ready != 0
 	}
 	for label, is := range v.States(collect.ScrapeFailure) {
 		if is != 0 {
@@ -109,7 +114,7 @@ func (s *server) unread(settings *Settings, age int64) Condition {
 		return Unreachable
 	case s.because() != Judged:
 		return Unknown
-	case age < int64(settings.StartTimeout):
+	case age < int64(settings.StartTimeout) && !s.ready:
 		return Starting
 	}
 	return Unreachable

@@ -62,7 +62,7 @@ type Verdict struct {
 	// Severity is that of the condition; 1 where there is only a notice, and 2 where the
 	// engine may have stalled.
 	Severity int
-	// Because is why the condition is unknown.
+	// Because is why the condition is unknown, or that the server was never read.
 	Because Because
 	// Primary is the cause that explains most of the harm, where Explained.
 	Primary   Cause

@@ -32,9 +32,11 @@ const (
 	NotTrusted
 	// NoMetrics means: something answers, but not with metrics.
 	NoMetrics
-	// PlainHTTP means: the endpoint is https, and the server speaks HTTP. It is the last one: saved
-	// states have these numbers.
+	// PlainHTTP means: the endpoint is https, and the server speaks HTTP.
 	PlainHTTP
+	// NotRead means: the server was never read and does not answer. It may load its model. It is the last
+	// one: saved states have these numbers.
+	NotRead
 )
 
 // Sentence is the reason as a sentence that says what to do; empty where judged.
@@ -53,6 +55,7 @@ func (b Because) Sentence() string {
 		NotTrusted:      "The server cannot be read: the TLS handshake fails; check the certificate, its name and its dates, and tls in the receiver's configuration.",
 		PlainHTTP:       "The server cannot be read: it speaks plain HTTP, and the endpoint is https; write http:// in the endpoint.",
 		NoMetrics:       "The server cannot be read: something answers, but not with metrics; check the endpoint and any proxy in front of the server.",
+		NotRead:         "The server has not answered since it was first seen: it may still load its model, or its address may be wrong. Look at its log, and at the endpoint in the receiver's configuration.",
 	}[b]
 }
 
@@ -67,8 +70,10 @@ func (t *Transition) Unreadable() string {
 
 // because is why an engine cannot be judged. Its condition has been decided.
 func (e *engine) because(s *State) Because {
-	switch {
-	case e.reported.Condition != Unknown:
+	switch c := e.reported.Condition; {
+	case e.number == ServerOnly && !s.server.read && (c == Starting || c == Unreachable && s.server.blocked < blockedScrapes):
+		return NotRead
+	case c != Unknown:
 		return Judged
 	case e.number == ServerOnly && s.server.because() != Judged:
 		return s.server.because()

@@ -361,6 +361,24 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 			assert.Equal(t, want, r.verdict("").Condition, age)
 		}
 	}
+	assert.Equal(t, 2, r.verdict("").Severity, "a ticket")
+	r = newRig(t)
+	change := r.scrape(failed("connection_refused"))
+	require.Len(t, change, 1)
+	assert.True(t, change[0].News(), "at once")
+	assert.Equal(t, 1, change[0].To.Severity)
+	assert.Contains(t, change[0].To.Because.Sentence(), "has not answered since it was first seen")
+	ready := failed("connection_refused")
+	ready.gauges[collect.PodReady] = 1
+	for range 8 { // two minutes
+		r.scrape(ready)
+	}
+	assert.Equal(t, Unreachable, r.verdict("").Condition, "Kubernetes says that it serves")
+	assert.Equal(t, 2, r.verdict("").Severity)
+	r.minutes(3, answers(1), serves("0"))
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	r.minutes(5, answers(0))
+	assert.Equal(t, 3, r.verdict("0").Severity, "a server that was read is a page")
 	// Three scrapes that fail for another reason end the count.
 	r = newRig(t)
 	r.scrape(failed("tls"))

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
@@ -14,6 +15,8 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // httpList is Prometheus's http_sd_configs with a bounded reader.
@@ -27,7 +30,22 @@ func (c *httpList) NewDiscoverer(options discovery.DiscovererOptions) (discovery
 	}
 	interval := time.Duration(c.RefreshInterval)
 	client.Timeout = interval
+	if c.HTTPClientConfig.FollowRedirects {
+		client.CheckRedirect = stay
+	}
 	return &httpDiscoverer{url: c.URL, client: client, interval: interval, logger: options.Logger}, nil
+}
+
+// stay refuses a redirect to another host. The library sends the configured headers there.
+func stay(next *nethttp.Request, before []*nethttp.Request) error {
+	if remote.Leaves(next, before) {
+		return errors.New("it redirects to another host or away from TLS, which is not followed because credentials would go there; " +
+			"write the final address in http_sd_configs")
+	}
+	if len(before) > remote.MaxRedirects {
+		return fmt.Errorf("it redirects more than %d times", remote.MaxRedirects)
+	}
+	return nil
 }
 
 type httpDiscoverer struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -147,6 +148,11 @@ var (
 // words converts an error of the YAML library to a sentence about the setting. It removes
 // line numbers, because they are not those of the user's file.
 func words(err error, known []string) error {
+	var address *url.Error
+	if errors.As(err, &address) {
+		// Its text and its reason have the address with its secrets.
+		return errors.New("an address is not a URL; in a user name or a password write % as %25, / as %2F and # as %23")
+	}
 	var typed *yaml.TypeError
 	if !errors.As(err, &typed) {
 		text := lineNumber.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "")

@@ -141,6 +141,9 @@ func addressOf(lb *labels.Builder) (*url.URL, error) {
 		// It names the target in each line of the log and in the attributes.
 		return nil, fmt.Errorf("__address__ %q is not a host with a port: it has characters that cannot be printed", host)
 	}
+	if len(host)+len(lb.Get(model.MetricsPathLabel)) > remote.MaxInstance {
+		return nil, fmt.Errorf("__address__ %.40q and __metrics_path__ have more than %d bytes", host, remote.MaxInstance)
+	}
 	address := &url.URL{Scheme: lb.Get(model.SchemeLabel), Host: host, Path: lb.Get(model.MetricsPathLabel)}
 	if address.Scheme != "http" && address.Scheme != "https" {
 		return nil, fmt.Errorf("__scheme__ is %q; only http and https can be scraped", address.Scheme)

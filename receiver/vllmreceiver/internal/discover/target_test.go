@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,7 @@ func TestLabelsMakeATargetAsInPrometheus(t *testing.T) {
 		"a path in the address":   {labels: model.LabelSet{"__address__": "a:1/metrics"}, err: "a path belongs into __metrics_path__"},
 		"a secret in the address": {labels: model.LabelSet{"__address__": "user:hunter2@a:1"}, err: "it has credentials or a query"},
 		"a secret in its query":   {labels: model.LabelSet{"__address__": "a:1/m?key=hunter2"}, err: "it has credentials or a query"},
+		"a long host":             {labels: model.LabelSet{"__address__": model.LabelValue(strings.Repeat("a", 70_000))}, err: "have more than 1024 bytes"},
 		"a malformed address":     {labels: model.LabelSet{"__address__": "a:b:c"}, err: "is not a host with a port"},
 		"a line to the left":      {labels: model.LabelSet{"__address__": "a\u202eb:1"}, err: `"a\u202eb:1" is not a host with a port: it has characters that cannot be printed`},
 		"a command of a terminal": {labels: model.LabelSet{"__address__": "a\u009b31m:1"}, err: "cannot be printed"},

@@ -181,6 +181,9 @@ func (b *builder) sum(open *openMetric, point *normalize.Point, st *state) norma
 	if math.IsNaN(value) {
 		return normalize.ReasonCounterNaN
 	}
+	if value < 0 {
+		return normalize.ReasonCounterNegative
+	}
 	b.advance(st, point, value)
 	to := open.get().Sum().DataPoints().AppendEmpty()
 	to.SetStartTimestamp(b.startOf(st))

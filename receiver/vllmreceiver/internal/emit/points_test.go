@@ -107,6 +107,7 @@ func TestInvalidValuesAreDroppedAndEndTheirSeries(t *testing.T) {
 		want   normalize.Reason
 	}{
 		"a counter that is NaN":    {counter("m", 0), []float64{nan}, normalize.ReasonCounterNaN},
+		"a counter below zero":     {counter("m", 0), []float64{-3}, normalize.ReasonCounterNegative},
 		"a gauge of -1":            {sentinelGauge, []float64{-1}, normalize.ReasonSentinel},
 		"a bucket that is NaN":     {histogram, []float64{1, nan, 3, 4, 3}, normalize.ReasonBucketNaN},
 		"buckets that decrease":    {histogram, []float64{2, 1, 3, 4, 3}, normalize.ReasonBucketDecrease},

@@ -89,10 +89,10 @@ func (t *Target) detect(s Scrape, states []state) resets {
 	return r
 }
 
-// fell reports whether a point's number is less than before. NaN does not count as a
-// fall, and neither does the count of an inconsistent histogram.
+// fell reports whether a point's number is less than before. NaN and a number below zero do
+// not count as a fall, and neither does the count of an inconsistent histogram.
 func fell(kind catalog.Kind, point *normalize.Point, values []float64, last float64) bool {
-	if !(number(kind, point, values) < last) {
+	if now := number(kind, point, values); !(now < last) || now < 0 {
 		return false
 	}
 	if kind == catalog.KindHistogram {

@@ -30,9 +30,6 @@ const Accept = "text/plain;version=0.0.4"
 // DefaultPath is where vLLM serves its metrics.
 const DefaultPath = "/metrics"
 
-// maxRedirects is how many redirects of one request are followed.
-const maxRedirects = 5
-
 // sideLimit is the most bytes that are read of an answer of /version.
 const sideLimit = 64 << 10
 
@@ -82,12 +79,12 @@ func New(s Settings) *Client {
 	httpClient := *s.HTTP
 	httpClient.Timeout = 0
 	httpClient.CheckRedirect = func(request *http.Request, via []*http.Request) error {
-		if request.URL.Host != via[0].URL.Host || via[0].URL.Scheme == "https" && request.URL.Scheme != "https" {
+		if remote.Leaves(request, via) {
 			return newError(OutcomeRedirect, nil,
 				"the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address in the endpoint")
 		}
-		if len(via) > maxRedirects {
-			return newError(OutcomeRedirect, nil, "the server redirects more than %d times", maxRedirects)
+		if len(via) > remote.MaxRedirects {
+			return newError(OutcomeRedirect, nil, "the server redirects more than %d times", remote.MaxRedirects)
 		}
 		return nil
 	}
@@ -299,8 +296,8 @@ func (c *Client) side(ctx context.Context, path string, answer any) error {
 	return nil
 }
 
-// Close closes the connections that are kept for the next scrape. The transport of an
-// authenticator may not support this; then they close after idle_conn_timeout.
+// Close closes the connections that are kept for the next scrape. The transport of a
+// middleware may not support this; then they close after idle_conn_timeout.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // deadline limits the time of one fetch, including its body, so that a server that

@@ -213,7 +213,7 @@ func TestTheKeyOfASeriesIsItsIdentity(t *testing.T) {
 func TestTheTextsOfTheReasons(t *testing.T) {
 	want := []string{
 		"alias", "disabled", "type_conflict", "info", "duplicate", "unsupported", "adapter_limit", "no_inf_bucket", "no_count",
-		"bucket_decrease", "bucket_nan", "count_below_bucket", "count_above_bucket", "bad_count", "counter_nan", "sentinel",
+		"bucket_decrease", "bucket_nan", "count_below_bucket", "count_above_bucket", "bad_count", "counter_nan", "counter_negative", "sentinel",
 		"device_limit", "series_limit", "other_process",
 	}
 	var got []string

@@ -48,6 +48,8 @@ const (
 	ReasonBadCount
 	// ReasonCounterNaN: a counter that is not a number.
 	ReasonCounterNaN
+	// ReasonCounterNegative: a counter below zero.
+	ReasonCounterNegative
 	// ReasonSentinel: -1, with which the server marks "not available".
 	ReasonSentinel
 	// ReasonDeviceLimit: an exporter has more GPUs, or more workloads on them, than the
@@ -68,7 +70,7 @@ var reasonNames = [reasonEnd]string{
 	"", "alias", "disabled", "type_conflict", "info", "duplicate", "unsupported",
 	"adapter_limit", "no_inf_bucket", "no_count", "bucket_decrease", "bucket_nan",
 	"count_below_bucket", "count_above_bucket", "bad_count", "counter_nan",
-	"sentinel", "device_limit", "series_limit", "other_process",
+	"counter_negative", "sentinel", "device_limit", "series_limit", "other_process",
 }
 
 // String returns the reason as the value of the attribute `reason` in self-telemetry.

@@ -4,6 +4,7 @@
 package remote
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -11,6 +12,10 @@ import (
 
 // maxText is how many characters of a text a log line repeats at most.
 const maxText = 300
+
+// MaxInstance is how many bytes the host and the path of a target may have together. They name it
+// in each line of the log. DNS allows 253 for a host.
+const MaxInstance = 1 << 10
 
 // address matches a URL in a text, and query the query of a URL without its host.
 var (
@@ -43,6 +48,9 @@ func Text(text string) string {
 
 func withoutSecrets(text string) string {
 	scheme, rest, _ := strings.Cut(text, "://")
+	if _, err := url.Parse(text); err != nil && strings.Contains(rest, "@") {
+		return scheme + "://..." // The password may have a slash.
+	}
 	host, path := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		host, path = rest[:i], rest[i:]

@@ -14,6 +14,7 @@ func TestTextIsOneLineWithoutSecrets(t *testing.T) {
 		"\xff\xfe":                              "??",
 		"Müller":                                "Müller",
 		`Get "https://u:hunter2@h:1/p?t=hunter2": no`: `Get "https://h:1/p?...": no`,
+		`Get "http://u:hunter2/x@host/p": no`:         `Get "http://...": no`,
 		"see http://a@b@h/x and http://k:v@other":     "see http://h/x and http://other",
 		"path /api?token=hunter2 failed":              "path /api?... failed",
 		"did you mean a? Or b?":                       "did you mean a? Or b?",

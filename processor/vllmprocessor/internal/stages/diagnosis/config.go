@@ -54,7 +54,7 @@ const (
 
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
-	return Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 10 * time.Minute, Attributes: Attributes{On: OnNone}}
+	return Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute, Attributes: Attributes{On: OnNone}}
 }
 
 // Check reports all invalid values. window is that of the processor.

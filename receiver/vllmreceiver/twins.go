@@ -1,0 +1,68 @@
+package vllmreceiver
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+)
+
+// instanceAttribute names a target for what follows: two with one name would count as one server,
+// with rates between the counters of both.
+const instanceAttribute = "service.instance.id"
+
+// keyOf returns the identity that a target has for the processor and the connector. The case of
+// its host does not count.
+func keyOf(cfg *Config, address *url.URL, configured map[string]any, discovered map[string]string) string {
+	lower := *address
+	lower.Host = strings.ToLower(lower.Host)
+	id := targetIdentity{
+		serviceName: cfg.ServiceName, address: &lower, configured: configured, discovered: discovered, switches: cfg.ResourceAttributes,
+	}
+	return identity.Of(id.resource("", nil).Attributes())
+}
+
+// apart returns the discovered targets with an identity for each. Those that share one get their
+// address as the instance; one that has the instance of another target even then is left out.
+func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
+	cfg := d.receiver.shared.config
+	named := map[string][]string{}
+	for key, instance := range d.keys {
+		named[key] = []string{instance}
+	}
+	for _, t := range wanted {
+		key := keyOf(cfg, t.URL, nil, t.Attributes)
+		named[key] = append(named[key], instanceID(t.URL))
+	}
+	taken := map[string]string{}
+	maps.Copy(taken, d.keys)
+	out := make([]discover.Target, 0, len(wanted))
+	same, example := 0, ""
+	for _, t := range wanted {
+		key := keyOf(cfg, t.URL, nil, t.Attributes)
+		if twins := named[key]; len(twins) > 1 {
+			if same++; same == 1 {
+				example = fmt.Sprintf("%s and %s", twins[0], twins[1])
+			}
+			t.Attributes = maps.Clone(t.Attributes)
+			t.Attributes[instanceAttribute] = instanceID(t.URL)
+			key = keyOf(cfg, t.URL, nil, t.Attributes)
+		}
+		if _, twin := taken[key]; !twin {
+			taken[key] = instanceID(t.URL)
+			out = append(out, t)
+		}
+	}
+	if same != d.same && same > 0 {
+		d.receiver.shared.settings.Logger.Warn("Several targets have one service.instance.id, for example "+example+
+			". Their addresses are used instead, and of targets with one address only the first is scraped; "+
+			"give each its own label instance, or remove that label", zap.Int("targets", same), zap.Int("left_out", len(wanted)-len(out)))
+	}
+	d.same = same
+	return out
+}
