@@ -46,7 +46,8 @@ func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
 	for _, t := range wanted {
 		key := keyOf(cfg, t.URL, nil, t.Attributes)
 		if twins := named[key]; len(twins) > 1 {
-			if same++; same == 1 {
+			same++
+			if same == 1 {
 				example = fmt.Sprintf("%s and %s", twins[0], twins[1])
 			}
 			t.Attributes = maps.Clone(t.Attributes)

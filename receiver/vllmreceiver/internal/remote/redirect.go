@@ -1,12 +1,11 @@
 package remote
 
-import "net/http"
+import "net/url"
 
 // Leaves reports whether a redirect goes to another host or away from TLS. Credentials would go
 // there, and the answer would be that of someone else.
-func Leaves(next *http.Request, before []*http.Request) bool {
-	first := before[0].URL
-	return next.URL.Host != first.Host || first.Scheme == "https" && next.URL.Scheme != "https"
+func Leaves(next, first *url.URL) bool {
+	return next.Host != first.Host || first.Scheme == "https" && next.Scheme != "https"
 }
 
 // MaxRedirects is how many redirects of one request are followed.
