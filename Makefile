@@ -439,39 +439,6 @@ e2e: build build-tiers prometheus ## Test the built binary end to end
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_TIERS_BIN=$(CURDIR)/$(BIN)/$(TIERS) OTELCOL_VLLM_REQUIRED=1 \
 		$(GO) test -tags e2e -count 1 -timeout 15m $$packages
 
-# The release before this tree. "make e2e" tests upgrades with what it left in testdata/upgrade;
-# "make upgrade" builds it from the history and runs both programs in turns on one storage.
-UPGRADE_FROM   := 0.1.0
-UPGRADE_COMMIT := e5962a439a90edd3330182a2eb6a55ec2fa715c1
-UPGRADE_TREE   := build/upgrade/$(UPGRADE_FROM)
-with_old = OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_OLD_BIN=$(CURDIR)/$(UPGRADE_TREE)/$(BIN)/$(SMALL) OTELCOL_VLLM_UPGRADE_REQUIRED=1
-
-$(UPGRADE_TREE)/$(BIN)/$(SMALL): | $(OCB)
-	$(say) 'building $(UPGRADE_FROM), commit $(UPGRADE_COMMIT), in $(UPGRADE_TREE)'
-	@rm -rf $(UPGRADE_TREE) && mkdir -p $(UPGRADE_TREE)/$(BIN)
-	@git archive $(UPGRADE_COMMIT) | tar -x -C $(UPGRADE_TREE)
-	@ln -s $(CURDIR)/$(TOOLS) $(UPGRADE_TREE)/$(TOOLS)
-	@$(MAKE) --no-print-directory -C $(UPGRADE_TREE) compile-$(SMALL)
-
-.PHONY: upgrade
-upgrade: build ## Upgrade from the last release, go back, and upgrade again, with both programs (2 minutes)
-	@if git cat-file -e '$(UPGRADE_COMMIT)^{commit}' 2> /dev/null; then \
-		$(MAKE) --no-print-directory $(UPGRADE_TREE)/$(BIN)/$(SMALL) || exit 1; \
-		echo '==> go test ./internal/test/upgrade with $(UPGRADE_FROM) and this tree'; \
-		$(with_old) $(GO) test -tags e2e ./internal/test/upgrade -run 'ThereAndBack|LastBinary' -count 1 -timeout 10m; \
-		exit $$?; \
-	fi; \
-	echo 'upgrade: this checkout has no commit $(UPGRADE_COMMIT), which is $(UPGRADE_FROM); "git fetch --unshallow" brings the history. Skipped: going there and back with both programs' >&2; \
-	[ -z "$$OTELCOL_VLLM_REQUIRED" ]
-
-.PHONY: upgrade-fixtures
-upgrade-fixtures: build $(UPGRADE_TREE)/$(BIN)/$(SMALL) ## Write testdata/upgrade again, with the program of the last release (2 minutes)
-	$(say) 'the examples, the storage and the metrics of $(UPGRADE_FROM), into testdata/upgrade/$(UPGRADE_FROM)'
-	@rm -rf testdata/upgrade/$(UPGRADE_FROM)/examples && mkdir -p testdata/upgrade/$(UPGRADE_FROM)
-	@git archive $(UPGRADE_COMMIT) $$(git ls-tree -r --name-only $(UPGRADE_COMMIT) -- examples | \
-		grep -E '^examples/([^/]*|backends/[^/]*|kubernetes/base/[^/]*/collector)\.yaml$$') | tar -x -C testdata/upgrade/$(UPGRADE_FROM)
-	@$(with_old) $(GO) test -tags e2e ./internal/test/upgrade -run WriteFixtures -upgrade.write -count 1 -timeout 10m
-
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users
 	$(say) 'ocb and go build with examples/builder'
@@ -750,7 +717,7 @@ release release-check: export GOARCH :=
 release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
 	$(say) 'tag, tree and changelog belong to version $(OUR_VERSION)'
 	@$(steps) ready -notes build/release-notes.md
-	@$(GO) test -count 1 ./internal/catalog ./internal/test/upgrade -run '^(TestReleasedNamesStay|TestWhatIsPromisedStays)$$' -complete > build/promised.log 2>&1 || \
+	@$(GO) test -count 1 ./internal/catalog -run '^TestReleasedNamesStay$$' -complete > build/promised.log 2>&1 || \
 		{ cat build/promised.log; exit 1; }
 	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
 	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'

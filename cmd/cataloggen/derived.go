@@ -75,7 +75,6 @@ func processorReference(k *knowledge, l *decisionList) ([]byte, error) {
 			fmt.Fprintf(&b, "| `%s`<br>`%s` | `%s` | %s | %s | %s |\n", name, backend, cell(m.Formula),
 				strings.ReplaceAll(codeList(m.DerivedFrom), ", ", "<br>"), cell(m.Needs), cell(m.BlindSpots))
 		}
-		writeNotes(&b, "Deprecated", names, k.catalogue.deprecatedNotes)
 		writeNotes(&b, "Known defects of vLLM, and what is done about them", names, func(name string) []string { return k.decisionNotes(name, l) })
 	}
 	b.WriteString("\n## Attributes\n\n")

@@ -14,14 +14,12 @@ func pageParts(d *document, g *diagnosis) map[string]map[string]string {
 		namingPage:                  {"changed-queries": d.changedQueryTable()},
 		"docs/reference/metrics.md": {"derived-metrics": d.derivedTable()},
 		"docs/diagnosis.md":         g.guideParts(),
-		deprecationsPage:            {"deprecations": d.deprecationTable()},
 	}
 }
 
 // namesMetricsOnly reports whether every name in backticks that begins like a metric's
-// must be a metric. The page about naming also has names of resource attributes, and that of
-// deprecations names that are gone.
-func namesMetricsOnly(path string) bool { return path != namingPage && path != deprecationsPage }
+// must be a metric. The page about naming also has names of resource attributes.
+func namesMetricsOnly(path string) bool { return path != namingPage }
 
 // unknownMetrics returns an error for a name in backticks that looks like a metric and that the
 // catalogue does not have.

@@ -138,7 +138,6 @@ func writeTopic(b *bytes.Buffer, d *document, l *defectList, t topic) error {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, wireNames(m), backend)
 	}
-	writeNotes(b, "Deprecated", names, d.deprecatedNotes)
 	writeNotes(b, "Known defects of vLLM", names, l.defectNotes)
 	return nil
 }

@@ -18,7 +18,6 @@ type document struct {
 	Groups           []string             `yaml:"groups"`
 	DisabledPrefixes []string             `yaml:"disabled_prefixes"`
 	AttributeAliases map[string]string    `yaml:"attribute_aliases"`
-	Deprecations     []deprecation        `yaml:"deprecations"`
 	Gateway          gateway              `yaml:"gateway"`
 	Accelerators     accelerators         `yaml:"accelerators"`
 	Imitators        imitators            `yaml:"imitators"`

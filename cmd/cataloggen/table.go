@@ -31,7 +31,6 @@ func goTable(d *document) ([]byte, error) {
 		fmt.Fprintf(&b, "%q: %q,\n", alias, d.AttributeAliases[alias])
 	}
 	b.WriteString("}\n\n")
-	writeDeprecations(&b, d)
 	writeGateway(&b, d)
 	writeAccelerators(&b, d)
 	writeImitators(&b, d)

@@ -58,9 +58,6 @@ func (d *document) validate() error {
 	for _, problem := range d.gatewayProblems() {
 		errs = append(errs, fmt.Errorf("gateway: %s", problem))
 	}
-	for _, problem := range d.deprecationProblems() {
-		errs = append(errs, fmt.Errorf("deprecations: %s", problem))
-	}
 	for _, problem := range d.acceleratorProblems() {
 		errs = append(errs, fmt.Errorf("accelerators: %s", problem))
 	}

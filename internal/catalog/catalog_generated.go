@@ -27,19 +27,6 @@ var AttributeAliases = map[string]string{
 	"finish_reason": "finished_reason",
 }
 
-var deprecations = []Deprecation{
-	{Kind: "form", Name: "resources without the schema URL of the semantic conventions", Since: "0.1.0", Gate: "receiver.vllm.schemaURL", ReplacedBy: []string{"resources with it"}, Note: "No name and no value differs. A backend that refuses a schema URL is the reason to restore the former form."},
-	{Kind: "alert", Name: "VLLMNotServing", Since: "0.2.0", Gone: "0.2.0", ReplacedBy: []string{"VLLMServerNotServing", "VLLMPoolNotServing", "VLLMReplicaNotServing"}, Note: "An example in the documentation, which is a shipped rule now. The alerts on pools and on replicas in pools have names of their own."},
-	{Kind: "alert", Name: "VLLMDegraded", Since: "0.2.0", Gone: "0.2.0", ReplacedBy: []string{"VLLMServerDegraded", "VLLMPoolDegraded"}, Note: "An example in the documentation, which is a shipped rule now. The alert on pools has a name of its own."},
-	{Kind: "alert", Name: "VLLMDiagnosisGone", Since: "0.2.0", Gone: "0.2.0", ReplacedBy: []string{"VLLMCollectorSilent"}, Note: "An example in the documentation, which is a shipped rule now."},
-	{Kind: "value", Name: "ALERTS", Since: "0.2.0", Label: "severity", Gone: "0.2.0", Values: []string{"warning"}, ReplacedBy: []string{"ticket"}, Note: "The label severity of the project's alerts is page or ticket. Change the routes of Alertmanager."},
-	{Kind: "value", Name: "vllm.diagnosis.runbook", Since: "0.2.0", Gone: "0.2.0", Values: []string{"docs/diagnosis.md#NAME"}, ReplacedBy: []string{"the address of docs/runbooks/NAME.md"}, Note: "The attribute of the events and the log field runbook keep their keys. Change what matches on the value."},
-	{Kind: "value", Name: "otelcol_receiver_vllm_dropped_points", Since: "0.2.0", Label: "reason", Gone: "0.2.0", Values: []string{"alias", "disabled", "info", "sentinel", "type_conflict"}, ReplacedBy: []string{"otelcol_receiver_vllm_omitted_points"}, Note: "What is left out on purpose has a counter of its own, so that an increase of dropped points is a loss."},
-	{Kind: "value", Name: "receivers::vllm::compression", Since: "0.2.0", Gone: "0.2.0", Values: []string{"deflate", "lz4", "snappy", "x-snappy-framed", "zlib", "zstd"}, ReplacedBy: []string{"gzip", "none"}, Note: "These had no effect and are refused now. Remove the setting, or write gzip."},
-	{Kind: "family", Name: "DCGM_* and the families of AMD's device-metrics-exporter", Since: "0.2.0", Gone: "0.2.0", ReplacedBy: []string{"hw.*", "vllm.accelerator.*"}, Note: "The receiver passed them on under their own names. They are right in rules for a Prometheus that reads the exporter itself. The reference of the receiver has the new name of each."},
-	{Kind: "file", Name: "examples/kubernetes/base/agent/collector.yaml, examples/kubernetes/base/gateway/collector.yaml", Since: "0.2.0", Gone: "0.2.0", ReplacedBy: []string{"examples/kubernetes/base/collector/collector.yaml", "receivers.yaml"}, Note: "Each has a receivers.yaml in the former folder. Overlays of your own that patch these files must patch the new ones."},
-}
-
 // Gateway holds what is particular about the families of inference gateways.
 var Gateway = GatewayRules{
 	Prefixes: []GatewayPrefix{

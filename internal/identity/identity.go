@@ -93,24 +93,6 @@ func shortened(key string) string {
 	return string(append([]byte{byHash}, hash[:]...))
 }
 
-// Before returns the key that earlier versions, without namespaces, used for the resource
-// of a key. It returns false where the key has not changed, and where it was replaced by
-// a hash.
-func Before(key string) (string, bool) {
-	if key == "" || key[0] == byAttributes || key[0] == byHash {
-		return "", false
-	}
-	end := 0
-	for range instance {
-		next := strings.IndexByte(key[end:], 0)
-		if next < 0 {
-			return "", false
-		}
-		end += next + 1
-	}
-	return key[:end], end < len(key)
-}
-
 // Diagnosis reports whether an attribute of a resource is one that the processor writes
 // with diagnosis::attributes::on: resource. It describes the state of a server and does
 // not identify it.

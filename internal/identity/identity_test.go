@@ -59,30 +59,6 @@ func TestNamespacesBelongToAnInstance(t *testing.T) {
 	}
 }
 
-// What earlier versions stored is found by the key that they had.
-func TestBeforeIsTheKeyWithoutNamespaces(t *testing.T) {
-	old := of(t, map[string]any{"service.name": "vllm", "service.instance.id": "a", "k8s.pod.uid": "u"})
-	assert.Equal(t, "vllm\x00a\x00u\x00", old, "as it was stored; it must not change")
-	before, changed := Before(of(t, map[string]any{
-		"service.name": "vllm", "service.instance.id": "a", "k8s.pod.uid": "u", "service.namespace": "prod", "k8s.namespace.name": "n",
-	}))
-	assert.True(t, changed)
-	assert.Equal(t, old, before)
-
-	for name, attributes := range map[string]map[string]any{
-		"without namespaces":  {"service.name": "vllm", "service.instance.id": "a"},
-		"not named":           {"host": "a", "service.namespace": "prod"},
-		"no attributes":       {},
-		"too long":            {"service.instance.id": strings.Repeat("a", 2000), "service.namespace": "prod"},
-		"not named, too long": {"host": strings.Repeat("a", 2000)},
-	} {
-		_, changed := Before(of(t, attributes))
-		assert.False(t, changed, name)
-	}
-	_, changed = Before("")
-	assert.False(t, changed)
-}
-
 // A sender decides how many attributes a resource has and how long they are.
 func TestAKeyIsShortAndStillDiffers(t *testing.T) {
 	many := func(last string) map[string]any {
@@ -115,15 +91,6 @@ func TestTheFormOfAKey(t *testing.T) {
 	long["service.name"] = "s"
 	hash := sha256.Sum256([]byte("s\x00" + strings.Repeat("a", 1021) + "\x00\x00"))
 	assert.Equal(t, "\x02"+string(hash[:]), of(t, long))
-}
-
-// A key of one byte, and one that ends within the names, are of no resource.
-func TestBeforeRefusesWhatIsNoKey(t *testing.T) {
-	for _, key := range []string{"", "\x01", "\x02", "a", "a\x00b", "a\x00b\x00c"} {
-		before, changed := Before(key)
-		assert.False(t, changed, "%q", key)
-		assert.Empty(t, before)
-	}
 }
 
 // attributesOf has so many attributes. Adding them one by one would take the square

@@ -9,7 +9,6 @@ const (
 	CodeUnknownMetric      Code = "unknown-metric"
 	CodeOtherSpelling      Code = "other-spelling"
 	CodeRemovedMetric      Code = "removed-metric"
-	CodeDeprecatedName     Code = "deprecated-name"
 	CodeMissingTotal       Code = "missing-total"
 	CodeExtraTotal         Code = "extra-total"
 	CodeHistogramPart      Code = "histogram-part"

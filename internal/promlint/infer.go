@@ -77,9 +77,6 @@ func (c *checker) selector(e *parser.VectorSelector) shape {
 		c.checkNamePattern(e)
 		return unknownShape()
 	}
-	if c.checkDeprecated(e, name) {
-		return unknownShape()
-	}
 	s, known := c.shapeOfName(e, name)
 	if !known {
 		return unknownShape()

@@ -254,7 +254,6 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 	}
 	result := c.infer(root)
 	c.checkRoot(root, result)
-	c.checkAlertName()
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Code, b.Code))
 	})

@@ -45,12 +45,6 @@ var ruleTable = []Rule{
 		Good:   `vllm:kv_cache_usage_perc or vllm:gpu_cache_usage_perc`,
 	},
 	{
-		Code: CodeDeprecatedName, Finds: "A metric, alert or value of this project has another name now, or will be removed.",
-		Remedy: "Write what the message says. The [table](deprecations.md#the-table) has the releases.",
-		Bad:    `ALERTS{alertname="VLLMNotServing"}`,
-		Good:   `ALERTS{alertname="VLLMServerNotServing"}`,
-	},
-	{
 		Code: CodeMissingTotal, Finds: "The name of a counter lacks `_total`, so the expression is always empty.",
 		Remedy: "Add `_total`.",
 		Bad:    `rate(vllm:num_preemptions[5m])`,

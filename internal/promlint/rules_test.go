@@ -51,7 +51,6 @@ var examples = []example{
 	{code: CodeOtherSpelling, bad: `rate(vllm_prompt_tokens[5m])`, good: `rate({"vllm.prompt_tokens"}[5m])`, spelling: Dotted},
 	{code: CodeRemovedMetric, bad: `vllm:gpu_cache_usage_perc`, good: `vllm:kv_cache_usage_perc`, spelling: Wire, suggests: "vllm:kv_cache_usage_perc"},
 	{code: CodeRemovedMetric, bad: `vllm:gpu_cache_usage_perc`, good: `vllm:kv_cache_usage_perc or vllm:gpu_cache_usage_perc`, spelling: Wire},
-	{code: CodeDeprecatedName, bad: `ALERTS{alertname="VLLMNotServing"}`, good: `ALERTS{alertname="VLLMServerNotServing"}`},
 	{code: CodeMissingTotal, bad: `rate(vllm_num_preemptions[5m])`, good: `rate(vllm_num_preemptions_total[5m])`, suggests: "vllm_num_preemptions_total"},
 	{code: CodeMissingTotal, bad: `rate(vllm:prompt_tokens[5m])`, good: `rate(vllm:prompt_tokens_total[5m])`, spelling: Wire},
 	{code: CodeExtraTotal, bad: `vllm_num_requests_waiting_total`, good: queue, suggests: queue},

@@ -96,7 +96,7 @@ func TestAClockThatJumpsIsNoFault(t *testing.T) {
 		server.gap = 0.05
 		assert.LessOrEqual(t, p.becomes(server, "cause=slow_steps", 10*time.Minute), 4*time.Minute, jump)
 		p.end()
-		saved, err := archive.Decode(store.data["baselines"])
+		saved, err := archive.Decode(store.data["baselines.1"])
 		require.NoError(t, err)
 		require.Len(t, saved, 1)
 		for _, state := range saved {
@@ -124,7 +124,7 @@ func TestAWeekOfHealthyLoadLeavesNothing(t *testing.T) {
 			server := steady("one:8000", noon)
 			size := func() int {
 				p.diagnosis().Archive.Save(t.Context())
-				return len(store.data["baselines"])
+				return len(store.data["baselines.1"])
 			}
 			first := 0
 			for hour := range 7 * 24 {

@@ -167,15 +167,15 @@ func TestDiagnosesThatCannotBeReadAreJudgedAnew(t *testing.T) {
 		"another form": archive.Encode(map[string][]byte{"key": []byte(`{"diagnosis":7,"at":1772366407000000000,"verdict":{"condition":3}}`)}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &memory{data: map[string][]byte{"diagnoses": data}}
+			store := &memory{data: map[string][]byte{"diagnoses.1": data}}
 			p := newInstance(t, remembering(), &archive.Shared{})
 			p.begin(hostWith{stateID, store})
 			logged := p.sentences(zapcore.WarnLevel)
 			require.Len(t, logged, 1)
-			assert.Contains(t, logged[0], "what the storage has of diagnoses is damaged or was written by another version; 0 of them could be read")
+			assert.Contains(t, logged[0], "what the storage has of diagnoses is damaged; 0 of them could be read")
 			require.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
 			p.end()
-			saved, err := archive.Decode(store.data["diagnoses"])
+			saved, err := archive.Decode(store.data["diagnoses.1"])
 			require.NoError(t, err)
 			require.Len(t, saved, 1, "what was damaged is replaced")
 			for _, state := range saved {

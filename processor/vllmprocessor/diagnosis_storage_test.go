@@ -108,15 +108,15 @@ func TestBaselinesThatCannotBeReadAreLearnedAnew(t *testing.T) {
 		"no numbers":      archive.Encode(map[string][]byte{"key": []byte(`{"version":1,"signals":24,"baseline":null}`)}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &memory{data: map[string][]byte{"baselines": data}}
+			store := &memory{data: map[string][]byte{"baselines.1": data}}
 			p := newInstance(t, remembering(), &archive.Shared{})
 			p.begin(hostWith{stateID, store})
 			logged := p.sentences(zapcore.WarnLevel)
 			require.Len(t, logged, 1)
-			assert.Contains(t, logged[0], "what the storage has of baselines is damaged or was written by another version; 0 of them could be read")
+			assert.Contains(t, logged[0], "what the storage has of baselines is damaged; 0 of them could be read")
 			require.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
 			p.end()
-			saved, err := archive.Decode(store.data["baselines"])
+			saved, err := archive.Decode(store.data["baselines.1"])
 			require.NoError(t, err)
 			require.Len(t, saved, 1, "what was damaged is replaced")
 			for _, state := range saved {

@@ -125,7 +125,7 @@ func promise(name, metric string, threshold time.Duration, target float64, model
 }
 
 // budgetsKey is where a storage has the objectives.
-const budgetsKey = "objectives"
+const budgetsKey = "objectives.1"
 
 // within is a configuration with objectives and nothing else that is kept.
 func within(objectives ...objective.Objective) *Config {

@@ -208,7 +208,7 @@ func TestWhatCannotBeReadStartsAnew(t *testing.T) {
 			p.begin(hostWith{stateID, store})
 			logged := p.sentences(zapcore.WarnLevel)
 			require.Len(t, logged, 1)
-			assert.Contains(t, logged[0], "damaged or was written by another version; 0 of their states could be read")
+			assert.Contains(t, logged[0], "damaged; 0 of their states could be read")
 			engines := map[string]*engineLog{"0": {born: noon}}
 			p.shows("one:8000", engines)
 			assert.InDelta(t, 1.0, p.shows("one:8000", engines, 1).values[budgetLeft], 1e-9)

@@ -126,7 +126,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, maxCanaries),
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
-			SchemaURL: schemaURL(),
+			SchemaURL: catalog.SchemaURL,
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
@@ -143,14 +143,6 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]leftTarget{}, owed: map[string]emit.Owed{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
-}
-
-// schemaURL returns the schema URL of the resources.
-func schemaURL() string {
-	if !metadata.ReceiverVllmSchemaURLFeatureGate.IsEnabled() {
-		return ""
-	}
-	return catalog.SchemaURL
 }
 
 // largeBodies is how many bodies of more than a megabyte may be in memory at a time.

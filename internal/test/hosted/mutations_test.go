@@ -66,7 +66,6 @@ func TestEachRuleIsHeld(t *testing.T) {
 		"credentials are kept":          {"ci.yml", "persist-credentials: false", "persist-credentials: true", "keeps its credentials"},
 		"CI without .ci/run":            {"ci.yml", "run: .ci/run", "run: make test", "no job runs .ci/run"},
 		"CI without the image":          {"ci.yml", "run: make image-run CONTAINER_ENGINE=docker", "run: make image", "no job runs make image-run"},
-		"CI without history":            {"ci.yml", "fetch-depth: 0", "fetch-depth: 1", "without the whole history"},
 		"no faults":                     {"nightly.yml", "make faults FAULTS=short", "make faults", "no job runs make faults FAULTS=short"},
 		"a long soak":                   {"nightly.yml", "SOAK_FOR=5m", "SOAK_FOR=5h", "no job runs make soak SOAK_FOR=5m"},
 		"the published accuracy":        {"nightly.yml", "ACCURACY=tiny", "ACCURACY=full", "no job runs make accuracy ACCURACY=tiny"},

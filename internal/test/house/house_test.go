@@ -102,7 +102,6 @@ var forbidden = map[string][]edge{
 		{"internal/test/soak", "./receiver/vllmreceiver"},
 		{"internal/test/soak/run", "./internal/vllmsim"},
 	},
-	"upgrade": {{"internal/test/upgrade", "./processor/vllmprocessor"}},
 	"scale": {
 		{"internal/test/scale", "./processor/vllmprocessor"},
 		{"internal/test/scale/run", "./internal/vllmsim"},

@@ -41,10 +41,7 @@ type archive struct {
 	// servers, and these before mu.
 	saving sync.Mutex
 	warned time.Time
-	// readBack is true while the storage has a value that was set aside and is read, of which no
-	// save has the states.
-	readBack bool
-	stop     func()
+	stop   func()
 
 	mu    sync.Mutex
 	users []*User
@@ -54,10 +51,6 @@ type archive struct {
 	// hashes.
 	owners  map[string]*User
 	sources map[string]uint64
-	// moved has the keys of earlier versions whose states were given to a key of this
-	// version, at most limit.
-	moved        map[string]string
-	warnedMerged bool
 }
 
 // keptState is a state of a silent server. newest is the time up to which it knows and
@@ -77,22 +70,18 @@ func newArchive(kind Kind, settings Settings) *archive {
 	}
 	return &archive{
 		Kind: kind, Settings: settings, limit: limit,
-		kept: map[string]keptState{}, owners: map[string]*User{}, sources: map[string]uint64{}, moved: map[string]string{},
+		kept: map[string]keptState{}, owners: map[string]*User{}, sources: map[string]uint64{},
 	}
 }
 
 // begin returns the state that a user continues, where there is one that is not too
-// old. before is the key that an earlier version gave the same server; it is empty
-// where the key has not changed.
-func (a *archive) begin(key, before, server string, user *User) ([]byte, bool) {
+// old.
+func (a *archive) begin(key, server string, user *User) ([]byte, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.owners[key] == nil {
 		a.owners[key] = user
 		a.sources[key] = maphash.String(sourceSeed, server)
-	}
-	if before != "" {
-		a.move(before, key)
 	}
 	saved, known := a.kept[key]
 	if known && saved.newest < a.Now().UnixNano()-int64(a.Age) {
@@ -100,26 +89,6 @@ func (a *archive) begin(key, before, server string, user *User) ([]byte, bool) {
 		return nil, false
 	}
 	return saved.state, known
-}
-
-// move gives the state of a key of an earlier version to the key that its server has
-// now. Several servers can have had that key; then the state is of all of them. The
-// first one continues with it and the others start anew: the state cannot be divided.
-func (a *archive) move(before, key string) {
-	if to, moved := a.moved[before]; moved {
-		if to != key && !a.warnedMerged {
-			a.warnedMerged = true
-			a.Logger.Warn(a.Merged)
-		}
-		return
-	}
-	saved, known := a.kept[before]
-	if _, newer := a.kept[key]; !known || newer || a.owners[before] != nil || len(a.moved) >= a.limit {
-		return
-	}
-	delete(a.kept, before)
-	a.kept[key] = saved
-	a.moved[before] = key
 }
 
 // end keeps the last state of a server that its user has forgotten.

@@ -8,21 +8,19 @@ import (
 	"slices"
 )
 
-// header begins the stored value: a letter, and the form of the entries that follow.
+// form is the version of what is stored, which the keys in the storage end with: of the values, and of the
+// states in them. It changes when a release before could not read one of them.
 //
-// An entry is a key and a state, each with its length before it. The first entry has
-// an empty key, and its state is the version of the form and a checksum of all that
-// follows. Versions of this project that wrote form 1 had no such entry. They can read
-// form 2: to them the first entry is a state that they cannot use.
-var header = [2]byte{'A', 1}
-
-// form is the version of the form, with the checksum.
-const form = 2
+// A value is a checksum of all that follows, and entries, each a key and a state with their lengths
+// before them.
+const form = 1
 
 // polynomial is Castagnoli's, for which processors have an instruction.
 var polynomial = crc32.MakeTable(crc32.Castagnoli)
 
 const (
+	// checksum is its size in bytes.
+	checksum = 4
 	// maxKey bounds the key of a state, in bytes.
 	maxKey = 4 << 10
 	// MaxSize bounds a state, in bytes. The largest is that of an objective; one with
@@ -32,21 +30,19 @@ const (
 )
 
 // ErrDamaged is returned where the stored value ends early, has changed since it was
-// written, has an unknown form, or was written by something else.
+// written, or was written by something else.
 var ErrDamaged = errors.New("the saved states cannot be read to their end")
 
 // Encode puts states into one value. It leaves out a state that is larger than MaxSize
 // and one whose key is empty or longer than 4 kB.
 func Encode(states map[string][]byte) []byte {
-	sum := [5]byte{form}
-	data := appendEntry(append([]byte(nil), header[:]...), "", sum[:])
-	begin := len(data)
+	data := make([]byte, checksum)
 	for _, key := range slices.Sorted(maps.Keys(states)) {
 		if key != "" && len(key) <= maxKey && len(states[key]) <= MaxSize {
 			data = appendEntry(data, key, states[key])
 		}
 	}
-	binary.LittleEndian.PutUint32(data[begin-4:], crc32.Checksum(data[begin:], polynomial))
+	binary.LittleEndian.PutUint32(data, crc32.Checksum(data[checksum:], polynomial))
 	return data
 }
 
@@ -57,44 +53,20 @@ func appendEntry(data []byte, key string, state []byte) []byte {
 	return append(data, state...)
 }
 
-// Decode reads what Encode wrote, now and in earlier versions. Where the value is
-// damaged it returns ErrDamaged, and of form 1, which has no checksum, also the states
-// before the damage. The states point into data. Decode does not look into them.
+// Decode reads what Encode wrote. The states point into data. Decode does not look into them.
 func Decode(data []byte) (map[string][]byte, error) {
-	states := map[string][]byte{}
-	if len(data) < len(header) || [2]byte(data[:2]) != header {
-		return states, ErrDamaged
+	if len(data) < checksum || binary.LittleEndian.Uint32(data) != crc32.Checksum(data[checksum:], polynomial) {
+		return nil, ErrDamaged
 	}
-	data = data[len(header):]
-	for first := true; len(data) > 0; first = false {
+	states := map[string][]byte{}
+	for data = data[checksum:]; len(data) > 0; {
 		key, state, rest, whole := nextEntry(data)
-		switch {
-		case !whole:
-			return states, ErrDamaged
-		case len(key) > 0:
-			states[string(key)] = state
-		case !first || !matches(state, rest):
-			return states, ErrDamaged
+		if !whole || len(key) == 0 {
+			return nil, ErrDamaged
 		}
-		data = rest
+		states[string(key)], data = state, rest
 	}
 	return states, nil
-}
-
-// matches reports whether a first entry has this form and the checksum of what
-// follows.
-func matches(sum, rest []byte) bool {
-	return len(sum) == 5 && sum[0] == form && binary.LittleEndian.Uint32(sum[1:]) == crc32.Checksum(rest, polynomial)
-}
-
-// ofThisForm reports whether a value begins as one of this version. If it cannot be read, it has
-// changed since it was written, and no other version can read it.
-func ofThisForm(data []byte) bool {
-	if len(data) < len(header) || [2]byte(data[:2]) != header {
-		return false
-	}
-	key, state, _, whole := nextEntry(data[len(header):])
-	return whole && len(key) == 0 && len(state) == 5 && state[0] == form
 }
 
 func nextEntry(data []byte) (key, state, rest []byte, whole bool) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
@@ -20,13 +19,4 @@ func KeyOf(server string, attributes []collect.Attribute, name string) string {
 		fmt.Fprintf(hash, "%d:%s%d:%s", len(a.Name), a.Name, len(a.Value), a.Value)
 	}
 	return string(hash.Sum(nil))
-}
-
-// EarlierKeyOf returns the key under which an earlier version stored the same state, in
-// which the namespaces did not belong to a server; empty where the key has not changed.
-func EarlierKeyOf(server string, attributes []collect.Attribute, name string) string {
-	if before, changed := identity.Before(server); changed {
-		return KeyOf(before, attributes, name)
-	}
-	return ""
 }

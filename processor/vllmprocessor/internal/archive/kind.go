@@ -4,7 +4,6 @@
 //	encode.go   pure: many states in one value of a storage
 //	archive.go  the states of silent servers, bounded and shared fairly
 //	storage.go  reads and writes the storage
-//	aside.go    keeps what this version cannot read for the version that wrote it
 //	shared.go   one archive for all pipelines of a component
 //	status.go   the component status while the storage fails
 //
@@ -36,9 +35,8 @@ type Kind struct {
 
 	// Unread and Unsaved are logged where the storage fails. Damaged is logged where a
 	// stored state cannot be read, with the number of states that can; Continued
-	// otherwise. Merged is logged where an earlier version took several servers for one,
-	// so that one state is of all of them.
-	Unread, Unsaved, Damaged, Continued, Merged string
+	// otherwise.
+	Unread, Unsaved, Damaged, Continued string
 }
 
 // Settings are what an instance of a processor gives its archives.

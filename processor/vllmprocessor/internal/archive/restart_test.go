@@ -32,7 +32,7 @@ func TestARestartKeepsTheStatesOfAllServersThatWereNotSilent(t *testing.T) {
 		b := restarted(t, limit, kept)
 		for n := range servers {
 			key := fmt.Sprint(n)
-			b.user.Begin(key, "", key)
+			b.user.Begin(key, key)
 			b.live[key] = state(noon.Add(time.Duration(n)*time.Second), 1)
 		}
 		ends(b)
@@ -41,12 +41,12 @@ func TestARestartKeepsTheStatesOfAllServersThatWereNotSilent(t *testing.T) {
 		b = restarted(t, limit, kept)
 		for n := range servers / 2 {
 			key := fmt.Sprint(n)
-			_, known := b.user.Begin(key, "", key)
+			_, known := b.user.Begin(key, key)
 			assert.True(t, known, "%s: %s", name, key)
 			b.live[key] = state(noon.Add(time.Hour), 1)
 		}
 		b.user.Save(t.Context())
-		all, err := Decode(kept.data["states"])
+		all, err := Decode(kept.data["states.1"])
 		require.NoError(t, err)
 		assert.Len(t, all, servers, "%s: the others may still answer", name)
 		assert.Zero(t, b.dropped, name)
@@ -54,7 +54,7 @@ func TestARestartKeepsTheStatesOfAllServersThatWereNotSilent(t *testing.T) {
 		// Those that do not answer are silent.
 		b.now = noon.Add(time.Hour)
 		b.user.Save(t.Context())
-		all, err = Decode(kept.data["states"])
+		all, err = Decode(kept.data["states.1"])
 		require.NoError(t, err)
 		assert.Len(t, all, servers/2+limit, name)
 		assert.Equal(t, servers/2-limit, b.dropped, name)

@@ -57,62 +57,8 @@ func TestTheStatusIsThatOfAllKindsTogether(t *testing.T) {
 func (b *bench) logged() *observer.ObservedLogs {
 	core, logs := observer.New(zapcore.InfoLevel)
 	b.archive.Logger = zap.New(core)
-	b.archive.Merged, b.archive.Damaged, b.archive.Unsaved, b.archive.Continued = "merged", "%d readable", "unsaved", "continued"
+	b.archive.Damaged, b.archive.Unsaved, b.archive.Continued = "%d readable", "unsaved", "continued"
 	return logs
-}
-
-// A state of several servers goes to the first of them. One warning says so, however many
-// others there are; the first server itself is no reason for it.
-func TestServersThatHadOneKeyAreReportedOnce(t *testing.T) {
-	t.Parallel()
-	b := newBench(0)
-	logs := b.logged()
-	b.end("before", "", noon)
-	for range 2 {
-		b.user.Begin("first", "before", "first")
-	}
-	assert.Zero(t, logs.Len())
-	for _, key := range []string{"second", "third"} {
-		b.user.Begin(key, "before", key)
-	}
-	assert.Equal(t, 1, logs.FilterMessage("merged").Len())
-}
-
-// The state of an earlier key never replaces one under the key of today, and is not taken
-// from a server that has that key now.
-func TestAStateMovesOnlyToAKeyWithoutOne(t *testing.T) {
-	t.Parallel()
-	b := newBench(0)
-	b.end("before", "", noon.Add(-time.Hour))
-	b.end("now", "server", noon)
-	got, _ := b.user.Begin("now", "before", "server")
-	assert.Equal(t, state(noon, 10), got)
-	assert.Contains(t, b.archive.kept, "before")
-
-	b = newBench(0)
-	b.end("before", "owner", noon)
-	b.user.Begin("before", "", "owner")
-	_, has := b.user.Begin("now", "before", "server")
-	assert.False(t, has, "it belongs to another server, which reports now")
-
-	b = newBench(0)
-	_, has = b.user.Begin("now", "before", "server")
-	assert.False(t, has)
-	assert.Empty(t, b.archive.moved, "there was nothing to move")
-	assert.Empty(t, b.archive.kept)
-}
-
-// The keys that moved are remembered, and no more of them than states.
-func TestMovesAreBounded(t *testing.T) {
-	t.Parallel()
-	b := newBench(3)
-	for n := range 5 {
-		before := fmt.Sprint("before-", n)
-		b.end(before, "", noon)
-		_, has := b.user.Begin(fmt.Sprint("now-", n), before, "server")
-		assert.Equal(t, n < 3, has, n)
-	}
-	assert.Len(t, b.archive.moved, 3)
 }
 
 // States that end are dropped down to the limit once they are a tenth above it.
@@ -202,14 +148,12 @@ func TestWhatTheStorageLacksIsReported(t *testing.T) {
 		"two unreadable":     {Encode(mixed), 20, []string{"20 readable", "continued"}},
 		"all unreadable":     {Encode(map[string][]byte{"short": {1}}), 0, []string{"0 readable"}},
 		"changed at the end": {append(slices.Clone(whole[:len(whole)-1]), 7), 0, []string{"0 readable"}},
-		// Form 1 has no checksum.
-		"form 1, cut off": {append(slices.Clone(written[:2]), whole[9:len(whole)-1]...), 19, []string{"19 readable", "continued"}},
-		"empty":           {Encode(nil), 0, nil},
-		"not there":       {nil, 0, nil},
+		"empty":              {Encode(nil), 0, nil},
+		"not there":          {nil, 0, nil},
 	} {
 		b := newBench(0)
 		logs := b.logged()
-		b.archive.client = &store{data: map[string][]byte{"states": test.data}}
+		b.archive.client = &store{data: map[string][]byte{"states.1": test.data}}
 		b.archive.load(t.Context(), b.user)
 		assert.Len(t, b.archive.kept, test.kept, name)
 		var got []string
@@ -248,7 +192,7 @@ func TestASaveTakesEachStateFromItsOwner(t *testing.T) {
 		require.NoError(t, err)
 		return all
 	}
-	b.user.Begin("owned", "", "server")
+	b.user.Begin("owned", "server")
 	assert.Equal(t, map[string][]byte{"owned": older}, save(map[string][]byte{"owned": older}, map[string][]byte{"owned": newer}),
 		"what another user has of the server does not count")
 	assert.Equal(t, map[string][]byte{"free": older}, save(nil, map[string][]byte{"free": older}), "the former owner has ended")
@@ -263,7 +207,7 @@ func TestASaveTakesEachStateFromItsOwner(t *testing.T) {
 	} {
 		b = newBench(0)
 		if test.kept != nil {
-			b.user.Begin("key", "", "server")
+			b.user.Begin("key", "server")
 			b.user.End("key", test.kept)
 		}
 		rest := map[string][]byte{"key": test.copied}

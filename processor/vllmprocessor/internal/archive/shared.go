@@ -44,10 +44,9 @@ func (u *User) states() map[string][]byte {
 }
 
 // Begin returns the state that a server continues, where there is one that is not too
-// old. before is the key that an earlier version gave the same server; it is empty
-// where the key has not changed.
-func (u *User) Begin(key, before, server string) ([]byte, bool) {
-	return u.archive.begin(key, before, server, u)
+// old.
+func (u *User) Begin(key, server string) ([]byte, bool) {
+	return u.archive.begin(key, server, u)
 }
 
 // End keeps the last state of a server that the instance has forgotten.

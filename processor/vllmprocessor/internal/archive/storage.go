@@ -42,20 +42,24 @@ func (s *Settings) open(ctx context.Context, host component.Host, name string) (
 	return client, nil
 }
 
+// storageKey is where the storage has the states of a form. Each form has a place of its own: what one
+// version wrote is neither read nor replaced by another.
+func (a *archive) storageKey(form int) string { return fmt.Sprintf("%s.%d", a.Key, form) }
+
 // load reads the stored states. The collector starts also where they cannot be read.
 func (a *archive) load(ctx context.Context, user *User) {
-	data, err := a.client.Get(ctx, a.Key)
+	data, err := a.client.Get(ctx, a.storageKey(form))
 	user.settings.Status.accessed(a.Key, err)
 	if err != nil {
 		a.Logger.Warn(a.Unread, zap.Error(err))
 		return
 	}
-	damaged := a.read(data)
-	readable := len(a.kept)
-	// Before the value is set aside, because it takes that place.
-	unread := a.takeBack(ctx)
-	if damaged {
-		a.Logger.Warn(fmt.Sprintf(a.Damaged, readable), a.setAside(ctx, data, unread)...)
+	if a.read(data) {
+		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
+	}
+	if later, err := a.client.Get(ctx, a.storageKey(form+1)); err == nil && later != nil {
+		a.Logger.Warn("the storage has states that a later version of this program wrote and this one cannot read; they stay there for the later "+
+			"version, and this one goes on with the newest that it can read", zap.String("key", a.storageKey(form+1)))
 	}
 	// Most are of servers that were not silent when they were written.
 	a.moves(max(len(a.kept)-a.limit, 0))
@@ -105,10 +109,7 @@ func (a *archive) save(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	err := a.client.Set(ctx, a.Key, a.encode(users, live))
-	if err == nil {
-		a.removeReadBack(ctx)
-	}
+	err := a.client.Set(ctx, a.storageKey(form), a.encode(users, live))
 	for _, user := range users {
 		user.settings.Status.accessed(a.Key, err)
 	}

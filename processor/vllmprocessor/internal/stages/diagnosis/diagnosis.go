@@ -46,10 +46,8 @@ var baselines = archive.Kind{
 	Storage: "baselines", Key: "baselines", Interval: 5 * time.Minute, Age: diagnose.BaselineMemory, Newest: diagnose.Age,
 	Unread:    "the baselines that were saved cannot be read from the storage, so the diagnosis learns anew what is usual",
 	Unsaved:   "the baselines of the diagnosis could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
-	Damaged:   "what the storage has of baselines is damaged or was written by another version; %d of them could be read and continue, the others are learned anew",
+	Damaged:   "what the storage has of baselines is damaged; %d of them could be read and continue, the others are learned anew",
 	Continued: "the diagnosis continues with the baselines that were saved",
-	Merged: "an earlier version took servers of several namespaces for one and learned one baseline of them; " +
-		"the first of these servers continues with it, and the diagnosis learns anew what is usual for the others",
 }
 
 // diagnoses are those of engines and pools. They change at once, so they are saved each minute. After a
@@ -59,7 +57,7 @@ func diagnoses(maxStaleness time.Duration) archive.Kind {
 		Storage: "diagnoses", Key: "diagnoses", Interval: time.Minute, Age: maxStaleness, Newest: diagnose.DiagnosisAge,
 		Unread:    "the diagnoses that were saved cannot be read from the storage, so what was degraded before is judged anew",
 		Unsaved:   "the diagnoses of engines could not be saved; they continue and are saved with the next attempt, but after a restart before that the engines are judged anew",
-		Damaged:   "what the storage has of diagnoses is damaged or was written by another version; %d of them could be read and continue, the other engines are judged anew",
+		Damaged:   "what the storage has of diagnoses is damaged; %d of them could be read and continue, the other engines are judged anew",
 		Continued: "the diagnosis of the engines continues from before the restart",
 	}
 }

@@ -61,7 +61,7 @@ const (
 // Begin returns what was usual in a pool before.
 func (k poolKeeper) Begin(attributes []collect.Attribute) []byte {
 	key := archive.KeyOf("", attributes, poolName)
-	saved, _ := k.archive.Begin(key, "", key)
+	saved, _ := k.archive.Begin(key, key)
 	return saved
 }
 
@@ -100,7 +100,7 @@ func (p *Pools) Append(
 // BeginDiagnosis returns the diagnosis of a pool before the collector restarted.
 func (k poolKeeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
 	key := archive.KeyOf("", attributes, poolDiagnosisName)
-	saved, _ := k.diagnoses.Begin(key, "", key)
+	saved, _ := k.diagnoses.Begin(key, key)
 	return saved
 }
 

@@ -92,8 +92,7 @@ const (
 
 // Begin returns what was learned of an engine before.
 func (k *keeper) Begin(attributes []collect.Attribute) []byte {
-	key, before := archive.KeyOf(k.server, attributes, baselineName), archive.EarlierKeyOf(k.server, attributes, baselineName)
-	saved, _ := k.archive.Begin(key, before, k.server)
+	saved, _ := k.archive.Begin(archive.KeyOf(k.server, attributes, baselineName), k.server)
 	return saved
 }
 
@@ -104,7 +103,7 @@ func (k *keeper) End(attributes []collect.Attribute, baseline []byte) {
 
 // BeginDiagnosis returns the diagnosis of an engine before the collector restarted.
 func (k *keeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
-	saved, _ := k.diagnoses.Begin(archive.KeyOf(k.server, attributes, diagnosisName), "", k.server)
+	saved, _ := k.diagnoses.Begin(archive.KeyOf(k.server, attributes, diagnosisName), k.server)
 	return saved
 }
 
@@ -115,7 +114,7 @@ func (k *keeper) EndDiagnosis(attributes []collect.Attribute) {
 
 // BeginServer returns what was known of the server before.
 func (k *keeper) BeginServer() []byte {
-	saved, _ := k.archive.Begin(archive.KeyOf(k.server, nil, serverName), "", k.server)
+	saved, _ := k.archive.Begin(archive.KeyOf(k.server, nil, serverName), k.server)
 	return saved
 }
 

@@ -69,10 +69,8 @@ func budgets(window time.Duration) archive.Kind {
 		Key: "objectives", Interval: time.Minute, Age: window, Newest: objective.StateAge, Thin: objective.Thin,
 		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start anew",
 		Unsaved:   "the objectives could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
-		Damaged:   "what the storage has of objectives is damaged or was written by another version; %d of their states could be read and continue, the others start anew",
+		Damaged:   "what the storage has of objectives is damaged; %d of their states could be read and continue, the others start anew",
 		Continued: "objectives continue where they were saved",
-		Merged: "an earlier version took servers of several namespaces for one and kept one error budget of them; " +
-			"the first of these servers continues with it, and the budgets of the others start anew",
 	}
 }
 

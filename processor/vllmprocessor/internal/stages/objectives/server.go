@@ -73,7 +73,7 @@ func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracke
 		return "", false
 	}
 	key := archive.KeyOf(k.server.Key, group, o.Name)
-	if saved, has := k.Archive.Begin(key, archive.EarlierKeyOf(k.server.Key, group, o.Name), k.server.Key); has {
+	if saved, has := k.Archive.Begin(key, k.server.Key); has {
 		switch outcome := tracker.Restore(saved, at); outcome {
 		case objective.RestoredAll, objective.RestoredNothing:
 		default:
