@@ -35,16 +35,17 @@ func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
 	for key, instance := range d.keys {
 		named[key] = []string{instance}
 	}
-	for _, t := range wanted {
-		key := keyOf(cfg, t.URL, nil, t.Attributes)
-		named[key] = append(named[key], instanceID(t.URL))
+	keys := make([]string, len(wanted))
+	for i, t := range wanted {
+		keys[i] = keyOf(cfg, t.URL, nil, t.Attributes)
+		named[keys[i]] = append(named[keys[i]], instanceID(t.URL))
 	}
 	taken := map[string]string{}
 	maps.Copy(taken, d.keys)
 	out := make([]discover.Target, 0, len(wanted))
 	same, example := 0, ""
-	for _, t := range wanted {
-		key := keyOf(cfg, t.URL, nil, t.Attributes)
+	for i, t := range wanted {
+		key := keys[i]
 		if twins := named[key]; len(twins) > 1 {
 			same++
 			if same == 1 {

@@ -96,7 +96,6 @@ func (s *State) Table(at time.Time, details bool) *Table {
 		row.judge(pool, details)
 		t.Rows = append(t.Rows, row)
 	}
-	counts := map[string]int{}
 	for key, server := range s.servers {
 		t.Servers++
 		t.LeftOut += server.leftOut
@@ -112,7 +111,6 @@ func (s *State) Table(at time.Time, details bool) *Table {
 		}
 		for name, engine := range server.engines {
 			t.Engines++
-			counts[engine.condition]++
 			row := row
 			row.Key += "\x00" + name
 			row.Model, row.Engine = engine.model, engine.engine
@@ -137,30 +135,33 @@ func (s *State) Table(at time.Time, details bool) *Table {
 	if t.Scrapes == math.MaxInt {
 		t.Scrapes = 0
 	}
+	t.count()
+	return t
+}
+
+// count counts the conditions of the engines.
+func (t *Table) count() {
+	counts := map[string]int{}
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Pool == "" && r.Condition != "" {
+			counts[r.State()]++
+		}
+	}
+	t.Conditions = nil
 	for _, condition := range slices.SortedFunc(maps.Keys(counts), byPrecedence) {
 		t.Conditions = append(t.Conditions, Count{condition, counts[condition]})
 	}
-	return t
 }
 
 // markEarly marks the rows that have been watched for less than a problem needs to be reported.
 func (t *Table) markEarly(needed time.Duration) {
-	unjudged := 0
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Condition != "" && !r.Urgent() && r.Watched < needed {
 			r.Early = needed
 			t.Early++
-			if r.Pool == "" && r.State() == notJudged {
-				unjudged++
-			}
 		}
 	}
-	if i := slices.IndexFunc(t.Conditions, func(c Count) bool { return c.Condition == "healthy" }); i >= 0 && unjudged > 0 {
-		if t.Conditions[i].Engines -= unjudged; t.Conditions[i].Engines <= 0 {
-			t.Conditions = slices.Delete(t.Conditions, i, i+1)
-		}
-		t.Conditions = append(t.Conditions, Count{notJudged, unjudged})
-	}
+	t.count()
 }
 
 // serverRow returns what all rows of a server have in common.

@@ -38,12 +38,8 @@ func (c *httpList) NewDiscoverer(options discovery.DiscovererOptions) (discovery
 
 // stay refuses a redirect to another host. The library sends the configured headers there.
 func stay(next *nethttp.Request, before []*nethttp.Request) error {
-	if remote.Leaves(next.URL, before[0].URL) {
-		return errors.New("it redirects to another host or away from TLS, which is not followed because credentials would go there; " +
-			"write the final address in http_sd_configs")
-	}
-	if len(before) > remote.MaxRedirects {
-		return fmt.Errorf("it redirects more than %d times", remote.MaxRedirects)
+	if reason := remote.Redirect(next.URL, before[0].URL, len(before), "http_sd_configs"); reason != "" {
+		return errors.New("it " + reason)
 	}
 	return nil
 }

@@ -79,12 +79,8 @@ func New(s Settings) *Client {
 	httpClient := *s.HTTP
 	httpClient.Timeout = 0
 	httpClient.CheckRedirect = func(request *http.Request, via []*http.Request) error {
-		if remote.Leaves(request.URL, via[0].URL) {
-			return newError(OutcomeRedirect, nil,
-				"the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address in the endpoint")
-		}
-		if len(via) > remote.MaxRedirects {
-			return newError(OutcomeRedirect, nil, "the server redirects more than %d times", remote.MaxRedirects)
+		if reason := remote.Redirect(request.URL, via[0].URL, len(via), "the endpoint"); reason != "" {
+			return newError(OutcomeRedirect, nil, "the server %s", reason)
 		}
 		return nil
 	}
