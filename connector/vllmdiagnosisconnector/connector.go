@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/track"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 )
 
 // diagnosisConnector is one instance between two pipelines.
@@ -76,10 +77,6 @@ func (c *diagnosisConnector) Start(context.Context, component.Host) error {
 	return c.telemetry.observe(c)
 }
 
-// lastWait is how long a delivery at the end may take, and then how long a component that does
-// not heed its context is waited for. The service sets no limit.
-const lastWait = 5 * time.Second
-
 // Shutdown emits what still waits for the rest of its batch, which will not come, and
 // tries once more to deliver what was refused.
 func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
@@ -91,16 +88,8 @@ func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
 	c.engines = newEngines(c.config.MaxEngines)
 	c.pending.again = time.Time{}
 	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, lastWait)
-	delivered := make(chan error, 1)
-	go func() {
-		defer cancel()
-		delivered <- c.deliver(ctx, batch)
-	}()
-	var err error
-	select {
-	case err = <-delivered:
-	case <-time.After(2 * lastWait):
+	err, ended := ending.Within(ctx, func(ctx context.Context) error { return c.deliver(ctx, batch) })
+	if !ended {
 		c.logger.Warn("the next component still holds events of the diagnosis; the shutdown continues without it. " +
 			"Give the exporter of the logs a timeout or a sending_queue")
 	}

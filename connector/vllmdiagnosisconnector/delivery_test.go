@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/metadatatest"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 )
 
 // refused gives a batch to a connector whose next component refuses it.
@@ -192,7 +193,7 @@ func TestShutdownEndsWithoutADeadline(t *testing.T) {
 			select {
 			case err := <-ended:
 				assert.NoError(t, err)
-			case <-time.After(2*lastWait + 20*time.Second):
+			case <-time.After(2*ending.Wait + 20*time.Second):
 				t.Error("Shutdown hangs")
 			}
 			close(leave)

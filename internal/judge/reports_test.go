@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The shipped alert waits for a minute, so what is over before wakes nobody.
+// The shipped alert waits for a minute, so what is over before pages no one.
 func TestAPageIsWhatTheAlertSends(t *testing.T) {
 	for name, at := range map[string]struct {
 		severities []int // every 15 s

@@ -206,7 +206,7 @@ type Felt struct {
 	Token, UsualToken float64
 }
 
-// Sentence says how long users wait; empty where nobody knows.
+// Sentence says how long users wait; empty where it is not known.
 func (f *Felt) Sentence() string {
 	if math.IsNaN(f.FirstToken) {
 		return ""

@@ -22,6 +22,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
@@ -179,33 +180,23 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// patience is how long a batch that is being sent may take after a shutdown has begun, and then
-// how long a consumer that does not heed its context is waited for. The service sets no limit.
-const patience = 5 * time.Second
-
 // Shutdown stops every target and waits for it. It is safe without Start and more than
 // once. It cancels fetches at once; batches that are being sent may finish until ctx
-// ends or patience is over.
+// ends or the bound of package ending is over.
 func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	discovery := r.discovery
 	r.mu.Unlock()
 	r.status.stop()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	ended := make(chan error, 1)
-	go func() {
-		defer cancel()
-		// Discovery stops first, so that it adds no target meanwhile.
-		ended <- errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
-	}()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(2 * patience):
+	err, ended := ending.Within(ctx, func(ctx context.Context) error {
+		// Discovery stops first, so that it adds no target after this.
+		return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
+	})
+	if !ended {
 		r.shared.settings.Logger.Warn("The next component still holds points; the shutdown continues without it. " +
 			"Give the exporter a timeout or a sending_queue")
-		return nil
 	}
+	return err
 }
 
 func (r *vllmReceiver) newScraper(t target) *targetScraper {

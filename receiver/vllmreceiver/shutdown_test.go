@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 )
 
@@ -50,7 +51,7 @@ func TestShutdownEndsWithoutADeadline(t *testing.T) {
 			select {
 			case err := <-ended:
 				assert.NoError(t, err)
-			case <-time.After(2*patience + within):
+			case <-time.After(2*ending.Wait + within):
 				t.Error("Shutdown hangs")
 			}
 			close(leave)

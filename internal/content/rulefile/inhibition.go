@@ -19,7 +19,8 @@ func AlertmanagerFiles() (map[string][]byte, error) {
 func inhibitRules() []inhibitRule {
 	const unknown = `alertname=~"VLLMServerVanished|VLLMTooFewServers|VLLMDiagnosisMissing"`
 	var rules []inhibitRule
-	// A pool over its servers, but not over a replica that does not serve: only that alert names it. Which labels a pool has depends on the processor's group_by, so there
+	// A pool over its servers, but not over a replica that does not serve: only that alert names it.
+	// Which labels a pool has depends on the processor's group_by, so there
 	// is one rule for each: with equal labels only, a pool without a namespace would
 	// mute no server that has one.
 	for _, pool := range []struct{ source, equal []string }{

@@ -110,7 +110,7 @@ func (e *engine) asksForMore() bool {
 func (v *Verdict) severity() int {
 	severity := conditions[v.Condition].Severity
 	if v.Because == NotRead {
-		// It may be a server that nobody expects yet, so this is never a page.
+		// It may be a server that is not expected to serve yet, so this is never a page.
 		severity = 1
 		if v.Condition == Unreachable {
 			severity = conditions[Degraded].Severity

@@ -65,7 +65,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	}
 	// By chance requests miss an objective for a minute, so it takes a window more than a change.
 	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
-	// One window that misses it is chance, and must not keep anybody from learning what is usual.
+	// One window that misses it is chance, and must not stop learning what is usual.
 	s.suspect = s.suspect || worst.share > worst.allowed && e.harms[missedObjective].score >= enoughEvidence/2
 	if e.harms[missedObjective].on {
 		s.objective = worst
