@@ -88,7 +88,7 @@ func (c *diagnosisConnector) Shutdown(ctx context.Context) error {
 	c.engines = newEngines(c.config.MaxEngines)
 	c.pending.again = time.Time{}
 	c.mu.Unlock()
-	err, ended := ending.Within(ctx, func(ctx context.Context) error { return c.deliver(ctx, batch) })
+	ended, err := ending.Within(ctx, func(ctx context.Context) error { return c.deliver(ctx, batch) })
 	if !ended {
 		c.logger.Warn("the next component still holds events of the diagnosis; the shutdown continues without it. " +
 			"Give the exporter of the logs a timeout or a sending_queue")

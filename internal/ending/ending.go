@@ -11,9 +11,9 @@ import (
 // heed its context is waited for.
 const Wait = 5 * time.Second
 
-// Within does the work of an end with a context of Wait, and returns its error. It returns false where the work
-// goes on after twice this time.
-func Within(ctx context.Context, work func(context.Context) error) (err error, ended bool) {
+// Within does the work of an end with a context of Wait, and returns its error. ended is false where the
+// work goes on after twice this time.
+func Within(ctx context.Context, work func(context.Context) error) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Wait)
 	done := make(chan error, 1)
 	go func() {
@@ -22,8 +22,8 @@ func Within(ctx context.Context, work func(context.Context) error) (err error, e
 	}()
 	select {
 	case err := <-done:
-		return err, true
+		return true, err
 	case <-time.After(2 * Wait):
-		return nil, false
+		return false, nil
 	}
 }

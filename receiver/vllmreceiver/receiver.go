@@ -188,7 +188,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	discovery := r.discovery
 	r.mu.Unlock()
 	r.status.stop()
-	err, ended := ending.Within(ctx, func(ctx context.Context) error {
+	ended, err := ending.Within(ctx, func(ctx context.Context) error {
 		// Discovery stops first, so that it adds no target after this.
 		return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
 	})
