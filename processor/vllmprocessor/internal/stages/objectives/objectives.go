@@ -67,7 +67,7 @@ func New(config Config, p *stage.Processor) (*Stage, error) {
 func budgets(window time.Duration) archive.Kind {
 	return archive.Kind{
 		Key: "objectives", Interval: time.Minute, Age: window, Newest: objective.StateAge, Thin: objective.Thin,
-		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start again",
+		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start anew",
 		Unsaved:   "the objectives could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
 		Damaged:   "what the storage has of objectives is damaged; %d of their states could be read and continue, the others start again",
 		Continued: "objectives continue where they were saved",
