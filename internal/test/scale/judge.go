@@ -340,7 +340,7 @@ func (r *run) check() {
 		{float64(c.Resets), "start times of counters changed, although no server was restarted"},
 		{c.Lost, "increments of scraped counters were lost"},
 		{c.Doubled, "increments of scraped counters were doubled"},
-		{undisturbed * float64(r.result.Objective.Differ), "engines have another sum of vllm.slo.valid than their processes have read"},
+		{undisturbed * float64(r.result.Objective.Differ), fmt.Sprintf("engines have another sum of vllm.slo.valid than their processes have read: %v", r.result.Objective.Examples)},
 	} {
 		if one.n > 0 {
 			r.fail("%.0f %s", one.n, one.what)
