@@ -182,6 +182,26 @@ func TestTheAdvisedLimitOfSeriesIsForAllServers(t *testing.T) {
 	}, r.messages())
 }
 
+// Also where the limit of engines that follows from max_series refuses their series first.
+func TestTheAdvisedLimitOfSeriesHasTheSeriesOfRefusedEngines(t *testing.T) {
+	r := newRig(t, "{max_series: 300, diagnosis: {enabled: false}}")
+	var story strings.Builder
+	for scrape := range 3 {
+		fmt.Fprintf(&story, "at %d\n", 15*scrape)
+		for server := range 35 {
+			fmt.Fprintf(&story, "server s%d\ncounter vllm.prompt_tokens{0} 1\ncounter vllm.prompt_tokens{1} 1\n", server)
+			for i := range 20 {
+				fmt.Fprintf(&story, "counter http_requests{handler=/%d,status=2xx,method=GET} 1\n", i)
+			}
+		}
+	}
+	r.send(story.String())
+	messages := r.messages()
+	require.Len(t, messages, 2)
+	assert.Contains(t, messages[0], "there are more engines and models than are kept")
+	assert.Contains(t, messages[1], "there are 770 series, more than max_series (300), and nothing is derived from the others; set max_series to 1000,")
+}
+
 // One point from a clock that is wrong must not make all that follows too old.
 func TestABatchFromTheFutureIsReportedOnceAndDropped(t *testing.T) {
 	r := newRig(t, "")

@@ -84,10 +84,10 @@ func (r *run) resizeAtOnce(ctx context.Context) error {
 	return r.startAll(ctx)
 }
 
-// The warnings that have the number to write.
+// The warnings that have the number to write, which complaints replaces by "#".
 var (
-	targetsWarning = regexp.MustCompile(`more than limits::targets \(\d+\).* Set limits::targets to (\d+)`)
-	seriesWarning  = regexp.MustCompile(`more than max_series \(\d+\).* set max_series to (\d+)`)
+	targetsWarning = regexp.MustCompile(`more than limits::targets \([\d#]+\).* Set limits::targets to ([\d#]+)`)
+	seriesWarning  = regexp.MustCompile(`more than max_series \([\d#]+\).* set max_series to ([\d#]+)`)
 )
 
 // findLimits starts the shards with the first limits, and raises them to the numbers that the

@@ -22,6 +22,10 @@ func (u *update) admit(i, units int) *Group {
 	}
 	if len(u.Resource.groups) >= u.allowed {
 		u.report.Ignored[GroupLimit]++
+		if u.allowed < maxGroups {
+			// A higher limit of series would also allow more engines.
+			u.report.Lacking += units
+		}
 		return nil
 	}
 	if !u.fits(units + size(from)) {
