@@ -66,7 +66,6 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	want.Diagnosis = diagnosis.Config{
 		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
-		Attributes: diagnosis.Attributes{On: diagnosis.OnDerived},
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
 }
@@ -81,7 +80,7 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, 100_000, cfg.MaxSeries)
 	assert.Equal(t, derived.Percentiles{Interpolation: derived.Linear}, cfg.Derived.Percentiles)
 	assert.False(t, cfg.Derived.CapacityFromBlocks)
-	assert.Equal(t, diagnosis.Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute, Attributes: diagnosis.Attributes{On: diagnosis.OnNone}}, cfg.Diagnosis)
+	assert.Equal(t, diagnosis.Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}, cfg.Diagnosis)
 	assert.Empty(t, cfg.Derived.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }
@@ -191,11 +190,6 @@ func TestMistakes(t *testing.T) {
 		{
 			`diagnosis: {speculation_break_even: .nan}`,
 			"diagnosis::speculation_break_even: NaN is not a number of tokens per step; write for example 1.5, or leave it out",
-		},
-		{`diagnosis: {attributes: {on: gauges}}`, `diagnosis::attributes::on: "gauges" is not known; write none, derived or resource`},
-		{
-			`diagnosis: {enabled: false, attributes: {on: derived}}`,
-			"diagnosis::attributes::on: needs the diagnosis, which is switched off; write none, or leave out enabled: false",
 		},
 		{
 			`{diagnosis: {enabled: false}, metrics: {vllm.diagnosis.signal: {enabled: true}}}`,

@@ -110,7 +110,7 @@ const noDiagnosis = "diagnosis: {enabled: false}"
 
 func TestABatchThatIsSentAgainBringsTheSameAgain(t *testing.T) {
 	for name, config := range map[string]string{
-		"derived": noDiagnosis, "with a diagnosis": "", "marked": "diagnosis: {attributes: {on: resource}}",
+		"derived": noDiagnosis, "with a diagnosis": "",
 		"with objectives": "objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]",
 	} {
 		for _, refused := range []bool{true, false} {

@@ -230,3 +230,20 @@ func markEnds(metrics pmetric.Metrics) {
 		}
 	}
 }
+
+// parts splits the metrics of a batch in so many calls.
+func parts(metrics pmetric.Metrics, n int) (all []pmetric.Metrics) {
+	from := metrics.ResourceMetrics().At(0)
+	each := from.ScopeMetrics().At(0).Metrics()
+	for i := range n {
+		part := pmetric.NewMetrics()
+		rm := part.ResourceMetrics().AppendEmpty()
+		from.Resource().CopyTo(rm.Resource())
+		to := rm.ScopeMetrics().AppendEmpty().Metrics()
+		for k := i * each.Len() / n; k < (i+1)*each.Len()/n; k++ {
+			each.At(k).CopyTo(to.AppendEmpty())
+		}
+		all = append(all, part)
+	}
+	return all
+}

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 )
 
 // pickerPage is a page with counters only, one a line: "food 100" are scheduled requests of
@@ -214,28 +213,6 @@ func TestTheCostOfAPickerInSeries(t *testing.T) {
 		// requests without a model.
 		assert.Len(t, models, 4)
 		assert.Len(t, series, 4*want.each+(want.each-1)+1, release)
-	}
-}
-
-// Where the diagnosis marks derived metrics, a picker has the same values: there is no
-// diagnosis of a picker.
-func TestAPickerHasNoMark(t *testing.T) {
-	t.Parallel()
-	w := newPickerWorld(4)
-	batches := func() (all []pmetric.Metrics) {
-		for i, at := range w.scrapes[:12] {
-			all = append(all, wirePoints(t, w.body("1.5", i), noon.Add(at)))
-		}
-		return all
-	}
-	want := derivePicker(t, batches(), nil)
-	for _, on := range []diagnosis.AttributesOn{diagnosis.OnDerived, diagnosis.OnResource} {
-		sent := batches()
-		got := derivePicker(t, sent, func(c *Config) { c.Diagnosis.Attributes.On = on })
-		assert.Equal(t, want, got, on)
-		for _, batch := range sent {
-			assert.Equal(t, 1, batch.ResourceMetrics().Len(), on)
-		}
 	}
 }
 

@@ -85,7 +85,7 @@ func clock(at time.Time) func() time.Time { return func() time.Time { return at 
 // Two in a row derive once: the points of both are those of the first alone.
 func TestTwoProcessorsDeriveOnce(t *testing.T) {
 	for name, configs := range map[string][2]string{
-		"derived": {noDiagnosis, noDiagnosis}, "with a diagnosis": {"", ""}, "marked": {"diagnosis: {attributes: {on: resource}}", ""},
+		"derived": {noDiagnosis, noDiagnosis}, "with a diagnosis": {"", ""},
 		"objectives": {
 			"objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]",
 			"objectives: [{name: o, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9}]",

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -45,7 +46,7 @@ type resource struct {
 
 // part is what a resource has for each stage.
 type part struct {
-	series delivery.Series
+	series emit.Memory
 	// derived is when another processor was last seen to derive the same.
 	derived time.Time
 }

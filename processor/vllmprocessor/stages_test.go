@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
@@ -45,14 +46,14 @@ func (c *counting) Shutdown(context.Context) error {
 
 func (*counting) Derives(metric string) bool { return metric == countingRow.Metric }
 
-func (c *counting) Begin(server *stage.Server, series *delivery.Series) stage.State {
+func (c *counting) Begin(server *stage.Server, series *emit.Memory) stage.State {
 	c.calls = append(c.calls, "begin "+server.Key[strings.LastIndex(server.Key, "vllm"):strings.LastIndex(server.Key, ":")])
 	return &count{counting: c, series: series}
 }
 
 type count struct {
 	*counting
-	series  *delivery.Series
+	series  *emit.Memory
 	batches float64
 }
 

@@ -237,8 +237,6 @@ func (p *Plan) judging(config *vllmprocessor.Config, window time.Duration) error
 		p.Notes = append(p.Notes, "the storage of the configuration is left to the collector; what is usual is learned in this session")
 	}
 	config.Diagnosis.Enabled = true
-	// The view joins by itself, and attributes would begin new series with each change.
-	config.Diagnosis.Attributes.On = "none"
 	config.Derived.Percentiles.PerEngine = true
 	if config.Metrics == nil {
 		config.Metrics = map[string]vllmprocessor.MetricConfig{}

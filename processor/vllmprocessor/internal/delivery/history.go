@@ -11,10 +11,9 @@ import (
 
 // unconfirmed are ends that no consumer has accepted, as far as is known.
 type unconfirmed struct {
-	series *Series
-	// attributes and mark are those of the resource that they were written under.
+	series *emit.Memory
+	// attributes are those of the resource that they were written under.
 	attributes pcommon.Map
-	mark       emit.Mark
 	points     []emit.Point
 	calls      []*Call
 }
@@ -131,7 +130,7 @@ func (h *History) Repeat(o *Output, attributes pcommon.Map) (dropped int) {
 		if first < 0 {
 			continue
 		}
-		u := &unconfirmed{series: s.series, attributes: s.attributes, mark: s.mark, points: s.points[first:], calls: []*Call{o.call}}
+		u := &unconfirmed{series: s.series, attributes: s.attributes, points: s.points[first:], calls: []*Call{o.call}}
 		if s.attributes == (pcommon.Map{}) {
 			u.attributes = attributes
 		}
@@ -151,13 +150,13 @@ func (h *History) repeat(o *Output, attributes pcommon.Map) (count int) {
 	if len(h.unconfirmed) == 0 {
 		return 0
 	}
-	live := map[*Series]emit.Live{}
+	live := map[*emit.Memory]emit.Live{}
 	h.unconfirmed = slices.DeleteFunc(h.unconfirmed, func(u *unconfirmed) bool {
 		if u.confirmed() {
 			return true
 		}
 		here := u.attributes == attributes
-		if here && u.mark == u.series.Mark {
+		if here {
 			if live[u.series] == nil {
 				live[u.series] = u.series.Live()
 			}
@@ -168,7 +167,7 @@ func (h *History) repeat(o *Output, attributes pcommon.Map) (count int) {
 		}
 		// Another batch of the same request may have them already.
 		if !slices.Contains(u.calls, o.call) {
-			again := section{series: u.series, points: u.points, mark: u.mark}
+			again := section{series: u.series, points: u.points}
 			if !here {
 				again.attributes = u.attributes
 			}

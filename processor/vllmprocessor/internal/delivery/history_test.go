@@ -28,7 +28,7 @@ func values(engines ...int) (all []derive.Value) {
 // server is a server whose batches are written under its attributes.
 type server struct {
 	history    History
-	series     Series
+	series     emit.Memory
 	attributes pcommon.Map
 	at         int64
 }
@@ -77,23 +77,6 @@ func TestAnEndIsNotRepeatedOnceItsSeriesHasAValueAgain(t *testing.T) {
 	_, ends := s.write(nil, 0, 1).Counts()
 	assert.Zero(t, ends)
 	assert.Zero(t, s.history.Pending())
-}
-
-func TestAnEndUnderAFormerMarkIsRepeatedAlthoughTheSeriesHasAValue(t *testing.T) {
-	t.Parallel()
-	s := newServer()
-	s.series.Mark = emit.Mark{Condition: "healthy"}
-	s.write(nil, 0)
-	s.at += int64(15 * time.Second)
-	call := &Call{}
-	out := NewOutput(s.at, 1, call)
-	out.Append(&s.series, nil, s.at) // ends under the former mark
-	s.series.Mark = emit.Mark{Condition: "degraded"}
-	out.Append(&s.series, values(0), s.at)
-	s.history.Repeat(out, s.attributes)
-	call.Done(errRefused)
-	_, ends := s.write(nil, 0).Counts()
-	assert.Equal(t, 1, ends)
 }
 
 func TestARefusedBatchIsFoundAndAnAcceptedOneForTwoTimes(t *testing.T) {

@@ -12,22 +12,13 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// Series are the derived series that one stage writes for one server.
-type Series struct {
-	emit.Memory
-	// Mark is added to the attributes of the resource that they are written to; zero
-	// for the resource of the batch.
-	Mark emit.Mark
-}
-
 // section is what is written for some series at one time.
 type section struct {
-	series *Series
+	series *emit.Memory
 	points []emit.Point
 	// attributes are those of the resource that the points belong to; zero for the
 	// resource of the batch.
 	attributes pcommon.Map
-	mark       emit.Mark
 }
 
 // Output is what is written for a batch. History keeps it, in case the batch is sent
@@ -50,16 +41,14 @@ func NewOutput(time int64, fingerprint uint64, call *Call) *Output {
 }
 
 // Append writes the values of some series, which hold for a time in Unix nanoseconds,
-// and the ends of those that have no value any more. It returns the number of values.
-func (o *Output) Append(series *Series, values []derive.Value, of int64) int {
-	before := o.values
-	o.add(section{series: series, points: series.Write(values, of, o.time), mark: series.Mark})
-	return o.values - before
+// and the ends of those that have no value any more.
+func (o *Output) Append(series *emit.Memory, values []derive.Value, of int64) {
+	o.add(section{series: series, points: series.Write(values, of, o.time)})
 }
 
 // End ends series under the attributes that their resource had before.
-func (o *Output) End(series *Series, attributes pcommon.Map) {
-	o.add(section{series: series, points: series.Write(nil, o.time, o.time), attributes: attributes, mark: series.Mark})
+func (o *Output) End(series *emit.Memory, attributes pcommon.Map) {
+	o.add(section{series: series, points: series.Write(nil, o.time, o.time), attributes: attributes})
 }
 
 func (o *Output) add(s section) {
@@ -91,20 +80,19 @@ func (o *Output) Resend(call *Call) {
 func (o *Output) Put(metrics pmetric.Metrics, batch *collect.Batch, version string) {
 	type destination struct {
 		attributes pcommon.Map
-		mark       emit.Mark
 		added      pmetric.MetricSlice
 	}
 	var all []*destination
 	for _, s := range o.sections {
-		at := slices.IndexFunc(all, func(d *destination) bool { return d.attributes == s.attributes && d.mark == s.mark })
+		at := slices.IndexFunc(all, func(d *destination) bool { return d.attributes == s.attributes })
 		if at < 0 {
 			at = len(all)
-			all = append(all, &destination{s.attributes, s.mark, pmetric.NewMetricSlice()})
+			all = append(all, &destination{s.attributes, pmetric.NewMetricSlice()})
 		}
 		emit.Put(s.points, o.time, all[at].added)
 	}
 	for _, d := range all {
-		resource := resourceOf(d.attributes, d.mark, batch, metrics)
+		resource := resourceOf(d.attributes, batch, metrics)
 		if d.added.Len() == 0 {
 			continue
 		}
@@ -117,14 +105,12 @@ func (o *Output) Put(metrics pmetric.Metrics, batch *collect.Batch, version stri
 
 // resourceOf returns the resource in metrics that points belong to, and adds it where
 // it is missing.
-func resourceOf(attributes pcommon.Map, mark emit.Mark, batch *collect.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
+func resourceOf(attributes pcommon.Map, batch *collect.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
 	source := metrics.ResourceMetrics().At(batch.Source)
 	if attributes == (pcommon.Map{}) {
-		if mark == (emit.Mark{}) {
-			return source
-		}
-		attributes = source.Resource().Attributes()
-	} else if batch.Ends >= 0 && mark == (emit.Mark{}) {
+		return source
+	}
+	if batch.Ends >= 0 {
 		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(attributes) {
 			return left
 		}
@@ -132,11 +118,5 @@ func resourceOf(attributes pcommon.Map, mark emit.Mark, batch *collect.Batch, me
 	to := metrics.ResourceMetrics().AppendEmpty()
 	attributes.CopyTo(to.Resource().Attributes())
 	to.SetSchemaUrl(source.SchemaUrl())
-	if mark != (emit.Mark{}) {
-		to.Resource().Attributes().RemoveIf(func(name string, _ pcommon.Value) bool {
-			return name == "vllm.diagnosis.condition" || name == "vllm.diagnosis.cause"
-		})
-		mark.Put(to.Resource().Attributes())
-	}
 	return to
 }

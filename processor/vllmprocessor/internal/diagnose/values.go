@@ -173,15 +173,3 @@ func (s *State) Verdict(group int) (verdict *Verdict, judged bool) {
 	}
 	return nil, false
 }
-
-// Worst returns the verdict with the highest severity; of several the one whose condition
-// has precedence, then the first.
-func (s *State) Worst() (verdict *Verdict, judged bool) {
-	for _, e := range s.engines {
-		reported := &e.reported
-		if verdict == nil || reported.Severity > verdict.Severity || reported.Severity == verdict.Severity && reported.Condition > verdict.Condition {
-			verdict = reported
-		}
-	}
-	return verdict, verdict != nil
-}

@@ -147,31 +147,6 @@ func TestSignalsAreReportedWhereTheyAreEnabled(t *testing.T) {
 	assert.NotContains(t, only, "signal running")
 }
 
-// Of several engines the worst is the one with the highest severity; among these the
-// condition that stands first in the catalogue.
-func TestTheWorstEngineStandsForItsServer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	_, judged := r.state.Worst()
-	assert.False(t, judged)
-	asleep := serves("2")
-	asleep.labelled[collect.SleepState] = map[string]float64{"awake": 0}
-	r.minutes(12, answers(1), serves("0"), serves("1"), asleep)
-	worst, judged := r.state.Worst()
-	require.True(t, judged)
-	assert.Equal(t, Asleep, worst.Condition)
-	dropping := serves("1")
-	dropping.counts[collect.Dropped] = 2
-	r.minutes(3, answers(1), serves("0"), dropping, asleep)
-	worst, _ = r.state.Worst()
-	assert.Equal(t, Degraded, worst.Condition)
-	verdict, judged := r.state.Verdict(r.engine("1").number)
-	assert.True(t, judged)
-	assert.Same(t, worst, verdict)
-	_, judged = r.state.Verdict(12345)
-	assert.False(t, judged)
-}
-
 // An operator is informed of a change of the condition, the primary cause, the notices or
 // the reason, and of an engine that is seen first only where it is harmed.
 func TestNewsIsWhatAnOperatorHasToKnow(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -17,37 +15,10 @@ import (
 
 // Memory has the derived series of one resource that were written and have not ended.
 type Memory struct {
-	// Marks returns the mark of the points of a group. Without it no point is marked.
-	Marks func(group int) Mark
-
 	// live are the series in the order in which they were written last.
 	live []*Series
 	// writes counts the calls.
 	writes int64
-	// marked are the marks of the groups at the time markedOf, in Unix nanoseconds, sorted
-	// by group.
-	marked   []marked
-	markedOf int64
-}
-
-// marked is the mark of a group.
-type marked struct {
-	group int
-	mark  Mark
-}
-
-// Mark is the attributes that the diagnosis adds to a series. They are a part of its
-// identity. Empty ones are left out.
-type Mark struct{ Condition, Cause string }
-
-// Put sets the attributes of a mark.
-func (m Mark) Put(to pcommon.Map) {
-	if m.Condition != "" {
-		to.PutStr("vllm.diagnosis.condition", m.Condition)
-	}
-	if m.Cause != "" {
-		to.PutStr("vllm.diagnosis.cause", m.Cause)
-	}
 }
 
 // Series is a derived series. What identifies it does not change, so points share it.
@@ -72,8 +43,6 @@ type Place struct {
 	Rollup bool
 	// Attributes are those of the engine and model.
 	Attributes []collect.Attribute
-	// Mark is the attributes of the diagnosis; zero for points without a mark.
-	Mark Mark
 }
 
 // Point is a point to write: a value, or the end of a series.
@@ -89,13 +58,13 @@ type Point struct {
 
 // newSeries returns the series of a value. beside is another series, whose place is shared
 // where it is the same; nil without one.
-func newSeries(v *derive.Value, mark Mark, beside *Series) *Series {
+func newSeries(v *derive.Value, beside *Series) *Series {
 	s := &Series{Row: v.Row, Extra: v.Extra}
 	s.metric, _ = catalog.ByName(v.Row.Metric)
-	if beside != nil && beside.in(v) && beside.Mark == mark && identical(beside.Attributes, v.Attributes) {
+	if beside != nil && beside.in(v) && identical(beside.Attributes, v.Attributes) {
 		s.Place = beside.Place
 	} else {
-		s.Place = &Place{Group: v.Group, Rollup: v.Rollup, Attributes: v.Attributes, Mark: mark}
+		s.Place = &Place{Group: v.Group, Rollup: v.Rollup, Attributes: v.Attributes}
 	}
 	return s
 }
@@ -104,8 +73,8 @@ func newSeries(v *derive.Value, mark Mark, beside *Series) *Series {
 func (s *Series) in(v *derive.Value) bool { return s.Group == v.Group && s.Rollup == v.Rollup }
 
 // is reports whether a value is one of the series.
-func (s *Series) is(v *derive.Value, mark *Mark) bool {
-	return s.Row == v.Row && s.in(v) && s.Extra == v.Extra && s.Mark == *mark
+func (s *Series) is(v *derive.Value) bool {
+	return s.Row == v.Row && s.in(v) && s.Extra == v.Extra
 }
 
 // identical reports whether two lists share their memory.
@@ -129,12 +98,11 @@ func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 			pending = append(pending, v)
 			continue
 		}
-		mark := m.mark(v.Group, v.Rollup, of)
-		s := w.find(v, &mark)
+		s := w.find(v)
 		if known := s != nil && s.of == of; !known && of != at {
 			// A value that only an end has made known is written with the next batch.
 			continue
-		} else if s = w.renew(s, v, mark); !known {
+		} else if s = w.renew(s, v); !known {
 			points = append(points, Point{Series: s, Number: v.Number, Start: v.Start})
 		}
 		s.of = of
@@ -166,8 +134,7 @@ func (m *Memory) ends(points []Point, w *writing, of []*derive.Value, at int64) 
 	}
 	m.live = w.order
 	slices.SortFunc(points[first:], func(a, b Point) int {
-		return cmp.Or(compareGroups(a.Place, b.Place), strings.Compare(a.Row.Metric, b.Row.Metric), slices.Compare(a.Extra[:], b.Extra[:]),
-			strings.Compare(a.Mark.Condition, b.Mark.Condition), strings.Compare(a.Mark.Cause, b.Mark.Cause))
+		return cmp.Or(compareGroups(a.Place, b.Place), strings.Compare(a.Row.Metric, b.Row.Metric), slices.Compare(a.Extra[:], b.Extra[:]))
 	})
 	return points
 }
@@ -203,24 +170,4 @@ func Ends(points []Point) (n int) {
 		}
 	}
 	return n
-}
-
-// mark returns the mark of a group at a time. A roll-up has no mark, because the
-// conditions of its engines differ. The first part of a batch decides for the whole
-// batch: a series must not change its identity within one time.
-func (m *Memory) mark(group int, rollup bool, at int64) Mark {
-	if m.Marks == nil || rollup {
-		return Mark{}
-	}
-	if m.markedOf != at {
-		m.marked, m.markedOf = m.marked[:0], at
-	}
-	if last := len(m.marked) - 1; last >= 0 && m.marked[last].group == group {
-		return m.marked[last].mark
-	}
-	i, known := slices.BinarySearchFunc(m.marked, group, func(one marked, group int) int { return cmp.Compare(one.group, group) })
-	if !known {
-		m.marked = slices.Insert(m.marked, i, marked{group, m.Marks(group)})
-	}
-	return m.marked[i].mark
 }

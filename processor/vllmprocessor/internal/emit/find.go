@@ -34,30 +34,29 @@ type key struct {
 	group  int
 	rollup bool
 	extra  derive.Extra
-	mark   Mark
 }
 
-func (s *Series) key() key { return key{s.Row, s.Group, s.Rollup, s.Extra, s.Mark} }
+func (s *Series) key() key { return key{s.Row, s.Group, s.Rollup, s.Extra} }
 
 // near is how many series are compared one by one. A value that appears or is absent
 // moves the others by a place.
 const near = 64
 
 // find returns the series of a value; nil for a new one.
-func (w *writing) find(v *derive.Value, mark *Mark) *Series {
+func (w *writing) find(v *derive.Value) *Series {
 	if w.index != nil {
-		return w.index[key{v.Row, v.Group, v.Rollup, v.Extra, *mark}]
+		return w.index[key{v.Row, v.Group, v.Rollup, v.Extra}]
 	}
 	n := len(w.live)
 	for i := range min(n, near) {
 		at := (w.hint + i) % n
-		if w.live[at].is(v, mark) {
+		if w.live[at].is(v) {
 			w.hint = at + 1
 			return w.live[at]
 		}
 	}
 	if n <= near && len(w.created) <= near {
-		if i := slices.IndexFunc(w.created, func(s *Series) bool { return s.is(v, mark) }); i >= 0 {
+		if i := slices.IndexFunc(w.created, func(s *Series) bool { return s.is(v) }); i >= 0 {
 			return w.created[i]
 		}
 		return nil
@@ -68,16 +67,16 @@ func (w *writing) find(v *derive.Value, mark *Mark) *Series {
 			w.index[s.key()] = s
 		}
 	}
-	return w.index[key{v.Row, v.Group, v.Rollup, v.Extra, *mark}]
+	return w.index[key{v.Row, v.Group, v.Rollup, v.Extra}]
 }
 
 // renew returns the series for a value: a new one for a new series, and for one whose
 // attributes are others than before.
-func (w *writing) renew(s *Series, v *derive.Value, mark Mark) *Series {
+func (w *writing) renew(s *Series, v *derive.Value) *Series {
 	if s != nil && (identical(s.Attributes, v.Attributes) || slices.Equal(s.Attributes, v.Attributes)) {
 		return s
 	}
-	renewed := newSeries(v, mark, w.last)
+	renewed := newSeries(v, w.last)
 	if s == nil {
 		w.created = append(w.created, renewed)
 	} else {

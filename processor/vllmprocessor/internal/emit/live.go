@@ -14,13 +14,12 @@ type Live map[identity]struct{}
 type identity struct {
 	row        *derive.Row
 	extra      derive.Extra
-	mark       Mark
 	attributes uint64
 }
 
 var attributesSeed = maphash.MakeSeed()
 
-func identityOf(s *Series) identity { return identity{s.Row, s.Extra, s.Mark, hashOf(s.Attributes)} }
+func identityOf(s *Series) identity { return identity{s.Row, s.Extra, hashOf(s.Attributes)} }
 
 func hashOf(attributes []collect.Attribute) uint64 {
 	sum := uint64(len(attributes))

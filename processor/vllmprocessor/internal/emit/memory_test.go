@@ -26,7 +26,7 @@ type seen struct {
 	attributes []collect.Attribute
 }
 
-func (r *reference) write(values []derive.Value, mark func(int) Mark, of, at int64) (points []string) {
+func (r *reference) write(values []derive.Value, of, at int64) (points []string) {
 	r.calls++
 	pending := map[key]bool{}
 	for _, v := range values {
@@ -35,15 +35,12 @@ func (r *reference) write(values []derive.Value, mark func(int) Mark, of, at int
 			pending[key{row: k.row, group: k.group, rollup: k.rollup}] = true
 			continue
 		}
-		if !v.Rollup {
-			k.mark = mark(v.Group)
-		}
 		last, known := r.live[k]
 		if !known || last.of != of {
 			if of != at {
 				continue
 			}
-			points = append(points, fmt.Sprint(v.Row.Metric, k.group, k.rollup, k.extra, k.mark, v.Attributes, v.Number))
+			points = append(points, fmt.Sprint(v.Row.Metric, k.group, k.rollup, k.extra, v.Attributes, v.Number))
 		}
 		r.live[k] = &seen{of, r.calls, v.Attributes}
 	}
@@ -62,10 +59,10 @@ func (r *reference) write(values []derive.Value, mark func(int) Mark, of, at int
 	}
 	slices.SortFunc(ends, func(a, b ending) int {
 		return cmp.Or(compareGroups(&Place{Group: a.group, Rollup: a.rollup}, &Place{Group: b.group, Rollup: b.rollup}),
-			cmp.Compare(a.row.Metric, b.row.Metric), slices.Compare(a.extra[:], b.extra[:]), cmp.Compare(a.mark.Condition, b.mark.Condition))
+			cmp.Compare(a.row.Metric, b.row.Metric), slices.Compare(a.extra[:], b.extra[:]))
 	})
 	for _, e := range ends {
-		points = append(points, fmt.Sprint("end ", e.row.Metric, e.group, e.rollup, e.extra, e.mark, e.attributes))
+		points = append(points, fmt.Sprint("end ", e.row.Metric, e.group, e.rollup, e.extra, e.attributes))
 	}
 	return points
 }
@@ -74,9 +71,9 @@ func describe(points []Point) (all []string) {
 	for i := range points {
 		p := &points[i]
 		if p.End {
-			all = append(all, fmt.Sprint("end ", p.Row.Metric, p.Group, p.Rollup, p.Extra, p.Mark, p.Attributes))
+			all = append(all, fmt.Sprint("end ", p.Row.Metric, p.Group, p.Rollup, p.Extra, p.Attributes))
 		} else {
-			all = append(all, fmt.Sprint(p.Row.Metric, p.Group, p.Rollup, p.Extra, p.Mark, p.Attributes, p.Number))
+			all = append(all, fmt.Sprint(p.Row.Metric, p.Group, p.Rollup, p.Extra, p.Attributes, p.Number))
 		}
 	}
 	return all
@@ -88,9 +85,7 @@ func TestAMemoryRemembersAllSeriesInAnyOrder(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		groups := 1 + r.IntN(12)
-		marks := map[int]Mark{}
-		mark := func(group int) Mark { return marks[group] }
-		m, want := Memory{Marks: mark}, reference{live: map[key]*seen{}}
+		m, want := Memory{}, reference{live: map[key]*seen{}}
 		var all []derive.Value
 		for group := range groups {
 			attributes := []collect.Attribute{{Name: "engine", Value: fmt.Sprint(group)}}
@@ -111,10 +106,7 @@ func TestAMemoryRemembersAllSeriesInAnyOrder(t *testing.T) {
 				r.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
 			case 1:
 				at--
-				fallthrough
 			case 2:
-				marks[r.IntN(groups)] = Mark{Condition: fmt.Sprint(r.IntN(2))}
-			case 3:
 				i := r.IntN(len(all))
 				all[i].Attributes = []collect.Attribute{{Name: "engine", Value: fmt.Sprint(all[i].Group, r.IntN(2))}}
 			}
@@ -140,16 +132,8 @@ func TestAMemoryRemembersAllSeriesInAnyOrder(t *testing.T) {
 				}
 				values = append(values, v)
 			}
-			// The first part of a batch decides the mark, so that the marks may not change in
-			// the time of a batch.
-			if m.markedOf == of {
-				clear(marks)
-				for _, one := range m.marked {
-					marks[one.group] = one.mark
-				}
-			}
 			points := m.Write(values, of, at)
-			require.Equal(t, want.write(values, mark, of, at), describe(points), "seed %d", seed)
+			require.Equal(t, want.write(values, of, at), describe(points), "seed %d", seed)
 			require.Len(t, m.live, len(want.live))
 			assert.Equal(t, described, describe(before), "points do not change later")
 			before, described = points, describe(points)

@@ -142,12 +142,6 @@ func label(to pcommon.Map, s *Series) {
 			n++
 		}
 	}
-	if s.Mark.Condition != "" {
-		n++
-	}
-	if s.Mark.Cause != "" {
-		n++
-	}
 	to.EnsureCapacity(n)
 	for i := range s.Attributes {
 		to.PutStr(s.Attributes[i].Name, s.Attributes[i].Value)
@@ -157,5 +151,4 @@ func label(to pcommon.Map, s *Series) {
 			to.PutStr(name, s.Extra[i])
 		}
 	}
-	s.Mark.Put(to)
 }

@@ -22,14 +22,7 @@ var (
 
 // pointOf is the point of a value.
 func pointOf(v derive.Value) Point {
-	return Point{Series: newSeries(&v, Mark{}, nil), Number: v.Number, Start: v.Start}
-}
-
-// markedWith is the point of a value with a mark.
-func markedWith(v derive.Value, mark Mark) Point {
-	p := pointOf(v)
-	p.Mark = mark
-	return p
+	return Point{Series: newSeries(&v, nil), Number: v.Number, Start: v.Start}
 }
 
 // ended is the same as an end.
@@ -97,7 +90,7 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 	metrics := put(
 		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
 		ended(pointOf(derive.Value{Row: rate, Attributes: engine1})),
-		ended(markedWith(derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}}, Mark{Condition: "degraded", Cause: "kv_cache"})),
+		ended(pointOf(derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}})),
 		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
 	)
 	require.Equal(t, 3, metrics.Len())
@@ -112,58 +105,17 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 	assert.Equal(t, pmetric.NumberDataPointValueTypeEmpty, point.ValueType())
 	assert.Equal(t, map[string]any{"engine": "1", "model_name": "m"}, point.Attributes().AsRaw())
 	point = metrics.At(2).Sum().DataPoints().At(0)
-	assert.Equal(t, map[string]any{
-		"engine": "1", "model_name": "m", "objective": "ttft",
-		"vllm.diagnosis.condition": "degraded", "vllm.diagnosis.cause": "kv_cache",
-	}, point.Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"engine": "1", "model_name": "m", "objective": "ttft"}, point.Attributes().AsRaw())
 }
 
 func TestAnAttributeWithoutAValueIsLeftOut(t *testing.T) {
-	metrics := put(
-		pointOf(derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}),
-		markedWith(derive.Value{Row: quantile, Extra: derive.Extra{"0.9"}}, Mark{Condition: "healthy"}),
-	)
+	metrics := put(pointOf(derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}))
 	points := metrics.At(0).Gauge().DataPoints()
 	assert.Equal(t, map[string]any{"quantile": "0.5"}, points.At(0).Attributes().AsRaw())
-	assert.Equal(t, map[string]any{"quantile": "0.9", "vllm.diagnosis.condition": "healthy"}, points.At(1).Attributes().AsRaw())
 }
 
 func value(group int, number float64) derive.Value {
 	return derive.Value{Row: rate, Group: group, Attributes: engine0, Number: number}
-}
-
-// The first part of a batch decides the mark of a group for the whole batch.
-func TestAMarkHoldsForAWholeBatch(t *testing.T) {
-	condition, asked := "healthy", 0
-	m := Memory{Marks: func(int) Mark { asked++; return Mark{Condition: condition} }}
-	points := m.Write([]derive.Value{value(0, 1)}, 10, 10)
-	require.Len(t, points, 1)
-	assert.Equal(t, "healthy", points[0].Mark.Condition)
-	condition = "degraded"
-	second := derive.Value{Row: valid, Extra: derive.Extra{"x"}, Attributes: engine0}
-	points = m.Write([]derive.Value{value(0, 1), second}, 10, 10)
-	require.Len(t, points, 1, "the first was written at this time")
-	assert.Equal(t, "healthy", points[0].Mark.Condition)
-	assert.Equal(t, 1, asked)
-	points = m.Write([]derive.Value{value(0, 1)}, 20, 20)
-	require.Len(t, points, 3, "the mark is a part of the series: both end, one begins")
-	assert.Equal(t, "degraded", points[0].Mark.Condition)
-	assert.False(t, points[0].End)
-	assert.True(t, points[1].End)
-	assert.True(t, points[2].End)
-	assert.Equal(t, "vllm.prompt_throughput", points[1].Row.Metric)
-	assert.Equal(t, "vllm.slo.valid", points[2].Row.Metric)
-	assert.Equal(t, "healthy", points[2].Mark.Condition)
-	assert.Equal(t, 2, Ends(points))
-	assert.Equal(t, 2, asked)
-}
-
-func TestWithoutMarksThereIsNone(t *testing.T) {
-	for _, m := range []*Memory{{}, {Marks: func(int) Mark { return Mark{} }}} {
-		points := m.Write([]derive.Value{value(0, 1)}, 10, 10)
-		require.Len(t, points, 1)
-		assert.Zero(t, points[0].Mark)
-	}
 }
 
 func TestAValueIsWrittenOncePerTime(t *testing.T) {
@@ -250,7 +202,6 @@ func TestLiveSeriesAreKnownByTheirAttributes(t *testing.T) {
 		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine0[:1]}),
 		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine0, Extra: derive.Extra{"x"}}),
 		pointOf(derive.Value{Row: valid, Group: 4, Attributes: engine0}),
-		markedWith(value(4, 1), Mark{Condition: "degraded"}),
 	} {
 		assert.False(t, live.Has(&other))
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -32,7 +31,7 @@ type Stage interface {
 	// Derives reports whether the stage appends a metric to the resources of servers.
 	Derives(metric string) bool
 	// Begin returns the state of a server that is new. The state writes to series.
-	Begin(server *Server, series *delivery.Series) State
+	Begin(server *Server, series *emit.Memory) State
 }
 
 // State is what a stage keeps of one server. It is called with the server's lock held.
@@ -62,11 +61,6 @@ type Server struct {
 	// written with the processor's lock held as well, so that either lock is enough to
 	// read it.
 	Arrived time.Time
-	// EngineMark returns the mark of the derived series of an engine, by the number of
-	// its group, and ServerMark that of a resource of their own. Both are nil unless the
-	// diagnosis marks derived series.
-	EngineMark func(group int) emit.Mark
-	ServerMark func() emit.Mark
 	// States has the state of each stage; it is empty before the first batch.
 	States []State
 }
@@ -79,26 +73,6 @@ func Of[S State](server *Server) (found S, has bool) {
 		}
 	}
 	return found, false
-}
-
-// Append writes values of the engines of a server with their marks. markedAt is when series of
-// theirs were written last under the mark that they have now, in Unix nanoseconds.
-func (s *Server) Append(series *delivery.Series, values []derive.Value, batch *Batch, out *delivery.Output, markedAt *int64) {
-	series.Marks = s.EngineMark
-	at := s.Window.Time()
-	if s.ServerMark == nil {
-		out.Append(series, values, at)
-		return
-	}
-	// The first part of a batch that writes a value decides about the mark of all parts.
-	// A batch that only ends series changes no mark.
-	if now := s.ServerMark(); now != series.Mark && at == batch.Time && at != *markedAt {
-		out.Append(series, nil, at)
-		series.Mark = now
-	}
-	if out.Append(series, values, at) > 0 {
-		*markedAt = at
-	}
 }
 
 // Batch is one batch of a server.

@@ -11,6 +11,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -58,17 +59,16 @@ func (*Stage) Derives(metric string) bool {
 }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
 	return &state{Stage: s, server: server, series: series}
 }
 
 // state is what is kept of one server.
 type state struct {
 	*Stage
-	server   *stage.Server
-	series   *delivery.Series
-	markedAt int64
-	views    []window.View
+	server *stage.Server
+	series *emit.Memory
+	views  []window.View
 	// engines are the places in views of the engines, generated the newest totals of the
 	// tokens of all of them.
 	engines   []int
@@ -125,7 +125,7 @@ func (s *state) Append(_ context.Context, batch *stage.Batch, out *delivery.Outp
 	if at, certain := s.place(); certain {
 		s.store.Of(s.server.Key, func(j *accelerator.Joined) { values = s.values(j, at, values) })
 	}
-	s.server.Append(s.series, values, batch, out, &s.markedAt)
+	out.Append(s.series, values, s.server.Window.Time())
 }
 
 // place returns the attributes of the values: those of the only engine, or what the engines of

@@ -9,6 +9,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
@@ -67,17 +68,14 @@ func (*Stage) Shutdown(context.Context) error { return nil }
 func (s *Stage) Derives(metric string) bool { return s.metrics[metric] }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
 	return &state{Stage: s, server: server, series: series}
 }
 
 type state struct {
 	*Stage
 	server *stage.Server
-	series *delivery.Series
-	// markedAt is when series were written last under the mark that they have now, in
-	// Unix nanoseconds.
-	markedAt int64
+	series *emit.Memory
 }
 
 // evaluator is an evaluator and the settings of the server that it is used for.
@@ -98,7 +96,7 @@ func (s *state) Append(ctx context.Context, batch *stage.Batch, out *delivery.Ou
 	values := e.Evaluate(&e.settings, s.server.Window)
 	s.telemetry.Absent(ctx, &e.Absent)
 
-	s.server.Append(s.series, values, batch, out, &s.markedAt)
+	out.Append(s.series, values, s.server.Window.Time())
 }
 
 // Snapshot does nothing: windows start anew after a restart.

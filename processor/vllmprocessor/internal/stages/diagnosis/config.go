@@ -23,49 +23,17 @@ type Config struct {
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where it is not known.
 	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
-	// Attributes puts the diagnosis on the derived metrics.
-	Attributes Attributes `mapstructure:"attributes"`
 
 	_ struct{}
 }
-
-// Attributes chooses where the attributes vllm.diagnosis.condition and
-// vllm.diagnosis.cause are put.
-type Attributes struct {
-	// On is none, derived or resource.
-	On AttributesOn `mapstructure:"on"`
-
-	_ struct{}
-}
-
-// AttributesOn is what carries the condition and the primary cause. Unless it is none,
-// every change makes new series of the derived metrics.
-type AttributesOn string
-
-const (
-	// OnNone puts them on nothing: the default.
-	OnNone AttributesOn = "none"
-	// OnDerived puts those of an engine on the points of its derived metrics.
-	OnDerived AttributesOn = "derived"
-	// OnResource moves the derived metrics to a second resource: the input's, with
-	// the condition and cause of the engine with the highest severity.
-	OnResource AttributesOn = "resource"
-)
 
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
-	return Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute, Attributes: Attributes{On: OnNone}}
+	return Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}
 }
 
 // Check reports all invalid values. window is that of the processor.
 func (c *Config) Check(window time.Duration, invalid stage.Invalid) {
-	const on = "diagnosis::attributes::on"
-	switch {
-	case c.Attributes.On != OnNone && c.Attributes.On != OnDerived && c.Attributes.On != OnResource:
-		invalid(on, "%q is not known; write none, derived or resource", c.Attributes.On)
-	case c.Attributes.On != OnNone && !c.Enabled:
-		invalid(on, "needs the diagnosis, which is switched off; write none, or leave out enabled: false")
-	}
 	if c.Hold < 1 || c.Hold > maxHold {
 		invalid("diagnosis::hold", "must be from 1 to %d windows, not %d; the default is 2", maxHold, c.Hold)
 	}

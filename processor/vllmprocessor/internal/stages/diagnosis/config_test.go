@@ -19,7 +19,7 @@ func invalidKeys(c *Config, window time.Duration) (keys []string) {
 func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 	t.Parallel()
 	const hold, relearn, start = "diagnosis::hold", "diagnosis::relearn_after", "diagnosis::start_timeout"
-	const breakEven, on = "diagnosis::speculation_break_even", "diagnosis::attributes::on"
+	const breakEven = "diagnosis::speculation_break_even"
 	for _, test := range []struct {
 		name   string
 		change func(c *Config)
@@ -53,13 +53,7 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 		{"break-even beyond 100", func(c *Config) { c.SpeculationBreakEven = 100.1 }, []string{breakEven}},
 		{"negative break-even", func(c *Config) { c.SpeculationBreakEven = -1.5 }, []string{breakEven}},
 		{"break-even that is no number", func(c *Config) { c.SpeculationBreakEven = math.NaN() }, []string{breakEven}},
-		{"on derived", func(c *Config) { c.Attributes.On = OnDerived }, nil},
-		{"on resource", func(c *Config) { c.Attributes.On = OnResource }, nil},
-		{"on something else", func(c *Config) { c.Attributes.On = "points" }, []string{on}},
-		{"on nothing", func(c *Config) { c.Attributes.On = "" }, []string{on}},
 		{"switched off", func(c *Config) { c.Enabled = false }, nil},
-		{"switched off, on derived", func(c *Config) { c.Enabled, c.Attributes.On = false, OnDerived }, []string{on}},
-		{"switched off, on resource", func(c *Config) { c.Enabled, c.Attributes.On = false, OnResource }, []string{on}},
 	} {
 		c := DefaultConfig()
 		test.change(&c)

@@ -15,9 +15,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
@@ -30,7 +30,6 @@ type Stage struct {
 
 	settings diagnose.Settings
 	gpus     *accelerator.Store
-	on       AttributesOn
 	enabled  map[*derive.Row]bool
 	// pools are nil without pools.
 	pools *Pools
@@ -71,7 +70,6 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
 		},
 		gpus:    p.Accelerators,
-		on:      config.Attributes.On,
 		enabled: map[*derive.Row]bool{},
 		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits},
 	}
@@ -121,17 +119,10 @@ func (s *Stage) Shutdown(ctx context.Context) error {
 func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.diagnosis.") }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
 	started := &state{Stage: s, server: server, series: series}
 	started.engines.Keeper = &keeper{s.Archive, s.Diagnoses, server.Key}
 	started.engines.GPUs = func(visit func(*accelerator.Joined)) { s.gpus.Of(server.Key, visit) }
-	switch s.on {
-	case OnDerived:
-		server.EngineMark = started.engineMark
-	case OnResource:
-		server.ServerMark = started.serverMark
-	case OnNone:
-	}
 	return started
 }
 

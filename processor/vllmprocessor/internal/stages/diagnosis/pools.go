@@ -10,6 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
@@ -17,7 +18,7 @@ import (
 // Pools diagnoses pools of servers from the diagnosis of their engines.
 type Pools struct {
 	stage  *Stage
-	series delivery.Series
+	series emit.Memory
 
 	// mu guards pools, which are saved at other times than they are judged. It is taken before
 	// the locks of the servers, and before that of the archive.

@@ -15,7 +15,7 @@ import (
 type state struct {
 	*Stage
 	server  *stage.Server
-	series  *delivery.Series
+	series  *emit.Memory
 	engines diagnose.State
 }
 
@@ -58,24 +58,6 @@ func (s *state) snapshotDiagnoses(put func(key string, state []byte)) {
 
 // End keeps the baselines, in case the server comes back.
 func (s *state) End() { s.engines.End() }
-
-// engineMark is the mark of the group of an engine. A group of several engines has no
-// one condition and so no mark.
-func (s *state) engineMark(group int) emit.Mark { return markOf(s.engines.Verdict(group)) }
-
-// serverMark is the mark of the engine with the highest severity.
-func (s *state) serverMark() emit.Mark { return markOf(s.engines.Worst()) }
-
-func markOf(verdict *diagnose.Verdict, judged bool) (mark emit.Mark) {
-	if !judged {
-		return emit.Mark{}
-	}
-	mark.Condition = verdict.Condition.String()
-	if verdict.Explained {
-		mark.Cause = verdict.Primary.String()
-	}
-	return mark
-}
 
 // keeper gives the diagnosis of a server what an archive has of it.
 type keeper struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -104,7 +104,7 @@ func (s *Stage) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(
 func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.slo.") }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *delivery.Series) stage.State {
+func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
 	return &state{Stage: s, server: server, series: series, share: s.Trackers.Open()}
 }
 

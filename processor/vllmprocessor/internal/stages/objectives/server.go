@@ -7,6 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -17,7 +18,7 @@ import (
 type state struct {
 	*Stage
 	server   *stage.Server
-	series   *delivery.Series
+	series   *emit.Memory
 	share    *quota.Share
 	trackers objective.State
 }

@@ -21,8 +21,8 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -85,7 +85,7 @@ func (b *bench) add(key, model string) *stage.Server {
 	}, Samples: []collect.Sample{{Input: collect.Running, Value: 1}, {Input: collect.Waiting}, {Input: collect.GenerationTokens, Value: 5}}}
 	server.Window.Observe(batch, 1000)
 	engines := diagnosis.DefaultConfig()
-	state := b.engines(&engines).Begin(server, &delivery.Series{})
+	state := b.engines(&engines).Begin(server, &emit.Memory{})
 	server.States = []stage.State{state}
 	state.Observe(context.Background(), &stage.Batch{Batch: batch, Now: b.now})
 	b.Begin(server, nil).Observe(context.Background(), &stage.Batch{Batch: batch, Now: b.now})

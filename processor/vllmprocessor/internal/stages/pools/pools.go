@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
@@ -42,7 +43,7 @@ type Stage struct {
 	stop   func()
 
 	// What follows belongs to tick. diagnosis is nil where it is switched off.
-	series    delivery.Series
+	series    emit.Memory
 	diagnosis *diagnosis.Pools
 	history   delivery.History
 	warnings  warnings
@@ -122,7 +123,7 @@ func (s *Stage) Shutdown(ctx context.Context) error {
 func (*Stage) Derives(string) bool { return false }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, _ *delivery.Series) stage.State {
+func (s *Stage) Begin(server *stage.Server, _ *emit.Memory) stage.State {
 	return &state{s, server}
 }
 
