@@ -336,9 +336,7 @@ ablations: ## Measure the diagnosis without each part of its method; "make accur
 	@build/ablations/measure -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) \
 		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
 	@set -e; for part in $$(build/ablations/measure -ablations); do \
-		$(GO) build -o build/ablations/measure-$$part \
-			-ldflags "-X github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose.without=$$part" ./internal/test/accuracy/measure; \
-		build/ablations/measure-$$part -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) -tapes-only; \
+		build/ablations/measure -without $$part -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) -tapes-only; \
 	done
 
 .PHONY: recordings

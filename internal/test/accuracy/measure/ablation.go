@@ -6,55 +6,45 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/accuracy/stories"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// Ablation is a part of the method that a build of measure leaves out.
-type Ablation struct{ Name, Words string }
-
-// ablations are the parts of package diagnose, in its order (ablation.go there).
-var ablations = []Ablation{
-	{"fixed_point", "expected step, prefill and queue from rates that a fault does not change"},
-	{"conditional_gates", "changes tested given the work of the window"},
-	{"lindley", "the backlog that the arrivals alone explain"},
-	{"sequential", "evidence that adds up over windows"},
-	{"objectives_sequential", "the same for objectives"},
-	{"slow_reference", "a reference over days beside the baseline"},
-	{"peers", "comparison with the other engines of a pool"},
-	{"learning_by_factor", "learning stops only for what may have changed"},
-	{"floor", "what is broken before there is a baseline"},
+// Ablation is a part of the method that a run leaves out.
+type Ablation struct {
+	Name, Words string
+	leave       func(*vllmprocessor.Config)
 }
 
-// linked is what the linker sets in a build that leaves out a part.
-const linked = "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose.without"
+// ablations are the parts of the method that have a switch, in the order of the page.
+var ablations = []Ablation{
+	{"fixed_point", "expected step, prefill and queue from rates that a fault does not change", func(c *vllmprocessor.Config) { c.Diagnosis.Without.FixedPoint = true }},
+	{"conditional_gates", "changes tested given the work of the window", func(c *vllmprocessor.Config) { c.Diagnosis.Without.ConditionalGates = true }},
+	{"lindley", "the backlog that the arrivals alone explain", func(c *vllmprocessor.Config) { c.Diagnosis.Without.Lindley = true }},
+	{"sequential", "evidence that adds up over windows", func(c *vllmprocessor.Config) { c.Diagnosis.Without.Sequential = true }},
+	{"objectives_sequential", "the same for objectives", func(c *vllmprocessor.Config) { c.Diagnosis.Without.ObjectivesSequential = true }},
+	{"slow_reference", "a reference over days beside the baseline", func(c *vllmprocessor.Config) { c.Diagnosis.Without.SlowReference = true }},
+	{"peers", "comparison with the other engines of a pool", func(c *vllmprocessor.Config) { c.Diagnosis.Without.Peers = true }},
+	{"learning_by_factor", "learning stops only for what may have changed", func(c *vllmprocessor.Config) { c.Diagnosis.Without.LearningByFactor = true }},
+	{"floor", "what is broken before there is a baseline", func(c *vllmprocessor.Config) { c.Diagnosis.Without.Floor = true }},
+}
 
-// leftOut is the part that this program leaves out, from what it was built with; empty if
-// none. The program asks its build, because a flag could name another part than the linker
-// did.
-func leftOut(settings []debug.BuildSetting) (string, error) {
-	for _, s := range settings {
-		if s.Key == "-trimpath" && s.Value == "true" {
-			return "", errors.New("built with -trimpath, so that it is not known what the linker left out of the method; build it without")
-		}
+// leaveOut leaves a part of the method out of all that is judged from then on; an empty name leaves
+// out nothing.
+func leaveOut(name string) error {
+	if name == "" {
+		return nil
 	}
-	out := ""
-	for _, s := range settings {
-		if s.Key != "-ldflags" {
-			continue
-		}
-		if _, after, found := strings.Cut(s.Value, linked+"="); found {
-			out, _, _ = strings.Cut(after, " ")
-			out = strings.Trim(out, `"'`)
-		}
+	i := slices.IndexFunc(ablations, func(a Ablation) bool { return a.Name == name })
+	if i < 0 {
+		return fmt.Errorf("-without %q is not a part of the method; -ablations prints them", name)
 	}
-	if out != "" && !slices.ContainsFunc(ablations, func(a Ablation) bool { return a.Name == out }) {
-		return "", fmt.Errorf("built without %q, which is not an ablation", out)
-	}
-	return out, nil
+	judge.Adjust = ablations[i].leave
+	return nil
 }
 
 // journalPath is the journal of a set, and of an ablation if it has a name.
@@ -184,7 +174,7 @@ func (t *table) ablated(a *Ablated) {
 	if len(a.Of) < len(ablations) {
 		var missing []string
 		for _, of := range ablations {
-			if !slices.Contains(a.Of, of) {
+			if !slices.ContainsFunc(a.Of, func(one Ablation) bool { return one.Name == of.Name }) {
 				missing = append(missing, "`"+of.Name+"`")
 			}
 		}

@@ -1,55 +1,36 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
-	"runtime/debug"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-const root = "../../../.."
-
-// The names and the variable are those of package diagnose, which measure cannot import. The
-// linker ignores a variable that does not exist, and would leave out nothing.
-func TestTheAblationsAreThePartsOfTheMethod(t *testing.T) {
-	const folder = "processor/vllmprocessor/internal/diagnose"
-	text, err := os.ReadFile(filepath.Join(root, folder, "ablation.go"))
-	require.NoError(t, err)
-	var names, ours []string
-	for _, m := range regexp.MustCompile(`(?m)^\tpart\w+ part = "(\w+)"$`).FindAllStringSubmatch(string(text), -1) {
-		names = append(names, m[1])
-	}
+// An ablation that leaves out nothing would be measured as a part without effect.
+func TestEachAblationLeavesOutItsPart(t *testing.T) {
+	saved := judge.Adjust
+	t.Cleanup(func() { judge.Adjust = saved })
+	parts := reflect.TypeFor[vllmprocessor.Config]()
+	method, _ := parts.FieldByName("Diagnosis")
+	without, _ := method.Type.FieldByName("Without")
+	require.Equal(t, without.Type.NumField(), len(ablations))
 	for _, a := range ablations {
-		ours = append(ours, a.Name)
+		require.NoError(t, leaveOut(a.Name))
+		var config vllmprocessor.Config
+		judge.Adjust(&config)
+		values := reflect.ValueOf(config.Diagnosis.Without)
+		for i := range values.NumField() {
+			is := strings.EqualFold(without.Type.Field(i).Name, strings.ReplaceAll(a.Name, "_", ""))
+			assert.Equal(t, is, values.Field(i).Bool(), "%s: %s", a.Name, without.Type.Field(i).Name)
+		}
 	}
-	assert.Equal(t, ours, names)
-	assert.Contains(t, string(text), "\nvar without string\n")
-	module, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	require.NoError(t, err)
-	first, _, _ := strings.Cut(string(module), "\n")
-	assert.Equal(t, linked, strings.TrimPrefix(first, "module ")+"/"+folder+".without")
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	require.NoError(t, err)
-	assert.Contains(t, string(makefile), "-X "+linked+"=", "make ablations sets it")
-}
-
-func TestTheBuildSaysWhatIsLeftOut(t *testing.T) {
-	for flags, want := range map[string]string{
-		"": "", "-s -w": "", "-X " + linked + "=lindley": "lindley", "-s -X '" + linked + "=peers' -w": "peers", "-X " + linked + "=floor -s": "floor",
-	} {
-		got, err := leftOut([]debug.BuildSetting{{Key: "-ldflags", Value: flags}, {Key: "GOOS", Value: "linux"}})
-		require.NoError(t, err, flags)
-		assert.Equal(t, want, got, flags)
-	}
-	_, err := leftOut([]debug.BuildSetting{{Key: "-ldflags", Value: "-X " + linked + "=lindly"}})
-	require.ErrorContains(t, err, "lindly")
-	_, err = leftOut([]debug.BuildSetting{{Key: "-trimpath", Value: "true"}})
-	require.ErrorContains(t, err, "-trimpath")
+	assert.ErrorContains(t, leaveOut("lindly"), "lindly")
 }
 
 // Journals of ablations do not mix with that of the whole method, and their results are

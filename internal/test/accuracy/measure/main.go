@@ -39,10 +39,10 @@ func main() {
 }
 
 type options struct {
-	size, set, story, shared, date, dir, part, tapes, before, beforeCommit string
-	workers                                                                int
-	minutes                                                                float64
-	knees, only, tapesOnly, ablations                                      bool
+	size, set, story, shared, date, dir, part, tapes, before, beforeCommit, without string
+	workers                                                                         int
+	minutes                                                                         float64
+	knees, only, tapesOnly, ablations                                               bool
 }
 
 func run(ctx context.Context) error {
@@ -60,7 +60,8 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
 	flag.StringVar(&o.before, "before", "", "a journal of another method on the same stories, with which this one is compared")
 	flag.StringVar(&o.beforeCommit, "before-commit", "", "the commit at which the journal of -before was made")
-	flag.BoolVar(&o.ablations, "ablations", false, "print the names of the parts of the method that a build can leave out (make ablations)")
+	flag.BoolVar(&o.ablations, "ablations", false, "print the names of the parts of the method that -without can leave out (make ablations)")
+	flag.StringVar(&o.without, "without", "", "leave out a part of the method; such a run writes no page")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
 	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
 	flag.Parse()
@@ -105,16 +106,8 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if err != nil {
 		return err
 	}
-	info, there := debug.ReadBuildInfo()
-	if !there {
-		return errors.New("built without modules, so that it is not known what the linker left out of the method")
-	}
-	without, err := leftOut(info.Settings)
-	if err != nil {
+	if err := leaveOut(o.without); err != nil {
 		return err
-	}
-	if without != "" {
-		fmt.Printf("without %s: an ablation, which writes no page\n", without)
 	}
 	if !recorded {
 		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
@@ -123,7 +116,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if o.only {
 		open = ReadJournal
 	}
-	journal, err := open(journalPath(o.dir, o.set, without), printOf(fingerprint, without))
+	journal, err := open(journalPath(o.dir, o.set, o.without), printOf(fingerprint, o.without))
 	if err != nil {
 		return err
 	}
@@ -179,7 +172,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	}
 	fmt.Print(Overview(origin, records, beside))
 	// A run that was interrupted leaves the page as it is; -page writes what is there.
-	if o.set == string(stories.HeldOut) && without == "" && ctx.Err() == nil {
+	if o.set == string(stories.HeldOut) && o.without == "" && ctx.Err() == nil {
 		if err := write(origin, records, beside); err != nil {
 			return errors.Join(err, broken)
 		}

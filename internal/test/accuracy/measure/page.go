@@ -76,7 +76,7 @@ func Page(o Origin, records []Record, beside Beside, old string) string {
 	}
 	if len(beside.Ablations) > 0 {
 		t.line("\n## What each part of the method is for\n")
-		t.line("Each row is a build of the method that leaves out one part (`make ablations`), on the same scrapes as the whole method.")
+		t.line("Each row is the method without one part (`make ablations`), on the same scrapes as the whole method.")
 		t.line("A cell has the value and, after the comma, what it grew by against the whole method, with a 95 %% interval by bootstrap over")
 		t.line("pairs of stories. The columns are, of all models: minutes of effect 2 or more with the right cause, where it must be inferred, and")
 		t.line("with a true cause among the top two, as means over the causes; minutes of mild faults with a report of harm; false warnings and")

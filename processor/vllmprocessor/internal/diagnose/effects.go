@@ -127,8 +127,11 @@ func (c *growths) costs(r *reading, at func(learn.Work) (seconds, busy float64),
 	work := r.Work()
 	now, busy := at(work)
 	if c[slower] > 0 {
-		// The loop of a slower engine and the load that it causes is a part of it.
-		by[slower] = looped(math.Log(measured/now), c[slower], busy)
+		by[slower] = c[slower]
+		if !r.without.FixedPoint {
+			// The loop of a slower engine and the load that it causes is a part of it.
+			by[slower] = looped(math.Log(measured/now), c[slower], busy)
+		}
 	}
 	for _, f := range workload {
 		if c[f] > 0 {
@@ -143,9 +146,6 @@ func (c *growths) costs(r *reading, at func(learn.Work) (seconds, busy float64),
 // time is beyond the fixed point, which holds for steady work only, and so at least the growth at
 // equal load, and at most that growth for each round of the loop.
 func looped(beyond, atLoad, busy float64) float64 {
-	if ablated(partFixedPoint) {
-		return atLoad
-	}
 	return max(atLoad, min(signal.OrZero(beyond), atLoad/(1-signal.OrZero(busy))))
 }
 

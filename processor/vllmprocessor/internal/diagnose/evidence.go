@@ -90,10 +90,6 @@ func (c *change) observe(deviations, windows, at float64) {
 	if math.IsNaN(deviations) {
 		return
 	}
-	if ablated(partSequential) {
-		c.score, c.on = 0, deviations >= mostDeviations
-		return
-	}
 	c.score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
 	c.score = min(max(c.score, 0), at+remembers)
 	switch {
@@ -102,4 +98,13 @@ func (c *change) observe(deviations, windows, at float64) {
 	case c.score <= 0:
 		c.on = false
 	}
+}
+
+// collect adds a reading to a change.
+func (r *reading) collect(c *change, deviations, windows, at float64) {
+	if r.without.Sequential && !math.IsNaN(deviations) {
+		c.score, c.on = 0, deviations >= mostDeviations
+		return
+	}
+	c.observe(deviations, windows, at)
 }

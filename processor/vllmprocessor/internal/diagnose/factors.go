@@ -107,11 +107,11 @@ func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations
 // the last days, whichever is the clearer.
 func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations float64) {
 	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
-	if ablated(partConditionalGates) {
+	if r.without.ConditionalGates {
 		grown = b.Growth(&r.Window, signal.StepTime)
 		return grown, grown / b.Wander(signal.StepTime, 0.3, priorWindows)
 	}
-	if !b.Slow.Ready() || ablated(partSlowReference) {
+	if !b.Slow.Ready() || r.without.SlowReference {
 		return grown, deviations
 	}
 	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))

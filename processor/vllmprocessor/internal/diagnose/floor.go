@@ -70,7 +70,7 @@ func promptPart(r *reading) float64 {
 // fromTheStart are the growths of what is late beyond the documented limits; 0 where nothing is.
 // They count only where there is no usual value.
 func fromTheStart(r *reading) (grown growths) {
-	if ablated(partFloor) {
+	if r.without.Floor {
 		return grown
 	}
 	s := &r.Signals

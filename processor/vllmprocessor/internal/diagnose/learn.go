@@ -41,6 +41,9 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	}
 	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
 		except := e.unsure()
+		if settings.Without.LearningByFactor {
+			except = signal.Set{}
+		}
 		broken := e.unusual(e.unlearned[0].At, int64(length))
 		for of := range signal.Count {
 			except[of] = except[of] || broken[of]
@@ -90,7 +93,7 @@ const suspicious = 2
 // unsure are the signals of factors that have changed, or may have.
 func (e *engine) unsure() (out signal.Set) {
 	for f := range numFactors {
-		if e.changes[f].score < suspicious || ablated(partLearningByFactor) {
+		if e.changes[f].score < suspicious {
 			continue
 		}
 		out[wanders[f].of] = true

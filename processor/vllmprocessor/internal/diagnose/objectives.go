@@ -57,7 +57,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	default:
 		share = math.NaN() // The buckets do not show whether it is missed.
 	}
-	if ablated(partObjectivesSequential) {
+	if settings.Without.ObjectivesSequential {
 		ratio = math.Copysign(enoughEvidence, worst.share-worst.allowed)
 	} else if signal.Known(share) {
 		hits := share * worst.seen

@@ -94,7 +94,7 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 // more requests arrive: the engine would serve them. More arrivals have what is left. A queue that
 // comes and goes between scrapes is divided by the capacity that each factor takes, as from capacity.
 func (q *backlogs) shares(by growths) (out growths) {
-	if !(q.waiting >= 1) || ablated(partLindley) {
+	if !(q.waiting >= 1) {
 		weights := by.total()
 		for f := range numFactors {
 			if weights > 0 {

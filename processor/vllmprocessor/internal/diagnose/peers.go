@@ -165,7 +165,7 @@ func (b *beside) slower(accepted, swing float64) (grown, deviations float64) {
 // observePeers collects the evidence that an engine is slower than its siblings, in addition to
 // what its own baseline shows: the greater evidence counts, with its growth.
 func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviated *growths) {
-	if ablated(partPeers) || e.peers == nil || !(r.FirstTokens >= learn.LeastFirstTokens) {
+	if r.without.Peers || e.peers == nil || !(r.FirstTokens >= learn.LeastFirstTokens) {
 		return
 	}
 	sequences, tokens, prompt := r.StepLoad()
@@ -183,7 +183,7 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 			continue
 		}
 		slower, deviations := one.slower(e.baseline.Accepted, swing)
-		e.slowerThanPeers[i].observe(deviations, windows, changedAt)
+		r.collect(&e.slowerThanPeers[i], deviations, windows, changedAt)
 		if score := e.slowerThanPeers[i].score; score > 0 && score >= e.changes[f].score {
 			e.changes[f] = e.slowerThanPeers[i]
 			e.instead = cmp.Or(e.instead, one.median)

@@ -31,6 +31,26 @@ type Settings struct {
 	// decoding has to give to be worth its drafts; 0 where it is not configured.
 	SpeculationBreakEven float64
 	Objectives           []Objective
+	Without              Without
+}
+
+// Without are the parts of the method that are left out: none. The accuracy page measures with it
+// what each is there for ("make ablations"); no user has a reason to leave one out.
+type Without struct {
+	// FixedPoint is the expectation of step, prefill and queue from rates that a fault does not
+	// change, ConditionalGates the tests of a change given the work of the window.
+	FixedPoint, ConditionalGates bool
+	// Lindley is the backlog that arrivals alone explain.
+	Lindley bool
+	// Sequential is the evidence that adds up over windows, ObjectivesSequential that for
+	// objectives.
+	Sequential, ObjectivesSequential bool
+	// SlowReference is the reference over days, Peers the comparison with the other engines of a
+	// pool at equal work.
+	SlowReference, Peers bool
+	// LearningByFactor is that learning stops only for what may have changed, Floor what is broken
+	// before there is a baseline.
+	LearningByFactor, Floor bool
 }
 
 // HoldTime is how long a state has to last beyond the first window that shows it, in

@@ -109,7 +109,7 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 		if !signal.Known(deviations[f]) && !f.hasUsual(b) {
 			e.changes[f] = change{}
 		}
-		e.changes[f].observe(deviations[f], windows, f.changedAt())
+		r.collect(&e.changes[f], deviations[f], windows, f.changedAt())
 	}
 	e.observePeers(r, swing, windows, &grown, &deviations)
 	e.slowed, e.slowedPrefills = signal.OrZero(grown[slowerSteps]), signal.OrZero(grown[slowerPrefills])
@@ -135,7 +135,9 @@ func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, 
 			queuePerhaps[f] = c[f]
 		}
 		e.without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
-		queues = e.without.shares(by)
+		if queues = e.without.shares(by); r.without.Lindley {
+			queues = (&backlogs{}).shares(by)
+		}
 	}
 	if !e.backlog.over && e.felt.clearSince == 0 {
 		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
@@ -23,6 +24,9 @@ type Config struct {
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where it is not known.
 	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
+	// Without is not a setting: the accuracy page measures with it what each part of the method is
+	// there for.
+	Without diagnose.Without `mapstructure:"-"`
 
 	_ struct{}
 }

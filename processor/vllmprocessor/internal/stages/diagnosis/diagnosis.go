@@ -67,7 +67,7 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 	s := &Stage{
 		settings: diagnose.Settings{
 			Window: p.Window, MaxStaleness: p.MaxStaleness, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
-			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
+			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven, Without: config.Without,
 		},
 		gpus:    p.Accelerators,
 		enabled: map[*derive.Row]bool{},
