@@ -1,7 +1,5 @@
 package objective
 
-import "errors"
-
 // Restored is the outcome of restoring a saved state.
 type Restored uint8
 
@@ -22,8 +20,6 @@ const (
 	// observations as good.
 	RestoredOtherMetric
 	RestoredOtherThreshold
-	// RestoredOtherVersion: another version of the program saved it.
-	RestoredOtherVersion
 	// RestoredDamaged: the bytes are not a complete state.
 	RestoredDamaged
 )
@@ -37,7 +33,6 @@ func (r Restored) String() string {
 		"the saved state is older than the budget window, so the budget starts anew",
 		"the objective has another metric than when its state was saved, so its budget starts anew",
 		"the objective has another threshold than when its state was saved, so its budget starts anew",
-		"the saved state was written by another version, so the budget starts anew",
 		"the saved state cannot be read, so the budget starts anew",
 	}[r]
 }
@@ -48,8 +43,6 @@ func (r Restored) String() string {
 func (t *Tracker) Restore(state []byte, now int64) Restored {
 	old, err := decodeState(state)
 	switch {
-	case errors.Is(err, errVersion):
-		return RestoredOtherVersion
 	case err != nil:
 		return RestoredDamaged
 	case old.metric != t.metric:

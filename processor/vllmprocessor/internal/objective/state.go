@@ -3,19 +3,16 @@ package objective
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math"
 	"math/bits"
 	"time"
 )
 
-// The format of a saved state, version 1. First the two bytes of stateHeader. Then as
-// varints: the metric (length and bytes), the threshold, the end of the newest step, and
+// The format of a saved state, all as varints: the metric (length and bytes), the threshold, the end of the newest step, and
 // the number of rings. For each ring: its window, the number of its newest slot, and the
 // number of slots that are not empty. For each of these: its age in slots, its seen time
-// and its three counts. Last a CRC-32 of everything before. The version must increase when
-// the format or slotsPerWindow changes.
-var stateHeader = [2]byte{'O', 1}
+// and its three counts. The archive has a checksum of it; its form must change with the format
+// and with slotsPerWindow.
 
 // MaxStateSize is the most bytes of a saved state. A full state with a budget window and
 // two burn windows takes about 6 kB.
@@ -26,8 +23,7 @@ const maxRings = maxBurnWindows + 1
 // Encode returns the windows of the tracker for Restore. The sums since the start are not
 // included: they restart from 0.
 func (t *Tracker) Encode() []byte {
-	data := append([]byte(nil), stateHeader[:]...)
-	data = binary.AppendUvarint(data, uint64(len(t.metric)))
+	data := binary.AppendUvarint(nil, uint64(len(t.metric)))
 	data = append(data, t.metric...)
 	data = binary.AppendVarint(data, int64(t.threshold))
 	data = binary.AppendVarint(data, t.seenUntil)
@@ -35,7 +31,7 @@ func (t *Tracker) Encode() []byte {
 	for i := range t.rings {
 		data = t.rings[i].encode(data)
 	}
-	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
+	return data
 }
 
 func (r *ring) encode(data []byte) []byte {
@@ -71,26 +67,15 @@ type saved struct {
 	rings     []ring
 }
 
-var (
-	errDamaged = errors.New("damaged")
-	errVersion = errors.New("of another version")
-)
+var errDamaged = errors.New("damaged")
 
 // decodeState reads the output of Encode. It rejects negative counts, numbers out of range
 // and states larger than the largest possible one.
 func decodeState(data []byte) (*saved, error) {
-	const checksum = 4
-	if len(data) < len(stateHeader)+checksum || len(data) > MaxStateSize || data[0] != stateHeader[0] {
+	if len(data) > MaxStateSize {
 		return nil, errDamaged
 	}
-	body := data[:len(data)-checksum]
-	if crc32.ChecksumIEEE(body) != binary.LittleEndian.Uint32(data[len(body):]) {
-		return nil, errDamaged
-	}
-	if data[1] != stateHeader[1] {
-		return nil, errVersion
-	}
-	r := stateReader{data: body[len(stateHeader):]}
+	r := stateReader{data: data}
 	s := &saved{metric: string(r.bytes(1 << 10)), threshold: Duration(r.varint(0, math.MaxInt64)), seenUntil: r.varint(0, math.MaxInt64)}
 	for range r.uvarint(maxRings) {
 		s.rings = append(s.rings, r.ring())
