@@ -125,7 +125,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	}
 	clear(e.scopes)
 	for up, status := range resource.Rollups() {
-		e.scopes[up] = scope{misattributed: misattributed(resource, up)}
+		e.scopes[up] = scope{misattributed: misattributed(resource, up), undecided: e.undecided(resource, up)}
 		if status == window.Pending {
 			e.values = append(e.values, Value{Group: up.Number, Rollup: true, Pending: true})
 		}
@@ -134,7 +134,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 		group := e.members[i].Now.Group()
 		in := scope{number: group.Number, attributes: group.Attributes, alone: true}
 		if up, several := e.scopes[group.Rollup()]; several {
-			in.alone, in.misattributed = false, up.misattributed
+			in.alone, in.misattributed, in.undecided = false, up.misattributed, up.undecided
 		}
 		if whole := group.Whole(); whole != nil {
 			in.picker, in.nameless = true, len(group.Attributes) == len(whole.Attributes)
@@ -173,6 +173,24 @@ func misattributed(resource *window.Resource, up *window.Rollup) bool {
 	return credited == 1 && uncredited > 0
 }
 
+// undecided reports whether a later part of the batch can have counts that decide whether drafts
+// are misattributed: so far not more than one engine has some.
+func (e *Evaluator) undecided(resource *window.Resource, up *window.Rollup) bool {
+	pending, counted, credited := false, false, 0
+	for g := range resource.Groups(up) {
+		if g.Ever(collect.Drafts) > 0 {
+			credited++
+		}
+		if i := e.places[g.Place()]; i < len(e.now) && e.now[i].Group() == g {
+			_, drafts := e.now[i].Total(collect.Drafts)
+			_, tokens := e.now[i].Total(collect.GenerationTokens)
+			pending = pending || drafts == window.Pending || tokens == window.Pending
+			counted = counted || drafts != window.Missing
+		}
+	}
+	return pending && counted && credited <= 1
+}
+
 // scope is one engine, or the roll-up over the engines of a model.
 type scope struct {
 	number     int
@@ -181,6 +199,8 @@ type scope struct {
 	// alone is true for an engine that is in no roll-up.
 	alone         bool
 	misattributed bool
+	// undecided is true where a part of the batch that may follow decides about misattributed.
+	undecided bool
 	// picker is true for a model of an endpoint picker, and for the whole picker. nameless
 	// is true for what it refused before it knew the model.
 	picker, nameless bool
@@ -205,7 +225,11 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 		if !settings.Enabled[number] || !in.derives(row) {
 			continue
 		}
-		if in.misattributed && row.speculative {
+		switch {
+		case in.undecided && (row.speculative || row.speculativeExtra != Extra{}):
+			e.add(in, row, Extra{}, 0, Pending)
+			continue
+		case in.misattributed && row.speculative:
 			continue
 		}
 		if row.shared != "" && !in.rollup && !in.alone && members[0].Now.Affected(row.shared) {

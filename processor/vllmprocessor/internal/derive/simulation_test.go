@@ -96,11 +96,9 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// apart reports whether an input has tests of its own: canaries, and what no row reads. They leave the random numbers
-// as they are: with others, of 240 histories two have a value of drafts that the reference does not expect, while a
-// part of a scrape of several engines is late.
+// apart reports whether an input has tests of its own: canaries.
 func apart(in collect.Input) bool {
-	return in == collect.CanaryDuration || in == collect.CanaryUnanswered || in == collect.PodReady
+	return in == collect.CanaryDuration || in == collect.CanaryUnanswered
 }
 
 // schedule sets the times of the scrapes that succeed.
