@@ -105,7 +105,7 @@ func withoutEffect(t *testing.T, defaults func() otel.Config, settings map[strin
 }
 
 // yamlBlock is a configuration that a page shows.
-var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$") //nolint:gocritic // with (?m), ^ is the start of a line
 
 // What an example repeats of the defaults hides what the example is about.
 func TestNoExampleRestatesADefault(t *testing.T) {
