@@ -133,8 +133,8 @@ func TestSettingsOfEveryKind(t *testing.T) {
 func TestAMistakeInTheDescriptionsIsAnError(t *testing.T) {
 	valid := string(descriptions)
 	for name, tc := range map[string]struct{ old, new, want string }{
-		"a key without a description": {"  min_count: {text: A mean or quantile of fewer observations is not emitted.}\n", "", `"min_count" has no description`},
-		"a description without a key": {"  min_count:", "  least_count:", `no setting "least_count"`},
+		"a key without a description": {"  budget_window: {text: The time that an error budget is for.}\n", "", `"budget_window" has no description`},
+		"a description without a key": {"  budget_window:", "  budget_windows:", `no setting "budget_windows"`},
 		"an unknown component":        {"\nextension:", "\nexporter:", "has no description"},
 		"a field that is not parsed":  {"Only pods of this node., default: all}", "Only pods of this node., parsed: true}", "remove parsed"},
 		"an entry without a text":     {"{text: Headers of each request.}", "{texts: Headers of each request.}", `"headers" has no text`},
