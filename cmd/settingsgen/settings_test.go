@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +44,11 @@ func TestEveryKeyOfTheDefaultConfigurationsIsInTheTable(t *testing.T) {
 			if strings.HasPrefix(key, "resource_attributes::") {
 				key = "resource_attributes::NAME::enabled"
 			}
-			// Below the first level of the collector's client settings is its own documentation.
+			// The collector's own documentation has the rest of its client settings.
 			top, _, _ := strings.Cut(key, confmap.KeyDelimiter)
+			if c.id == "receiver" && slices.Contains(clients(), top) && !slices.Contains(shown, top) {
+				continue
+			}
 			if _, row := sectionRow(sections[i+1], top); row && c.id == "receiver" {
 				key = top
 			}
@@ -59,8 +64,17 @@ func TestEveryKeyOfTheDefaultConfigurationsIsInTheTable(t *testing.T) {
 				assert.Contains(t, cells[0], "`"+value+"`", "%s: %s", c.id, key)
 			}
 		}
-		assert.Greater(t, keys, 2, c.id)
+		assert.Greater(t, keys, 1, c.id)
 	}
+}
+
+// clients returns the settings of the collector's HTTP client.
+func clients() (keys []string) {
+	for client, i := reflect.TypeFor[confighttp.ClientConfig](), 0; i < client.NumField(); i++ {
+		name, _, _ := strings.Cut(client.Field(i).Tag.Get("mapstructure"), ",")
+		keys = append(keys, name)
+	}
+	return keys
 }
 
 // sectionRow returns the other cells of the row of a key.
@@ -113,13 +127,14 @@ func TestSettingsOfEveryKind(t *testing.T) {
 	assert.NotContains(t, found, "entries::N::tls", "inherited, and documented once")
 	assert.NotContains(t, found, "entries::N::pool::by", "the same")
 	assert.NotContains(t, found, "tls::insecure")
+	assert.NotContains(t, found, "max_idle_conns", "rarely used, and documented by the collector")
 }
 
 func TestAMistakeInTheDescriptionsIsAnError(t *testing.T) {
 	valid := string(descriptions)
 	for name, tc := range map[string]struct{ old, new, want string }{
-		"a key without a description": {"  min_count: {text: A mean or quantile of fewer observations is not emitted.}\n", "", `"min_count" has no description`},
-		"a description without a key": {"  min_count:", "  least_count:", `no setting "least_count"`},
+		"a key without a description": {"  budget_window: {text: The time that an error budget is for.}\n", "", `"budget_window" has no description`},
+		"a description without a key": {"  budget_window:", "  budget_windows:", `no setting "budget_windows"`},
 		"an unknown component":        {"\nextension:", "\nexporter:", "has no description"},
 		"a field that is not parsed":  {"Only pods of this node., default: all}", "Only pods of this node., parsed: true}", "remove parsed"},
 		"an entry without a text":     {"{text: Headers of each request.}", "{texts: Headers of each request.}", `"headers" has no text`},

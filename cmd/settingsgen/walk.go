@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,8 +56,11 @@ func (w *walker) structure(prefix string, v reflect.Value, defaults bool) {
 	}
 }
 
-// client lists the first level of the collector's own client settings, whose
-// documentation has the rest. An entry of a list inherits them.
+// shown are the collector's own client settings that a scrape may need. Its documentation
+// has all others, and what is below these.
+var shown = []string{"endpoint", "timeout", "tls", "auth", "headers", "proxy_url", "compression"}
+
+// client lists the shown settings. An entry of a list inherits them.
 func (w *walker) client(prefix string, v reflect.Value, defaults bool) {
 	if !defaults {
 		w.add(prefix+"endpoint", "")
@@ -64,7 +68,7 @@ func (w *walker) client(prefix string, v reflect.Value, defaults bool) {
 	}
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("mapstructure"), ",")
-		if name == "" {
+		if !slices.Contains(shown, name) {
 			continue
 		}
 		value := ""

@@ -2,7 +2,6 @@ package vllmdiagnosisconnector
 
 import (
 	"os"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -69,16 +68,6 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 		assert.NoError(t, confmap.Validate(config), block[1])
 	}
 	assert.GreaterOrEqual(t, configurations, 2)
-}
-
-// A setting that is not in the table cannot be found.
-func TestTheReadmeListsEverySetting(t *testing.T) {
-	readme := readReadme(t)
-	for i := range reflect.TypeFor[Config]().NumField() {
-		if key := reflect.TypeFor[Config]().Field(i).Tag.Get("mapstructure"); key != "" {
-			assert.Contains(t, readme, "\n| `"+key+"` |")
-		}
-	}
 }
 
 func TestTheReadmeExplainsEveryReasonAndAttribute(t *testing.T) {

@@ -14,12 +14,8 @@ import (
 
 // Config is the configuration of the extension. All settings have defaults.
 type Config struct {
-	// LockTimeout is how long to wait for another process to release a file.
-	LockTimeout time.Duration `mapstructure:"lock_timeout"`
 	// CheckTimeout bounds the time of all checks together.
 	CheckTimeout time.Duration `mapstructure:"check_timeout"`
-	// WatchInterval is the time between two checks for free space on the disk.
-	WatchInterval time.Duration `mapstructure:"watch_interval"`
 	// SetAside limits the damaged files that are kept.
 	SetAside SetAsideConfig `mapstructure:"set_aside"`
 
@@ -37,8 +33,6 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // SetAsideConfig limits the damaged files that are kept in each directory. The oldest
 // are deleted first.
 type SetAsideConfig struct {
-	// MaxFiles is their largest number. With 0, damaged files are deleted at once.
-	MaxFiles int `mapstructure:"max_files"`
 	// MaxSizeMiB is their largest total size in MiB.
 	MaxSizeMiB int64 `mapstructure:"max_size_mib"`
 
@@ -46,12 +40,7 @@ type SetAsideConfig struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{
-		LockTimeout:   5 * time.Second,
-		CheckTimeout:  time.Minute,
-		WatchInterval: time.Minute,
-		SetAside:      SetAsideConfig{MaxFiles: 10, MaxSizeMiB: 1024},
-	}
+	return &Config{CheckTimeout: time.Minute, SetAside: SetAsideConfig{MaxSizeMiB: 1024}}
 }
 
 // withoutUnit is the longest time that is treated as a mistake: a number without a unit
@@ -61,19 +50,11 @@ const withoutUnit = 100 * time.Microsecond
 // Validate reports all mistakes together.
 func (c *Config) Validate() error {
 	errs := slices.Clone(c.unread)
-	for _, setting := range []struct {
-		name  string
-		value time.Duration
-	}{{"lock_timeout", c.LockTimeout}, {"check_timeout", c.CheckTimeout}, {"watch_interval", c.WatchInterval}} {
-		switch {
-		case setting.value <= 0:
-			errs = append(errs, fmt.Errorf("%s: must be more than 0; write for example 5s", setting.name))
-		case setting.value <= withoutUnit:
-			errs = append(errs, fmt.Errorf("%s: %d has no unit; write %ds", setting.name, setting.value, setting.value))
-		}
-	}
-	if c.SetAside.MaxFiles < 0 {
-		errs = append(errs, fmt.Errorf("set_aside::max_files: must be at least 0, not %d; with 0 no damaged file is kept", c.SetAside.MaxFiles))
+	switch {
+	case c.CheckTimeout <= 0:
+		errs = append(errs, errors.New("check_timeout: must be more than 0; write for example 1m"))
+	case c.CheckTimeout <= withoutUnit:
+		errs = append(errs, fmt.Errorf("check_timeout: %d has no unit; write %ds", c.CheckTimeout, c.CheckTimeout))
 	}
 	if c.SetAside.MaxSizeMiB < 1 || c.SetAside.MaxSizeMiB > 1<<30 {
 		errs = append(errs, fmt.Errorf("set_aside::max_size_mib: must be from 1 to %d, not %d; the default is 1024", 1<<30, c.SetAside.MaxSizeMiB))

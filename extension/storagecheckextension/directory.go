@@ -1,6 +1,7 @@
 package storagecheckextension
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -81,16 +82,19 @@ func oldestFirst(asides []aside) []aside {
 	return asides
 }
 
+// maxAside is how many damaged files are kept in each directory.
+const maxAside = 10
+
 // tidy deletes moved files that exceed the limits.
 func (s *storageCheck) tidy(d *directory) {
 	found := d.asides()
 	room := s.config.SetAside.MaxSizeMiB << 20
 	for i, a := range found {
-		if room -= a.size; i < s.config.SetAside.MaxFiles && room >= 0 {
+		if room -= a.size; i < maxAside && room >= 0 {
 			continue
 		}
 		for _, old := range found[i:] {
-			s.remove(d, old, "it is beyond set_aside::max_files or set_aside::max_size_mib")
+			s.remove(d, old, fmt.Sprintf("it is beyond %d files or set_aside::max_size_mib", maxAside))
 		}
 		return
 	}

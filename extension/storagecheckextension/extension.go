@@ -28,6 +28,9 @@ type storageCheck struct {
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
+	// lockTimeout is how long to wait for another process to release a file, and
+	// watchInterval the time between two checks for free space on the disk.
+	lockTimeout, watchInterval time.Duration
 
 	// checked sends the directories to the goroutine that watches them; done ends it.
 	checked chan []directory
@@ -43,7 +46,7 @@ func newStorageCheck(config *Config, settings extension.Settings) (*storageCheck
 		return nil, err
 	}
 	return &storageCheck{
-		config: config, logger: settings.Logger, telemetry: telemetry, now: time.Now,
+		config: config, logger: settings.Logger, telemetry: telemetry, now: time.Now, lockTimeout: 5 * time.Second, watchInterval: time.Minute,
 		checked: make(chan []directory, 1), done: make(chan struct{}),
 	}, nil
 }
@@ -221,7 +224,7 @@ func (s *storageCheck) checkFile(ctx context.Context, d *directory, name string)
 // lock takes the same lock as bbolt. It waits for a while, because a collector that is
 // being replaced ends at about the same time as the new one starts.
 func (s *storageCheck) lock(ctx context.Context, file *os.File) error {
-	ctx, cancel := context.WithTimeout(ctx, s.config.LockTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.lockTimeout)
 	defer cancel()
 	for {
 		err := tryLock(file)
@@ -230,7 +233,7 @@ func (s *storageCheck) lock(ctx context.Context, file *os.File) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w for %s", err, s.config.LockTimeout)
+			return fmt.Errorf("%w for %s", err, s.lockTimeout)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

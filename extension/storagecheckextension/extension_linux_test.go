@@ -133,7 +133,7 @@ func (h statusHost) Report(event *componentstatus.Event) { h.reported <- event }
 
 // A queue can lose points on a full disk without a line in the log.
 func TestADiskThatBecomesFullIsReported(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.WatchInterval = 20 * time.Millisecond })
+	f := newFixture(t, func(s *storageCheck) { s.watchInterval = 20 * time.Millisecond })
 	f.folder = smallDisk(t)
 	host := statusHost{componenttest.NewNopHost(), make(chan *componentstatus.Event, 100)}
 	require.NoError(t, f.Shutdown(t.Context()))
@@ -147,7 +147,7 @@ func TestADiskThatBecomesFullIsReported(t *testing.T) {
 		event := <-host.reported
 		assert.Equal(t, componentstatus.StatusRecoverableError, event.Status())
 		assert.EqualError(t, event.Err(), "the disk of file_storage/queue is full: "+f.folder)
-		time.Sleep(5 * f.config.WatchInterval)
+		time.Sleep(5 * f.watchInterval)
 		assert.Equal(t, full+1, f.logs.FilterMessageSnippet("the disk of file_storage is full").Len(), "once, not at each look")
 		require.NoError(t, os.Remove(rest))
 		assert.Equal(t, componentstatus.StatusOK, (<-host.reported).Status())
@@ -170,7 +170,7 @@ func TestADirectoryThatCannotBeWrittenIsReported(t *testing.T) {
 	if os.Getenv("STORAGECHECK_FOLDER") == "" {
 		t.Skip("needs root, to make a directory of another user")
 	}
-	f := newFixture(t, func(c *Config) { c.WatchInterval = 5 * time.Millisecond })
+	f := newFixture(t, func(s *storageCheck) { s.watchInterval = 5 * time.Millisecond })
 	f.folder = filepath.Join(folder, "fixed")
 	require.NoError(t, f.start(true))
 	time.Sleep(50 * time.Millisecond)

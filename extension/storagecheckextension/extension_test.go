@@ -3,7 +3,6 @@ package storagecheckextension
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -43,13 +42,9 @@ type fixture struct {
 	at     time.Time
 }
 
-func newFixture(t *testing.T, change func(*Config)) *fixture {
+func newFixture(t *testing.T, change func(*storageCheck)) *fixture {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.LockTimeout = 200 * time.Millisecond
-	if change != nil {
-		change(config)
-	}
 	require.NoError(t, config.Validate())
 	own := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, own.Shutdown(context.Background())) })
@@ -58,6 +53,10 @@ func newFixture(t *testing.T, change func(*Config)) *fixture {
 	settings.Logger = zap.New(core)
 	s, err := newStorageCheck(config, settings)
 	require.NoError(t, err)
+	s.lockTimeout = 200 * time.Millisecond
+	if change != nil {
+		change(s)
+	}
 	f := &fixture{storageCheck: s, t: t, folder: t.TempDir(), logs: logs, own: own, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	s.now = func() time.Time { return f.at }
 	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
@@ -218,7 +217,7 @@ func TestWithoutRecreateADamagedFileEndsTheStart(t *testing.T) {
 
 // Other files in the directory stay.
 func TestOnlyFilesOfFileStorageAreChecked(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.SetAside.MaxFiles = 0 })
+	f := newFixture(t, nil)
 	others := []string{"README", "tempdb123", "exporter", "notes.20260301T120000.000Z.backup", "0123abc"}
 	for _, name := range others {
 		require.NoError(t, os.WriteFile(filepath.Join(f.folder, name), []byte("text"), 0o600))
@@ -238,13 +237,13 @@ func TestAFileThatIsInUseIsNotTouched(t *testing.T) {
 	require.ErrorContains(t, err, "give each one a directory of its own (extensions::file_storage/queue::directory)")
 	assert.Equal(t, []string{exporterFile}, f.names())
 	// The check waits for a process that ends in time.
-	f.config.LockTimeout = time.Minute
+	f.lockTimeout = time.Minute
 	time.AfterFunc(100*time.Millisecond, func() { _ = other.Close(context.Background()) })
 	require.NoError(t, f.start(true))
 }
 
 func TestTheFilesMovedAsideAreBounded(t *testing.T) {
-	f := newFixture(t, func(c *Config) { c.SetAside = SetAsideConfig{MaxFiles: 2, MaxSizeMiB: 1} })
+	f := newFixture(t, func(s *storageCheck) { s.config.SetAside.MaxSizeMiB = 1 })
 	damagedOf := func(size int) {
 		require.NoError(t, os.WriteFile(f.file(), bytes.Repeat([]byte{7}, size), 0o600))
 		require.NoError(t, f.start(true))
@@ -253,16 +252,17 @@ func TestTheFilesMovedAsideAreBounded(t *testing.T) {
 	minute := func(n int) string {
 		return exporterFile + time.Date(2026, 3, 1, 12, n, 0, 0, time.UTC).Format(".20060102T150405.000Z0700.backup")
 	}
-	for range 5 {
+	for range 12 {
 		damagedOf(1000)
 	}
-	assert.Equal(t, []string{minute(3), minute(4)}, f.names(), "the newest two")
+	assert.Equal(t, []string{minute(2), minute(3), minute(4), minute(5), minute(6), minute(7), minute(8), minute(9), minute(10), minute(11)},
+		f.names(), "the newest ten")
 	damagedOf(1<<20 - 500)
-	assert.Equal(t, []string{minute(5)}, f.names(), "the older ones do not fit together with it")
+	assert.Equal(t, []string{minute(12)}, f.names(), "the older ones do not fit together with it")
 	damagedOf(1<<20 + 1)
 	assert.Empty(t, f.names(), "it alone is beyond the limit, and so is what is older")
-	deleted := f.logs.FilterMessageSnippet("is deleted: it is beyond set_aside::max_files").Len()
-	assert.Equal(t, 7, deleted, "each one is reported")
+	deleted := f.logs.FilterMessageSnippet("is deleted: it is beyond 10 files or set_aside::max_size_mib").Len()
+	assert.Equal(t, 14, deleted, "each one is reported")
 }
 
 func TestAllDirectoriesThatTheServiceUsesAreChecked(t *testing.T) {
@@ -347,42 +347,31 @@ func TestACheckEndsAfterItsTimeout(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	require.NoError(t, createDefaultConfig().(*Config).Validate())
-	config := &Config{LockTimeout: 0, CheckTimeout: 30, WatchInterval: -1, SetAside: SetAsideConfig{MaxFiles: -1, MaxSizeMiB: 0}}
+	config := &Config{CheckTimeout: 30}
 	err := config.Validate()
 	for _, want := range []string{
-		"lock_timeout: must be more than 0", "check_timeout: 30 has no unit; write 30s",
-		"watch_interval: must be more than 0",
-		"set_aside::max_files: must be at least 0, not -1", "set_aside::max_size_mib: must be from 1",
+		"check_timeout: 30 has no unit; write 30s", "set_aside::max_size_mib: must be from 1",
 	} {
 		require.ErrorContains(t, err, want)
 	}
+	config.CheckTimeout = 0
+	require.ErrorContains(t, config.Validate(), "check_timeout: must be more than 0")
 }
 
 func TestTheConfigurationIsUnmarshalled(t *testing.T) {
 	config := createDefaultConfig()
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
-		"lock_timeout": "10s", "check_timeout": "2m", "watch_interval": "30s", "set_aside": map[string]any{"max_files": 5, "max_size_mib": 100},
+		"check_timeout": "2m", "set_aside": map[string]any{"max_size_mib": 100},
 	}).Unmarshal(config))
-	assert.Equal(t, &Config{LockTimeout: 10 * time.Second, CheckTimeout: 2 * time.Minute, WatchInterval: 30 * time.Second, SetAside: SetAsideConfig{MaxFiles: 5, MaxSizeMiB: 100}}, config)
+	assert.Equal(t, &Config{CheckTimeout: 2 * time.Minute, SetAside: SetAsideConfig{MaxSizeMiB: 100}}, config)
 	_, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), config)
 	require.NoError(t, err)
 	var _ extension.Extension = (*storageCheck)(nil)
 }
 
-// The README has each setting with its default, and its configuration works.
-func TestTheReadmeHasEverySetting(t *testing.T) {
+func TestTheConfigurationOfTheReadmeWorks(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	config := createDefaultConfig().(*Config)
-	for _, row := range []string{
-		fmt.Sprintf("| `lock_timeout` | `%gs` |", config.LockTimeout.Seconds()),
-		fmt.Sprintf("| `check_timeout` | `%gm` |", config.CheckTimeout.Minutes()),
-		fmt.Sprintf("| `watch_interval` | `%gm` |", config.WatchInterval.Minutes()),
-		fmt.Sprintf("| `set_aside::max_files` | `%d` |", config.SetAside.MaxFiles),
-		fmt.Sprintf("| `set_aside::max_size_mib` | `%d` |", config.SetAside.MaxSizeMiB),
-	} {
-		assert.Contains(t, string(readme), row)
-	}
 	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(readme))
 	require.Len(t, block, 2)
 	var values map[string]any

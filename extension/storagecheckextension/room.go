@@ -16,7 +16,7 @@ import (
 // exporter's queue loses points without a line in the log: if it cannot record that it has
 // begun to send a batch, it drops the batch.
 func (s *storageCheck) watch(host component.Host) {
-	ticker := time.NewTicker(s.config.WatchInterval)
+	ticker := time.NewTicker(s.watchInterval)
 	defer ticker.Stop()
 	var directories []directory
 	full := false

@@ -10,8 +10,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
+// removed are settings of 0.2.0 that are constants now, by their last name.
+var removed = []string{
+	"name_length", "label_name_length", "label_value_length", "operation_name", "min_count",
+	"lock_timeout", "watch_interval", "max_files",
+}
+
 // Unknown says that a name is unknown, and which of those that are known it may mean.
 func Unknown(name string, known []string) string {
+	if slices.Contains(removed, name) {
+		return "is no setting any more, its default always holds; remove it"
+	}
 	switch nearest := Nearest(name, known); len(nearest) {
 	case 0:
 		return "is unknown; docs/reference/configuration.md has all settings"

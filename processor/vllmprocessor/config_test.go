@@ -53,7 +53,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	on, off := true, false
 	want := createDefaultConfig().(*Config)
 	want.Window, want.MaxStaleness = 2*time.Minute, 10*time.Minute
-	want.Derived.Quantiles, want.Derived.MinCount, want.MaxSeries = []float64{0.5, 0.9}, 5, 20000
+	want.Derived.Quantiles, want.MaxSeries = []float64{0.5, 0.9}, 20000
 	want.Derived.CapacityFromBlocks = true
 	want.Derived.Percentiles = derived.Percentiles{Interpolation: derived.MeanConstrained, PerEngine: true, Detailed: true}
 	want.Derived.Hardware = []derived.Hardware{
@@ -75,7 +75,6 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, createDefaultConfig(), cfg)
 	assert.Equal(t, time.Minute, cfg.Window)
 	assert.Equal(t, []float64{0.5, 0.95, 0.99}, cfg.Derived.Quantiles)
-	assert.Equal(t, 1, cfg.Derived.MinCount)
 	assert.Equal(t, 5*time.Minute, cfg.MaxStaleness)
 	assert.Equal(t, 100_000, cfg.MaxSeries)
 	assert.Equal(t, derived.Percentiles{Interpolation: derived.Linear}, cfg.Derived.Percentiles)
@@ -126,7 +125,6 @@ func TestMistakes(t *testing.T) {
 		{`max_staleness: 0`, "max_staleness: must be more than 0; write for example 5m"},
 		{`max_staleness: 300`, "max_staleness: 300 has no unit; write 300s"},
 		{`max_staleness: 30s`, "max_staleness: 30s is shorter than window (1m0s), so that a window could never be filled; write at least 1m0s"},
-		{`min_count: 0`, "min_count: must be at least 1, not 0: there is no mean of no observations"},
 		{`max_series: 0`, "max_series: must be at least 1, not 0; the default is 100000"},
 		{`quantiles: [95]`, "quantiles::0: 95 is not from 0 to 1; write 0.95 for p95"},
 		{`quantiles: [0.5, 99.9]`, "quantiles::1: 99.9 is not from 0 to 1; write 0.999 for p99.9"},

@@ -3,7 +3,6 @@ package vllmprocessor
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -46,28 +45,6 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 		assert.NoError(t, confmap.Validate(cfg), block[1])
 	}
 	assert.GreaterOrEqual(t, configurations, 2)
-}
-
-// Users find a setting only in the table.
-func TestTheReadmeListsEverySetting(t *testing.T) {
-	readme := readReadme(t)
-	listed := 0
-	var check func(of reflect.Type)
-	check = func(of reflect.Type) {
-		for i := range of.NumField() {
-			switch key := of.Field(i).Tag.Get("mapstructure"); {
-			case key == ",squash":
-				check(of.Field(i).Type)
-			case key != "":
-				listed++
-				if !strings.Contains(readme, "\n| `"+key) {
-					t.Errorf("the README's table of settings does not have %s", key)
-				}
-			}
-		}
-	}
-	check(reflect.TypeFor[Config]())
-	assert.Equal(t, 16, listed)
 }
 
 // While every request is too slow, the burn rate over a window w is d/w / (1 - target) after

@@ -20,7 +20,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
@@ -133,11 +132,6 @@ type LimitsConfig struct {
 	// Memory limits the memory for the layouts of large bodies of all targets together; 0
 	// means an eighth of GOMEMLIMIT.
 	Memory ByteSize `mapstructure:"memory"`
-	// NameLength, LabelNameLength and LabelValueLength are the maximum lengths in bytes.
-	// A line that exceeds one of them is dropped.
-	NameLength       int `mapstructure:"name_length"`
-	LabelNameLength  int `mapstructure:"label_name_length"`
-	LabelValueLength int `mapstructure:"label_value_length"`
 
 	_ struct{}
 }
@@ -146,8 +140,6 @@ type LimitsConfig struct {
 // conventions.
 type GenAIConfig struct {
 	Enabled bool `mapstructure:"enabled"`
-	// OperationName is the gen_ai.operation.name, which vLLM's metrics do not have.
-	OperationName string `mapstructure:"operation_name"`
 
 	_ struct{}
 }
@@ -185,11 +177,7 @@ func (s *ByteSize) UnmarshalText(text []byte) error {
 // defaultLimits returns limits that fit the memory of the shipped manifests, see docs/why/performance.md. A
 // server with 64 engines has a body of about 4 MB with 8,000 series.
 func defaultLimits() LimitsConfig {
-	lines := exposition.DefaultLimits
-	return LimitsConfig{
-		BodySize: 8 << 20, Series: 20000, Adapters: 1000, Devices: 256, Targets: 1000,
-		NameLength: lines.Name, LabelNameLength: lines.LabelName, LabelValueLength: lines.LabelValue,
-	}
+	return LimitsConfig{BodySize: 8 << 20, Series: 20000, Adapters: 1000, Devices: 256, Targets: 1000}
 }
 
 // memory returns limits::memory in bytes.
@@ -218,7 +206,6 @@ func createDefaultConfig() component.Config {
 		Limits:             defaultLimits(),
 		Naming:             NamingCanonical,
 		Source:             SourceAuto,
-		GenAI:              GenAIConfig{OperationName: "chat"},
 		ResourceAttributes: metadata.DefaultResourceAttributesConfig(),
 	}
 }

@@ -144,7 +144,6 @@ service_name: ""
 timeout: 0s
 limits: {series: -1, body_size: 0}
 prefixes: [""]
-gen_ai: {enabled: true, operation_name: ""}
 metrics:
   vllm.kv_blok.lifetime: {enabled: false}
 `)
@@ -160,7 +159,6 @@ metrics:
 		"limits::series: must be more than 0",
 		"limits::body_size: must be more than 0",
 		"prefixes::0: must not be empty",
-		"gen_ai::operation_name: must not be empty",
 		"metrics::vllm.kv_blok.lifetime: no metric has this name; did you mean vllm.kv_block.lifetime?",
 	} {
 		assert.Contains(t, err.Error(), want)
@@ -228,9 +226,6 @@ func TestTheBoundsOfNumbers(t *testing.T) {
 		{"limits: {series: 1}", "limits: {series: 0}", "limits::series: must be more than 0"},
 		{"limits: {adapters: 1}", "limits: {adapters: 0}", "limits::adapters: must be more than 0"},
 		{"limits: {devices: 1}", "limits: {devices: 0}", "limits::devices: must be more than 0"},
-		{"limits: {name_length: 1}", "limits: {name_length: 0}", "limits::name_length: must be more than 0"},
-		{"limits: {label_name_length: 1}", "limits: {label_name_length: 0}", "limits::label_name_length: must be more than 0"},
-		{"limits: {label_value_length: 1}", "limits: {label_value_length: 0}", "limits::label_value_length: must be more than 0"},
 		{"limits: {targets: 1}", "limits: {targets: 0}", "limits::targets: must be more than 0"},
 	} {
 		cfg, err := decode(t, `{endpoint: "http://a", `+tt.accepted+"}")

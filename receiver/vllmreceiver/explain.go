@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"fmt"
 	"strings"
 	"time"
 	"weak"
@@ -146,11 +147,11 @@ func (s *targetScraper) logDefects(at time.Time, plan *normalize.Plan, report *e
 func lineWords(reason exposition.Reason) string {
 	switch reason {
 	case exposition.ReasonNameTooLong:
-		return "Lines whose metric name is longer than limits::name_length were dropped; all others were delivered"
+		return fmt.Sprintf("Lines whose metric name is longer than %d bytes were dropped; all others were delivered", exposition.MaxName)
 	case exposition.ReasonLabelNameTooLong:
-		return "Lines with a label name longer than limits::label_name_length were dropped; all others were delivered"
+		return fmt.Sprintf("Lines with a label name longer than %d bytes were dropped; all others were delivered", exposition.MaxName)
 	case exposition.ReasonLabelValueTooLong:
-		return "Lines with a label value longer than limits::label_value_length were dropped; all others were delivered"
+		return fmt.Sprintf("Lines with a label value longer than %d bytes were dropped; all others were delivered", exposition.MaxLabelValue)
 	case exposition.ReasonTooManyLines, exposition.ReasonTooManyBadLines:
 		return "The body was read up to this line, and the rest was dropped; look at what the server exposes"
 	}

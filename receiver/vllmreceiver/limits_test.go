@@ -38,8 +38,8 @@ func TestFreshLongLabelValuesCostNothing(t *testing.T) {
 		log += len(entry.Message) + len(fmt.Sprint(entry.ContextMap()))
 	}
 	assert.Less(t, log, 10_000)
-	assert.Equal(t, 1, countLogged(r, "limits::name_length"))
-	assert.Equal(t, 1, countLogged(r, "limits::label_value_length"))
+	assert.Equal(t, 1, countLogged(r, "metric name is longer than 512 bytes"))
+	assert.Equal(t, 1, countLogged(r, "label value longer than 65536 bytes"))
 }
 
 // What vanished is remembered in a few bytes, however long its labels are.

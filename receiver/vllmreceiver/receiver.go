@@ -120,9 +120,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	}
 	s := &shared{
 		config: cfg, settings: settings, telemetry: selfTelemetry,
-		memory: exposition.NewLimitedMemory(maxRememberedBlocks, exposition.Limits{
-			Name: cfg.Limits.NameLength, LabelName: cfg.Limits.LabelNameLength, LabelValue: cfg.Limits.LabelValueLength,
-		}),
+		memory:  exposition.NewMemory(maxRememberedBlocks),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, maxCanaries),
 		emission: emit.Settings{
@@ -252,8 +250,8 @@ func planOptions(cfg *Config) normalize.Options {
 	return normalize.Options{
 		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
 		CapacityFromBlocks: cfg.CapacityFromBlocks,
-		GenAI:              cfg.GenAI.Enabled, OperationName: cfg.GenAI.OperationName,
-		Source: planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
+		GenAI:              cfg.GenAI.Enabled,
+		Source:             planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
 		MaxAdapters: cfg.Limits.Adapters, MaxDevices: cfg.Limits.Devices,
 	}
 }

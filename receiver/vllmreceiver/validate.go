@@ -174,18 +174,6 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if c.Limits.Devices <= 0 {
 		add("limits::devices", "must be more than 0; the default is 256")
 	}
-	for _, limit := range []struct {
-		key          string
-		is, standard int
-	}{
-		{"name_length", c.Limits.NameLength, defaultLimits().NameLength},
-		{"label_name_length", c.Limits.LabelNameLength, defaultLimits().LabelNameLength},
-		{"label_value_length", c.Limits.LabelValueLength, defaultLimits().LabelValueLength},
-	} {
-		if limit.is <= 0 {
-			add("limits::"+limit.key, "must be more than 0; the default is %d", limit.standard)
-		}
-	}
 	if c.Limits.Targets <= 0 {
 		add("limits::targets", "must be more than 0; the default is 1000")
 	}
@@ -248,9 +236,6 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 	}
 	if c.GenAI.Enabled && c.Naming == NamingWire {
 		add("gen_ai::enabled", "the mirror exists only with naming: canonical; change one of the two settings")
-	}
-	if c.GenAI.Enabled && c.GenAI.OperationName == "" {
-		add("gen_ai::operation_name", "must not be empty; write for example chat or text_completion")
 	}
 	if c.ServiceName == "" {
 		add("service_name", "must not be empty; to leave the attribute out, set resource_attributes::service.name::enabled to false")

@@ -24,9 +24,8 @@ import (
 )
 
 var (
-	yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$") //nolint:gocritic // with (?m), ^ is the start of a line
-	sample    = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? \S+$`)
-	label     = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
+	sample = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? \S+$`)
+	label  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 )
 
 // series are the series of a page as Prometheus 2 stores them: it keeps the text of each

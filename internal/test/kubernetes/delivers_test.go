@@ -109,8 +109,7 @@ func start(t *testing.T, overlay, endpoint string, replaced map[string]string, s
 	env["OTLP_ENDPOINT"] = endpoint
 	env["POD_IP"] = fmt.Sprintf("127.0.1.%d", pods.Add(1))
 	replaced = maps.Clone(replaced)
-	replaced["collection_interval: 15s"] = "collection_interval: 500ms\n    initial_delay: 0s"
-	replaced["    timeout: 5s"] = "    timeout: 500ms"
+	replaced["    timeout: 5s"] = "    timeout: 500ms\n    collection_interval: 500ms\n    initial_delay: 0s"
 	for before, after := range replaced {
 		require.Contains(t, strings.Join(texts, "\n"), before)
 		for i := range texts {

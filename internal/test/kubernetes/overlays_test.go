@@ -52,7 +52,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"agent", "extensions: [health_check, health_check/ready, storage_check, ", "extensions: [health_check, health_check/ready, ", "a damaged queue ends the collector"},
 		{"agent", "recreate: true", "recreate: false", "a damaged queue may not be set aside"},
 		{"agent", "max_size_mib: 100", "max_size_mib: 1000", "a damaged queue and the new one do not fit into the volume"},
-		{"agent", "        storage: file_storage\n        window: 1m", "        window: 1m", "processor vllm forgets what it has learned"},
+		{"agent", "over a restart.\n        storage: file_storage\n", "over a restart.\n", "processor vllm forgets what it has learned"},
 		{"agent", "processors: [memory_limiter, vllm]", "processors: [memory_limiter, vllm, batch]", "other processors"},
 		{"sidecar", "processors: [memory_limiter, vllm]", "processors: [memory_limiter]", "other processors"},
 		{"agent", "name: K8S_NODE_NAME", "name: NODE_NAME", "reads K8S_NODE_NAME, which nothing sets"},

@@ -154,7 +154,7 @@ var answerCodes = []Code{
 	},
 	{
 		CodeBadLines, Body, Warning, "Lines of the body cannot be read and are dropped; all others are delivered.",
-		"Look at these lines with curl. Lines beyond limits::name_length, label_name_length or label_value_length can be allowed there.",
+		"Look at these lines with curl.",
 	},
 	{
 		CodeDuplicates, Body, Warning, "The body has the same series more than once; only the first sample of each counts.",

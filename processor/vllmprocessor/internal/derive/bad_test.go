@@ -18,7 +18,7 @@ func TestABadObservationOfOneEngineWithholdsTheMeanOverAll(t *testing.T) {
 	const metric = "vllm.request.queue_time_mean"
 	resource := window.NewResource(window.Settings{Window: 60e9, MaxStaleness: 300e9})
 	settings := derive.Settings{
-		Enabled: make([]bool, len(derive.Rows())), Quantiles: []derive.Quantile{derive.NewQuantile(0.5)}, MinCount: 1, PerEngineQuantiles: true,
+		Enabled: make([]bool, len(derive.Rows())), Quantiles: []derive.Quantile{derive.NewQuantile(0.5)}, PerEngineQuantiles: true,
 	}
 	for i := range settings.Enabled {
 		settings.Enabled[i] = slices.Contains([]string{

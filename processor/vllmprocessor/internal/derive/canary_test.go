@@ -188,7 +188,7 @@ func TestCanariesAreLeftOutAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 3))
 	resource := window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
-	settings := derive.Settings{Enabled: make([]bool, len(derive.Rows())), MinCount: 1}
+	settings := derive.Settings{Enabled: make([]bool, len(derive.Rows()))}
 	for i, row := range derive.Rows() {
 		settings.Enabled[i] = strings.HasSuffix(row.Metric, "_rate") || strings.HasSuffix(row.Metric, "throughput") || strings.HasSuffix(row.Metric, "_mean")
 	}

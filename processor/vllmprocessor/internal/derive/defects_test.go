@@ -106,7 +106,7 @@ func derived(t *testing.T, evidence collect.Evidence, points []point) (map[strin
 	require.True(t, resource.Observe(batch(0, evidence, zero(points)), math.MaxInt).Observed)
 	require.True(t, resource.Observe(batch(interval, evidence, points), math.MaxInt).Observed)
 	settings := derive.Settings{
-		Enabled: make([]bool, len(derive.Rows())), MinCount: 1, CapacityFromBlocks: true, PerEngineQuantiles: true,
+		Enabled: make([]bool, len(derive.Rows())), CapacityFromBlocks: true, PerEngineQuantiles: true,
 		Quantiles: []derive.Quantile{derive.NewQuantile(1)}, Peak: derive.Peak{FLOPS: 1, Bandwidth: 1},
 	}
 	for i := range settings.Enabled {

@@ -20,8 +20,6 @@ type Settings struct {
 	// PerEngineQuantiles computes quantiles for each engine also where there are
 	// several.
 	PerEngineQuantiles bool
-	// MinCount is the least number of observations for a mean or quantile.
-	MinCount float64
 	// CapacityFromBlocks allows blocks times block size as the capacity of the KV
 	// cache.
 	CapacityFromBlocks bool
@@ -294,19 +292,6 @@ func (p *Parts) sum(other Parts) {
 	}
 }
 
-// divide returns the quotient of the parts.
-func (p *Parts) divide(settings *Settings, row *Row) (float64, Reason) {
-	switch {
-	case p.Reason != OK:
-		return 0, p.Reason
-	case p.Denominator <= 0:
-		return 0, Idle
-	case row.observations && p.Denominator < settings.MinCount:
-		return 0, FewObservations
-	}
-	return p.Numerator / p.Denominator, OK
-}
-
 func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row *Row) {
 	total := Parts{Reason: Missing}
 	for i := range members {
@@ -317,7 +302,7 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 			total.sum(parts)
 		}
 	}
-	value, reason := total.divide(settings, row)
+	value, reason := total.Divide()
 	e.add(in, row, Extra{}, value, reason)
 }
 
@@ -382,7 +367,7 @@ func (e *Evaluator) several(settings *Settings, members []Member, in scope, row 
 		return
 	}
 	for k := range entries {
-		value, reason := entries[k].parts.divide(settings, row)
+		value, reason := entries[k].parts.Divide()
 		e.add(in, row, entries[k].extra, value, reason)
 	}
 }
@@ -401,8 +386,8 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 		}
 		reason = reason.Together(one, i == 0)
 	}
-	if reason == OK {
-		reason = settings.enough(&e.merged)
+	if reason == OK && e.merged.Count <= 0 {
+		reason = Idle
 	}
 	for _, q := range settings.Quantiles {
 		if row.bounds {

@@ -67,9 +67,9 @@ func TestDerivedValuesAreTheIntegralsOfWhatHappened(t *testing.T) {
 func compare(t *testing.T, w *world, seed uint64, count, other map[string]int) {
 	t.Helper()
 	r := newReference(w)
-	r.minCount, r.perEngine = float64(1+2*w.random.IntN(2)), w.random.IntN(2) == 0
+	r.perEngine = w.random.IntN(2) == 0
 	settings := &derive.Settings{
-		MinCount: r.minCount, PerEngineQuantiles: r.perEngine, Peak: derive.Peak{FLOPS: r.peak, Bandwidth: r.peak},
+		PerEngineQuantiles: r.perEngine, Peak: derive.Peak{FLOPS: r.peak, Bandwidth: r.peak},
 	}
 	for range derive.Rows() {
 		settings.Enabled = append(settings.Enabled, true)

@@ -18,28 +18,22 @@ func (p *Parts) share() {
 	}
 }
 
-// Divide returns the quotient of the parts of a row, which may be sums over several
-// engines and servers.
-func (r *Row) Divide(settings *Settings, parts Parts) (float64, Reason) {
-	return parts.divide(settings, r)
-}
-
-// enough returns OK where a distribution has enough observations for a quantile.
-func (s *Settings) enough(h *histogram.Histogram) Reason {
+// Divide returns the quotient of the parts, which may be sums over several engines and servers.
+func (p *Parts) Divide() (float64, Reason) {
 	switch {
-	case h.Count <= 0:
-		return Idle
-	case h.Count < s.MinCount:
-		return FewObservations
+	case p.Reason != OK:
+		return 0, p.Reason
+	case p.Denominator <= 0:
+		return 0, Idle
 	}
-	return OK
+	return p.Numerator / p.Denominator, OK
 }
 
 // Quantile returns a quantile of a distribution, which may be merged from several
 // engines and servers.
 func (s *Settings) Quantile(h *histogram.Histogram, rank float64) (float64, Reason) {
-	if reason := s.enough(h); reason != OK {
-		return 0, reason
+	if h.Count <= 0 {
+		return 0, Idle
 	}
 	quantile := h.Quantile
 	if s.MeanConstrained {

@@ -13,8 +13,8 @@ func pickerRows() []Row {
 		{Metric: epp + "request_rate", Additive: pickerRate},
 		{Metric: epp + "request.error_ratio", Quotient: pickerErrors},
 		{Metric: epp + "request.shed_ratio", Quotient: pickerShed},
-		{Metric: epp + "request.input_tokens_mean", Quotient: mean(collect.PickerInputTokens), observations: true},
-		{Metric: epp + "request.output_tokens_mean", Quotient: mean(collect.PickerOutputTokens), observations: true},
+		{Metric: epp + "request.input_tokens_mean", Quotient: mean(collect.PickerInputTokens)},
+		{Metric: epp + "request.output_tokens_mean", Quotient: mean(collect.PickerOutputTokens)},
 	}
 	for _, of := range []struct {
 		in   collect.Input
@@ -31,7 +31,7 @@ func pickerRows() []Row {
 			return meanOf(m.Now.MomentsWhere(of.in, of.keep(&m.Now)))
 		}
 		all = append(all,
-			Row{Metric: of.in.String() + "_mean", Quotient: average, observations: true},
+			Row{Metric: of.in.String() + "_mean", Quotient: average},
 			Row{Metric: of.in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read},
 			Row{Metric: of.in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
 		)

@@ -38,9 +38,7 @@ type reference struct {
 	seen map[*stream]*seen
 	all  map[string]*[collect.NumInputs][]*stream
 	// base is, for each scrape, the first one after the last long silence.
-	base []int
-	// minCount and fromBlocks are as in the settings.
-	minCount  float64
+	base      []int
 	perEngine bool
 	peak      float64
 }

@@ -37,7 +37,7 @@ func TestRequestsWhoseEndIsLostAreNotCancelled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			resource := window.NewResource(window.Settings{Window: every * time.Second, MaxStaleness: 2 * every * time.Second})
-			settings := derive.Settings{Enabled: make([]bool, len(derive.Rows())), MinCount: 1}
+			settings := derive.Settings{Enabled: make([]bool, len(derive.Rows()))}
 			for i := range settings.Enabled {
 				switch derive.Rows()[i].Metric {
 				case "vllm.request.cancelled_estimate", "vllm.wasted_tokens_ratio":

@@ -38,9 +38,6 @@ type Row struct {
 	// Quantiles reads the distribution of the quantiles into an empty histogram.
 	Quantiles func(*Member, *histogram.Histogram) Reason
 
-	// observations is true where the denominator is a number of observations,
-	// which Settings.MinCount is compared with.
-	observations bool
 	// share is true where the numerator is a part of the denominator. A greater
 	// numerator means a restart that no counter shows.
 	share bool
@@ -87,8 +84,6 @@ const (
 	Gone
 	// Idle means: the denominator is 0.
 	Idle
-	// FewObservations means: fewer observations than Settings.MinCount.
-	FewObservations
 	// Contradiction means: the inputs contradict each other.
 	Contradiction
 	// KnownDefect means: a known defect of vLLM's metrics makes an input wrong or
@@ -102,7 +97,7 @@ const (
 // String is the reason as the processor's own telemetry spells it.
 func (r Reason) String() string {
 	return [NumReasons]string{
-		"ok", "missing", "first", "pending", "gone", "idle", "few_observations", "contradiction", "known_defect",
+		"ok", "missing", "first", "pending", "gone", "idle", "contradiction", "known_defect",
 	}[r]
 }
 

@@ -119,9 +119,9 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 	}
 	quotient("vllm.request.queue_time_ratio", 0, s.sums(collect.QueueTime, collect.E2ERequestLatency))
 	quotient("vllm.input_output_ratio", 0, s.sums(collect.RequestPromptTokens, collect.RequestGenerationTokens))
-	quotient("vllm.tokens_per_iteration", s.minCount, s.average(collect.IterationTokens))
-	quotient("vllm.request.prompt_tokens_mean", s.minCount, s.average(collect.RequestPromptTokens))
-	quotient("vllm.request.generation_tokens_mean", s.minCount, s.average(collect.RequestGenerationTokens))
+	quotient("vllm.tokens_per_iteration", 1, s.average(collect.IterationTokens))
+	quotient("vllm.request.prompt_tokens_mean", 1, s.average(collect.RequestPromptTokens))
+	quotient("vllm.request.generation_tokens_mean", 1, s.average(collect.RequestGenerationTokens))
 	quotient("vllm.request.queue_wait_estimate", 0, func(e string) parts {
 		queue, k := s.level(e, collect.WaitingByReason, "capacity")
 		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
@@ -132,7 +132,7 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
 		return parts{n, o.count(), first(k, kf)}
 	})
-	quotient("vllm.frontend_overhead_mean", s.minCount, func(e string) parts {
+	quotient("vllm.frontend_overhead_mean", 1, func(e string) parts {
 		o, k := s.observations(e, collect.E2ERequestLatency, s.from)
 		q, kq := s.observations(e, collect.QueueTime, s.from)
 		i, ki := s.observations(e, collect.InferenceTime, s.from)
@@ -170,7 +170,7 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 }
 
 func (s *scope) speculation(quotient func(string, float64, func(string) parts), put func(string, string, float64, bool), rollup, misattributed bool) {
-	quotient("vllm.inter_token_latency_per_token_mean", s.minCount, func(e string) parts {
+	quotient("vllm.inter_token_latency_per_token_mean", 1, func(e string) parts {
 		_, kd := s.increase(e, collect.Drafts, s.from)
 		o, k := s.observations(e, collect.InterTokenLatency, s.from)
 		generated, kg := s.increase(e, collect.GenerationTokens, s.from)
@@ -270,9 +270,9 @@ func (s *scope) latencies(quotient func(string, float64, func(string) parts), pu
 	} {
 		less := strings.HasSuffix(name, "decode_time") || strings.HasSuffix(name, "output_token")
 		if less {
-			quotient(name+"_mean", s.minCount, s.averageOfMore(in))
+			quotient(name+"_mean", 1, s.averageOfMore(in))
 		} else {
-			quotient(name+"_mean", s.minCount, s.average(in))
+			quotient(name+"_mean", 1, s.average(in))
 		}
 		if !wanted {
 			continue
@@ -293,7 +293,7 @@ func (s *scope) latencies(quotient func(string, float64, func(string) parts), pu
 			}
 			both.values, both.bounds, zeros = append(both.values, o.values...), append(both.bounds, o.bounds...), zeros+n
 		}
-		if held || both.count()-zeros < s.minCount {
+		if held || both.count()-zeros < 1 {
 			continue
 		}
 		for _, q := range quantiles {

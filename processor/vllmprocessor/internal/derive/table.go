@@ -35,13 +35,13 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.request.queue_wait_estimate", Quotient: queueWait},
 	{Metric: "vllm.preemptions_per_first_token", Quotient: preemptions},
 	{Metric: "vllm.request.queue_time_ratio", Quotient: sums(collect.QueueTime, collect.E2ERequestLatency)},
-	{Metric: "vllm.frontend_overhead_mean", Quotient: frontendOverhead, observations: true},
+	{Metric: "vllm.frontend_overhead_mean", Quotient: frontendOverhead},
 	{Metric: "vllm.request.finished_ratio", Extra: []string{"finished_reason"}, Several: finished},
 	{Metric: "vllm.request.cancelled_estimate", Additive: cancelled},
 
-	{Metric: "vllm.tokens_per_iteration", Quotient: stepTokens, observations: true},
-	{Metric: "vllm.request.prompt_tokens_mean", Quotient: mean(collect.RequestPromptTokens), observations: true},
-	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(collect.RequestGenerationTokens), observations: true},
+	{Metric: "vllm.tokens_per_iteration", Quotient: stepTokens},
+	{Metric: "vllm.request.prompt_tokens_mean", Quotient: mean(collect.RequestPromptTokens)},
+	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(collect.RequestGenerationTokens)},
 	{Metric: "vllm.input_output_ratio", Quotient: sums(collect.RequestPromptTokens, collect.RequestGenerationTokens)},
 
 	{Metric: "vllm.spec_decode.acceptance_ratio", Quotient: increases(collect.AcceptedTokens, collect.DraftTokens), share: true, speculative: true},
@@ -54,7 +54,7 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.memory_bandwidth_utilization", Quotient: bandwidthUtilization},
 	{Metric: "vllm.http.error_ratio", Extra: []string{"status_class"}, Several: httpErrors},
 	{Metric: "vllm.wasted_tokens_ratio", Extra: []string{"reason", "bound"}, Several: wasted, speculativeExtra: rejectedDrafts},
-	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken, observations: true},
+	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken},
 }, latencyRows(), lengthRows(), pickerRows())
 
 // latencyRows are the mean, the quantiles and their bounds of each latency.
@@ -70,7 +70,7 @@ func latencyRows() []Row {
 			read, average = trustedQuantiles(in, withoutZeros), trusted(in, meanWithoutZeros)
 		}
 		all = append(all,
-			Row{Metric: name + "_mean", Quotient: average, observations: true},
+			Row{Metric: name + "_mean", Quotient: average},
 			Row{
 				Metric: name + "_quantile", Extra: []string{"quantile"}, Quantiles: read,
 				detailed: in == collect.TimePerOutputToken || in == collect.QueueTime,

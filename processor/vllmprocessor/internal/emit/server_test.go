@@ -39,7 +39,7 @@ func newServer(t *testing.T, metrics ...string) *server {
 	s := &server{
 		t: t, room: math.MaxInt, times: map[string]int64{},
 		resource: window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
-		settings: derive.Settings{MinCount: 1, Quantiles: []derive.Quantile{derive.NewQuantile(0.5)}},
+		settings: derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5)}},
 	}
 	for _, row := range derive.Rows() {
 		wanted := false

@@ -41,7 +41,7 @@ func benchmarked(resources, engines int) (*Pools, *window.Resource) {
 	p := New(Settings{
 		GroupBy: []string{"model_name"}, MaxPools: 1000, MaxStaleness: time.Hour,
 		Enabled: func(string) bool { return true },
-		Derive:  &derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5), derive.NewQuantile(0.95), derive.NewQuantile(0.99)}, MinCount: 1},
+		Derive:  &derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5), derive.NewQuantile(0.95), derive.NewQuantile(0.99)}},
 	})
 	state := window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: time.Hour})
 	state.Observe(batchOf(engines, 1), 1_000_000)

@@ -33,7 +33,7 @@ func quotient(part int, server *derive.Row) func(*Pools, *group, func(string, fl
 		if !ok {
 			return
 		}
-		if value, reason := server.Divide(p.settings.Derive, total); reason == derive.OK {
+		if value, reason := total.Divide(); reason == derive.OK {
 			yield("", value)
 		}
 	}

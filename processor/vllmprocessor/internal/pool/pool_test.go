@@ -55,7 +55,7 @@ func newFleet(t *testing.T, change ...func(*pool.Settings)) *fleet {
 	settings := pool.Settings{
 		GroupBy: []string{"model_name"}, MaxPools: 1000, MaxStaleness: 5 * minute,
 		Enabled: func(string) bool { return true },
-		Derive:  &derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5), derive.NewQuantile(0.95)}, MinCount: 1},
+		Derive:  &derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5), derive.NewQuantile(0.95)}},
 	}
 	for _, c := range change {
 		c(&settings)

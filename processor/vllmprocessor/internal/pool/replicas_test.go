@@ -188,26 +188,6 @@ func TestAServerThatWasForgottenBeginsAnew(t *testing.T) {
 	assert.Equal(t, map[string]float64{"replicas m": 1, "running m": 1}, f.evaluate(20))
 }
 
-func TestFewObservationsAreNoMeanOfThePool(t *testing.T) {
-	f := newFleet(t, func(s *pool.Settings) { s.Derive.MinCount = 10 })
-	first := func(n float64) scraped {
-		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
-			collect.TimeToFirstToken: {[]float64{1}, []float64{n, 0}, n / 2},
-		}}
-	}
-	for _, key := range []string{"a", "b"} {
-		f.scrape(key, 0, first(0))
-		f.scrape(key, 10, first(4))
-	}
-	assert.NotContains(t, f.evaluate(10), "time_to_first_token_mean m", "8 are fewer than 10")
-	assert.NotContains(t, f.evaluate(10), "time_to_first_token_quantile m 0.5")
-	for _, key := range []string{"a", "b"} {
-		f.scrape(key, 20, first(5))
-	}
-	assert.Equal(t, 0.5, f.evaluate(20)["time_to_first_token_mean m"], "no server has 10, the pool has")
-	assert.Contains(t, f.evaluate(20), "time_to_first_token_quantile m 0.5")
-}
-
 func TestServersThatCountBlocksAreLeftOutOfTheHitRatio(t *testing.T) {
 	f := newFleet(t)
 	for step, seconds := range []float64{0, 10} {

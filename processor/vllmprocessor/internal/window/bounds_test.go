@@ -118,7 +118,7 @@ func FuzzNoHistoryBreaksTheWindow(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 250, 251, 252, 253, 254, 255, 0, 0, 0, 17, 34, 51, 68, 85, 102})
 	f.Add([]byte("\x01\x10\x20\x30\x41\xff\x01\x10\x00\x00\x00\x00\x02\x80\x81\x82\x83\x84\x85\x86\x87"))
 	settings := &derive.Settings{
-		MinCount: 1, Quantiles: []derive.Quantile{derive.NewQuantile(0.5)}, PerEngineQuantiles: true, CapacityFromBlocks: true,
+		Quantiles: []derive.Quantile{derive.NewQuantile(0.5)}, PerEngineQuantiles: true, CapacityFromBlocks: true,
 		Peak: derive.Peak{FLOPS: 1, Bandwidth: 1},
 	}
 	for range derive.Rows() {

@@ -37,7 +37,7 @@ const maxBlockLines = 1024
 // block's, or where it becomes too long. Where blocks end never changes what a
 // body means: lines are read one by one, and families are put together over the
 // whole body.
-func scanBlock(raws []rawLine, body []byte, pos int, d Dialect, limits *Limits) ([]rawLine, int) {
+func scanBlock(raws []rawLine, body []byte, pos int, d Dialect) ([]rawLine, int) {
 	var metric []byte
 	samples, limit := false, len(raws)+maxBlockLines
 	for pos < len(body) && len(raws) < limit {
@@ -53,10 +53,10 @@ func scanBlock(raws []rawLine, body []byte, pos int, d Dialect, limits *Limits) 
 			}
 			metric = name
 			raw.name += pos
-			raw.reason = limits.tooLong(len(name), braces{})
+			raw.reason = tooLong(len(name), braces{})
 		case lineSample:
 			samples = true
-			scanSample(body, &raw, d, limits)
+			scanSample(body, &raw, d)
 		}
 		raws = append(raws, raw)
 		pos = next

@@ -5,13 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits are the longest texts in bytes, as the body writes them, that a line may have. A
-// line that exceeds them is dropped, because names and labels are stored and sent with
-// every point.
-type Limits struct{ Name, LabelName, LabelValue int }
-
-// DefaultLimits leave room for a label that lists a thousand LoRA adapters.
-var DefaultLimits = Limits{Name: 512, LabelName: 512, LabelValue: 64 << 10}
+// The longest texts in bytes, as the body writes them, that a line may have. A line that
+// exceeds them is dropped, because names and labels are stored and sent with every point.
+const (
+	// MaxName is the longest name of a metric or label.
+	MaxName = 512
+	// MaxLabelValue has room for a label that lists a thousand LoRA adapters.
+	MaxLabelValue = 64 << 10
+)
 
 const (
 	// maxHelp is the maximum length of a help text in bytes; the rest is cut. A help text

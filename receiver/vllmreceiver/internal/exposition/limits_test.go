@@ -13,38 +13,37 @@ import (
 // A text at its limit is read. One byte more drops the line, with the reason that
 // names the text. All other lines are delivered.
 func TestLongTextsDropTheirLine(t *testing.T) {
-	limits := Limits{Name: 10, LabelName: 8, LabelValue: 6}
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for _, d := range []Dialect{DialectText, DialectOpenMetrics} {
 		for _, tt := range []struct {
 			line string
 			want Reason
 		}{
-			{long(10) + " 1", ReasonNone},
-			{long(11) + " 1", ReasonNameTooLong},
-			{long(11) + `{a="b"} 1`, ReasonNameTooLong},
-			{`a{` + long(8) + `="b"} 1`, ReasonNone},
-			{`a{` + long(9) + `="b"} 1`, ReasonLabelNameTooLong},
-			{`a{c="d",` + long(9) + `="b"} 1`, ReasonLabelNameTooLong},
-			{`a{"` + long(9) + `"="b"} 1`, ReasonLabelNameTooLong},
-			{`a{c="` + long(6) + `"} 1`, ReasonNone},
-			{`a{c="` + long(7) + `"} 1`, ReasonLabelValueTooLong},
-			{`a{c="d",e="` + long(7) + `",f="g"} 1`, ReasonLabelValueTooLong},
-			{"# TYPE " + long(10) + " gauge", ReasonNone},
-			{"# TYPE " + long(11) + " gauge", ReasonNameTooLong},
-			{"# HELP " + long(11) + " words", ReasonNameTooLong},
+			{long(512) + " 1", ReasonNone},
+			{long(513) + " 1", ReasonNameTooLong},
+			{long(513) + `{a="b"} 1`, ReasonNameTooLong},
+			{`a{` + long(512) + `="b"} 1`, ReasonNone},
+			{`a{` + long(513) + `="b"} 1`, ReasonLabelNameTooLong},
+			{`a{c="d",` + long(513) + `="b"} 1`, ReasonLabelNameTooLong},
+			{`a{"` + long(513) + `"="b"} 1`, ReasonLabelNameTooLong},
+			{`a{c="` + long(65536) + `"} 1`, ReasonNone},
+			{`a{c="` + long(65537) + `"} 1`, ReasonLabelValueTooLong},
+			{`a{c="d",e="` + long(65537) + `",f="g"} 1`, ReasonLabelValueTooLong},
+			{"# TYPE " + long(512) + " gauge", ReasonNone},
+			{"# TYPE " + long(513) + " gauge", ReasonNameTooLong},
+			{"# HELP " + long(513) + " words", ReasonNameTooLong},
 		} {
-			s := NewReader(NewLimitedMemory(10, limits)).Read([]byte("b 2\n"+tt.line+"\nc 3\n# EOF\n"), d)
+			s := NewReader(NewMemory(10)).Read([]byte("b 2\n"+tt.line+"\nc 3\n# EOF\n"), d)
 			var reasons []Reason
 			for _, p := range s.Problems {
 				assert.Equal(t, 2, p.Line)
 				reasons = append(reasons, p.Reason)
 			}
 			if tt.want == ReasonNone {
-				assert.Empty(t, reasons, "%s: %s", d, tt.line)
+				assert.Empty(t, reasons, "%s: %.20s", d, tt.line)
 				continue
 			}
-			assert.Equal(t, []Reason{tt.want}, reasons, "%s: %s", d, tt.line)
+			assert.Equal(t, []Reason{tt.want}, reasons, "%s: %.20s", d, tt.line)
 			assert.Equal(t, 2, s.Samples)
 		}
 	}

@@ -184,13 +184,13 @@ func scanBraces(line []byte, i int) braces {
 }
 
 // tooLong returns the reason if a part of a line is beyond the limits.
-func (l *Limits) tooLong(name int, b braces) Reason {
+func tooLong(name int, b braces) Reason {
 	switch {
-	case name > l.Name:
+	case name > MaxName:
 		return ReasonNameTooLong
-	case b.name > l.LabelName:
+	case b.name > MaxName:
 		return ReasonLabelNameTooLong
-	case b.value > l.LabelValue:
+	case b.value > MaxLabelValue:
 		return ReasonLabelValueTooLong
 	}
 	return ReasonNone
@@ -199,7 +199,7 @@ func (l *Limits) tooLong(name int, b braces) Reason {
 // scanSample finds the value of a sample line and what surrounds it. It checks everything
 // except names and labels, which the parser checks. It finds the same positions as the
 // parser: expfmt also takes the first brace outside quotes as the end of the labels.
-func scanSample(body []byte, raw *rawLine, d Dialect, limits *Limits) {
+func scanSample(body []byte, raw *rawLine, d Dialect) {
 	line := body[raw.start:raw.end]
 	for len(line) > 0 && (isBlank(line[len(line)-1]) || line[len(line)-1] == '\r') {
 		// Prometheus accepts blanks at a line's end; expfmt alone would not.
@@ -225,7 +225,7 @@ func scanSample(body []byte, raw *rawLine, d Dialect, limits *Limits) {
 		raw.set, raw.setEnd = raw.start+i, raw.start+set.end
 		i = skipBlanks(line, set.end)
 	}
-	if raw.reason = limits.tooLong(raw.nameEnd-raw.name, set); raw.reason != ReasonNone {
+	if raw.reason = tooLong(raw.nameEnd-raw.name, set); raw.reason != ReasonNone {
 		return
 	}
 	if i == len(line) {

@@ -112,7 +112,7 @@ func (t *wholeBodies) read(body []byte) *Layout {
 	}
 	p := parsingPool.Get().(*parsing)
 	for pos := 0; pos < len(body); {
-		p.raws, pos = scanBlock(p.raws, body, pos, DialectText, &DefaultLimits)
+		p.raws, pos = scanBlock(p.raws, body, pos, DialectText)
 	}
 	hash := sumOf(r.memory.seed, p.raws, body, 0, len(body), DialectText)
 	for _, known := range r.memory.find(hash) {

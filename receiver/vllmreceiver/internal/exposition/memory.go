@@ -17,8 +17,6 @@ import (
 type Memory struct {
 	seed maphash.Seed
 	max  int
-	// limits are those of the lines. Readers that share a block drop the same lines.
-	limits Limits
 	// works is the memory of bodies that are being read. Without it a scrape takes 1.7 times the
 	// processor time and allocates 1.9 times the bytes.
 	works sync.Pool
@@ -33,12 +31,7 @@ type Memory struct {
 // NewMemory returns a Memory that holds at most maxBlocks blocks and as many layouts. A
 // block or layout that does not fit is not shared, but its Reader still remembers it.
 func NewMemory(maxBlocks int) *Memory {
-	return NewLimitedMemory(maxBlocks, DefaultLimits)
-}
-
-// NewLimitedMemory returns a Memory whose readers drop lines beyond these limits.
-func NewLimitedMemory(maxBlocks int, limits Limits) *Memory {
-	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks, limits: limits}
+	return &Memory{seed: maphash.MakeSeed(), max: maxBlocks}
 }
 
 // borrow returns memory for one body.
@@ -101,13 +94,6 @@ func (m *Memory) displaced(hash uint64) bool {
 	defer m.mu.Unlock()
 	h := m.pool.held[hash]
 	return h == nil || h.displaced
-}
-
-func (m *Memory) lineLimits() *Limits {
-	if m == nil {
-		return &DefaultLimits
-	}
-	return &m.limits
 }
 
 // Stats returns how many blocks and layouts are remembered, and how often one

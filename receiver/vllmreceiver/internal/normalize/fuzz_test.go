@@ -38,7 +38,7 @@ func FuzzMake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string, wire bool) {
 		layout := exposition.NewReader(nil).Read([]byte(body), exposition.DialectText).Layout
 		options := Options{
-			Wire: wire, Prefixes: []string{"acme_"}, GenAI: true, OperationName: "chat", CapacityFromBlocks: true, MaxDevices: 20,
+			Wire: wire, Prefixes: []string{"acme_"}, GenAI: true, CapacityFromBlocks: true, MaxDevices: 20,
 		}
 		began := time.Now()
 		plan := Make(layout, options)
@@ -50,7 +50,7 @@ func FuzzMake(f *testing.F) {
 func TestRealBodiesKeepTheInvariants(t *testing.T) {
 	for _, body := range captures.Bodies(t) {
 		t.Run(body.Name, func(t *testing.T) {
-			for _, options := range []Options{{}, {Wire: true}, {GenAI: true, OperationName: "chat", CapacityFromBlocks: true}} {
+			for _, options := range []Options{{}, {Wire: true}, {GenAI: true, CapacityFromBlocks: true}} {
 				for _, dialect := range []exposition.Dialect{exposition.DialectText, exposition.DialectOpenMetrics} {
 					layout := exposition.NewReader(nil).Read(body.Text, dialect).Layout
 					checkPlan(t, layout, &options, Make(layout, options))

@@ -67,7 +67,8 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 // genAIAttributes returns the conventional attributes and all others of the series.
 func (b *builder) genAIAttributes(labels []exposition.Label) []exposition.Label {
 	attributes := []exposition.Label{
-		{Name: "gen_ai.operation.name", Value: b.options.OperationName},
+		// The metrics do not distinguish chat from completions.
+		{Name: "gen_ai.operation.name", Value: "chat"},
 		{Name: "gen_ai.provider.name", Value: "vllm"},
 	}
 	for _, l := range labels {

@@ -28,7 +28,7 @@ const (
 	duration    = "vllm:e2e_request_latency_seconds"
 )
 
-var mirror = Options{GenAI: true, OperationName: "chat"}
+var mirror = Options{GenAI: true}
 
 func mirroredMetric(t *testing.T, plan *Plan, name string) Metric {
 	t.Helper()
@@ -61,12 +61,12 @@ func TestTheGenAIMirrorHasTheThreeConventionalHistograms(t *testing.T) {
 		{name: "on", options: mirror, body: body, want: append([]string{first, token, whole}, own...)},
 		{
 			name: "one of them switched off", body: body,
-			options: Options{GenAI: true, OperationName: "chat", Enabled: map[string]bool{"gen_ai.server.time_per_output_token": false}},
+			options: Options{GenAI: true, Enabled: map[string]bool{"gen_ai.server.time_per_output_token": false}},
 			want:    append([]string{first, whole}, own...),
 		},
 		{
 			name: "without vLLM's own", body: histogram(firstToken, `model_name="m"`, 1, strings.Fields(vllmFirstToken)...),
-			options: Options{GenAI: true, OperationName: "chat", Enabled: map[string]bool{"vllm.time_to_first_token": false}},
+			options: Options{GenAI: true, Enabled: map[string]bool{"vllm.time_to_first_token": false}},
 			want:    []string{strings.Replace(first, "engine=0,", "", 1), "dropped disabled 1"},
 		},
 		{

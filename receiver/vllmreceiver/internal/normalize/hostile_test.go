@@ -71,7 +71,7 @@ func hostile(n int) map[string]*exposition.Layout {
 // change.
 func TestHostileBodiesCostNoMoreThanTheirSize(t *testing.T) {
 	const small, factor = 1500, 8
-	options := Options{GenAI: true, OperationName: "chat"}
+	options := Options{GenAI: true}
 	cost := func(layout *exposition.Layout) float64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -24,8 +24,6 @@ type Options struct {
 	CapacityFromBlocks bool
 	// GenAI adds the three histograms of the OpenTelemetry conventions.
 	GenAI bool
-	// OperationName is the gen_ai.operation.name of the mirror.
-	OperationName string
 	// Source is the kind of the target if the user sets it; otherwise the body decides.
 	Source Source
 	// KeepFairness keeps the label fairness_id of gateways. Otherwise series are added

@@ -45,7 +45,7 @@ func (b bodyMaker) body() (body string, options Options) {
 	options = Options{
 		Source: pick(b, []Source{SourceAuto, SourceAuto, SourceVLLM, SourceGateway, SourceLoRA}), KeepFairness: b.chance(4),
 		Wire: b.chance(5), Version: pick(b, []string{"", "0.8.5", "0.9.1", "0.10.2", "0.24.0"}),
-		CapacityFromBlocks: b.chance(2), GenAI: b.chance(2), OperationName: "chat",
+		CapacityFromBlocks: b.chance(2), GenAI: b.chance(2),
 		Enabled: map[string]bool{pick(b, catalog.All()).Name: b.chance(2), "process_start_time": b.chance(2)},
 	}
 	if b.chance(2) {

@@ -23,8 +23,6 @@ type Config struct {
 	// Quantiles are the quantiles of the latencies, from 0 to 1. An empty list switches
 	// them off.
 	Quantiles []float64 `mapstructure:"quantiles"`
-	// MinCount is the least number of observations of a mean or quantile.
-	MinCount int `mapstructure:"min_count"`
 	// CapacityFromBlocks takes blocks times block size as the capacity of the KV
 	// cache of servers before v0.24, which overstates hybrid models.
 	CapacityFromBlocks bool `mapstructure:"capacity_from_blocks"`
@@ -52,7 +50,7 @@ type Percentiles struct {
 
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
-	return Config{Quantiles: []float64{0.5, 0.95, 0.99}, MinCount: 1, Percentiles: Percentiles{Interpolation: Linear}}
+	return Config{Quantiles: []float64{0.5, 0.95, 0.99}, Percentiles: Percentiles{Interpolation: Linear}}
 }
 
 // Switches reports whether a choice of the configuration switches on a metric that is off
@@ -63,9 +61,6 @@ func (c *Config) Switches(metric string) bool {
 
 // Check reports all invalid values.
 func (c *Config) Check(invalid stage.Invalid) {
-	if c.MinCount < 1 {
-		invalid("min_count", "must be at least 1, not %d: there is no mean of no observations", c.MinCount)
-	}
 	seen := map[float64]bool{}
 	for i, q := range c.Quantiles {
 		key := fmt.Sprintf("quantiles::%d", i)

@@ -32,8 +32,6 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 		want   []string
 	}{
 		"the default":           {func(*Config) {}, nil},
-		"min_count 0":           {func(c *Config) { c.MinCount = 0 }, []string{"min_count"}},
-		"min_count 1":           {func(c *Config) { c.MinCount = 1 }, nil},
 		"quantiles 0 and 1":     {quantiles(0, 1), nil},
 		"below 0":               {quantiles(-0.001), []string{"quantiles::0"}},
 		"above 1":               {quantiles(0.5, 1.001), []string{"quantiles::1"}},
@@ -105,12 +103,11 @@ func TestTheStageTakesItsConfiguration(t *testing.T) {
 	p := &stage.Processor{Enabled: func(metric string) bool { return metric == "vllm.prompt_throughput" }}
 	for interpolation, want := range map[Interpolation]bool{Linear: false, MeanConstrained: true} {
 		c := DefaultConfig()
-		c.Percentiles.Interpolation, c.Percentiles.PerEngine, c.MinCount = interpolation, want, 7
+		c.Percentiles.Interpolation, c.Percentiles.PerEngine = interpolation, want
 		s, err := New(&c, p)
 		if assert.NoError(t, err) {
 			assert.Equal(t, want, s.Settings().MeanConstrained)
 			assert.Equal(t, want, s.Settings().PerEngineQuantiles)
-			assert.InDelta(t, 7, s.Settings().MinCount, 0)
 			assert.Len(t, s.Settings().Quantiles, 3)
 			assert.True(t, s.Derives("vllm.prompt_throughput") && s.Derives("vllm.generation_throughput"), "also what is switched off")
 			assert.False(t, s.Derives("vllm.diagnosis.condition"))

@@ -37,7 +37,6 @@ func New(config *Config, p *stage.Processor) (*Stage, error) {
 			Enabled:            make([]bool, len(derive.Rows())),
 			MeanConstrained:    config.Percentiles.Interpolation == MeanConstrained,
 			PerEngineQuantiles: config.Percentiles.PerEngine,
-			MinCount:           float64(config.MinCount),
 			CapacityFromBlocks: config.CapacityFromBlocks,
 		},
 		hardware: rules, telemetry: p.Telemetry, metrics: map[string]bool{},
