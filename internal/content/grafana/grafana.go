@@ -9,6 +9,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // schemaVersion is that of Grafana 12 and 13. Grafana migrates older ones when it reads them.
@@ -16,24 +17,25 @@ const schemaVersion = 42
 
 type object = map[string]any
 
-// Files returns the dashboards of all sets, and what installs them, by their paths.
-func Files() (map[string][]byte, error) {
-	sets, err := board.Sets()
+// Files returns the dashboards of a spelling, and what installs them, by their paths.
+func Files(to spelling.Spelling) (map[string][]byte, error) {
+	boards, err := board.All(to)
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"content/grafana/provider.yaml": []byte(provider)}
-	for _, set := range sets {
-		files["content/grafana/"+set.Folder+"/kustomization.yaml"] = configMaps(set)
-		for _, b := range set.Boards {
-			text, err := Dashboard(b, set.Boards)
-			if err != nil {
-				return nil, err
-			}
-			files["content/grafana/"+set.Folder+"/"+b.UID+".json"] = text
+	folder := "content/grafana/" + string(to) + "/"
+	files := map[string][]byte{folder + "kustomization.yaml": configMaps(boards)}
+	for _, b := range boards {
+		if files[folder+b.UID+".json"], err = Dashboard(b, boards); err != nil {
+			return nil, err
 		}
 	}
 	return files, nil
+}
+
+// ProviderFile returns what lets Grafana read the dashboards from a folder.
+func ProviderFile() (map[string][]byte, error) {
+	return map[string][]byte{"content/grafana/provider.yaml": []byte(provider)}, nil
 }
 
 // Dashboard returns a board as JSON, with links to the others.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // Project is the project of all dashboards.
@@ -21,20 +22,16 @@ const Project = "vllm"
 
 type object = map[string]any
 
-// Files returns the dashboards of all sets by their paths.
-func Files() (map[string][]byte, error) {
-	sets, err := board.Sets()
+// Files returns the dashboards of a spelling by their paths.
+func Files(to spelling.Spelling) (map[string][]byte, error) {
+	boards, err := board.All(to)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{}
-	for _, set := range sets {
-		for _, b := range set.Boards {
-			text, err := Dashboard(b)
-			if err != nil {
-				return nil, err
-			}
-			files["content/perses/"+set.Folder+"/"+b.UID+".json"] = text
+	for _, b := range boards {
+		if files["content/perses/"+string(to)+"/"+b.UID+".json"], err = Dashboard(b); err != nil {
+			return nil, err
 		}
 	}
 	return files, nil
