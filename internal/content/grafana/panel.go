@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
 )
@@ -211,7 +212,7 @@ func columnSettings(p content.Panel, b content.Board) []any {
 		var link object
 		switch {
 		case c.Runbook:
-			link = object{"title": "Runbook", "url": content.RunbookURL("${__value.text}"), "targetBlank": true}
+			link = object{"title": "Runbook", "url": catalog.RunbookURL("${__value.text}"), "targetBlank": true}
 		case c.Board != "":
 			link = object{"title": "Details", "url": boardURL(c.Board, b, c.Variable), "targetBlank": false}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
@@ -84,7 +85,7 @@ func jsonnet(groups []Group, fill *strings.Replacer) string {
 	var b strings.Builder
 	b.WriteString(strings.Replace(generatedBy, "#", "//", 1))
 	b.WriteString("{\n  _config+:: {\n    // Matchers for each series except the collector's own, for example 'k8s_cluster_name=\"prod\"'. Servers, pools\n    // and the gateway must all have these labels: they have different jobs.\n    selector: '',\n")
-	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(content.RunbookBase))
+	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(catalog.RunbookBase))
 	for _, p := range content.Parameters() {
 		fmt.Fprintf(&b, "    // %s\n    %s: %s,\n", p.Meaning, p.Name, strconv.FormatFloat(p.Value, 'f', -1, 64))
 	}
