@@ -86,7 +86,7 @@ func scopeVariables() []Variable {
 }
 
 func choice(name, title, metric, label string) Variable {
-	return Variable{Name: name, Label: title, Metric: metric, LabelName: label, Multi: true, IncludeAll: true}
+	return Variable{Name: name, Label: title, Metric: metric, LabelName: label}
 }
 
 // severities are the words for vllm_diagnosis_severity.

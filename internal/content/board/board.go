@@ -154,7 +154,7 @@ func blindSpots(m *catalog.Metric) string {
 
 // NoValue is the text that a panel shows without data.
 func NoValue(p content.Panel) string {
-	if p.NoValue != "" || p.Kind == content.Text {
+	if p.NoValue != "" {
 		return p.NoValue
 	}
 	var needs []string
@@ -204,7 +204,7 @@ func Links(of content.Board, all []content.Board) []content.Board {
 // Hex is a colour as it is drawn, legible on light and dark ground.
 func Hex(c content.Color) string {
 	return map[content.Color]string{
-		content.Green: "#2E8B57", content.Yellow: "#C99700", content.Orange: "#E07B00",
+		content.Green: "#2E8B57", content.Orange: "#E07B00",
 		content.Red: "#C4262E", content.Grey: "#808080", content.Blue: "#3D71D9",
 	}[c]
 }

@@ -40,13 +40,12 @@ func ProviderFile() (map[string][]byte, error) {
 
 // Dashboard returns a board as JSON, with links to the others.
 func Dashboard(b content.Board, all []content.Board) ([]byte, error) {
-	tags := append([]string{"otelcol-vllm"}, b.Tags...)
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(object{
-		"uid": b.UID, "title": b.Title, "description": b.Question, "tags": tags,
+		"uid": b.UID, "title": b.Title, "description": b.Question, "tags": []string{"otelcol-vllm", "vllm"},
 		"schemaVersion": schemaVersion, "version": 1, "editable": true, "graphTooltip": 1,
 		"timezone": "browser", "refresh": "30s", "fiscalYearStartMonth": 0,
 		"time":       object{"from": "now-3h", "to": "now"},
@@ -70,19 +69,16 @@ func variables(b content.Board) []any {
 	}}
 	for _, v := range b.Variables {
 		query := "label_values(" + oneLine(v.Metric) + ", " + v.LabelName + ")"
-		variable := object{
+		list = append(list, object{
 			"name": v.Name, "label": v.Label, "type": "query", "datasource": datasource(),
 			"query": object{"qryType": 1, "query": query, "refId": "Variable-" + v.Name},
 			// On a change of the time range, so that servers that are gone can be chosen.
 			"refresh": 2, "sort": 1, "hide": 0, "skipUrlSync": false, "regex": "", "options": []any{},
-			"multi": v.Multi, "includeAll": v.IncludeAll,
-		}
-		if v.IncludeAll {
+			"multi": true, "includeAll": true,
 			// It matches series without the label, too.
-			variable["allValue"] = ".*"
-			variable["current"] = object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}}
-		}
-		list = append(list, variable)
+			"allValue": ".*",
+			"current":  object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}},
+		})
 	}
 	return list
 }

@@ -110,10 +110,9 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 	}
 	rule := Rule{
 		Alert: a.Name, Expr: expr, Labels: map[string]string{"severity": string(a.Severity)},
-		Annotations: map[string]string{"summary": spelling.Template(a.Summary, to), "runbook_url": a.RunbookURL()},
-	}
-	if a.Description != "" {
-		rule.Annotations["description"] = spelling.Template(a.Description, to)
+		Annotations: map[string]string{
+			"summary": spelling.Template(a.Summary, to), "description": spelling.Template(a.Description, to), "runbook_url": a.RunbookURL(),
+		},
 	}
 	if a.For > 0 {
 		rule.For = model.Duration(a.For).String()
