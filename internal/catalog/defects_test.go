@@ -96,4 +96,3 @@ func TestADefectAffectsTheVersionsOfItsRange(t *testing.T) {
 	}
 	assert.False(t, DefectID("unknown").Affects(""))
 }
-

@@ -92,7 +92,7 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 	m := Metric{
 		Name: name, Attributes: stringsOf(fields["attributes"]),
 		DerivedFrom: stringsOf(fields["derived_from"]),
-		Needs: text(fields["needs"]), BlindSpots: text(fields["blind_spots"]),
+		Needs:       text(fields["needs"]), BlindSpots: text(fields["blind_spots"]),
 	}
 	for key, value := range fields {
 		switch key {
