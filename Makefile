@@ -535,8 +535,9 @@ build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 # that any program shows.
 .PHONY: boards
 boards: chromium build/boards/installed ## Check the dashboards against Grafana's types, and draw them into docs/images
-	$(say) 'tsc: content/grafana against the types of @grafana/schema'
-	@$(GO) run ./internal/test/boards/types content/grafana > build/boards/grafana.ts
+	$(say) 'tsc: the dashboards against the types of @grafana/schema'
+	@$(MAKE) --no-print-directory content SPELLING=suffixed,dotted,unsuffixed,wire CONTENT_DIR=build/boards/content
+	@$(GO) run ./internal/test/boards/types build/boards/content/grafana > build/boards/grafana.ts
 	@cd build/boards && timeout 300 node_modules/.bin/tsc --noEmit --strict --skipLibCheck --target es2022 --module esnext \
 		--moduleResolution bundler grafana.ts
 	$(say) 'esbuild: the page that draws a dashboard'
@@ -545,7 +546,7 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 	$(say) 'go test ./internal/test/boards draws the dashboards into docs/images (two minutes)'
 	@mkdir -p docs/images
 	@{ $(GO) test ./internal/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
-		-boards.source $(CURDIR)/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
+		-boards.source $(CURDIR)/build/boards/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
 		echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
@@ -635,6 +636,15 @@ generate: ## Rewrite all generated files: catalogue, reference, rules, dashboard
 	$(say) 'go generate ./...'
 	@$(GO) generate ./...
 
+# What the repository does not have because it follows from what it has; a release has all.
+SPELLING    ?= dotted,unsuffixed,wire
+CONTENT_DIR ?= build/content
+
+.PHONY: content
+content: ## Write rules and dashboards in other spellings into build/content (SPELLING=wire CONTENT_DIR=folder)
+	@$(GO) run ./cmd/contentgen -spellings '$(SPELLING)' -to '$(CONTENT_DIR)'
+	@printf '==> %s has the rules and dashboards: %s\n' '$(CONTENT_DIR)' '$(SPELLING)'
+
 .PHONY: plots
 plots: ## Draw the simulated engine's curves into docs
 	$(say) 'vllmsim plots docs'
@@ -700,7 +710,7 @@ steps  = $(GO) run ./internal/test/release/run
 
 # What goreleaser calls by a plain name.
 release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s $(CURDIR)/$(SYFT) build/release-path/syft
-goreleaser   = $(release_path) && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(OUR_VERSION) \
+goreleaser   = $(release_path) && rm -rf build/content && $(MAKE) --no-print-directory content SPELLING=dotted,unsuffixed,wire CONTENT_DIR=build/content && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(OUR_VERSION) \
 	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
 	$(GORELEASER) release --snapshot --clean --parallelism 1
 

@@ -119,7 +119,7 @@ func TestDerivedMetricsHaveTheirOwnReference(t *testing.T) {
 	require.NoError(t, err)
 	table, err := goTable(doc)
 	require.NoError(t, err)
-	assert.Contains(t, string(table), "DerivedFrom: []string{\"vllm.kv_cache.block_size\", \"vllm.request.success\"},\n\t\tFormula:     \"a | b\",\n")
+	assert.Contains(t, string(table), "DerivedFrom: []string{\"vllm.kv_cache.block_size\", \"vllm.request.success\"},\n")
 
 	reference, err := processorReference(&knowledge{catalogue: doc, diagnosed: &diagnosis{}, defects: &defectList{}}, &decisionList{})
 	require.NoError(t, err)

@@ -72,20 +72,20 @@ func goDefects(l *defectList) ([]byte, error) {
 	}
 	b.WriteString("}\n\nvar defects = []Defect{\n")
 	for _, d := range l.Defects {
-		fmt.Fprintf(&b, "{\nID: %s,\nTitle: %q,\nMeaning: %q,\nMetrics: %s,\nSince: %q, Until: %q,\n",
-			d.constant(), d.Title, d.Meaning, stringSlice(d.Metrics), d.Since, d.Until)
+		fmt.Fprintf(&b, "{\nID: %s,\nTitle: %q,\nMetrics: %s,\nSince: %q, Until: %q,\n",
+			d.constant(), d.Title, stringSlice(d.Metrics), d.Since, d.Until)
 		if d.Change {
 			b.WriteString("Change: true,\n")
 		}
 		for _, list := range []struct {
 			name   string
 			values []string
-		}{{"Setups", d.Setups}, {"Engines", d.Engines}, {"Sources", d.Sources}} {
+		}{{"Setups", d.Setups}, {"Engines", d.Engines}} {
 			if len(list.values) > 0 {
 				fmt.Fprintf(&b, "%s: %s,\n", list.name, stringSlice(list.values))
 			}
 		}
-		fmt.Fprintf(&b, "Detect: %q,\nAdvice: %q,\nVerified: %q,\n},\n", d.Detect, d.Advice, d.Verified)
+		b.WriteString("},\n")
 	}
 	b.WriteString("}\n")
 	return format.Source(b.Bytes())

@@ -110,8 +110,8 @@ func writeInfoFamilies(b *bytes.Buffer, d *document) {
 }
 
 func writeMetric(b *bytes.Buffer, name string, m metric) {
-	fmt.Fprintf(b, "{\nName: %q, Unit: %q, Kind: %s, Enabled: %t, Stability: %q, EmittedBy: %q,\n",
-		name, m.Unit, kindConstants[m.kind()], *m.Enabled, m.Stability, m.EmittedBy)
+	fmt.Fprintf(b, "{\nName: %q, Unit: %q, Kind: %s, Enabled: %t, EmittedBy: %q,\n",
+		name, m.Unit, kindConstants[m.kind()], *m.Enabled, m.EmittedBy)
 	fmt.Fprintf(b, "Description: %q,\n", m.Description)
 	if len(m.Attributes) > 0 {
 		fmt.Fprintf(b, "Attributes: %s,\n", stringSlice(m.Attributes))
@@ -137,7 +137,7 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 	}
 	writeExporters(b, m)
 	if m.derived() {
-		fmt.Fprintf(b, "DerivedFrom: %s,\nFormula: %q,\n", stringSlice(m.DerivedFrom), m.Formula)
+		fmt.Fprintf(b, "DerivedFrom: %s,\n", stringSlice(m.DerivedFrom))
 	}
 	if m.Needs != "" {
 		fmt.Fprintf(b, "Needs: %q,\n", m.Needs)

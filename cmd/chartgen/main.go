@@ -1,10 +1,12 @@
 // Command chartgen writes what the Helm charts and the sample for the operator have in common
 // with examples/kubernetes: the collector configurations, the rules and dashboards, and the
 // tables of values in the charts' pages. Helm reads only files inside of a chart, so they are
-// copies. internal/test/kubernetes starts it, after the rules and dashboards are written.
+// copies, the dashboards without their indentation. internal/test/kubernetes starts it, after the rules and dashboards are written.
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -97,9 +99,15 @@ func generated(root string) (map[string][]byte, error) {
 	}
 	for _, board := range boards {
 		name := filepath.Base(board)
-		if files[chart+"/files/content/"+name], err = read(dashboards + "/" + name); err != nil {
+		text, err := read(dashboards + "/" + name)
+		if err != nil {
 			return nil, err
 		}
+		var small bytes.Buffer
+		if err := json.Compact(&small, text); err != nil {
+			return nil, fmt.Errorf("%s: %w", board, err)
+		}
+		files[chart+"/files/content/"+name] = append(small.Bytes(), '\n')
 	}
 	for name, from := range copies {
 		if files[name], err = read(from); err != nil {

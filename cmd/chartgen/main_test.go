@@ -24,6 +24,21 @@ func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
 	assert.Empty(t, stale, "run make generate")
 }
 
+// The chart has each dashboard, in as few bytes as JSON allows: a third less than with indentation.
+func TestTheDashboardsOfTheChartAreSmall(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, dashboards, "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 7)
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(root, chart, "files/content", filepath.Base(file)))
+		require.NoError(t, err)
+		assert.JSONEq(t, string(want), string(got))
+		assert.Less(t, len(got), len(want)*3/4, file)
+	}
+}
+
 func TestAFileThatIsNotWrittenAnyMoreIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{chart + "/files/old.yaml", chart + "/files/pool/old.yaml", chart + "/files/collector.yaml", chart + "/values.yaml"} {

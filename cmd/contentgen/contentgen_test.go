@@ -44,3 +44,29 @@ func TestAPageWithoutThePlaceOfAPartIsAnError(t *testing.T) {
 	_, err := generated(t.TempDir())
 	assert.ErrorContains(t, err, "docs/alerts.md")
 }
+
+// A user takes another spelling from the folder that is named; a name that is wrong writes nothing.
+func TestAnotherSpellingIsWrittenIntoAFolder(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, write(dir, []string{"dotted", "wire"}))
+	for name, expr := range map[string]string{
+		"rules/dotted/vllm.yaml": `{"vllm.slo.valid"}`, "perses/wire/vllm-wire.json": "vllm:num_requests_running",
+		"kubernetes/vllm-raw-rules.yaml": "name: vllm-raw", "grafana/dotted/kustomization.yaml": "vllm-overview.json",
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.Contains(t, string(text), expr, name)
+	}
+	assert.NoFileExists(t, filepath.Join(dir, "rules/unsuffixed/vllm.yaml"))
+	assert.ErrorContains(t, write(filepath.Join(dir, "none"), []string{"dotty"}), `no spelling "dotty"; write dotted, unsuffixed, wire or suffixed`)
+	assert.NoDirExists(t, filepath.Join(dir, "none"))
+}
+
+// The repository has one spelling; the others follow from it.
+func TestOtherSpellingsAreNotCommitted(t *testing.T) {
+	files, err := generated(root)
+	require.NoError(t, err)
+	for name := range files {
+		assert.NotRegexp(t, "/(dotted|unsuffixed|wire)/|-raw", name)
+	}
+}

@@ -8,34 +8,19 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/datadog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/content/runbook"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
-
-// builders return files by their paths below the root of the repository. Each line is
-// one format.
-var builders = []func() (map[string][]byte, error){
-	rulefile.Files,
-	rulefile.KubernetesFiles,
-	rulefile.KustomizeFiles,
-	rulefile.MixinFiles,
-	rulefile.AlertmanagerFiles,
-	grafana.Files,
-	perses.Files,
-	runbook.Files,
-	datadog.Files,
-}
 
 // parts return what is generated inside of pages that are otherwise written by hand: the text by the
 // path of the page and the name of the part.
@@ -51,11 +36,30 @@ var owned = []string{"content/*", "content/*/*", "content/*/*/*", "docs/runbooks
 
 func main() {
 	root := flag.String("root", ".", "root of the repository")
+	spellings := flag.String("spellings", "", "write only rules and dashboards, in these `spellings`: a list with commas of dotted, unsuffixed, wire and suffixed")
+	to := flag.String("to", "build/content", "the `folder` that -spellings writes")
 	flag.Parse()
-	if err := run(*root); err != nil {
+	do := func() error { return run(*root) }
+	if *spellings != "" {
+		do = func() error { return write(*to, strings.Split(*spellings, ",")) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "contentgen:", err)
 		os.Exit(1)
 	}
+}
+
+// write writes rules and dashboards in the given spellings into a folder.
+func write(folder string, names []string) error {
+	var spellings []spelling.Spelling
+	for _, name := range names {
+		to := spelling.Spelling(name)
+		if to != spelling.Suffixed && !slices.Contains(shipped.Others, to) {
+			return fmt.Errorf("there is no spelling %q; write dotted, unsuffixed, wire or suffixed", name)
+		}
+		spellings = append(spellings, to)
+	}
+	return shipped.WriteIn(folder, spellings...)
 }
 
 // run writes nothing unless all content is valid.
@@ -64,14 +68,8 @@ func run(root string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		full := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(full, files[name], 0o644); err != nil {
-			return err
-		}
+	if err := shipped.Write(root, files); err != nil {
+		return err
 	}
 	stale, err := staleFiles(root, files)
 	if err != nil {
@@ -87,18 +85,9 @@ func run(root string) error {
 
 // generated returns the content of every generated file by its path below root.
 func generated(root string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, build := range builders {
-		built, err := build()
-		if err != nil {
-			return nil, err
-		}
-		for name, data := range built {
-			if _, twice := files[name]; twice {
-				return nil, fmt.Errorf("two builders write %s", name)
-			}
-			files[name] = data
-		}
+	files, err := shipped.Committed()
+	if err != nil {
+		return nil, err
 	}
 	for _, build := range parts {
 		for name, texts := range build() {

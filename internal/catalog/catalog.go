@@ -37,8 +37,6 @@ type Metric struct {
 	Attributes []string
 	// Enabled is true if the metric is emitted by default.
 	Enabled bool
-	// Stability is "development", "alpha", "beta" or "stable".
-	Stability string
 	// EmittedBy names the component: "receiver" or "processor". The processor may
 	// also derive a metric of the receiver if its input lacks it.
 	EmittedBy string
@@ -55,9 +53,6 @@ type Metric struct {
 	// metrics of the receiver, or counters that the processor computes from them. It is
 	// empty for a metric that the processor does not derive.
 	DerivedFrom []string
-	// Formula is the computation in one line; the reference of the processor,
-	// metrics.md, explains its words.
-	Formula string
 	// Needs is what a derived metric requires beyond the oldest form of its inputs: a
 	// version of vLLM, a flag of the server, or a setting of the processor.
 	Needs string

@@ -1,17 +1,13 @@
 package catalog
 
-// Decision is what is done about defects in what the project computes. decisions.yaml
-// explains the fields.
+// Decision is what is done about defects in what the project computes, as far as programs read it.
+// decisions.yaml has all, with the reasons.
 type Decision struct {
-	// Of are derived metrics, signals of the diagnosis as "signal:NAME", and rules of the
-	// diagnosis as "rule:NAME".
+	// Of are signals of the diagnosis as "signal:NAME", and "rule:learned".
 	Of      []string
 	Defects []DefectID
 	// Verdict is "unaffected", "corrected", "bounded" or "withheld".
 	Verdict string
-	How     string
-	// Test is the package below the root and the test that fails without the decision.
-	Test string
 }
 
 // Decisions returns all decisions in the order of the file. The slice is the table

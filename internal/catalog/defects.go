@@ -1,16 +1,14 @@
 package catalog
 
-import "slices"
-
 // DefectID is the stable name of a defect, which is also its anchor in
 // docs/what-vllm-gets-wrong.md.
 type DefectID string
 
 // Defect is a way in which vLLM's own metrics differ from what their names say.
-// defects.yaml explains the fields.
+// defects.yaml explains the fields, and has more for readers.
 type Defect struct {
-	ID             DefectID
-	Title, Meaning string
+	ID    DefectID
+	Title string
 	// Metrics are names of the catalogue; "*" means all metrics of the server.
 	Metrics []string
 	// Since is the first version with the defect. Until is the first without it; empty
@@ -23,13 +21,6 @@ type Defect struct {
 	// Engines are the implementations with the defect: "python", "rust", "v0"; empty means
 	// all.
 	Engines []string
-	// Detect is how the data show that the defect acts; empty where they do not.
-	Detect string
-	// Advice is what a reader of the raw metric should do.
-	Advice  string
-	Sources []string
-	// Verified is "source", "thread" or "none".
-	Verified string
 }
 
 // Setup is a kind of deployment that a defect can be limited to.
@@ -44,17 +35,6 @@ func Defects() []Defect { return defects }
 
 // Setups returns all setups in the order of the file.
 func Setups() []Setup { return setups }
-
-// Defects returns the known defects of a metric of vLLM.
-func (m *Metric) Defects() []Defect {
-	var of []Defect
-	for _, d := range defects {
-		if slices.Contains(d.Metrics, m.Name) {
-			of = append(of, d)
-		}
-	}
-	return of
-}
 
 // Affects reports whether a server of a version can have the defect. An unknown version,
 // such as "", counts as affected.

@@ -91,8 +91,8 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 	t.Helper()
 	m := Metric{
 		Name: name, Attributes: stringsOf(fields["attributes"]),
-		DerivedFrom: stringsOf(fields["derived_from"]), Formula: text(fields["formula"]),
-		Needs: text(fields["needs"]), BlindSpots: text(fields["blind_spots"]),
+		DerivedFrom: stringsOf(fields["derived_from"]),
+		Needs:       text(fields["needs"]), BlindSpots: text(fields["blind_spots"]),
 	}
 	for key, value := range fields {
 		switch key {
@@ -102,8 +102,6 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.Description = text(value)
 		case "unit":
 			m.Unit = text(value)
-		case "stability":
-			m.Stability = text(value)
 		case "emitted_by":
 			m.EmittedBy = text(value)
 		case "exception":
@@ -120,8 +118,8 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.Kind = KindHistogram
 		case "summary":
 			m.Kind = KindSummary
-		case "attributes", "sources", "exporters", "derived_from", "formula":
-		case "topic", "extended_documentation", "needs", "blind_spots":
+		case "attributes", "sources", "exporters", "derived_from", "needs", "blind_spots":
+		case "topic", "extended_documentation", "stability", "formula":
 			// For readers of metrics.md only.
 		case "also_derived":
 			assert.Equal(t, "receiver", fields["emitted_by"], "%s: also_derived is only for metrics of the receiver", name)

@@ -4,15 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // Repository is where links to runbooks and pages begin.
 const Repository = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/"
-
-// RunbookURL returns the address of the runbook of an alert, a cause or a condition.
-func RunbookURL(name string) string { return catalog.RunbookURL(name) }
 
 // PromotedAttributes are the attributes of resources that the boards use as labels besides
 // job and instance. A backend that does not have them as labels shows the same boards; the
@@ -91,7 +86,7 @@ func scopeVariables() []Variable {
 }
 
 func choice(name, title, metric, label string) Variable {
-	return Variable{Name: name, Label: title, Metric: metric, LabelName: label, Multi: true, IncludeAll: true}
+	return Variable{Name: name, Label: title, Metric: metric, LabelName: label}
 }
 
 // severities are the words for vllm_diagnosis_severity.

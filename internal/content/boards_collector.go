@@ -14,7 +14,6 @@ func collectorBoard() Board {
 	return Board{
 		UID: "vllm-collector", Title: "vLLM collector", Set: "stable",
 		Question: "Does the collector read all servers, and does everything arrive?",
-		Tags:     []string{"vllm"},
 		Variables: []Variable{
 			choice("scrapejob", "Job", "otelcol_process_uptime", "job"),
 			choice("collector", "Collector", `otelcol_process_uptime{job=~"$scrapejob"}`, "instance"),

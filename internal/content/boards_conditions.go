@@ -58,7 +58,7 @@ const (
 func causesTable(p Panel, series string, more ...Column) Panel {
 	p.Kind, p.Unit = Table, "{state}"
 	p.Columns = append([]Column{
-		{Label: "role", Title: "Role", Sort: Descending},
+		{Label: "role", Title: "Role", Descending: true},
 		{Label: "cause", Title: "Cause", Runbook: true},
 	}, more...)
 	var by []string

@@ -6,8 +6,8 @@ import "fmt"
 func engine() Board {
 	return Board{
 		UID: "vllm-engine", Title: "vLLM engine", Set: "stable",
-		Question: "What is different in this engine from how it usually works, and where does the time of a request go?",
-		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Question:  "What is different in this engine from how it usually works, and where does the time of a request go?",
+		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
 			{Title: "State", Panels: statePanels()},
 			{Title: "Signals against their reference", Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},

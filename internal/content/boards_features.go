@@ -4,8 +4,8 @@ package content
 func features() Board {
 	return Board{
 		UID: "vllm-features", Title: "vLLM caches and features", Set: "stable",
-		Question: "Do the caches help, and do the features that are switched on pay?",
-		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Question:  "Do the caches help, and do the features that are switched on pay?",
+		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
 			{Title: "Prefix cache", Panels: prefixPanels()},
 			{Title: "Speculative decoding", Collapsed: true, Needs: "--speculative-config", Panels: speculationPanels()},

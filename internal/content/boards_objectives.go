@@ -69,8 +69,8 @@ func opposite(end bound) bound {
 func objectives() Board {
 	return Board{
 		UID: "vllm-objectives", Title: "vLLM objectives", Set: "stable",
-		Question: "Are the objectives met, and how much error budget is left?",
-		Tags:     []string{"vllm"}, Annotations: changes(),
+		Question:    "Are the objectives met, and how much error budget is left?",
+		Annotations: changes(),
 		Variables: append(serverVariables(),
 			// Values of the whole chosen time are offered, so that one is there while the server is down.
 			choice("objective", "Objective", engineOf("vllm_slo_target_ratio"), "objective"),

@@ -4,8 +4,8 @@ package content
 func overview() Board {
 	return Board{
 		UID: "vllm-overview", Title: "vLLM overview", Set: "stable",
-		Question: "Are the servers well; if not, for whom, since when and why?",
-		Tags:     []string{"vllm"}, Variables: serverVariables(), Annotations: changes(),
+		Question:  "Are the servers well; if not, for whom, since when and why?",
+		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
 			{Title: "Is it well?", Panels: wellPanels()},
 			{Title: "For whom, and since when?", Panels: whenPanels()},
@@ -82,7 +82,7 @@ func whenPanels() []Panel {
 			Columns: []Column{
 				{Label: "model_name", Title: "Model"},
 				{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
-				{Label: ValueColumn, Title: "Time", Sort: Descending},
+				{Label: ValueColumn, Title: "Time", Descending: true},
 			},
 		},
 	)

@@ -6,7 +6,7 @@ func pool() Board {
 	return Board{
 		UID: "vllm-pool", Title: "vLLM pool and gateway", Set: "stable",
 		Question: "Is the work spread evenly, is there room, and does the gateway deliver?",
-		Tags:     []string{"vllm"}, Variables: append(scopeVariables(),
+		Variables: append(scopeVariables(),
 			choice("model", "Model", `vllm_pool_replicas{k8s_cluster_name=~"$cluster|",k8s_namespace_name=~"$namespace|"}`, "model_name"),
 		),
 		Annotations: []Annotation{{

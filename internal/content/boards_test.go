@@ -358,7 +358,7 @@ func TestLinksOfBoardsResolve(t *testing.T) {
 		}
 	}
 	for _, cause := range catalog.Causes() {
-		page, is := strings.CutPrefix(content.RunbookURL(cause.Name), content.Repository)
+		page, is := strings.CutPrefix(catalog.RunbookURL(cause.Name), content.Repository)
 		require.True(t, is)
 		_, err := os.Stat(filepath.Join(root, page))
 		assert.NoError(t, err, cause.Name)

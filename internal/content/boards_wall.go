@@ -5,7 +5,6 @@ func wall() Board {
 	return Board{
 		UID: "vllm-wall", Title: "vLLM status wall", Set: "stable",
 		Question: "Does anything need a person now?",
-		Tags:     []string{"vllm"},
 		Variables: append(scopeVariables(),
 			choice("model", "Model", `vllm_diagnosis_severity{`+scopeMatchers+`}`, "model_name"),
 		),
@@ -43,7 +42,7 @@ func wallPanels() []Panel {
 			Columns: []Column{
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "model_name", Title: "Model"},
-				{Label: ValueColumn, Title: "Engines", Sort: Descending},
+				{Label: ValueColumn, Title: "Engines", Descending: true},
 			},
 		},
 	)

@@ -6,7 +6,6 @@ func wire() Board {
 	return Board{
 		UID: "vllm-wire", Title: "vLLM, own names", Set: "wire",
 		Question: "Are the servers well, by vLLM's own metrics?",
-		Tags:     []string{"vllm"},
 		Variables: []Variable{
 			choice("job", "Service", "vllm:num_requests_running", "job"),
 			choice("instance", "Server", `vllm:num_requests_running{job=~"$job"}`, "instance"),

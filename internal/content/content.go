@@ -93,7 +93,6 @@ type Board struct {
 	UID, Title string
 	// Question is what the board answers, as one sentence.
 	Question  string
-	Tags      []string
 	Variables []Variable
 	// Annotations are events that are marked in all pictures over time.
 	Annotations []Annotation
@@ -112,13 +111,13 @@ type Annotation struct {
 	Color Color
 }
 
-// Variable is a choice at the top of a board. Later variables depend on earlier ones.
+// Variable is a choice at the top of a board: of one value, of several or of all. Later variables depend
+// on earlier ones.
 type Variable struct {
 	Name, Label string
 	// Metric and LabelName say where the values come from: label_values(Metric, LabelName).
 	// Metric may have matchers with earlier variables: vllm_up{k8s_namespace_name=~"$namespace"}.
 	Metric, LabelName string
-	Multi, IncludeAll bool
 }
 
 // Row is a row of panels.
@@ -141,7 +140,6 @@ const (
 	Table         PanelKind = "table"
 	Gauge         PanelKind = "gauge"
 	StateTimeline PanelKind = "state-timeline"
-	Text          PanelKind = "text"
 )
 
 // Panel is one picture.
@@ -177,8 +175,6 @@ type Panel struct {
 	Repeat string
 	// Min and Max are the limits of the axis; nil: automatic.
 	Min, Max *float64
-	// Body is the text of a Text panel, in Markdown.
-	Body string
 }
 
 // Query is one query of a panel.
@@ -208,7 +204,6 @@ type Color string
 // The colours. Green to red are severities; Grey is "nothing to judge", Blue is a notice.
 const (
 	Green  Color = "green"
-	Yellow Color = "yellow"
 	Orange Color = "orange"
 	Red    Color = "red"
 	Grey   Color = "grey"
@@ -232,15 +227,9 @@ type Column struct {
 	// Board is the UID of the board that each value links to, with the variable of the same
 	// label set to it; empty if there is none.
 	Board, Variable string
-	// Sort orders the rows by this column.
-	Sort Order
+	// Descending orders the rows by this column, the highest value first.
+	Descending bool
 }
-
-// Order is the order of the rows of a table.
-type Order string
-
-// Descending has the highest value first.
-const Descending Order = "desc"
 
 // ValueColumn is the Label of the column that has the values of the query.
 const ValueColumn = "Value"

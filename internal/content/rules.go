@@ -15,11 +15,8 @@ const (
 	Wire   = "wire"
 )
 
-// RunbookBase is the place of the runbooks; a name and ".md" follow.
-const RunbookBase = catalog.RunbookBase
-
 // RunbookURL is the address of the alert's runbook.
-func (a *Alert) RunbookURL() string { return RunbookBase + a.Name + ".md" }
+func (a *Alert) RunbookURL() string { return catalog.RunbookURL(a.Name) }
 
 // Groups returns all rules with the default parameters.
 func Groups() []Group {

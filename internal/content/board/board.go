@@ -19,41 +19,20 @@ import (
 // Columns is the width of a board.
 const Columns = 24
 
-// Set is a folder of boards that belong together.
-type Set struct {
-	// Folder is the name of the spelling, or "wire".
-	Folder string
-	Boards []content.Board
-}
-
-// Sets returns the boards of each spelling, and those for vLLM's own names.
-func Sets() ([]Set, error) {
-	var sets []Set
-	for _, to := range spelling.All() {
-		set := Set{Folder: string(to)}
-		for _, b := range content.Boards() {
-			if b.Set != "stable" {
-				continue
-			}
-			spelled, err := Spelled(b, to)
-			if err != nil {
-				return nil, err
-			}
-			set.Boards = append(set.Boards, spelled)
-		}
-		sets = append(sets, set)
-	}
-	own := Set{Folder: "wire"}
+// All returns the boards of a spelling.
+func All(to spelling.Spelling) ([]content.Board, error) {
+	var all []content.Board
 	for _, b := range content.Boards() {
-		if b.Set == "wire" {
-			spelled, err := Spelled(b, spelling.Suffixed)
-			if err != nil {
-				return nil, err
-			}
-			own.Boards = append(own.Boards, spelled)
+		if (b.Set == content.Wire) != (to == spelling.Wire) {
+			continue
 		}
+		spelled, err := Spelled(b, to)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, spelled)
 	}
-	return append(sets, own), nil
+	return all, nil
 }
 
 // Spelled returns a board with the names of another spelling, and with the descriptions and
@@ -175,7 +154,7 @@ func blindSpots(m *catalog.Metric) string {
 
 // NoValue is the text that a panel shows without data.
 func NoValue(p content.Panel) string {
-	if p.NoValue != "" || p.Kind == content.Text {
+	if p.NoValue != "" {
 		return p.NoValue
 	}
 	var needs []string
@@ -225,7 +204,7 @@ func Links(of content.Board, all []content.Board) []content.Board {
 // Hex is a colour as it is drawn, legible on light and dark ground.
 func Hex(c content.Color) string {
 	return map[content.Color]string{
-		content.Green: "#2E8B57", content.Yellow: "#C99700", content.Orange: "#E07B00",
+		content.Green: "#2E8B57", content.Orange: "#E07B00",
 		content.Red: "#C4262E", content.Grey: "#808080", content.Blue: "#3D71D9",
 	}[c]
 }

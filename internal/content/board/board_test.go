@@ -2,6 +2,7 @@ package board_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 func TestPlaces(t *testing.T) {
@@ -118,13 +120,17 @@ func TestTheFilesUseTheNamesThatPrometheusStores(t *testing.T) {
 			return nil
 		})
 	}
-	for _, build := range []func() (map[string][]byte, error){grafana.Files, perses.Files} {
-		files, err := build()
+	// Those of wire are of the servers themselves; see the test of their families.
+	for _, to := range spelling.All() {
+		boards, err := grafana.Files(to)
 		require.NoError(t, err)
+		files, err := perses.Files(to)
+		require.NoError(t, err)
+		maps.Copy(files, boards)
 		for file, text := range files {
 			folder := strings.Split(file, "/")[2]
-			if folder == "wire" || path.Ext(file) != ".json" {
-				continue // the names of the servers themselves; see the test of their families.
+			if path.Ext(file) != ".json" {
+				continue
 			}
 			var decoded any
 			require.NoError(t, json.Unmarshal(text, &decoded))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // schemaVersion is that of Grafana 12 and 13. Grafana migrates older ones when it reads them.
@@ -16,35 +17,35 @@ const schemaVersion = 42
 
 type object = map[string]any
 
-// Files returns the dashboards of all sets, and what installs them, by their paths.
-func Files() (map[string][]byte, error) {
-	sets, err := board.Sets()
+// Files returns the dashboards of a spelling, and what installs them, by their paths.
+func Files(to spelling.Spelling) (map[string][]byte, error) {
+	boards, err := board.All(to)
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{"content/grafana/provider.yaml": []byte(provider)}
-	for _, set := range sets {
-		files["content/grafana/"+set.Folder+"/kustomization.yaml"] = configMaps(set)
-		for _, b := range set.Boards {
-			text, err := Dashboard(b, set.Boards)
-			if err != nil {
-				return nil, err
-			}
-			files["content/grafana/"+set.Folder+"/"+b.UID+".json"] = text
+	folder := "content/grafana/" + string(to) + "/"
+	files := map[string][]byte{folder + "kustomization.yaml": configMaps(boards)}
+	for _, b := range boards {
+		if files[folder+b.UID+".json"], err = Dashboard(b, boards); err != nil {
+			return nil, err
 		}
 	}
 	return files, nil
 }
 
+// ProviderFile returns what lets Grafana read the dashboards from a folder.
+func ProviderFile() (map[string][]byte, error) {
+	return map[string][]byte{"content/grafana/provider.yaml": []byte(provider)}, nil
+}
+
 // Dashboard returns a board as JSON, with links to the others.
 func Dashboard(b content.Board, all []content.Board) ([]byte, error) {
-	tags := append([]string{"otelcol-vllm"}, b.Tags...)
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	err := encoder.Encode(object{
-		"uid": b.UID, "title": b.Title, "description": b.Question, "tags": tags,
+		"uid": b.UID, "title": b.Title, "description": b.Question, "tags": []string{"otelcol-vllm", "vllm"},
 		"schemaVersion": schemaVersion, "version": 1, "editable": true, "graphTooltip": 1,
 		"timezone": "browser", "refresh": "30s", "fiscalYearStartMonth": 0,
 		"time":       object{"from": "now-3h", "to": "now"},
@@ -68,19 +69,16 @@ func variables(b content.Board) []any {
 	}}
 	for _, v := range b.Variables {
 		query := "label_values(" + oneLine(v.Metric) + ", " + v.LabelName + ")"
-		variable := object{
+		list = append(list, object{
 			"name": v.Name, "label": v.Label, "type": "query", "datasource": datasource(),
 			"query": object{"qryType": 1, "query": query, "refId": "Variable-" + v.Name},
 			// On a change of the time range, so that servers that are gone can be chosen.
 			"refresh": 2, "sort": 1, "hide": 0, "skipUrlSync": false, "regex": "", "options": []any{},
-			"multi": v.Multi, "includeAll": v.IncludeAll,
-		}
-		if v.IncludeAll {
+			"multi": true, "includeAll": true,
 			// It matches series without the label, too.
-			variable["allValue"] = ".*"
-			variable["current"] = object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}}
-		}
-		list = append(list, variable)
+			"allValue": ".*",
+			"current":  object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}},
+		})
 	}
 	return list
 }

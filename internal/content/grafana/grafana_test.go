@@ -2,6 +2,7 @@ package grafana_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // dashboard is what the tests read of Grafana's JSON.
@@ -90,7 +92,17 @@ type drawn struct {
 	}
 }
 
-var written = sync.OnceValues(grafana.Files)
+var written = sync.OnceValues(func() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, to := range append(spelling.All(), spelling.Wire) {
+		boards, err := grafana.Files(to)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(files, boards)
+	}
+	return files, nil
+})
 
 // all returns every dashboard by its path.
 func all(t *testing.T) map[string]dashboard {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
 )
@@ -11,13 +12,8 @@ import (
 func panel(p content.Panel, b content.Board) object {
 	drawn := object{
 		"title": p.Title, "type": string(p.Kind), "description": p.About, "transparent": false,
-		"links": panelLinks(p, b),
+		"links": panelLinks(p, b), "datasource": datasource(),
 	}
-	if p.Kind == content.Text {
-		drawn["options"] = object{"mode": "markdown", "content": p.Body}
-		return drawn
-	}
-	drawn["datasource"] = datasource()
 	targets := []any{}
 	for i, q := range p.Queries {
 		targets = append(targets, target(p, q, refID(i)))
@@ -195,7 +191,7 @@ func organized(p content.Panel) []any {
 func sorted(p content.Panel) []any {
 	list := []any{}
 	for _, c := range p.Columns {
-		if c.Sort == content.Descending {
+		if c.Descending {
 			list = append(list, object{"displayName": c.Title, "desc": true})
 		}
 	}
@@ -211,7 +207,7 @@ func columnSettings(p content.Panel, b content.Board) []any {
 		var link object
 		switch {
 		case c.Runbook:
-			link = object{"title": "Runbook", "url": content.RunbookURL("${__value.text}"), "targetBlank": true}
+			link = object{"title": "Runbook", "url": catalog.RunbookURL("${__value.text}"), "targetBlank": true}
 		case c.Board != "":
 			link = object{"title": "Details", "url": boardURL(c.Board, b, c.Variable), "targetBlank": false}
 		}
@@ -256,7 +252,7 @@ func panelLinks(p content.Panel, b content.Board) []any {
 
 // units are the names that Grafana has for units.
 var units = map[string]string{
-	"s": "s", "ms": "ms", "1": "percentunit", "By": "bytes", "By/s": "binBps", "W": "watt", "Hz": "hertz", "Cel": "celsius",
+	"s": "s", "1": "percentunit", "By": "bytes", "By/s": "binBps", "W": "watt", "Hz": "hertz", "Cel": "celsius",
 	"{request}/s": "reqps", "{state}": "none", "{level}": "none",
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/board"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // Project is the project of all dashboards.
@@ -21,20 +22,16 @@ const Project = "vllm"
 
 type object = map[string]any
 
-// Files returns the dashboards of all sets by their paths.
-func Files() (map[string][]byte, error) {
-	sets, err := board.Sets()
+// Files returns the dashboards of a spelling by their paths.
+func Files(to spelling.Spelling) (map[string][]byte, error) {
+	boards, err := board.All(to)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string][]byte{}
-	for _, set := range sets {
-		for _, b := range set.Boards {
-			text, err := Dashboard(b)
-			if err != nil {
-				return nil, err
-			}
-			files["content/perses/"+set.Folder+"/"+b.UID+".json"] = text
+	for _, b := range boards {
+		if files["content/perses/"+string(to)+"/"+b.UID+".json"], err = Dashboard(b); err != nil {
+			return nil, err
 		}
 	}
 	return files, nil
@@ -112,19 +109,12 @@ func variables(b content.Board) []any {
 	for _, v := range b.Variables {
 		spec := object{
 			"name": v.Name, "display": object{"name": v.Label, "hidden": false},
-			"allowMultiple": v.Multi, "allowAllValue": v.IncludeAll, "sort": "alphabetical-asc",
+			"allowMultiple": true, "allowAllValue": true, "sort": "alphabetical-asc",
+			// It matches series without the label, too.
+			"customAllValue": ".*", "defaultValue": []string{"$__all"},
 			"plugin": object{"kind": "PrometheusLabelValuesVariable", "spec": object{
 				"labelName": v.LabelName, "matchers": []string{strings.Join(strings.Fields(v.Metric), " ")},
 			}},
-		}
-		if v.IncludeAll {
-			// It matches series without the label, too.
-			spec["customAllValue"] = ".*"
-			if v.Multi {
-				spec["defaultValue"] = []string{"$__all"}
-			} else {
-				spec["defaultValue"] = "$__all"
-			}
 		}
 		list = append(list, object{"kind": "ListVariable", "spec": spec})
 	}
@@ -196,8 +186,6 @@ func plugin(p content.Panel) object {
 		}}
 	case content.Table:
 		return object{"kind": "Table", "spec": object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns(p)}}
-	case content.Text:
-		return object{"kind": "Markdown", "spec": object{"text": p.Body}}
 	default:
 		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p)}
 	}
@@ -273,8 +261,8 @@ func columns(p content.Panel) []any {
 			settings["format"] = format(p)
 		}
 		settings["name"] = name
-		if c.Sort != "" {
-			settings["sort"] = string(c.Sort)
+		if c.Descending {
+			settings["sort"] = "desc"
 		}
 		list = append(list, settings)
 	}

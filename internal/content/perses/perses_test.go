@@ -2,6 +2,7 @@ package perses_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/perses"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 type plugin struct {
@@ -60,13 +62,17 @@ type resource struct {
 
 // Only these kinds exist in the plugins that docs/start/dashboards.md names.
 var plugins = map[string]bool{
-	"TimeSeriesChart": true, "StatChart": true, "Table": true, "GaugeChart": true, "StatusHistoryChart": true, "Markdown": true,
+	"TimeSeriesChart": true, "StatChart": true, "Table": true, "GaugeChart": true, "StatusHistoryChart": true,
 }
 
 func TestDashboardsAreComplete(t *testing.T) {
-	files, err := perses.Files()
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
+	files := map[string][]byte{}
+	for _, to := range append(spelling.All(), spelling.Wire) {
+		built, err := perses.Files(to)
+		require.NoError(t, err)
+		require.NotEmpty(t, built)
+		maps.Copy(files, built)
+	}
 	for name, text := range files {
 		var r resource
 		require.NoError(t, json.Unmarshal(text, &r), name)
@@ -111,7 +117,7 @@ func TestDashboardsAreComplete(t *testing.T) {
 
 // Units are those of the metrics, in the words of Perses.
 func TestPanelsHaveTheirUnit(t *testing.T) {
-	files, err := perses.Files()
+	files, err := perses.Files(spelling.Suffixed)
 	require.NoError(t, err)
 	words := map[string]string{"s": "seconds", "1": "percent-decimal", "By": "bytes"}
 	seen := map[string]int{}

@@ -13,8 +13,6 @@ func format(p content.Panel) object {
 	switch p.Unit {
 	case "s":
 		return object{"unit": "seconds"}
-	case "ms":
-		return object{"unit": "milliseconds"}
 	case "1":
 		return object{"unit": "percent-decimal"}
 	case "By":

@@ -39,7 +39,7 @@ func TestAnnotationsAreReadableWhateverLabelsThereAre(t *testing.T) {
 	}
 	// These identify what an alert is about, so they are always there.
 	needed := []string{"job", "instance", "objective", "pool", "adapter_name", "exporter", "hw_name"}
-	for _, to := range []spelling.Spelling{spelling.Suffixed, spelling.Dotted} {
+	for _, to := range []spelling.Spelling{spelling.Suffixed, spelling.Dotted, spelling.Wire} {
 		full, bare := map[string]string{}, map[string]string{}
 		for name, v := range all {
 			full[spelling.Label(name, to)] = v
@@ -47,27 +47,25 @@ func TestAnnotationsAreReadableWhateverLabelsThereAre(t *testing.T) {
 		for _, name := range needed {
 			bare[spelling.Label(name, to)] = all[name]
 		}
-		for _, set := range []string{content.Stable, content.Wire} {
-			groups, err := rulefile.Groups(content.Groups(), set, to)
-			require.NoError(t, err)
-			for _, g := range groups {
-				for _, r := range g.Rules {
-					for name, text := range r.Annotations {
-						if name == "runbook_url" {
-							continue
+		groups, err := rulefile.Groups(content.Groups(), to)
+		require.NoError(t, err)
+		for _, g := range groups {
+			for _, r := range g.Rules {
+				for name, text := range r.Annotations {
+					if name == "runbook_url" {
+						continue
+					}
+					for _, labels := range []map[string]string{full, bare} {
+						line := rendered(t, text, labels)
+						t.Log(r.Alert, name, line)
+						for _, wrong := range []string{"  ", " ,", " .", "<no value>", "{{", "of does", "for fail", "for wait", "for take", "for end", "of is", "of serves"} {
+							assert.NotContains(t, line, wrong, "%s %s", r.Alert, name)
 						}
-						for _, labels := range []map[string]string{full, bare} {
-							line := rendered(t, text, labels)
-							t.Log(r.Alert, name, line)
-							for _, wrong := range []string{"  ", " ,", " .", "<no value>", "{{", "of does", "for fail", "for wait", "for take", "for end", "of is", "of serves"} {
-								assert.NotContains(t, line, wrong, "%s %s", r.Alert, name)
-							}
-							assert.Equal(t, strings.TrimSpace(line), line, r.Alert)
-							assert.LessOrEqual(t, len(line), 240, line)
-						}
-						if name == "summary" && set == content.Stable && !strings.Contains(r.Expr, "otelcol_") && r.Alert != "VLLMTooFewServers" {
-							assert.Contains(t, rendered(t, text, full), "prod", "%s names the cluster: %s", r.Alert, text)
-						}
+						assert.Equal(t, strings.TrimSpace(line), line, r.Alert)
+						assert.LessOrEqual(t, len(line), 240, line)
+					}
+					if name == "summary" && to != spelling.Wire && !strings.Contains(r.Expr, "otelcol_") && r.Alert != "VLLMTooFewServers" {
+						assert.Contains(t, rendered(t, text, full), "prod", "%s names the cluster: %s", r.Alert, text)
 					}
 				}
 			}

@@ -2,13 +2,12 @@ package rulefile_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
 )
 
 // What the definition of the resource (monitoring.coreos.com/v1 of the operator 0.82) accepts: the API
@@ -16,7 +15,10 @@ import (
 func TestTheAPIServerAcceptsThePrometheusRule(t *testing.T) {
 	duration := regexp.MustCompile(`^(0|(([0-9]+)y)?(([0-9]+)w)?(([0-9]+)d)?(([0-9]+)h)?(([0-9]+)m)?(([0-9]+)s)?(([0-9]+)ms)?)$`)
 	name := regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
-	for path, data := range files(t, rulefile.KubernetesFiles) {
+	for path, data := range files(t) {
+		if !strings.HasSuffix(path, "-rules.yaml") {
+			continue
+		}
 		var resource struct {
 			Metadata struct{ Name string }
 			Spec     map[string][]map[string]any

@@ -27,7 +27,9 @@ func muted(t *testing.T, target model.LabelSet, firing ...model.LabelSet) bool {
 	var file struct {
 		Rules []inhibitRule `yaml:"inhibit_rules"`
 	}
-	require.NoError(t, yaml.Unmarshal(files(t, rulefile.AlertmanagerFiles)["content/alertmanager/inhibition.yaml"], &file))
+	built, err := rulefile.AlertmanagerFiles()
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(built["content/alertmanager/inhibition.yaml"], &file))
 	require.NotEmpty(t, file.Rules)
 	matches := func(matchers []string, set model.LabelSet) bool {
 		for _, text := range matchers {

@@ -5,7 +5,6 @@ const operatorFolder = generatedBy + `# The rules as a PrometheusRule, for kusto
 #
 #   kubectl apply --namespace monitoring -k content/kubernetes
 #
-# vllm-raw-rules.yaml is for vLLM's own names: apply it alone.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
@@ -20,27 +21,23 @@ const (
 	selectorPlace = selectorLabel + `="x"`
 )
 
-// MixinFiles returns the rules as a mixin of Jsonnet.
-func MixinFiles() (map[string][]byte, error) {
+// mixin writes the rules as a mixin of Jsonnet.
+func mixin(to spelling.Spelling) ([]byte, error) {
 	places, replacements := map[string]float64{}, []string{selectorPlace, "%(selector)s"}
 	for i, p := range content.Parameters() {
 		places[p.Name] = float64(firstPlace + i)
 		replacements = append(replacements, strconv.Itoa(firstPlace+i), "%("+p.Name+")g")
 	}
 	fill := strings.NewReplacer(replacements...)
-	files := map[string][]byte{}
-	for set, name := range map[string]string{content.Stable: "mixin", content.Wire: "mixin-raw"} {
-		groups := content.GroupsWith(places)
-		if err := withSelector(groups); err != nil {
-			return nil, err
-		}
-		written, err := Groups(groups, set, spelling.Suffixed)
-		if err != nil {
-			return nil, err
-		}
-		files["content/mixin/"+name+".libsonnet"] = []byte(mixin(written, fill))
+	groups := content.GroupsWith(places)
+	if err := withSelector(groups); err != nil {
+		return nil, err
 	}
-	return files, nil
+	written, err := Groups(groups, to)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(jsonnet(written, fill)), nil
 }
 
 // withSelector adds the place of the selector to each series that is not recorded by the rules, and is
@@ -84,11 +81,11 @@ func recorded(name string) bool {
 // recordsSuffix ends the names of a mixin's groups of recording rules.
 const recordsSuffix = ".rules"
 
-func mixin(groups []Group, fill *strings.Replacer) string {
+func jsonnet(groups []Group, fill *strings.Replacer) string {
 	var b strings.Builder
 	b.WriteString(strings.Replace(generatedBy, "#", "//", 1))
 	b.WriteString("{\n  _config+:: {\n    // Matchers for each series except the collector's own, for example 'k8s_cluster_name=\"prod\"'. Servers, pools\n    // and the gateway must all have these labels: they have different jobs.\n    selector: '',\n")
-	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(content.RunbookBase))
+	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(catalog.RunbookBase))
 	for _, p := range content.Parameters() {
 		fmt.Fprintf(&b, "    // %s\n    %s: %s,\n", p.Meaning, p.Name, strconv.FormatFloat(p.Value, 'f', -1, 64))
 	}

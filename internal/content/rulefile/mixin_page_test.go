@@ -12,8 +12,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
 )
 
 // A user pastes the page's Jsonnet, and Prometheus loads what comes out. No group may be there
@@ -27,7 +25,7 @@ func TestPrometheusLoadsWhatThePageMakesOfTheMixin(t *testing.T) {
 	require.True(t, found)
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.MemoryImporter{Data: map[string]jsonnet.Contents{
-		"mixin.libsonnet": jsonnet.MakeContents(string(files(t, rulefile.MixinFiles)["content/mixin/mixin.libsonnet"])),
+		"mixin.libsonnet": jsonnet.MakeContents(string(files(t)["content/mixin/mixin.libsonnet"])),
 	}})
 	out, err := vm.EvaluateAnonymousSnippet("user.jsonnet", snippet)
 	require.NoError(t, err)

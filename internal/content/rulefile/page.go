@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
@@ -20,7 +19,7 @@ const Page = "docs/alerts.md"
 // PageParts returns the generated parts of the page about the alerts.
 func PageParts() map[string]map[string]string {
 	return map[string]map[string]string{Page: {
-		"alert-list": alertTable(content.Stable), "alerts": alertSections(content.Stable), "wire-alerts": alertSections(content.Wire),
+		"alert-list": alertTable(content.Stable), "wire-alerts": alertTable(content.Wire),
 		"records": recordTable(), "parameters": parameterTable(), "outages": outageTable(),
 	}}
 }
@@ -35,44 +34,14 @@ func alertTable(set string) string {
 		for i := range g.Alerts {
 			a := &g.Alerts[i]
 			first, _, _ := strings.Cut(a.Meaning, ". ")
-			fmt.Fprintf(&b, "| [%[1]s](runbooks/%[1]s.md) | %s | %s | %s |\n", a.Name, a.Severity, wait(a.For), pageparts.Cell(strings.TrimSuffix(first, ".")+"."))
+			wait := "–"
+			if a.For > 0 {
+				wait = model.Duration(a.For).String()
+			}
+			fmt.Fprintf(&b, "| [%[1]s](runbooks/%[1]s.md) | %s | %s | %s |\n", a.Name, a.Severity, wait, pageparts.Cell(strings.TrimSuffix(first, ".")+"."))
 		}
 	}
 	return b.String()
-}
-
-func wait(d time.Duration) string {
-	if d == 0 {
-		return "–"
-	}
-	return model.Duration(d).String()
-}
-
-func alertSections(set string) string {
-	var b strings.Builder
-	for _, g := range content.Groups() {
-		if g.Set != set {
-			continue
-		}
-		for i := range g.Alerts {
-			a := &g.Alerts[i]
-			expr, err := spelling.Expr(a.Expr, spelling.Suffixed)
-			if err != nil {
-				expr = a.Expr // Files reports the error.
-			}
-			fmt.Fprintf(&b, "\n### %s\n\n```promql\n%s\n```\n\n", a.Name, expr)
-			fmt.Fprintf(&b, "**Why:** %s\n\n**It cannot fire:** %s\n\n", a.Meaning, a.CannotFire)
-			fmt.Fprintf(&b, "Severity %s", a.Severity)
-			if a.For > 0 {
-				fmt.Fprintf(&b, ", `for` %s", wait(a.For))
-			}
-			if a.KeepFiringFor > 0 {
-				fmt.Fprintf(&b, ", `keep_firing_for` %s", wait(a.KeepFiringFor))
-			}
-			fmt.Fprintf(&b, ". **[Runbook](runbooks/%s.md)**\n", a.Name)
-		}
-	}
-	return b.String() + "\n"
 }
 
 // recordTable has one row for the series that differ only in their window.

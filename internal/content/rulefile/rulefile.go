@@ -17,24 +17,36 @@ import (
 // generatedBy is the first line of each file.
 const generatedBy = "# Written by cmd/contentgen from internal/content. Do not edit: run \"make generate\".\n"
 
-// Files returns the plain rule files by their paths below the root of the repository.
-func Files() (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, to := range spelling.All() {
-		groups, err := Groups(content.Groups(), content.Stable, to)
-		if err != nil {
-			return nil, err
-		}
-		if files["content/rules/"+string(to)+"/vllm.yaml"], err = file(groups); err != nil {
-			return nil, err
-		}
+// raw begins the names of the files on vLLM's own names, beside those on ours.
+func raw(to spelling.Spelling) string {
+	if to == spelling.Wire {
+		return "-raw"
 	}
-	groups, err := Groups(content.Groups(), content.Wire, spelling.Suffixed)
+	return ""
+}
+
+// Files returns the rules in a spelling: a plain rule file, and, where the names are those of most
+// backends, a PrometheusRule and a mixin of Jsonnet.
+func Files(to spelling.Spelling) (map[string][]byte, error) {
+	plain, err := Plain(to)
+	files := map[string][]byte{"content/rules/" + string(to) + "/vllm.yaml": plain}
+	if err != nil || to != spelling.Suffixed && to != spelling.Wire {
+		return files, err
+	}
+	if files["content/kubernetes/vllm"+raw(to)+"-rules.yaml"], err = prometheusRule(to); err != nil {
+		return nil, err
+	}
+	files["content/mixin/mixin"+raw(to)+".libsonnet"], err = mixin(to)
+	return files, err
+}
+
+// Plain returns the rules as Prometheus reads them.
+func Plain(to spelling.Spelling) ([]byte, error) {
+	groups, err := Groups(content.Groups(), to)
 	if err != nil {
 		return nil, err
 	}
-	files["content/rules/wire/vllm.yaml"], err = file(groups)
-	return files, err
+	return document(ruleFile{Groups: groups})
 }
 
 // ruleFile, Group and Rule are Prometheus's format.
@@ -60,12 +72,12 @@ type Rule struct {
 	Annotations   map[string]string `yaml:"annotations,omitempty" json:"annotations,omitempty"`
 }
 
-// Groups translates the groups of a set into a spelling.
-func Groups(groups []content.Group, set string, to spelling.Spelling) ([]Group, error) {
+// Groups translates the groups into a spelling.
+func Groups(groups []content.Group, to spelling.Spelling) ([]Group, error) {
 	var written []Group
 	for i := range groups {
 		g := &groups[i]
-		if g.Set != set {
+		if (g.Set == content.Wire) != (to == spelling.Wire) {
 			continue
 		}
 		out := Group{Name: g.Name}
@@ -98,10 +110,9 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 	}
 	rule := Rule{
 		Alert: a.Name, Expr: expr, Labels: map[string]string{"severity": string(a.Severity)},
-		Annotations: map[string]string{"summary": spelling.Template(a.Summary, to), "runbook_url": a.RunbookURL()},
-	}
-	if a.Description != "" {
-		rule.Annotations["description"] = spelling.Template(a.Description, to)
+		Annotations: map[string]string{
+			"summary": spelling.Template(a.Summary, to), "description": spelling.Template(a.Description, to), "runbook_url": a.RunbookURL(),
+		},
 	}
 	if a.For > 0 {
 		rule.For = model.Duration(a.For).String()
@@ -110,10 +121,6 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 		rule.KeepFiringFor = model.Duration(a.KeepFiringFor).String()
 	}
 	return rule, nil
-}
-
-func file(groups []Group) ([]byte, error) {
-	return document(ruleFile{Groups: groups})
 }
 
 // document writes a value as YAML, with expressions of several lines as blocks.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -22,18 +23,26 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
-func files(t *testing.T, build func() (map[string][]byte, error)) map[string][]byte {
+// files are those of all spellings.
+func files(t *testing.T) map[string][]byte {
 	t.Helper()
-	built, err := build()
-	require.NoError(t, err)
-	return built
+	all := map[string][]byte{}
+	for _, to := range append(spelling.All(), spelling.Wire) {
+		built, err := rulefile.Files(to)
+		require.NoError(t, err)
+		maps.Copy(all, built)
+	}
+	return all
 }
 
 // Prometheus itself accepts each file, the dotted one as well.
 func TestPrometheusAcceptsTheRuleFiles(t *testing.T) {
-	built := files(t, rulefile.Files)
-	require.Len(t, built, 4)
+	built, plain := files(t), 0
 	for path, data := range built {
+		if !strings.HasPrefix(path, "content/rules/") {
+			continue
+		}
+		plain++
 		groups, errs := rulefmt.Parse(data, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 		require.Empty(t, errs, path)
 		rules := 0
@@ -42,6 +51,7 @@ func TestPrometheusAcceptsTheRuleFiles(t *testing.T) {
 		}
 		assert.Positive(t, rules, path)
 	}
+	assert.Equal(t, 4, plain)
 	dotted := string(built["content/rules/dotted/vllm.yaml"])
 	assert.Contains(t, dotted, `{"vllm.slo.valid"}`)
 	assert.Contains(t, dotted, `"k8s.cluster.name"`)
@@ -84,7 +94,7 @@ func TestEveryAlertHasItsWords(t *testing.T) {
 
 // What the README and the page show is what is shipped.
 func TestTheReadmeShowsAShippedAlert(t *testing.T) {
-	shipped := string(files(t, rulefile.Files)["content/rules/suffixed/vllm.yaml"])
+	shipped := string(files(t)["content/rules/suffixed/vllm.yaml"])
 	readme, err := os.ReadFile("../../../README.md")
 	require.NoError(t, err)
 	_, after, found := strings.Cut(string(readme), "## Alert\n")
@@ -131,8 +141,7 @@ func TestThePageAnswersTheAlertsOfTheGuides(t *testing.T) {
 }
 
 func TestThePrometheusRuleHasTheRulesOfTheFiles(t *testing.T) {
-	built := files(t, rulefile.KubernetesFiles)
-	plain := files(t, rulefile.Files)
+	built := files(t)
 	for path, same := range map[string]string{
 		"content/kubernetes/vllm-rules.yaml": "content/rules/suffixed/vllm.yaml", "content/kubernetes/vllm-raw-rules.yaml": "content/rules/wire/vllm.yaml",
 	} {
@@ -147,7 +156,7 @@ func TestThePrometheusRuleHasTheRulesOfTheFiles(t *testing.T) {
 		assert.Equal(t, "PrometheusRule", resource.Kind)
 		assert.NotEmpty(t, resource.Metadata.Name)
 		var want map[string]any
-		require.NoError(t, yaml.Unmarshal(plain[same], &want))
+		require.NoError(t, yaml.Unmarshal(built[same], &want))
 		assert.Equal(t, want, resource.Spec)
 	}
 }
@@ -157,7 +166,7 @@ func mixinRules(t *testing.T, file, config string) map[string]rulefile.Rule {
 	t.Helper()
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.MemoryImporter{Data: map[string]jsonnet.Contents{
-		"mixin.libsonnet": jsonnet.MakeContents(string(files(t, rulefile.MixinFiles)[file])),
+		"mixin.libsonnet": jsonnet.MakeContents(string(files(t)[file])),
 	}})
 	out, err := vm.EvaluateAnonymousSnippet("user.jsonnet",
 		`local m = (import 'mixin.libsonnet') + {_config+:: `+config+`}; m.prometheusRules.groups + m.prometheusAlerts.groups`)
@@ -182,8 +191,8 @@ func byName(t *testing.T, groups []rulefile.Group) map[string]rulefile.Rule {
 }
 
 func TestTheMixinIsThePlainRulesUnlessItIsConfigured(t *testing.T) {
-	for file, set := range map[string]string{"content/mixin/mixin.libsonnet": content.Stable, "content/mixin/mixin-raw.libsonnet": content.Wire} {
-		plain, err := rulefile.Groups(content.Groups(), set, spelling.Suffixed)
+	for file, to := range map[string]spelling.Spelling{"content/mixin/mixin.libsonnet": spelling.Suffixed, "content/mixin/mixin-raw.libsonnet": spelling.Wire} {
+		plain, err := rulefile.Groups(content.Groups(), to)
 		require.NoError(t, err)
 		assert.Equal(t, byName(t, plain), mixinRules(t, file, "{}"))
 	}

@@ -26,7 +26,10 @@ const (
 	Dotted     Spelling = "dotted"
 )
 
-// All are the spellings, the default first.
+// Wire is the content on vLLM's own names, which are not translated. Its labels are those of Suffixed.
+const Wire Spelling = "wire"
+
+// All are the spellings of this project's names, the default first.
 func All() []Spelling { return []Spelling{Suffixed, Unsuffixed, Dotted} }
 
 // strategy is Prometheus's own word for a spelling.

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // The Prometheus of the distribution accepts the shipped rules and evaluates them as the newest
@@ -17,8 +20,11 @@ import (
 // the newest one reads them in internal/content/rulefile.
 func TestPromtoolAcceptsTheShippedRules(t *testing.T) {
 	t.Parallel()
-	for _, set := range []string{"suffixed", "unsuffixed", "wire"} {
-		rules := filepath.Join(root, "content", "rules", set, "vllm.yaml")
+	dir := t.TempDir()
+	readable := []spelling.Spelling{spelling.Suffixed, spelling.Unsuffixed, spelling.Wire}
+	require.NoError(t, shipped.WriteIn(dir, readable...))
+	for _, to := range readable {
+		rules := filepath.Join(dir, "rules", string(to), "vllm.yaml")
 		output, err := exec.CommandContext(t.Context(), tool(t, "promtool"), "check", "rules", "--lint-fatal", rules).CombinedOutput()
 		assert.NoError(t, err, string(output))
 	}

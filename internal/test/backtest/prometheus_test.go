@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
@@ -155,7 +157,9 @@ func TestBacktestOfARealPrometheusFindsTheIncidents(t *testing.T) {
 	program := vllmctl(t)
 	story, truths := Short(time.Now().UTC().Add(-24 * time.Hour).Truncate(2 * time.Hour))
 	// Prometheus itself had the rules that are shipped for vLLM's own names.
-	story.Rules = []string{filepath.Join(root, "content", "rules", "wire", "vllm.yaml")}
+	rules := t.TempDir()
+	require.NoError(t, shipped.WriteIn(rules, spelling.Wire))
+	story.Rules = []string{filepath.Join(rules, "rules", "wire", "vllm.yaml")}
 	history := record(t, story)
 	from, to := story.Begin.Add(90*time.Minute), story.Begin.Add(story.Length)
 	resume := t.TempDir()

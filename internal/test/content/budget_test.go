@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
@@ -76,7 +77,7 @@ func play(t *testing.T, length, step, tolerance time.Duration, budgets []budget)
 	for i := range budgets {
 		budgets[i].write(t, s, begin, length)
 	}
-	fired := s.RulesEvery(t, begin, begin.Add(length), step, ruleFiles(t, "suffixed")...)
+	fired := s.RulesEvery(t, begin, begin.Add(length), step, ruleFile(t, spelling.Suffixed))
 	for _, b := range budgets {
 		first := map[string]history.Firing{}
 		for _, f := range fired {

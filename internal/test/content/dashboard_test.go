@@ -2,13 +2,17 @@ package content
 
 import (
 	"encoding/json"
-	"os"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/grafana"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
 // root is the root of the repository.
@@ -62,19 +66,21 @@ func (v variable) definition(t *testing.T) string {
 }
 
 // dashboards reads the shipped files of a spelling.
-func dashboards(t *testing.T, spelling string) (all []dashboard) {
+func dashboards(t *testing.T, to spelling.Spelling) (all []dashboard) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "content", "grafana", spelling, "*.json"))
+	files, err := grafana.Files(to)
 	require.NoError(t, err)
-	require.NotEmpty(t, files, spelling)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if filepath.Ext(file) != ".json" {
+			continue
+		}
+		text := files[file]
 		var d dashboard
 		require.NoError(t, json.Unmarshal(text, &d), file)
 		require.NotEmpty(t, d.UID, file)
 		all = append(all, d)
 	}
+	require.NotEmpty(t, all, to)
 	return all
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/rulefile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
@@ -33,13 +35,14 @@ var flagMatrix = flag.Bool("matrix", false, "evaluate all stories, and write the
 // few are the stories of a run without -matrix.
 var few = []string{"healthy", "bandwidth-loss", "stalled", "replica-imbalance"}
 
-// ruleFiles are the shipped rules in a spelling.
-func ruleFiles(t *testing.T, spelling string) []string {
+// ruleFile is the file of the shipped rules in a spelling.
+func ruleFile(t *testing.T, to spelling.Spelling) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "content", "rules", spelling, "*.yaml"))
+	rules, err := rulefile.Plain(to)
 	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	return files
+	file := filepath.Join(t.TempDir(), "vllm.yaml")
+	require.NoError(t, os.WriteFile(file, rules, 0o600))
+	return file
 }
 
 // entry is one row of the matrix.
@@ -97,7 +100,7 @@ func entries(t *testing.T) (all []entry) {
 // no other alert fires.
 func TestAlertsFireWhereTheyMust(t *testing.T) {
 	race.SkipSequential(t)
-	files := ruleFiles(t, "suffixed")
+	file := ruleFile(t, spelling.Suffixed)
 	all := entries(t)
 	rows := make([]string, len(all))
 	t.Run("stories", func(t *testing.T) {
@@ -111,7 +114,7 @@ func TestAlertsFireWhereTheyMust(t *testing.T) {
 					e.story.Every = time.Minute
 				}
 				h := history.Play(t, e.story, history.Suffixed)
-				rows[i] = judge(t, h, &e, h.Stores[0].Rules(t, h.Begin, h.End, files...))
+				rows[i] = judge(t, h, &e, h.Stores[0].Rules(t, h.Begin, h.End, file))
 			})
 		}
 	})
@@ -131,7 +134,7 @@ func TestAlertsFireWhereTheyMust(t *testing.T) {
 // so. They see less: a slow step that keeps within the limits is none of theirs.
 func TestAlertsOnRawNames(t *testing.T) {
 	race.SkipSequential(t)
-	files := ruleFiles(t, "wire")
+	file := ruleFile(t, spelling.Wire)
 	for name, want := range ofRawNames() {
 		if !*flagMatrix && name != "unreachable" {
 			continue
@@ -145,7 +148,7 @@ func TestAlertsOnRawNames(t *testing.T) {
 			story := history.FromScenario(&s)
 			story.Wire, story.NoProcessor = true, true
 			h := history.Play(t, story, history.Suffixed)
-			fired := h.Stores[0].Rules(t, h.Begin, h.End, files...)
+			fired := h.Stores[0].Rules(t, h.Begin, h.End, file)
 			// The limits are those of an objective of 95 % within 2.5 s.
 			burns := burns(history.FirstTokens(h, 2500*time.Millisecond), 0.95, s.Length)
 			compare(t, want, fired, map[string]verdict{rawLateFast: burns[burnFast], rawLateMedium: burns[burnMedium]})

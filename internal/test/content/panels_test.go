@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
@@ -24,10 +25,10 @@ type data struct {
 }
 
 // filledPanels returns for each panel of a spelling whether one of its queries has data.
-func filledPanels(t *testing.T, spelling string, all ...data) map[string]bool {
+func filledPanels(t *testing.T, to spelling.Spelling, all ...data) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	for _, d := range dashboards(t, spelling) {
+	for _, d := range dashboards(t, to) {
 		for _, p := range d.all() {
 			name := d.UID + ": " + p.Title
 			for _, one := range p.Targets {
@@ -102,16 +103,16 @@ func eachPanel(t *testing.T, faulty, wired *history.History) {
 	last := func(h *history.History, i int) data {
 		return data{h.Stores[i], h.Begin.Add(history.IncidentFrom - 5*time.Minute), h.Begin.Add(history.IncidentFrom + 8*time.Minute)}
 	}
-	for i, spelling := range []string{"suffixed", "unsuffixed", "dotted"} {
-		check(t, spelling, filledPanels(t, spelling, last(faulty, i)))
+	for i, to := range spelling.All() {
+		check(t, to, filledPanels(t, to, last(faulty, i)))
 	}
-	check(t, "wire", filledPanels(t, "wire", last(wired, 0)))
+	check(t, spelling.Wire, filledPanels(t, spelling.Wire, last(wired, 0)))
 }
 
 // eachHealthyPanel holds that only panels about what happens are empty while nothing happens.
 func eachHealthyPanel(t *testing.T, h *history.History) {
 	t.Helper()
-	got := filledPanels(t, "suffixed", data{h.Stores[0], h.Begin.Add(5 * time.Minute), h.Begin.Add(history.IncidentFrom - time.Minute)})
+	got := filledPanels(t, spelling.Suffixed, data{h.Stores[0], h.Begin.Add(5 * time.Minute), h.Begin.Add(history.IncidentFrom - time.Minute)})
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		_, never := withoutData[name]
 		_, calm := withoutDataWhenHealthy[name]
@@ -119,25 +120,25 @@ func eachHealthyPanel(t *testing.T, h *history.History) {
 	}
 }
 
-func check(t *testing.T, spelling string, got map[string]bool) {
+func check(t *testing.T, to spelling.Spelling, got map[string]bool) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		reason, known := withoutData[name]
 		switch {
 		case got[name]:
-			assert.False(t, known, "%s, %s: it has data, although %s", spelling, name, reason)
+			assert.False(t, known, "%s, %s: it has data, although %s", to, name, reason)
 		default:
-			assert.True(t, known, "%s, %s: no query has data", spelling, name)
+			assert.True(t, known, "%s, %s: no query has data", to, name)
 		}
 	}
 }
 
 // A panel without data says what it needs.
 func TestEveryPanelSaysWhatItNeeds(t *testing.T) {
-	for _, spelling := range []string{"suffixed", "unsuffixed", "dotted", "wire"} {
-		for _, d := range dashboards(t, spelling) {
+	for _, to := range append(spelling.All(), spelling.Wire) {
+		for _, d := range dashboards(t, to) {
 			for _, p := range d.all() {
-				assert.NotEmpty(t, p.FieldConfig.Defaults.NoValue, "%s, %s: %s", spelling, d.UID, p.Title)
+				assert.NotEmpty(t, p.FieldConfig.Defaults.NoValue, "%s, %s: %s", to, d.UID, p.Title)
 			}
 		}
 	}
@@ -150,7 +151,7 @@ var labelValues = regexp.MustCompile(`^label_values\((.*),\s*(.*)\)$`)
 func eachVariable(t *testing.T, h *history.History) {
 	t.Helper()
 	at := h.Begin.Add(history.IncidentFrom + 8*time.Minute)
-	for _, d := range dashboards(t, "suffixed") {
+	for _, d := range dashboards(t, spelling.Suffixed) {
 		chosen := map[string]string{}
 		for _, v := range d.Templating.List {
 			if v.Type != "query" {
@@ -214,7 +215,7 @@ func panelsShowTheTruth(t *testing.T, h *history.History) {
 	p95 := waits[int(0.95*float64(len(waits)))]
 	mean := func(board, title, legend string) float64 {
 		t.Helper()
-		for _, d := range dashboards(t, "suffixed") {
+		for _, d := range dashboards(t, spelling.Suffixed) {
 			for _, p := range d.all() {
 				if d.UID != board || p.Title != title {
 					continue

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/history"
 )
 
@@ -22,7 +23,7 @@ var fence = regexp.MustCompile("(?s)```promql\n(.*?)```")
 // incident, unless it compares with a limit or looks for what does not happen there.
 func eachRunbook(t *testing.T, faulty, wired *history.History) {
 	t.Helper()
-	faulty.Stores[0].RulesEvery(t, faulty.Begin, faulty.End, time.Minute, ruleFiles(t, "suffixed")...)
+	faulty.Stores[0].RulesEvery(t, faulty.Begin, faulty.End, time.Minute, ruleFile(t, spelling.Suffixed))
 	wires := map[string]bool{}
 	for _, group := range content.Groups() {
 		for i := range group.Alerts {

@@ -34,8 +34,7 @@ func TestContentIsTwoLinksFromTheReadme(t *testing.T) {
 	for _, want := range []string{
 		"docs/alerts.md", "docs/start/dashboards.md", "docs/reference/dashboards.md", "docs/runbooks/README.md", "docs/runbooks/symptoms.md",
 		"docs/reference/backends.md", "docs/development.md",
-		"content/rules/suffixed/vllm.yaml", "content/rules/unsuffixed/vllm.yaml", "content/rules/dotted/vllm.yaml", "content/rules/wire/vllm.yaml",
-		"content/kubernetes/vllm-rules.yaml", "content/kubernetes/vllm-raw-rules.yaml", "content/mixin/mixin.libsonnet", "content/mixin/mixin-raw.libsonnet",
+		"content/rules/suffixed/vllm.yaml", "content/kubernetes/vllm-rules.yaml", "content/mixin/mixin.libsonnet",
 		"docs/reference/vllmctl.md", "content/alertmanager/inhibition.yaml", "content/grafana", "content/perses", "content/datadog/README.md",
 	} {
 		assert.True(t, reached[want], want)

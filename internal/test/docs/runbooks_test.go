@@ -77,7 +77,7 @@ func TestEverythingThatIsReportedHasARunbook(t *testing.T) {
 	for _, c := range catalog.Causes() {
 		leads(wording.Of(&wording.Diagnosis{Condition: "degraded", Cause: c.Name}, all).Runbook)
 		leads(wording.Of(&wording.Diagnosis{Condition: "healthy", Notices: []string{c.Name}}, all).Runbook)
-		leads(content.RunbookURL(c.Name))
+		leads(catalog.RunbookURL(c.Name))
 	}
 	for _, g := range content.Groups() {
 		for i := range g.Alerts {

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
 )
 
 // "kubectl apply" writes an object into an annotation of itself, and all annotations of an
@@ -18,8 +20,12 @@ const maxAnnotations = 256 << 10
 // Each folder of dashboards can be applied: one ConfigMap for each, with the label that
 // Grafana's sidecar looks for, and small enough.
 func TestTheDashboardsCanBeApplied(t *testing.T) {
-	for _, spelling := range []string{"suffixed", "unsuffixed", "dotted", "wire"} {
-		dir := filepath.Join(root, "content", "grafana", spelling)
+	others := t.TempDir()
+	require.NoError(t, shipped.WriteIn(others, shipped.Others...))
+	for _, dir := range []string{
+		filepath.Join(root, "content/grafana/suffixed"), filepath.Join(others, "grafana/unsuffixed"),
+		filepath.Join(others, "grafana/dotted"), filepath.Join(others, "grafana/wire"),
+	} {
 		all := mustDecode(t, build(t, filesys.MakeFsOnDisk(), dir))
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		require.NoError(t, err)

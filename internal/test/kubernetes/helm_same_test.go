@@ -149,19 +149,12 @@ var allowances = []allowance{
 		},
 	},
 	{
-		why: "the chart writes objectives.yaml out of values, without the comments of the example",
-		apply: func(overlay, chart objects) {
-			for _, side := range []objects{overlay, chart} {
-				for _, object := range side {
-					if data := at(object, "data"); data["objectives.yaml"] != nil {
-						var parsed any
-						if err := yaml.Unmarshal([]byte(data["objectives.yaml"].(string)), &parsed); err == nil {
-							data["objectives.yaml"] = parsed
-						}
-					}
-				}
-			}
-		},
+		why:   "the chart writes objectives.yaml out of values, without the comments of the example",
+		apply: parsed("objectives.yaml"),
+	},
+	{
+		why:   "the chart has the dashboards without indentation",
+		apply: parsed(".json"),
 	},
 	{
 		why: "the order of containers, variables, volumes and rules of a NetworkPolicy has no meaning",
@@ -179,6 +172,23 @@ var allowances = []allowance{
 			}
 		},
 	},
+}
+
+// parsed compares what the files with an ending say, not how they are written.
+func parsed(ending string) func(overlay, chart objects) {
+	return func(overlay, chart objects) {
+		for _, side := range []objects{overlay, chart} {
+			for _, object := range side {
+				data := at(object, "data")
+				for name, text := range data {
+					var value any
+					if strings.HasSuffix(name, ending) && yaml.Unmarshal([]byte(text.(string)), &value) == nil {
+						data[name] = value
+					}
+				}
+			}
+		}
+	}
 }
 
 func asJSON(value any) string {

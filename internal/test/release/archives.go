@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// shipped are the programs of an archive.
-var shipped = []string{"otelcol-vllm", "vllmctl", "vllmsim"}
+// contained are the programs of an archive.
+var contained = []string{"otelcol-vllm", "vllmctl", "vllmsim"}
 
 // accompanying are the other files that every archive must have.
 var accompanying = []string{
@@ -100,7 +100,7 @@ func checkArchive(dist, version, platform string) (string, error) {
 		return "", err
 	}
 	root := filepath.Join(dir, strings.TrimSuffix(name, ".tar.gz"))
-	for _, file := range slices.Concat(shipped, accompanying) {
+	for _, file := range slices.Concat(contained, accompanying) {
 		info, err := os.Stat(filepath.Join(root, file))
 		if err != nil || info.Size() == 0 {
 			return "", fmt.Errorf("%s is missing or empty", file)
@@ -111,7 +111,7 @@ func checkArchive(dist, version, platform string) (string, error) {
 		return "", err
 	}
 	modules := map[string]bool{}
-	for _, program := range shipped {
+	for _, program := range contained {
 		file := filepath.Join(root, program)
 		linked, err := Linked(file)
 		if err != nil {

@@ -57,7 +57,7 @@ func newFake(t *testing.T) *fake {
 	f := &fake{contents: map[string][]byte{}}
 	program, err := os.ReadFile(compiled(t))
 	require.NoError(t, err)
-	for _, name := range shipped {
+	for _, name := range contained {
 		f.contents[name] = program
 	}
 	for _, file := range accompanying {

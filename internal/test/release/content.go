@@ -3,18 +3,21 @@ package release
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
 )
 
-// whole are the folders of which an archive has every file that git knows, and no other.
+// whole are the folders of which an archive has every file of Whole, and no other.
 var whole = []string{"examples", "content"}
 
-// Whole lists these files in the checkout at root.
+// Whole lists these files in the checkout at root, and those that "make content" adds.
 func Whole(root string) ([]string, error) {
 	command := exec.Command("git", append([]string{"ls-files", "-z", "--"}, whole...)...) //nolint:gosec // the folders above
 	command.Dir = root
@@ -23,7 +26,11 @@ func Whole(root string) ([]string, error) {
 		return nil, fmt.Errorf("git ls-files: %w", err)
 	}
 	files := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
-	return slices.DeleteFunc(files, func(file string) bool { return file == "" }), nil
+	added, err := shipped.In(shipped.Others...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.AppendSeq(files, maps.Keys(added)), func(file string) bool { return file == "" }), nil
 }
 
 // CheckWhole returns an error that names each file which an archive lacks, or has besides: the patterns
@@ -58,7 +65,7 @@ func CheckWhole(archive string, files []string) error {
 	}
 	for _, file := range got {
 		if !slices.Contains(files, file) {
-			wrong = append(wrong, fmt.Errorf("%s has %s, which git does not know", filepath.Base(archive), file))
+			wrong = append(wrong, fmt.Errorf("%s has %s, which is neither in git nor written by make content", filepath.Base(archive), file))
 		}
 	}
 	return errors.Join(wrong...)

@@ -29,7 +29,7 @@ func TestAnArchiveHasEveryExampleAndNoOtherFile(t *testing.T) {
 	require.NoError(t, CheckWhole(file, []string{"examples/a b.yaml", "examples/deep/er/c.yaml", "content/.secret"}))
 	err = CheckWhole(file, []string{"examples/a b.yaml", "examples/quickstart.yaml", "content/.secret"})
 	require.ErrorContains(t, err, "lacks examples/quickstart.yaml")
-	assert.ErrorContains(t, err, "has examples/deep/er/c.yaml, which git does not know")
+	assert.ErrorContains(t, err, "has examples/deep/er/c.yaml, which is neither in git nor written")
 }
 
 func TestTheWholeFoldersAreThoseOfTheCheckout(t *testing.T) {
@@ -38,4 +38,11 @@ func TestTheWholeFoldersAreThoseOfTheCheckout(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, files, "examples/quickstart.yaml")
 	assert.Contains(t, files, "content/rules/suffixed/vllm.yaml")
+	// The user of another spelling has no checkout.
+	for _, other := range []string{
+		"content/rules/dotted/vllm.yaml", "content/grafana/unsuffixed/kustomization.yaml", "content/perses/wire/vllm-wire.json",
+		"content/kubernetes/vllm-raw-rules.yaml", "content/mixin/mixin-raw.libsonnet",
+	} {
+		assert.Contains(t, files, other)
+	}
 }

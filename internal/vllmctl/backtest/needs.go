@@ -22,20 +22,11 @@ import (
 
 // builtin returns the rules that the project ships.
 func builtin(name string) ([]byte, error) {
-	files, err := rulefile.Files()
-	if err != nil {
-		return nil, err
-	}
-	want := string(spelling.Suffixed)
+	names := spelling.Suffixed
 	if name == BuiltinRaw {
-		want = "wire"
+		names = spelling.Wire
 	}
-	for path, data := range files {
-		if strings.Contains(path, want) && strings.HasSuffix(path, ".yaml") {
-			return data, nil
-		}
-	}
-	return nil, fmt.Errorf("the rules %s are not there", name)
+	return rulefile.Plain(names)
 }
 
 // needsOf reads what the rules of a file need and record.

@@ -9,15 +9,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 )
 
-func shipped(t *testing.T) []lint.Input {
+// written is a folder with the rules and dashboards in the given spellings.
+func written(t *testing.T, spellings ...spelling.Spelling) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, shipped.WriteIn(dir, spellings...))
+	return dir
+}
+
+func everything(t *testing.T) []lint.Input {
 	t.Helper()
 	root := filepath.Join("..", "..", "..")
-	all := lint.Collect(t.Context(), []string{filepath.Join(root, "content"), filepath.Join(root, "examples")}, nil)
+	all := lint.Collect(t.Context(), []string{filepath.Join(root, "content"), filepath.Join(root, "examples"), written(t, shipped.Others...)}, nil)
 	require.Greater(t, len(all), 50)
 	// The templates of the charts are no YAML before Helm has rendered them.
 	return slices.DeleteFunc(all, func(in lint.Input) bool {
@@ -44,7 +54,7 @@ func noFinding(t *testing.T, report *lint.Report) {
 // --fix would change nothing.
 func TestTheContentOfTheProjectHasNoFinding(t *testing.T) {
 	race.SkipSequential(t)
-	all := shipped(t)
+	all := everything(t)
 	report := lint.Check(t.Context(), all, lint.Options{})
 	noFinding(t, report)
 	assert.Greater(t, report.Summary.Expressions, 1500)
@@ -57,7 +67,7 @@ func TestTheContentOfTheProjectHasNoFinding(t *testing.T) {
 		noFinding(t, lint.Check(t.Context(), []lint.Input{one}, lint.Options{}))
 	}
 	// All versions that have what the rules on vLLM's own names read.
-	noFinding(t, lint.Check(t.Context(), lint.Collect(t.Context(), []string{"../../../content/rules/wire", "../../../content/grafana/wire"}, nil), lint.Options{Version: "0.20.0"}))
+	noFinding(t, lint.Check(t.Context(), lint.Collect(t.Context(), []string{written(t, spelling.Wire)}, nil), lint.Options{Version: "0.20.0"}))
 }
 
 func TestRightRulesAndDashboardsHaveNoFinding(t *testing.T) {
@@ -69,9 +79,11 @@ func TestRightRulesAndDashboardsHaveNoFinding(t *testing.T) {
 
 // The content on vLLM's own names can be moved to the stable ones, and is right then.
 func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
+	wire := written(t, spelling.Wire)
+	of := []string{filepath.Join(wire, "rules"), filepath.Join(wire, "grafana"), filepath.Join(wire, "perses")}
 	for _, to := range []promlint.Spelling{promlint.Suffixed, promlint.Unsuffixed, promlint.Dotted} {
 		o := lint.Options{Stable: to}
-		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{"../../../content/rules/wire", "../../../content/grafana/wire", "../../../content/perses/wire"}, nil), o)
+		report := lint.Check(t.Context(), lint.Collect(t.Context(), of, nil), o)
 		report.Plan(t.Context(), o)
 		var moved []lint.Input
 		for i := range report.Files {
