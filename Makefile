@@ -277,29 +277,18 @@ bench-peers: bench-programs ## Compare processor time and memory with the Promet
 # make a loop endless, so memory (in KiB of address space) and time are bounded.
 MUTATE_MEMORY  ?= 8000000
 MUTATE_TIMEOUT ?= 30m
-copy_tree = rm -rf build/mutate && mkdir -p build/mutate && \
-	git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 
 .PHONY: mutate
 mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not notice (PKG=./path)
 	@[ -n '$(PKG)' ] || { echo 'mutate: name a package, for example make mutate PKG=./internal/identity' >&2; exit 1; }
-	@$(copy_tree)
+	@rm -rf build/mutate && mkdir -p build/mutate
+	@git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 	@cd build/mutate && $(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
 	$(say) 'gremlins: one line for each mutation that survives, then the summary (at most $(MUTATE_TIMEOUT))'
 	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
 		$(CURDIR)/$(GREMLINS) unleash --workers 2 --timeout-coefficient 5 --output-statuses lct --exclude-files 'generated' \
 		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
 	@rm -rf build/mutate
-
-.PHONY: mutate-sample
-mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and write what the tests do not notice to build/mutations.md
-	$(say) 'go run ./internal/test/mutate (an hour or so for 150 mutations on two cores)'
-	@$(copy_tree)
-	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && $(GO) run ./internal/test/mutate -gremlins $(CURDIR)/$(GREMLINS) \
-		-seed $(or $(SEED),1) -count $(or $(COUNT),150) -o $(CURDIR)/build/mutations.md \
-		./receiver/... ./processor/... ./connector/... ./extension/...
-	@rm -rf build/mutate
-	$(say) 'build/mutations.md has the table'
 
 # How much "make accuracy" plays: tiny (some minutes), sample, or full for the published page.
 # Each of them writes the page.
