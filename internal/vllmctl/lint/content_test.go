@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 )
@@ -33,7 +33,7 @@ func noFinding(t *testing.T, report *lint.Report) {
 		f := &report.Files[i]
 		assert.Empty(t, f.Error, f.Name)
 		for _, x := range f.Findings {
-			if x.Code != promlint.CodeWithoutFor {
+			if x.Code != querylint.CodeWithoutFor {
 				assert.Fail(t, f.Name, "%d:%d %s: %s [%s]", x.Line, x.Column, x.Path, x.Message, x.Code)
 			}
 		}
@@ -69,7 +69,7 @@ func TestRightRulesAndDashboardsHaveNoFinding(t *testing.T) {
 
 // The content on vLLM's own names can be moved to the stable ones, and is right then.
 func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
-	for _, to := range []promlint.Spelling{promlint.Suffixed, promlint.Unsuffixed, promlint.Dotted} {
+	for _, to := range []querylint.Spelling{querylint.Suffixed, querylint.Unsuffixed, querylint.Dotted} {
 		o := lint.Options{Stable: to}
 		report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{"../../../content/rules/wire", "../../../content/grafana/wire", "../../../content/perses/wire"}, nil), o)
 		report.Plan(t.Context(), o)
@@ -86,7 +86,7 @@ func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
 		after := lint.Check(t.Context(), moved, o)
 		for i := range after.Files {
 			for _, x := range after.Files[i].Findings {
-				assert.NotEqual(t, promlint.Error, x.Severity, "%s: %s: %s", to, x.Path, x.Message)
+				assert.NotEqual(t, querylint.Error, x.Severity, "%s: %s: %s", to, x.Path, x.Message)
 				assert.False(t, x.Fixable, "%s: %s: %s", to, x.Path, x.Message)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -43,7 +43,7 @@ type Expression struct {
 	From, To int
 	// Path is group/rule, or dashboard/panel/query.
 	Path    string
-	Context promlint.Context
+	Context querylint.Context
 	// Scope are the lines of the document that the rule takes, and Head those of its group
 	// before the first rule: a comment there is about this expression.
 	Scope, Head Lines

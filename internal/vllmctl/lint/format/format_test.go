@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
 )
@@ -229,7 +229,7 @@ func FuzzRead(f *testing.F) {
 			if e.From < 0 || e.From >= e.To || e.To > len(e.Node.Text) || e.Path == "" {
 				t.Fatalf("%d %d %q", e.From, e.To, e.Path)
 			}
-			promlint.Concerns(e.Text())
+			querylint.Concerns(e.Text())
 		}
 	})
 }
