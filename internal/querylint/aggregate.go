@@ -25,8 +25,7 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 	perEngine := c.perEngine(e, &s)
 	switch e.Op {
 	case parser.COUNT, parser.GROUP, parser.COUNT_VALUES:
-		s.raw, s.filter, s.typ, s.class, s.unit, s.positive, s.bucket, s.leLost = nil, nil, typGauge, classPlain, one, true, false, false
-		s.constant, s.metric = false, nil
+		s.raw, s.filter, s.typ, s.class, s.unit, s.bucket, s.leLost, s.metric = nil, nil, typGauge, classPlain, one, false, false, nil
 		s = c.grouped(e, s)
 		if name, is := e.Param.(*parser.StringLiteral); is && e.Op == parser.COUNT_VALUES {
 			s.labels = s.labels.with(name.Val)
@@ -42,7 +41,7 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 	case parser.LIMITK, parser.LIMIT_RATIO:
 		return s
 	case parser.SUM, parser.AVG:
-		if e.Op == parser.SUM && c.divisors[e] && s.filter != nil && s.positive {
+		if e.Op == parser.SUM && c.divisors[e] {
 			// A guard, one level deeper than usual.
 			s.filter = nil
 		}
@@ -52,7 +51,6 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 		s.unit = unit{}
 	}
 	if e.Op == parser.STDDEV || e.Op == parser.STDVAR {
-		s.positive = false
 		s.class = classPlain
 	}
 	s.filter = nil

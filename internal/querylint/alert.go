@@ -71,48 +71,6 @@ func shortened(text string) string {
 	return text
 }
 
-// checkAlert checks what an alert needs besides a right expression.
-func (c *checker) checkAlert(root parser.Expr) {
-	if !selects(root) {
-		c.report(CodeAlwaysFiring, Error, root, "The expression has a result whatever the values are, so the alert fires for each series. Compare the value with a threshold, without bool.")
-	}
-	c.checkSilentWhenGone(root)
-	// The long window of a pair does what "for" is there for.
-	if c.context.For == 0 && !c.paired {
-		c.report(CodeWithoutFor, Info, nil, "The alert has no \"for\": a single evaluation above the threshold fires it. Add one unless the expression covers a range that is long enough.")
-	}
-}
-
-// selects reports whether the values decide if an expression has a result.
-func selects(expr parser.Expr) bool {
-	switch e := inner(expr).(type) {
-	case *parser.BinaryExpr:
-		switch {
-		case e.Op == parser.LOR:
-			return selects(e.LHS) && selects(e.RHS)
-		case e.Op == parser.LUNLESS:
-			return true
-		case e.Op.IsComparisonOperator() && !e.ReturnBool:
-			return true
-		case e.Op.IsComparisonOperator():
-			return false
-		}
-		return selects(e.LHS) || selects(e.RHS)
-	case *parser.AggregateExpr:
-		return selects(e.Expr)
-	case *parser.Call:
-		if strings.HasPrefix(e.Func.Name, "absent") {
-			return true
-		}
-		return slices.ContainsFunc(e.Args, selects)
-	case *parser.UnaryExpr:
-		return selects(e.Expr)
-	case *parser.SubqueryExpr:
-		return selects(e.Expr)
-	}
-	return false
-}
-
 // checkSilentWhenGone reports comparisons that are meant to hold when nothing is left, and
 // do not, because an aggregation of nothing has no result.
 func (c *checker) checkSilentWhenGone(root parser.Expr) {

@@ -2,7 +2,6 @@ package querylint
 
 import (
 	"maps"
-	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -21,26 +20,12 @@ func (c *checker) binary(e *parser.BinaryExpr) shape {
 
 // setOperation returns the shape of and, or and unless.
 func (c *checker) setOperation(e *parser.BinaryExpr) shape {
-	var left, right shape
-	if e.Op == parser.LAND {
-		left = c.guarded(e.LHS, c.guardsOf(e.RHS))
-		right = c.guarded(e.RHS, c.guardsOf(e.LHS))
-	} else {
-		left, right = c.infer(e.LHS), c.infer(e.RHS)
-	}
+	left, right := c.infer(e.LHS), c.infer(e.RHS)
 	c.checkSetMatching(e, &left, &right)
 	c.checkNoDataAsZero(e, &left, &right)
 	switch e.Op {
 	case parser.LOR:
 		return left.or(right)
-	case parser.LAND:
-		guards := c.guardsOf(e.RHS)
-		if len(left.metrics) > 0 && covered(left.metrics, guards) && left.typ != typUnknown {
-			left.positive = true
-		}
-		if left.raw != nil && right.raw != nil {
-			right.raw = nil
-		}
 	case parser.LUNLESS:
 		left.perEngine = nil
 		if c.context.Kind == Alert || subset(left.metrics, right.metrics) {
@@ -51,88 +36,6 @@ func (c *checker) setOperation(e *parser.BinaryExpr) shape {
 	// The presence of the right side is what counts.
 	left.ident = maps.Clone(left.ident)
 	return left
-}
-
-// guarded infers an expression below an "and" that requires metrics to be positive.
-func (c *checker) guarded(expr parser.Expr, positive map[string]bool) shape {
-	c.guards = append(c.guards, positive)
-	s := c.infer(expr)
-	c.guards = c.guards[:len(c.guards)-1]
-	return s
-}
-
-// guardsOf returns the metrics that must be positive for an expression to have a result.
-func (c *checker) guardsOf(expr parser.Expr) map[string]bool {
-	e, is := inner(expr).(*parser.BinaryExpr)
-	if !is || e.ReturnBool {
-		return nil
-	}
-	if known, asked := c.required[e]; asked {
-		return known
-	}
-	all := c.requiredBy(e)
-	if c.required == nil {
-		c.required = map[*parser.BinaryExpr]map[string]bool{}
-	}
-	c.required[e] = all
-	return all
-}
-
-func (c *checker) requiredBy(e *parser.BinaryExpr) map[string]bool {
-	all := map[string]bool{}
-	switch e.Op {
-	case parser.LAND:
-		maps.Copy(all, c.guardsOf(e.LHS))
-		maps.Copy(all, c.guardsOf(e.RHS))
-	case parser.LUNLESS:
-		maps.Copy(all, c.guardsOf(e.LHS))
-	case parser.GTR, parser.GTE, parser.NEQ:
-		if limit, is := number(e.RHS); is && lowerLimit(e.Op, limit) && !divides(e.LHS) {
-			maps.Copy(all, c.metricsIn(e.LHS))
-		}
-	case parser.LSS, parser.LTE:
-		if limit, is := number(e.LHS); is && (e.Op == parser.LSS && limit >= 0 || limit > 0) && !divides(e.RHS) {
-			maps.Copy(all, c.metricsIn(e.RHS))
-		}
-	}
-	return all
-}
-
-// lowerLimit reports whether a comparison with a number excludes 0.
-func lowerLimit(op parser.ItemType, limit float64) bool {
-	switch op {
-	case parser.GTR:
-		return limit >= 0
-	case parser.GTE:
-		return limit > 0
-	case parser.NEQ:
-		return limit == 0
-	}
-	return false
-}
-
-// divides reports whether an expression contains a division: it can exceed a limit because
-// its divisor is 0, so it is no guard.
-func divides(expr parser.Expr) bool {
-	found := false
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		if b, is := node.(*parser.BinaryExpr); is && b.Op == parser.DIV {
-			if n, literal := number(b.RHS); !literal || n == 0 {
-				found = true
-			}
-		}
-		return nil
-	})
-	return found
-}
-
-func covered(metrics, guards map[string]bool) bool {
-	for name := range metrics {
-		if !guards[name] {
-			return false
-		}
-	}
-	return true
 }
 
 // number returns the value of a literal.
@@ -163,38 +66,17 @@ func (c *checker) comparison(e *parser.BinaryExpr) shape {
 	}
 	c.checkThreshold(e, &left, &right)
 	s := c.combined(e, &left, &right)
+	kept := &left
 	if left.scalar && !right.scalar {
 		// 0 < x keeps the values of x.
-		s.typ, s.class, s.unit, s.metric = right.typ, right.class, right.unit, right.metric
-		s.bucket, s.bounds, s.leLost, s.limit, s.perEngine = right.bucket, right.bounds, right.leLost, right.limit, right.perEngine
-	} else {
-		s.typ, s.class, s.unit, s.metric = left.typ, left.class, left.unit, left.metric
-		s.bucket, s.bounds, s.leLost, s.limit, s.perEngine = left.bucket, left.bounds, left.leLost, left.limit, left.perEngine
+		kept = &right
 	}
+	s.typ, s.class, s.unit, s.metric = kept.typ, kept.class, kept.unit, kept.metric
+	s.bucket, s.bounds, s.leLost, s.limit, s.perEngine = kept.bucket, kept.bounds, kept.leLost, kept.limit, kept.perEngine
 	if e.ReturnBool {
 		s.typ, s.class, s.unit, s.bucket = typGauge, classState, one, false
-		return s
-	}
-	if s.scalar {
-		return s
-	}
-	s.filter = e
-	switch e.Op {
-	case parser.GTR, parser.GTE, parser.NEQ:
-		if limit, is := number(e.RHS); is {
-			s.positive = lowerLimit(e.Op, limit) || left.positive
-		}
-		if e.Op != parser.NEQ && (right.positive || right.constant && right.literal == nil) {
-			s.positive = true
-		}
-	case parser.LSS, parser.LTE:
-		if limit, is := number(e.LHS); is {
-			s.positive = e.Op == parser.LSS && limit >= 0 || limit > 0
-		}
-	case parser.EQLC:
-		if limit, is := number(e.RHS); is && limit != 0 {
-			s.positive = true
-		}
+	} else if !s.scalar {
+		s.filter = e
 	}
 	return s
 }
@@ -209,19 +91,15 @@ func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
 	}
 	left, right := c.infer(e.LHS), c.infer(e.RHS)
 	c.checkBool(e, &left, &right)
-	if e.Op == parser.DIV {
+	switch e.Op {
+	case parser.DIV:
 		c.checkLifetimeRatio(e, &left, &right)
-		c.checkDivision(e, &left, &right)
 		c.checkQuotient(e, &left, &right)
-	}
-	if e.Op == parser.ADD {
+	case parser.ADD:
 		c.checkDoubleCount(e)
-	}
-	if e.Op == parser.ADD || e.Op == parser.SUB {
 		c.checkSameUnit(e, &left, &right)
-	}
-	if e.Op == parser.MUL {
-		c.checkRateFactor(e)
+	case parser.SUB:
+		c.checkSameUnit(e, &left, &right)
 	}
 	c.checkBucketUse(e, &left)
 	c.checkBucketUse(e, &right)
@@ -236,11 +114,11 @@ func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
 	}
 	switch e.Op {
 	case parser.ADD, parser.SUB:
-		c.added(e, &s, &left, &right)
+		added(e, &s, &left, &right)
 	case parser.MUL:
-		c.multiplied(&s, &left, &right)
+		multiplied(&s, &left, &right)
 	case parser.DIV:
-		c.divided(&s, &left, &right)
+		divided(&s, &left, &right)
 	case parser.MOD:
 		s.unit = left.unit
 	default:
@@ -249,7 +127,7 @@ func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
 	return s
 }
 
-func (c *checker) added(e *parser.BinaryExpr, s, left, right *shape) {
+func added(e *parser.BinaryExpr, s, left, right *shape) {
 	switch {
 	case left.scalar && !right.scalar:
 		s.unit, s.class = right.unit, right.class
@@ -267,26 +145,12 @@ func (c *checker) added(e *parser.BinaryExpr, s, left, right *shape) {
 			s.typ = typRate
 		}
 	}
-	nonNegative := func(x *shape) bool { return x.positive || x.typ == typRate || x.typ == typCounter }
-	s.positive = e.Op == parser.ADD && (left.positive && nonNegative(right) || right.positive && nonNegative(left))
-	// The processor accepts targets between 0 and 1 only, so 1 - target is never 0.
-	s.constant = left.constant && right.constant && (e.Op == parser.ADD || left.literal != nil && *left.literal == 1 && isTarget(right))
 	if e.Op == parser.SUB && left.scalar && right.class == classFraction && left.literal != nil && *left.literal == 1 {
 		s.class = classFraction
 	}
 }
 
-func isTarget(s *shape) bool {
-	for name := range s.metrics {
-		if !strings.Contains(name, "slo") || !strings.Contains(name, "target") {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *checker) multiplied(s, left, right *shape) {
-	s.positive, s.constant = left.positive && right.positive, left.constant && right.constant
+func multiplied(s, left, right *shape) {
 	switch {
 	case right.literal != nil && right.scalar:
 		s.unit, s.class, s.typ = left.unit.multiplied(*right.literal), left.class, left.typ
@@ -310,8 +174,7 @@ func (c *checker) multiplied(s, left, right *shape) {
 	}
 }
 
-func (c *checker) divided(s, left, right *shape) {
-	s.positive, s.constant = left.positive && right.positive, left.constant && right.constant
+func divided(s, left, right *shape) {
 	switch {
 	case right.literal != nil && right.scalar && *right.literal != 0:
 		s.unit, s.class, s.typ = left.unit.multiplied(1 / *right.literal), left.class, left.typ
@@ -359,8 +222,6 @@ func (c *checker) combined(e *parser.BinaryExpr, left, right *shape) shape {
 	}
 	if s.scalar && left.literal != nil && right.literal != nil {
 		s.literal = fold(e.Op, *left.literal, *right.literal)
-		s.positive = s.literal != nil && *s.literal > 0
-		s.constant = s.literal != nil && *s.literal != 0
 	}
 	return s
 }

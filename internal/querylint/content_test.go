@@ -30,7 +30,7 @@ func shippedContent(t *testing.T) []shipped {
 		for i := range group.Alerts {
 			a := &group.Alerts[i]
 			all = append(all, shipped{group.Name + "/" + a.Name, a.Expr, group.Set, Context{
-				Kind: Alert, Name: a.Name, For: a.For, Templates: []string{a.Summary, a.Description},
+				Kind: Alert, Name: a.Name, Templates: []string{a.Summary, a.Description},
 			}})
 			for _, step := range a.Diagnosis {
 				if step.Query != "" {
@@ -74,7 +74,7 @@ func shippedContent(t *testing.T) []shipped {
 
 // contentLinter knows the recording rules of the set.
 func contentLinter(set string, to Spelling) *Linter {
-	l := New(Options{Spelling: to, Strict: true})
+	l := New(Options{Spelling: to})
 	for _, group := range content.Groups() {
 		if group.Set != set && set != content.Stable {
 			continue
@@ -89,9 +89,6 @@ func contentLinter(set string, to Spelling) *Linter {
 	}
 	return l
 }
-
-// harmless are findings that are meant as they are.
-func harmless(f Finding) bool { return f.Code == CodeWithoutFor }
 
 func TestTheShippedContentHasNoFinding(t *testing.T) {
 	race.SkipSequential(t)
@@ -112,9 +109,7 @@ func TestTheShippedContentHasNoFinding(t *testing.T) {
 				}
 			}
 			for _, f := range l.Expr(expr, c) {
-				if !harmless(f) {
-					assert.Fail(t, s.where, "%s: %s\n%s\n%s", to, f, expr, strings.Repeat(" ", f.Start)+"^")
-				}
+				assert.Fail(t, s.where, "%s: %s\n%s\n%s", to, f, expr, strings.Repeat(" ", f.Start)+"^")
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func FuzzExpr(f *testing.F) {
 		f.Add(odd, uint8(0))
 	}
 	linters := []*Linter{
-		New(Options{Strict: true}), New(Options{}), New(Options{Spelling: Unsuffixed}), New(Options{Spelling: Dotted, Strict: true}), New(Options{Spelling: Wire, Strict: true}),
+		New(Options{}), New(Options{Mixed: true}), New(Options{Spelling: Unsuffixed}), New(Options{Spelling: Dotted}), New(Options{Spelling: Wire}),
 	}
 	kinds := []Kind{Alert, Record, Panel, Threshold}
 	f.Fuzz(func(t *testing.T, expr string, choice uint8) {
@@ -70,13 +70,13 @@ func FuzzRecord(f *testing.F) {
 
 func TestLongAndDeepExpressionsAreBounded(t *testing.T) {
 	race.SkipSequential(t)
-	l := New(Options{Strict: true})
+	l := New(Options{})
 	long := strings.Repeat("vllm_up + ", 20_000) + "vllm_up"
 	assert.Equal(t, []Code{CodeSyntax}, codes(l.Expr(long, Context{Kind: Panel})))
 
 	begin := time.Now()
 	wide := strings.Repeat("vllm_upp or ", 4000) + "vllm_up"
-	l.Expr(wide, Context{Kind: Alert, For: time.Minute})
+	l.Expr(wide, Context{Kind: Alert})
 	t.Log(time.Since(begin))
 	deep := strings.Repeat("(", maxLevels-1) + "vllm_up" + strings.Repeat(")", maxLevels-1)
 	assert.Empty(t, l.Expr(deep, Context{Kind: Panel}))
@@ -84,7 +84,7 @@ func TestLongAndDeepExpressionsAreBounded(t *testing.T) {
 	for range 500 {
 		nested = "(" + nested + " > 0 and on (job, instance) vllm_up > 0)"
 	}
-	l.Expr(nested, Context{Kind: Alert, For: time.Minute})
+	l.Expr(nested, Context{Kind: Alert})
 	assert.Less(t, time.Since(begin), 60*time.Second)
 	t.Log(time.Since(begin))
 }

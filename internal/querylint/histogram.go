@@ -45,21 +45,11 @@ func mentionsLe(expr parser.Expr) bool {
 
 // quantile returns the shape of histogram_quantile.
 func (c *checker) quantile(e *parser.Call) shape {
-	q := c.infer(e.Args[0])
-	if q.literal != nil && (*q.literal < 0 || *q.literal > 1 || math.IsNaN(*q.literal)) {
-		c.report(CodeQuantileRange, Error, e.Args[0], "The quantile %v is not between 0 and 1. The 99th percentile is 0.99.", *q.literal)
-	}
+	c.infer(e.Args[0])
 	restore := c.expectHistograms(!mentionsLe(e.Args[1]))
 	s := c.infer(e.Args[1])
 	restore()
-	switch {
-	case s.bucket && !s.leLost && s.fixed["le"]:
-		c.report(CodeQuantileInput, Error, e, "histogram_quantile needs all buckets, and the matcher of le selects one. Remove the matcher.")
-	case s.bucket && s.leLost:
-		c.report(CodeQuantileWithoutLe, Error, e, "The aggregation removes le, without which there are no buckets. Add le to its labels.")
-	case !s.bucket && !s.native && s.typ != typUnknown:
-		c.report(CodeQuantileInput, Error, e, "histogram_quantile needs the buckets of a histogram, a series that ends in _bucket.")
-	case s.raw != nil:
+	if s.raw != nil {
 		c.report(CodeQuantileLifetime, Error, e, "Without rate the quantile covers the whole life of the servers. Write rate(...[5m]) around the buckets.")
 	}
 	s.raw = nil
@@ -67,7 +57,7 @@ func (c *checker) quantile(e *parser.Call) shape {
 	delete(s.ident, "le")
 	s.unit, s.bounds, s.bucket, s.leLost, s.class, s.typ = s.bounds, unit{}, false, false, classQuantile, typGauge
 	s.native = false
-	s.positive, s.constant, s.filter = false, false, nil
+	s.filter = nil
 	return s
 }
 

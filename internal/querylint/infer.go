@@ -42,21 +42,17 @@ func (c *checker) infer(expr parser.Expr) shape {
 func (c *checker) number(e *parser.NumberLiteral) shape {
 	s := shape{scalar: true, metrics: map[string]bool{}, labels: closedSet(), ident: map[string]bool{}}
 	if c.isVariable(e) {
-		s.positive = true
 		return s
 	}
-	s.literal, s.positive, s.constant = &e.Val, e.Val > 0, e.Val != 0
+	s.literal = &e.Val
 	return s
 }
 
 func (c *checker) unary(e *parser.UnaryExpr) shape {
 	s := c.infer(e.Expr)
-	if e.Op == parser.SUB {
-		s.positive = false
-		if s.literal != nil {
-			negated := -*s.literal
-			s.literal = &negated
-		}
+	if e.Op == parser.SUB && s.literal != nil {
+		negated := -*s.literal
+		s.literal = &negated
 	}
 	return s
 }
@@ -112,39 +108,26 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 			}
 		}
 		s := c.shapeOf(e)
-		if !c.linter.options.Strict && !looksOurs(name) {
+		if !looksOurs(name) {
 			// http_requests_total of another program has other labels.
 			s.labels, s.ident, s.metric = labelSet{}, nil, nil
 		}
 		return s, true
 	}
-	f, known := c.foreignOf(name)
-	if _, whole := c.linter.foreign[name+"_bucket"]; whole && c.native {
-		return shape{}, false
-	}
-	if !known {
-		if node != nil {
-			c.checkUnknown(node, name)
-		}
-		return shape{}, false
-	}
-	s := shape{typ: f.typ, class: f.class, unit: f.unit, bucket: f.bucket, bounds: f.bounds, metrics: map[string]bool{name: true}}
-	if f.closed {
-		s.labels = closedSet(f.labels...)
+	if name == "up" {
+		// Prometheus makes it for each target.
+		s := shape{typ: typGauge, class: classState, unit: one, labels: closedSet(), ident: map[string]bool{"job": true, "instance": true}, metrics: map[string]bool{name: true}}
 		s.labels.deployment = true
-		s.ident = map[string]bool{"job": true, "instance": true}
-		for _, label := range f.key {
-			s.ident[label] = true
-		}
-		if f.bucket {
-			s.labels, s.ident["le"] = s.labels.with("le"), true
-		}
+		return s, true
 	}
-	return s, true
+	if node != nil && !exists(name) {
+		c.checkUnknown(node, name)
+	}
+	return shape{}, false
 }
 
 // concerns reports whether an expression has a name that this package can know: of the
-// catalogue, of a recording rule, or of a program whose metrics are listed.
+// catalogue, of a recording rule, or up.
 func (c *checker) concerns(root parser.Expr) bool {
 	found := false
 	parser.Inspect(root, func(node parser.Node, _ []parser.Node) error {
@@ -154,8 +137,7 @@ func (c *checker) concerns(root parser.Expr) bool {
 		}
 		name := selectorName(s)
 		_, recorded := c.linter.recorded[name]
-		_, listed := c.linter.foreign[name]
-		found = found || recorded || listed || looksOurs(name)
+		found = found || recorded || name == "up" || looksOurs(name)
 		for _, m := range s.LabelMatchers {
 			found = found || m.Name == model.MetricNameLabel && looksOurs(m.Value)
 		}
@@ -170,7 +152,7 @@ func (c *checker) checkNamePattern(e *parser.VectorSelector) {
 		if m.Name != model.MetricNameLabel || m.Type != labels.MatchRegexp {
 			continue
 		}
-		if !looksOurs(m.Value) && !c.linter.options.Strict {
+		if !looksOurs(m.Value) {
 			continue
 		}
 		found := false

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -112,19 +111,14 @@ var valuesOf = map[string][]string{
 }
 
 // values returns the values that a label of a metric can have; nil if they are not known.
-func (c *checker) values(s *shape, label string) []string {
-	own := c.linter.options.Values[label]
-	var known []string
-	if s.metric != nil {
-		known = valuesOf[s.metric.Name+" "+label]
+func values(s *shape, label string) []string {
+	if s.metric != nil && valuesOf[s.metric.Name+" "+label] != nil {
+		return valuesOf[s.metric.Name+" "+label]
 	}
-	if known == nil && s.labels.own[label] {
-		known = catalog.Values(label)
+	if s.labels.own[label] {
+		return catalog.Values(label)
 	}
-	if known == nil {
-		return own
-	}
-	return append(slices.Clone(known), own...)
+	return nil
 }
 
 var wholeWord = regexp.MustCompile(`^[A-Za-z0-9_.:+-]*$`)
@@ -140,12 +134,11 @@ func (c *checker) checkValue(e *parser.VectorSelector, m *labels.Matcher, s *sha
 	} else {
 		wanted = alternatives(m.Value)
 	}
-	known := c.values(s, m.Name)
+	known := values(s, m.Name)
 	for _, value := range wanted {
 		if value == "" {
 			continue
 		}
-		c.checkForm(e, m, s, value)
 		if known != nil && !slices.Contains(known, value) {
 			c.unknownValue(e, m, value, known)
 		}
@@ -170,24 +163,6 @@ func (c *checker) unknownValue(e *parser.VectorSelector, m *labels.Matcher, valu
 	}
 	c.report(CodeUnknownValue, Error, e, "The label %s never has the value %q, so this part of %s %s. Its values are %s.%s",
 		m.Name, value, m, effect, strings.Join(slices.Sorted(slices.Values(known)), ", "), hint)
-}
-
-// checkForm checks values of which only the form is known.
-func (c *checker) checkForm(e *parser.VectorSelector, m *labels.Matcher, s *shape, value string) {
-	if s.metric == nil && !s.labels.own[m.Name] {
-		return
-	}
-	switch m.Name {
-	case "quantile":
-		q, err := strconv.ParseFloat(value, 64)
-		if err != nil || q < 0 || q > 1 || value != strconv.FormatFloat(q, 'g', -1, 64) && value != "1.0" && value != "0.0" {
-			c.report(CodeUnknownValue, Error, e, "The label quantile never has the value %q: it is a number from 0 to 1, as in \"0.95\".", value)
-		}
-	case "window":
-		if _, err := model.ParseDuration(value); err != nil {
-			c.report(CodeUnknownValue, Error, e, "The label window never has the value %q: it is a duration, as in \"1h\".", value)
-		}
-	}
 }
 
 // alternatives returns the words of a pattern such as a|b; nil if it is another pattern.

@@ -171,7 +171,6 @@ func (l *Linter) nearest(name string) string {
 	best, distance := "", len(name)/3+1
 	candidates := slices.Collect(maps.Keys(l.names.byName))
 	candidates = slices.AppendSeq(candidates, maps.Keys(l.recorded))
-	candidates = slices.AppendSeq(candidates, maps.Keys(l.foreign))
 	for _, candidate := range candidates {
 		if abs(len(candidate)-len(name)) > distance {
 			continue

@@ -42,7 +42,6 @@ func (c *checker) checkQuotient(e *parser.BinaryExpr, left, right *shape) {
 	if left.scalar || right.scalar {
 		return
 	}
-	c.checkMeanWindows(e)
 	if same, why := constantQuotient(e.LHS, unguarded(e.RHS)); same {
 		c.report(CodeConstantRatio, Error, e, "Both sides are made of the same series, so the result is %s whatever the values are. For a mean, divide the _sum of a histogram by its _count.", why)
 		return
@@ -65,23 +64,6 @@ func unguarded(expr parser.Expr) parser.Expr {
 		}
 	}
 	return expr
-}
-
-// checkMeanWindows reports a mean whose sum and count are of different windows.
-func (c *checker) checkMeanWindows(e *parser.BinaryExpr) {
-	one, _ := c.windowOf(e.LHS)
-	other, _ := c.windowOf(e.RHS)
-	if one == 0 || other == 0 || one == other || c.variableBetween(e) {
-		return
-	}
-	for _, l := range c.entriesIn(e.LHS) {
-		for _, r := range c.entriesIn(unguarded(e.RHS)) {
-			if l.metric == r.metric && l.part == partSum && r.part == partCount {
-				c.report(CodeWrongDenominator, Error, e, "The sum is that of %s and the count that of %s, so the result is no mean. Use one window for both.", words(one), words(other))
-				return
-			}
-		}
-	}
 }
 
 // constantQuotient reports whether two expressions are the same, or the sum and the mean of

@@ -3,7 +3,6 @@ package querylint
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,33 +11,33 @@ import (
 )
 
 func page(labels map[string]string, templates ...string) Context {
-	return Context{Kind: Alert, For: time.Minute, Labels: labels, Templates: templates}
+	return Context{Kind: Alert, Labels: labels, Templates: templates}
 }
 
-func at(version string) Options { return Options{Spelling: Wire, Strict: true, Version: version} }
+func at(version string) Options { return Options{Spelling: Wire, Version: version} }
 
-var wireStrict = Options{Spelling: Wire, Strict: true}
+var onWire = Options{Spelling: Wire}
 
 // pitfalls are pairs as in examples, for mistakes about what the metrics mean.
 var pitfalls = []example{
 	{code: CodeMetricTooNew, bad: `rate(vllm:prompt_tokens_by_source_total[5m])`, good: `rate(vllm:prompt_tokens_total[5m])`, options: at("0.11.0")},
 	{code: CodeMetricTooNew, bad: `vllm:kv_cache_usage_perc`, good: `vllm:gpu_cache_usage_perc`, options: at("0.8.5"), suggests: "vllm:gpu_cache_usage_perc"},
 	{code: CodeMetricTooNew, bad: `vllm:kv_cache_usage_perc`, good: `vllm:kv_cache_usage_perc or vllm:gpu_cache_usage_perc`, options: at("0.8.5")},
-	{code: CodeMetricTooNew, bad: `histogram_quantile(0.9, rate(vllm_kv_block_lifetime_seconds_bucket[5m]))`, good: `vllm_num_requests_waiting`, options: Options{Version: "0.9.0", Strict: true}},
-	{code: CodeMetricTooNew, bad: `vllm_model_flops_utilization_ratio`, good: `vllm_num_requests_waiting`, options: Options{Version: "0.15.0", Strict: true}},
+	{code: CodeMetricTooNew, bad: `histogram_quantile(0.9, rate(vllm_kv_block_lifetime_seconds_bucket[5m]))`, good: `vllm_num_requests_waiting`, options: Options{Version: "0.9.0"}},
+	{code: CodeMetricTooNew, bad: `vllm_model_flops_utilization_ratio`, good: `vllm_num_requests_waiting`, options: Options{Version: "0.15.0"}},
 	{code: CodeRemovedMetric, bad: `vllm:gpu_cache_usage_perc`, good: `vllm:kv_cache_usage_perc`, options: at("0.20.0"), suggests: "vllm:kv_cache_usage_perc"},
 	{code: CodeRemovedMetric, bad: `vllm:num_requests_swapped`, good: `vllm:num_requests_waiting`, options: at("v0.10.1.1")},
-	{code: CodeRemovedMetric, bad: `ray_vllm_gpu_cache_usage_perc`, good: `ray_vllm_kv_cache_usage_perc`, options: wireStrict, suggests: "ray_vllm_kv_cache_usage_perc"},
+	{code: CodeRemovedMetric, bad: `ray_vllm_gpu_cache_usage_perc`, good: `ray_vllm_kv_cache_usage_perc`, options: onWire, suggests: "ray_vllm_kv_cache_usage_perc"},
 	{
-		code: CodeRemovedMetric, bad: `rate(vllm:time_per_output_token_seconds_sum[5m])`, good: `rate(vllm:inter_token_latency_seconds_sum[5m])`, options: wireStrict,
+		code: CodeRemovedMetric, bad: `rate(vllm:time_per_output_token_seconds_sum[5m])`, good: `rate(vllm:inter_token_latency_seconds_sum[5m])`, options: onWire,
 		suggests: "vllm:inter_token_latency_seconds_sum",
 	},
-	{code: CodeOldPrefix, bad: `ray_vllm:num_requests_running`, good: `ray_vllm_num_requests_running`, options: wireStrict, suggests: "ray_vllm_num_requests_running"},
-	{code: CodeOldPrefix, bad: `ray_vllm:num_requests_running`, good: `ray_vllm:num_requests_running or ray_vllm_num_requests_running`, options: wireStrict},
-	{code: CodeOldGeneration, bad: `rate(inference_model_request_total[5m])`, good: `rate(inference_model_request_total[5m]) or rate(llm_d_epp_request_total[5m])`, options: wireStrict},
-	{code: CodeOldGeneration, bad: `rate(inference_objective_request_total[5m])`, good: `rate(llm_d_epp_request_total[5m])`, options: wireStrict},
-	{code: CodeNeedsFlag, bad: `rate(vllm:kv_block_lifetime_seconds_count[5m])`, good: `rate(vllm:prompt_tokens_total[5m])`, options: wireStrict},
-	{code: CodeNeedsFlag, bad: `vllm_lora_adapter_waiting > 0`, good: `vllm_num_requests_waiting > 0`, context: minute},
+	{code: CodeOldPrefix, bad: `ray_vllm:num_requests_running`, good: `ray_vllm_num_requests_running`, options: onWire, suggests: "ray_vllm_num_requests_running"},
+	{code: CodeOldPrefix, bad: `ray_vllm:num_requests_running`, good: `ray_vllm:num_requests_running or ray_vllm_num_requests_running`, options: onWire},
+	{code: CodeOldGeneration, bad: `rate(inference_model_request_total[5m])`, good: `rate(inference_model_request_total[5m]) or rate(llm_d_epp_request_total[5m])`, options: onWire},
+	{code: CodeOldGeneration, bad: `rate(inference_objective_request_total[5m])`, good: `rate(llm_d_epp_request_total[5m])`, options: onWire},
+	{code: CodeNeedsFlag, bad: `rate(vllm:kv_block_lifetime_seconds_count[5m])`, good: `rate(vllm:prompt_tokens_total[5m])`, options: onWire},
+	{code: CodeNeedsFlag, bad: `vllm_lora_adapter_waiting > 0`, good: `vllm_num_requests_waiting > 0`, context: alert},
 	{code: CodeStableName, bad: `vllm:kv_cache_usage_perc`, good: `vllm_kv_cache_utilization_ratio`, options: Options{Spelling: Wire, Stable: Suffixed, Mixed: true}, suggests: "vllm_kv_cache_utilization_ratio"},
 	{
 		code: CodeStableName, bad: `rate(vllm:prompt_tokens_total{job="a"}[5m])`, good: `rate({"vllm.prompt_tokens"}[5m])`,
@@ -46,67 +45,67 @@ var pitfalls = []example{
 	},
 	{
 		code: CodeConstantRatio, bad: `sum(rate(vllm:inter_token_latency_seconds_sum[5m])) / (sum(rate(vllm:inter_token_latency_seconds_sum[5m])) > 0)`,
-		good: `sum(rate(vllm:inter_token_latency_seconds_sum[5m])) / (sum(rate(vllm:inter_token_latency_seconds_count[5m])) > 0)`, options: wireStrict,
+		good: `sum(rate(vllm:inter_token_latency_seconds_sum[5m])) / (sum(rate(vllm:inter_token_latency_seconds_count[5m])) > 0)`, options: onWire,
 	},
 	{
 		code: CodeConstantRatio, bad: `avg(vllm:num_requests_running) / sum(vllm:num_requests_running)`,
-		good: `vllm:num_requests_running / on () group_left () (sum(vllm:num_requests_running) > 0)`, options: wireStrict,
+		good: `vllm:num_requests_running / on () group_left () (sum(vllm:num_requests_running) > 0)`, options: onWire,
 	},
 	{
 		code: CodeWrongDenominator, bad: `rate(vllm:prompt_tokens_total[5m]) / ignoring (finished_reason) (sum without (finished_reason) (rate(vllm:request_success_total[5m])) > 0)`,
-		good: `rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)`, options: wireStrict,
+		good: `rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)`, options: onWire,
 	},
-	{code: CodeDoubleCount, bad: `sum(vllm:num_requests_waiting) + sum(vllm:num_requests_waiting_by_reason)`, good: `sum(vllm:num_requests_waiting) + sum(vllm:num_requests_running)`, options: wireStrict},
+	{code: CodeDoubleCount, bad: `sum(vllm:num_requests_waiting) + sum(vllm:num_requests_waiting_by_reason)`, good: `sum(vllm:num_requests_waiting) + sum(vllm:num_requests_running)`, options: onWire},
 	{
 		code: CodeDoubleCount, bad: `sum(rate(inference_objective_request_total[5m])) + sum(rate(llm_d_epp_request_total[5m]))`,
-		good: `sum(rate(llm_d_epp_request_total[5m])) or sum(rate(inference_objective_request_total[5m]))`, options: wireStrict,
+		good: `sum(rate(llm_d_epp_request_total[5m])) or sum(rate(inference_objective_request_total[5m]))`, options: onWire,
 	},
 	{
 		code: CodeDoubleCount, bad: `sum(rate({__name__=~"inference_objective_request_total|llm_d_epp_request_total"}[5m]))`,
-		good: `sum(rate({__name__=~"llm_d_epp_request_total"}[5m]))`, options: wireStrict,
+		good: `sum(rate({__name__=~"llm_d_epp_request_total"}[5m]))`, options: onWire,
 	},
-	{code: CodeInfoValue, bad: `sum(vllm:lora_requests_info)`, good: `topk(1, vllm:lora_requests_info)`, options: wireStrict, context: Context{Kind: Panel, Described: "--enable-lora"}},
-	{code: CodeInfoValue, bad: `vllm:lora_requests_info > 0`, good: `time() - max(vllm:lora_requests_info) > 600`, options: wireStrict, context: Context{Kind: Alert, For: time.Minute, Described: "--enable-lora"}},
-	{code: CodePerEngine, bad: `avg(vllm:num_requests_waiting) > 5`, good: `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`, options: wireStrict, context: minute},
-	{code: CodePerEngine, bad: `max by (pod) (vllm:num_requests_running)`, good: `sum by (pod) (vllm:num_requests_running)`, options: wireStrict},
+	{code: CodeInfoValue, bad: `sum(vllm:lora_requests_info)`, good: `topk(1, vllm:lora_requests_info)`, options: onWire, context: Context{Kind: Panel, Described: "--enable-lora"}},
+	{code: CodeInfoValue, bad: `vllm:lora_requests_info > 0`, good: `time() - max(vllm:lora_requests_info) > 600`, options: onWire, context: Context{Kind: Alert, Described: "--enable-lora"}},
+	{code: CodePerEngine, bad: `avg(vllm:num_requests_waiting) > 5`, good: `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`, options: onWire, context: alert},
+	{code: CodePerEngine, bad: `max by (pod) (vllm:num_requests_running)`, good: `sum by (pod) (vllm:num_requests_running)`, options: onWire},
 	{
-		code: CodeFullCache, bad: `vllm:kv_cache_usage_perc > 0.9`, good: `vllm:kv_cache_usage_perc > 0.9 and vllm:num_requests_waiting > 0`, options: wireStrict,
+		code: CodeFullCache, bad: `vllm:kv_cache_usage_perc > 0.9`, good: `vllm:kv_cache_usage_perc > 0.9 and vllm:num_requests_waiting > 0`, options: onWire,
 		context: page(map[string]string{"severity": "critical"}),
 	},
 	{
-		code: CodeFullCache, bad: `vllm:kv_cache_usage_perc`, good: `vllm:num_requests_waiting`, options: wireStrict,
+		code: CodeFullCache, bad: `vllm:kv_cache_usage_perc`, good: `vllm:num_requests_waiting`, options: onWire,
 		context: Context{Kind: Panel, Thresholds: []float64{0, 0.98}},
 	},
 	{
-		code: CodeNotSuccess, bad: `sum(rate(vllm:request_success_total[5m]))`, good: `sum(rate(vllm:request_success_total{finished_reason=~"stop|length"}[5m]))`, options: wireStrict,
+		code: CodeNotSuccess, bad: `sum(rate(vllm:request_success_total[5m]))`, good: `sum(rate(vllm:request_success_total{finished_reason=~"stop|length"}[5m]))`, options: onWire,
 		context: Context{Kind: Panel, Name: "Successful requests"},
 	},
 	{
-		code: CodeWrongAdvice, bad: `increase(vllm:num_preemptions_total[10m]) > 20`, good: `increase(vllm:corrupted_requests_total[10m]) > 20`, options: wireStrict,
-		context: Context{Kind: Alert, For: time.Minute, Described: "VLLM_COMPUTE_NANS_IN_LOGITS=1", Templates: []string{"Lower --gpu-memory-utilization and restart."}},
+		code: CodeWrongAdvice, bad: `increase(vllm:num_preemptions_total[10m]) > 20`, good: `increase(vllm:corrupted_requests_total[10m]) > 20`, options: onWire,
+		context: Context{Kind: Alert, Described: "VLLM_COMPUTE_NANS_IN_LOGITS=1", Templates: []string{"Lower --gpu-memory-utilization and restart."}},
 	},
-	{code: CodeShortRange, bad: `rate(vllm:prompt_tokens_total[$__interval])`, good: `rate(vllm:prompt_tokens_total[$__rate_interval])`, options: wireStrict, suggests: `rate(vllm:prompt_tokens_total[$__rate_interval])`},
-	{code: CodeUnknownLabel, bad: `vllm:cache_config_info{model_name="llama"}`, good: `vllm:cache_config_info{engine="0"}`, options: wireStrict},
-	{code: CodeUnknownLabel, bad: `topk(1, vllm:lora_requests_info{engine="0"})`, good: `topk(1, vllm:lora_requests_info{max_lora="4"})`, options: wireStrict, context: Context{Kind: Panel, Described: "--enable-lora"}},
-	{code: CodeUnknownLabel, bad: `sum by (server) (vllm:num_requests_running)`, good: `sum by (instance) (vllm:num_requests_running)`, options: wireStrict},
+	{code: CodeShortRange, bad: `rate(vllm:prompt_tokens_total[$__interval])`, good: `rate(vllm:prompt_tokens_total[$__rate_interval])`, options: onWire, suggests: `rate(vllm:prompt_tokens_total[$__rate_interval])`},
+	{code: CodeUnknownLabel, bad: `vllm:cache_config_info{model_name="llama"}`, good: `vllm:cache_config_info{engine="0"}`, options: onWire},
+	{code: CodeUnknownLabel, bad: `topk(1, vllm:lora_requests_info{engine="0"})`, good: `topk(1, vllm:lora_requests_info{max_lora="4"})`, options: onWire, context: Context{Kind: Panel, Described: "--enable-lora"}},
+	{code: CodeUnknownLabel, bad: `sum by (server) (vllm:num_requests_running)`, good: `sum by (instance) (vllm:num_requests_running)`, options: onWire},
 	{
-		code: CodeUnknownLabel, bad: `rate(vllm:request_success_total{finish_reason="stop"}[5m])`, good: `rate(vllm:request_success_total{finished_reason="stop"}[5m])`, options: wireStrict,
+		code: CodeUnknownLabel, bad: `rate(vllm:request_success_total{finish_reason="stop"}[5m])`, good: `rate(vllm:request_success_total{finished_reason="stop"}[5m])`, options: onWire,
 		suggests: `vllm:request_success_total{finished_reason="stop"}`,
 	},
 	{
 		code: CodeThreshold, bad: `histogram_quantile(0.99, sum by (le) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 0.2`,
-		good: `histogram_quantile(0.99, sum by (le) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 20`, options: wireStrict, context: Context{Kind: Panel},
+		good: `histogram_quantile(0.99, sum by (le) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 20`, options: onWire, context: Context{Kind: Panel},
 	},
 	{
 		code: CodeThreshold, bad: `sum(rate(vllm:e2e_request_latency_seconds_sum[5m])) / (sum(rate(vllm:e2e_request_latency_seconds_count[5m])) > 0) > 0.3`,
-		good: `sum(rate(vllm:e2e_request_latency_seconds_sum[5m])) / (sum(rate(vllm:e2e_request_latency_seconds_count[5m])) > 0) > 30`, options: wireStrict, context: Context{Kind: Panel},
+		good: `sum(rate(vllm:e2e_request_latency_seconds_sum[5m])) / (sum(rate(vllm:e2e_request_latency_seconds_count[5m])) > 0) > 30`, options: onWire, context: Context{Kind: Panel},
 	},
 	{
 		code: CodeThreshold, bad: `histogram_quantile(0.99, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`,
-		good: `vllm:num_requests_waiting`, options: wireStrict, context: Context{Kind: Panel, Thresholds: []float64{2000}},
+		good: `vllm:num_requests_waiting`, options: onWire, context: Context{Kind: Panel, Thresholds: []float64{2000}},
 	},
 	{
-		code: CodeThreshold, bad: `vllm:kv_cache_usage_perc`, good: `100 * vllm:kv_cache_usage_perc`, options: wireStrict,
+		code: CodeThreshold, bad: `vllm:kv_cache_usage_perc`, good: `100 * vllm:kv_cache_usage_perc`, options: onWire,
 		context: Context{Kind: Condition, Thresholds: []float64{80}, Templates: []string{"{{ $labels.model_name }} {{ end }}"}},
 	},
 }
@@ -137,7 +136,7 @@ func TestCertainSuggestionsCureTheirFinding(t *testing.T) {
 
 // A family that once counted blocks is not replaced by one that counts tokens.
 func TestAFamilyThatChangedItsMeaningIsNotReplaced(t *testing.T) {
-	for _, o := range []Options{wireStrict, at("0.20.0"), {Spelling: Wire, Stable: Suffixed}} {
+	for _, o := range []Options{onWire, at("0.20.0"), {Spelling: Wire, Stable: Suffixed}} {
 		found := 0
 		for _, f := range New(o).Expr(`rate(vllm:gpu_prefix_cache_hits_total[5m])`, Context{Kind: Panel}) {
 			found++
@@ -203,12 +202,10 @@ func TestTheTablesOfPitfallsAreAboutTheCatalogue(t *testing.T) {
 // The examples of the documentation are what they say.
 func TestTheExamplesOfTheDocumentationAreRight(t *testing.T) {
 	contexts := map[Code]Context{
-		CodeTemplateLabel: panel("", "{{instance}}"), CodeRecordWindow: {Kind: Record, Name: "a:prompt_tokens:rate5m"},
-		CodeFullCache: page(map[string]string{"severity": "page"}), CodeNotSuccess: {Kind: Panel, Name: "Success rate"},
-		CodeAlwaysFiring: minute, CodeSilentWhenGone: minute, CodeAbsent: minute, CodeLowTraffic: minute, CodeCoverage: minute,
-		CodeBurnWindows: minute, CodeBurnOneWindow: minute, CodeBurnThreshold: minute,
+		CodeTemplateLabel: panel("", "{{instance}}"), CodeFullCache: page(map[string]string{"severity": "page"}),
+		CodeNotSuccess: {Kind: Panel, Name: "Success rate"}, CodeSilentWhenGone: alert, CodeBurnThreshold: alert,
 	}
-	without := map[Code]bool{CodeWithoutFor: true, CodeWrongAdvice: true, CodeUnit: true}
+	without := map[Code]bool{CodeWrongAdvice: true, CodeUnit: true}
 	for _, r := range Rules() {
 		o := Options{Spelling: Wire, Mixed: true}
 		switch r.Code {
@@ -217,7 +214,7 @@ func TestTheExamplesOfTheDocumentationAreRight(t *testing.T) {
 		case CodeStableName:
 			o.Stable = Suffixed
 		case CodeOtherSpelling:
-			o.Mixed, o.Strict = false, true
+			o.Mixed = false
 		}
 		c, given := contexts[r.Code]
 		if !given {

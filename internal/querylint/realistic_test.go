@@ -2,7 +2,6 @@ package querylint
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -124,27 +123,11 @@ func TestRealisticExpressionsHaveNoFinding(t *testing.T) {
 	for spelling, all := range realistic {
 		l := New(Options{Spelling: spelling})
 		for _, e := range all {
-			for _, f := range l.Expr(e.expr, Context{Kind: e.kind, Unit: e.unit, For: time.Minute, Described: "--enable-lora --speculative-config"}) {
+			for _, f := range l.Expr(e.expr, Context{Kind: e.kind, Unit: e.unit, Described: "--enable-lora --speculative-config"}) {
 				assert.Fail(t, e.expr, "%s", f)
 			}
 		}
 	}
-}
-
-// The workbook's alerts have no "for", and the order of the two windows is only seen in the value.
-func TestAPairOfWindowsNeedsNoForAndHasNoWrongOrder(t *testing.T) {
-	l := New(Options{Spelling: Wire})
-	l.Record("ns:slow:ratio_rate5m", `1 - sum(rate(vllm:time_to_first_token_seconds_bucket{le="0.5"}[5m])) / (sum(rate(vllm:time_to_first_token_seconds_count[5m])) > 0)`, "", nil)
-	l.Record("ns:slow:ratio_rate1h", `1 - sum(rate(vllm:time_to_first_token_seconds_bucket{le="0.5"}[1h])) / (sum(rate(vllm:time_to_first_token_seconds_count[1h])) > 0)`, "", nil)
-	const volume = ` and sum(rate(vllm:request_success_total[5m])) > 1`
-	assert.Empty(t, l.Expr(`ns:slow:ratio_rate1h > (14.4 * 0.05) and ns:slow:ratio_rate5m > (14.4 * 0.05)`+volume, Context{Kind: Alert}))
-	all := l.Expr(`ns:slow:ratio_rate5m > (14.4 * 0.05) and ns:slow:ratio_rate1h > (14.4 * 0.05)`+volume, Context{Kind: Alert})
-	if assert.Len(t, all, 1) {
-		assert.Equal(t, CodeBurnWindows, all[0].Code)
-		assert.Equal(t, Info, all[0].Severity)
-	}
-	all = l.Expr(`ns:slow:ratio_rate1h > (6 * 0.05) and ns:slow:ratio_rate5m > (14.4 * 0.05)`+volume, Context{Kind: Alert})
-	assert.NotEmpty(t, all)
 }
 
 // What stands for one bound in both of its forms selects one bucket; a pattern that matches two

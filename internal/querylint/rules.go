@@ -87,18 +87,6 @@ var ruleTable = []Rule{
 		Good:   `increase(vllm:prompt_tokens_total[5m])`,
 	},
 	{
-		Code: CodeRateOfAggregate, Finds: "`rate` is applied to a sum of counters: the restart of one server looks like a huge increase.",
-		Remedy: "Take the rate of each counter first, and then add up.",
-		Bad:    `rate(sum(vllm:prompt_tokens_total)[5m:])`,
-		Good:   `sum(rate(vllm:prompt_tokens_total[5m]))`,
-	},
-	{
-		Code: CodeSubquery, Finds: "A subquery is finer than it needs to be, coarser than its range, or takes a rate of a rate.",
-		Remedy: "Use the range of the counter itself, and `avg_over_time` or `max_over_time` for what is a rate already.",
-		Bad:    `rate(vllm:prompt_tokens_total[5m:1m])`,
-		Good:   `rate(vllm:prompt_tokens_total[5m])`,
-	},
-	{
 		Code: CodeShortRange, Finds: "The range is shorter than four scrapes, so one lost scrape makes a gap.",
 		Remedy: "Use a range of at least four scrapes, and `$__rate_interval` in Grafana.",
 		Bad:    `rate(vllm:prompt_tokens_total[30s])`,
@@ -117,28 +105,10 @@ var ruleTable = []Rule{
 		Good:   `rate(vllm:time_to_first_token_seconds_bucket{le=~"1(\\.0)?"}[5m])`,
 	},
 	{
-		Code: CodeQuantileWithoutLe, Finds: "`le` was aggregated away before `histogram_quantile`.",
-		Remedy: "Keep `le` in the aggregation.",
-		Bad:    `histogram_quantile(0.9, sum by (model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`,
-		Good:   `histogram_quantile(0.9, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`,
-	},
-	{
-		Code: CodeQuantileInput, Finds: "`histogram_quantile` is not applied to buckets.",
-		Remedy: "Give it the series that ends in `_bucket`, with all values of `le`.",
-		Bad:    `histogram_quantile(0.9, rate(vllm:time_to_first_token_seconds_sum[5m]))`,
-		Good:   `histogram_quantile(0.9, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`,
-	},
-	{
 		Code: CodeQuantileLifetime, Finds: "`histogram_quantile` is applied to buckets without `rate`: it covers the whole life of the server.",
 		Remedy: "Put `rate(...[5m])` around the buckets.",
 		Bad:    `histogram_quantile(0.9, vllm:time_to_first_token_seconds_bucket)`,
 		Good:   `histogram_quantile(0.9, rate(vllm:time_to_first_token_seconds_bucket[5m]))`,
-	},
-	{
-		Code: CodeQuantileRange, Finds: "The quantile is not between 0 and 1.",
-		Remedy: "Write the 99th percentile as 0.99.",
-		Bad:    `histogram_quantile(99, rate(vllm:time_to_first_token_seconds_bucket[5m]))`,
-		Good:   `histogram_quantile(0.99, rate(vllm:time_to_first_token_seconds_bucket[5m]))`,
 	},
 	{
 		Code: CodeBucketUse, Finds: "Buckets are added up or compared although they are cumulative: each contains the smaller ones.",
@@ -187,18 +157,6 @@ var ruleTable = []Rule{
 		Remedy: "Write `bool` after the operator, or use `count` to count.",
 		Bad:    `1 - avg(rate(vllm:generation_tokens_total[5m]) > 0)`,
 		Good:   `1 - avg(rate(vllm:generation_tokens_total[5m]) > bool 0)`,
-	},
-	{
-		Code: CodeDivision, Finds: "The divisor can be 0 while the dividend is not: the result is infinite.",
-		Remedy: "Write `(... > 0)` around the divisor, so that there is no result where there is no divisor.",
-		Bad:    `vllm:num_requests_waiting / vllm:num_requests_running`,
-		Good:   `vllm:num_requests_waiting / (vllm:num_requests_running > 0)`,
-	},
-	{
-		Code: CodeDivisionNaN, Finds: "The divisor can be 0 together with the dividend: the result is NaN instead of absent.",
-		Remedy: "Write `(... > 0)` around the divisor.",
-		Bad:    `rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])`,
-		Good:   `rate(vllm:prefix_cache_hits_total[5m]) / (rate(vllm:prefix_cache_queries_total[5m]) > 0)`,
 	},
 	{
 		Code: CodeManyToMany, Finds: "The labels of `on` or `ignoring` do not identify the series of one side: the evaluation fails.",

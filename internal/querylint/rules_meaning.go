@@ -15,58 +15,10 @@ var ruleTableMeaning = []Rule{
 		Good:   `histogram_quantile(0.99, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 2`,
 	},
 	{
-		Code: CodeAbsent, Finds: "`absent` cannot say what is absent: its result has only the labels of equality matchers.",
-		Remedy: "Write one `absent` with `=` for each thing that can be absent, or `offset 15m unless`.",
-		Bad:    `absent(vllm:num_requests_running{model_name=~"llama|qwen"})`,
-		Good:   `absent(vllm:num_requests_running{model_name="llama"}) or absent(vllm:num_requests_running{model_name="qwen"})`,
-	},
-	{
-		Code: CodeBurnWindows, Finds: "The windows of a burn-rate alert do not belong to its factor, are equal or in the wrong order.",
-		Remedy: "Pair 1h with 5m for 14.4, 6h with 30m for 6, 1d with 2h for 3, and 3d with 6h for 1; the long window first.",
-		Bad:    `vllm_slo_burn_rate_ratio{window="6h"} > 14.4 and ignoring (window) vllm_slo_burn_rate_ratio{window="30m"} > 14.4`,
-		Good:   `vllm_slo_burn_rate_ratio{window="1h"} > 14.4 and ignoring (window) vllm_slo_burn_rate_ratio{window="5m"} > 14.4`,
-	},
-	{
-		Code: CodeBurnOneWindow, Finds: "A burn-rate alert has one window only: it fires late or stays long after the end.",
-		Remedy: "Require the same factor over a short window of a twelfth as well.",
-		Bad:    `max by (objective) (vllm_slo_burn_rate_ratio{window="6h", bound="lower"}) > 6`,
-		Good:   `vllm_slo_burn_rate_ratio{window="6h"} > 6 and ignoring (window) vllm_slo_burn_rate_ratio{window="30m"} > 6`,
-	},
-	{
 		Code: CodeBurnThreshold, Finds: "The thresholds of a burn-rate alert differ within a pair, or have no burn factor.",
 		Remedy: "Compare both windows with the same burn factor times the budget.",
 		Bad:    `vllm_slo_burn_rate_ratio{window="1h"} > 14.4 and ignoring (window) vllm_slo_burn_rate_ratio{window="6h"} > 6`,
 		Good:   `vllm_slo_burn_rate_ratio{window="1h"} > 14.4 and ignoring (window) vllm_slo_burn_rate_ratio{window="5m"} > 14.4`,
-	},
-	{
-		Code: CodeLowTraffic, Finds: "An alert on a ratio or a quantile has no condition on the traffic: at night one of two requests is a half.",
-		Remedy: "Add `and` with the number of requests in the same window.",
-		Bad:    `sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) / (sum(rate(vllm:request_success_total[5m])) > 0) > 0.05`,
-		Good:   `sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) / (sum(rate(vllm:request_success_total[5m])) > 0) > 0.05 and sum(increase(vllm:request_success_total[5m])) >= 20`,
-	},
-	{
-		Code: CodeCoverage, Finds: "An alert on a ratio over a day or more has no condition on how much of the window was observed.",
-		Remedy: "Add `and` with the share of the window that was observed.",
-		Bad:    `avg_over_time(vllm_slo_attainment_ratio[3d]) < 0.9`,
-		Good:   `avg_over_time(vllm_slo_attainment_ratio[3d]) < 0.9 and count_over_time(vllm_slo_attainment_ratio[3d]) > 4000`,
-	},
-	{
-		Code: CodeRateFactor, Finds: "A rate is multiplied by the seconds of another window than its own.",
-		Remedy: "Multiply by the seconds of the rate's own window, or use `increase`.",
-		Bad:    `rate(vllm:prompt_tokens_total[5m]) * 1800`,
-		Good:   `rate(vllm:prompt_tokens_total[5m]) * 300`,
-	},
-	{
-		Code: CodeRecordWindow, Finds: "The name of a recording rule has another window than its expression.",
-		Remedy: "Give the rule the window of its expression in its name.",
-		Bad:    `sum(rate(vllm:prompt_tokens_total[1m]))`,
-		Good:   `sum(rate(vllm:prompt_tokens_total[5m]))`,
-	},
-	{
-		Code: CodeAlwaysFiring, Finds: "The alert compares nothing, so it fires for each series.",
-		Remedy: "Compare the value with a threshold, without `bool`.",
-		Bad:    `sum by (model_name) (vllm:num_requests_waiting)`,
-		Good:   `sum by (model_name) (vllm:num_requests_waiting) > 10`,
 	},
 	{
 		Code: CodeNoDataAsZero, Finds: "`or vector(0)` after a quantile or a mean shows a latency of 0 where there is no data.",
@@ -79,12 +31,6 @@ var ruleTableMeaning = []Rule{
 		Remedy: "Write `(... or vector(0))`, or add `or absent(...)`.",
 		Bad:    `sum(up{job="vllm"}) == 0`,
 		Good:   `(sum(up{job="vllm"}) or vector(0)) == 0`,
-	},
-	{
-		Code: CodeWithoutFor, Finds: "The alert has no `for`: one evaluation is enough to fire.",
-		Remedy: "Add `for`, unless the expression itself covers a range that is long enough.",
-		Bad:    `vllm:num_requests_waiting > 10`,
-		Good:   `vllm:num_requests_waiting > 10`,
 	},
 	{
 		Code: CodeMetricTooNew, Finds: "The version of vLLM that was given with `--vllm-version` does not have the metric yet.",
@@ -123,8 +69,8 @@ var ruleTableMeaning = []Rule{
 		Good:   `rate(vllm:inter_token_latency_seconds_sum[5m]) / (rate(vllm:inter_token_latency_seconds_count[5m]) > 0)`,
 	},
 	{
-		Code: CodeWrongDenominator, Finds: "The two sides of a division count different requests, or the same ones in different windows, so the mean is wrong.",
-		Remedy: "Divide a histogram's `_sum` by its own `_count` in the same window.",
+		Code: CodeWrongDenominator, Finds: "The two sides of a division count different requests, so the mean is wrong.",
+		Remedy: "Divide a histogram's `_sum` by its own `_count`.",
 		Bad:    `rate(vllm:prompt_tokens_total[5m]) / (rate(vllm:request_success_total[5m]) > 0)`,
 		Good:   `rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)`,
 	},

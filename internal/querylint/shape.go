@@ -70,11 +70,8 @@ type shape struct {
 	// scalar is true for numbers; literal is the number if it is known.
 	scalar  bool
 	literal *float64
-	// positive is true if no value can be 0; filter for a comparison without bool.
-	positive bool
-	filter   *parser.BinaryExpr
-	// constant is true for values that are configured and never 0.
-	constant bool
+	// filter is a comparison without bool.
+	filter *parser.BinaryExpr
 	// limit is the largest finite bound and lowest the smallest one, for quantiles.
 	limit, lowest float64
 	// stamp is true for a value that is a time since 1970.
@@ -122,8 +119,6 @@ func (s shape) or(t shape) shape {
 		u.absent = s.absent && t.absent
 	}
 	u.metrics = unite(s.metrics, t.metrics)
-	u.positive = s.positive && (t.positive || t.literal != nil && *t.literal > 0)
-	u.constant = s.constant && t.constant
 	u.filter = nil
 	if u.raw == nil {
 		u.raw = t.raw
@@ -201,14 +196,27 @@ func classOf(m *catalog.Metric) class {
 	return classFraction
 }
 
-// configured reports whether a metric is a setting, which is never 0.
-func configured(name string) bool {
-	for _, part := range []string{
-		".slo.target", ".slo.threshold", "capacity", "block_size", "num_gpu_blocks", "num_cpu_blocks", ".max_", "_max_adapters", "queue_capacity", "max_limit", "limit_bytes",
-	} {
-		if strings.Contains(name, part) {
-			return true
-		}
+// parts are metrics that count a part of what another one counts, so that they are 0 when
+// the other one is.
+var parts = map[string]string{
+	"vllm.slo.good":                        "vllm.slo.valid",
+	"vllm.slo.undecided":                   "vllm.slo.valid",
+	"vllm.spec_decode.num_accepted_tokens": "vllm.spec_decode.num_draft_tokens",
+}
+
+// subset reports whether each metric of a counts a part of what a metric of b counts.
+func subset(a, b map[string]bool) bool {
+	if len(a) == 0 {
+		return false
 	}
-	return false
+	for name := range a {
+		if b[name] || b[parts[name]] {
+			continue
+		}
+		if hits, is := strings.CutSuffix(name, "hits"); is && b[hits+"queries"] {
+			continue
+		}
+		return false
+	}
+	return true
 }

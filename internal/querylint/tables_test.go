@@ -14,71 +14,19 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
 )
 
-// component is what a component's metadata.yaml says about its own telemetry and resources.
-type component struct {
-	ResourceAttributes map[string]any `yaml:"resource_attributes"`
-	Telemetry          struct {
-		Metrics map[string]struct {
-			Unit       string
-			Attributes []string
-			Gauge      map[string]any
-			Histogram  map[string]any
-			Sum        *struct{ Monotonic bool }
-		}
-	}
-}
-
-func components(t *testing.T) []component {
-	t.Helper()
+// The attributes of the resources that the project's components declare.
+func TestTheAttributesOfOurResourcesAreInTheTable(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "*", "*", "metadata.yaml"))
 	require.NoError(t, err)
-	var all []component
+	require.GreaterOrEqual(t, len(files), 3)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		var c component
-		require.NoError(t, yaml.Unmarshal(text, &c), file)
-		all = append(all, c)
-	}
-	require.GreaterOrEqual(t, len(all), 3)
-	return all
-}
-
-func TestTheMetricsOfOurComponentsAreInTheTable(t *testing.T) {
-	ours := 0
-	for _, c := range components(t) {
-		for name, m := range c.Telemetry.Metrics {
-			at := slices.IndexFunc(telemetry, func(f Foreign) bool { return f.Name == "otelcol_"+name })
-			if !assert.GreaterOrEqual(t, at, 0, name) {
-				continue
-			}
-			ours++
-			f := telemetry[at]
-			kind := "gauge"
-			switch {
-			case m.Histogram != nil:
-				kind = "histogram"
-			case m.Sum != nil && m.Sum.Monotonic:
-				kind = "counter"
-			}
-			assert.Equal(t, kind, f.Type, name)
-			assert.Equal(t, m.Unit, f.Unit, name)
-			assert.ElementsMatch(t, m.Attributes, f.Labels, name)
+		var component struct {
+			ResourceAttributes map[string]any `yaml:"resource_attributes"`
 		}
-	}
-	for _, f := range telemetry {
-		for _, prefix := range []string{"otelcol_receiver_vllm_", "otelcol_processor_vllm_", "otelcol_connector_vllm_", "otelcol_extension_"} {
-			if len(f.Name) > len(prefix) && f.Name[:len(prefix)] == prefix {
-				ours--
-			}
-		}
-	}
-	assert.Zero(t, ours, "the table has metrics that no component emits")
-}
-
-func TestTheAttributesOfOurResourcesAreInTheTable(t *testing.T) {
-	for _, c := range components(t) {
-		for name := range c.ResourceAttributes {
+		require.NoError(t, yaml.Unmarshal(text, &component), file)
+		for name := range component.ResourceAttributes {
 			assert.Contains(t, resourceAttributes, name)
 		}
 	}

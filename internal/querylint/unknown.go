@@ -23,8 +23,7 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 			"%s is a counter, which Prometheus stores as %s_total: the selector is always empty. Write %s_total.", name, name, name)
 		return
 	}
-	_, ofOthers := c.linter.foreign[name+"_bucket"]
-	if _, known := n.bare[name]; known || ofOthers {
+	if _, known := n.bare[name]; known {
 		f(CodeHistogramPart, "", "%s is a histogram: it has only %s_bucket, %s_sum and %s_count. Choose one of them.", name, name, name, name)
 		return
 	}
@@ -45,10 +44,10 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	if c.checkOtherSpelling(node, name) {
 		return
 	}
-	if !c.linter.options.Strict && !looksOurs(name) {
+	if !looksOurs(name) {
 		return
 	}
-	if !c.linter.options.Strict && ruleLike(name) {
+	if ruleLike(name) {
 		c.report(CodeUnknownMetric, Info, node, "%s looks like a recording rule, and none of the files that were checked has it. Check it together with them.", name)
 		return
 	}
@@ -224,5 +223,4 @@ func looksOurs(name string) bool {
 var ourPrefixes = []string{
 	"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
 	"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
-	"otelcol_receiver_vllm", "otelcol_processor_vllm", "otelcol_connector_vllm",
 }

@@ -54,7 +54,7 @@ func TestExpressionsOfOtherLanguagesAreNoErrors(t *testing.T) {
 		`sum by (app) (rate({app="vllm"} |= "error" [5m])) > 5`,
 		`sum(count_over_time({app="vllm"} | json | metric="vllm:num_requests_running" [5m])) > 5`,
 	} {
-		assert.Empty(t, l.Expr(expr, Context{Kind: Alert, For: 1}), expr)
+		assert.Empty(t, l.Expr(expr, Context{Kind: Alert}), expr)
 	}
 	assert.NotEmpty(t, l.Expr(`sum(vllm:num_requests_running{model_name=~"a|b"}`, Context{Kind: Alert}), "a bar in a string")
 	all := l.Expr(`increase(vllm:num_preemptions_total[5m]) keep_metric_names > 10`, Context{Kind: Alert, Extended: true})

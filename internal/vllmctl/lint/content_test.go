@@ -25,17 +25,14 @@ func shipped(t *testing.T) []lint.Input {
 	})
 }
 
-// noFinding fails for each finding but the remark that an alert has no "for", which alerts on
-// the windows of a budget do not need.
+// noFinding fails for each finding.
 func noFinding(t *testing.T, report *lint.Report) {
 	t.Helper()
 	for i := range report.Files {
 		f := &report.Files[i]
 		assert.Empty(t, f.Error, f.Name)
 		for _, x := range f.Findings {
-			if x.Code != querylint.CodeWithoutFor {
-				assert.Fail(t, f.Name, "%d:%d %s: %s [%s]", x.Line, x.Column, x.Path, x.Message, x.Code)
-			}
+			assert.Fail(t, f.Name, "%d:%d %s: %s [%s]", x.Line, x.Column, x.Path, x.Message, x.Code)
 		}
 	}
 }

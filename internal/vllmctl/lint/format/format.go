@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
@@ -177,15 +174,6 @@ func (r *reader) add(e Expression) {
 	}
 	e.Path = r.prefix + e.Path
 	r.file.Expressions = append(r.file.Expressions, &e)
-}
-
-// duration reads a duration of Prometheus or Grafana; 0 if it is none.
-func duration(n *document.Node) time.Duration {
-	d, err := model.ParseDuration(n.String())
-	if err != nil {
-		return 0
-	}
-	return time.Duration(d)
 }
 
 // texts returns the texts of a map.

@@ -60,7 +60,7 @@ func (r *reader) rules(n *document.Node) bool {
 }
 
 func (r *reader) rule(group, rule *document.Node, path string, index int, scope, head Lines) {
-	c := querylint.Context{Kind: querylint.Record, Name: rule.Get("record").String(), For: duration(rule.Get("for")), Labels: map[string]string{}, Extended: r.extended}
+	c := querylint.Context{Kind: querylint.Record, Name: rule.Get("record").String(), Labels: map[string]string{}, Extended: r.extended}
 	if alert := rule.Get("alert").String(); alert != "" {
 		c.Kind, c.Name = querylint.Alert, alert
 		c.Templates = append(texts(rule.Get("annotations")), texts(rule.Get("labels"))...)
@@ -138,7 +138,7 @@ func (r *reader) managedRule(rule *document.Node, path string, index int, scope,
 	}
 	path += named(alert.Get("title").String(), fmt.Sprintf("rule %d", index+1))
 	c := querylint.Context{
-		Kind: querylint.Condition, Name: alert.Get("title").String(), For: duration(rule.Get("for")),
+		Kind: querylint.Condition, Name: alert.Get("title").String(),
 		Templates: append(texts(rule.Get("annotations")), texts(rule.Get("labels"))...),
 	}
 	data := alert.Get("data").List()

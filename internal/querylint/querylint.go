@@ -18,7 +18,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -94,18 +93,9 @@ func (f Finding) String() string {
 type Options struct {
 	// Spelling is Suffixed if empty.
 	Spelling Spelling
-	// Strict reports each name that is neither in the catalogue nor of a recording rule nor
-	// in Foreign nor known to this package. Otherwise only names that begin like those of
-	// the catalogue are reported, and expressions without any known name are not checked.
-	Strict bool
-	// Foreign are metrics of other programs.
-	Foreign []Foreign
 	// Labels are labels that any series can have besides the usual ones: those of targets,
 	// external labels, and further resource attributes, as they are spelled.
 	Labels []string
-	// Values are the values that a label can have, window or objective for example, in
-	// addition to those of the catalogue.
-	Values map[string][]string
 	// Mixed accepts names in any spelling. Spelling is then the one that names without a
 	// known meaning are measured by.
 	Mixed bool
@@ -115,22 +105,6 @@ type Options struct {
 	// Stable reports each name on the wire that has a name in this spelling, as the stable
 	// one; empty reports none.
 	Stable Spelling
-	// ScrapeInterval is 15 s if zero.
-	ScrapeInterval time.Duration
-}
-
-// Foreign describes a metric of another program.
-type Foreign struct {
-	Name string
-	// Type is "counter", "gauge", "histogram" or empty if it is not known. The name of a
-	// histogram has no suffix.
-	Type string
-	// Unit is a UCUM unit, empty if it is not known.
-	Unit string
-	// Labels are the labels besides those that every target has; nil if they are not known.
-	Labels []string
-	// Key are the labels that identify a series of a target; nil means Labels.
-	Key []string
 }
 
 // Context is what is particular about one expression.
@@ -140,8 +114,6 @@ type Context struct {
 	Unit string
 	// Name is the name of the record or alert.
 	Name string
-	// For is how long an alert must hold.
-	For time.Duration
 	// Labels are the labels that the rule adds.
 	Labels map[string]string
 	// Templates are legends ({{label}}) and annotations ({{ $labels.label }}).
@@ -160,7 +132,6 @@ type Linter struct {
 	options  Options
 	names    *names
 	recorded map[string]shape
-	foreign  map[string]foreign
 	labels   map[string]bool
 	// version is that of the options; versioned is false if there is none.
 	version   catalog.Release
@@ -170,8 +141,7 @@ type Linter struct {
 // New returns a linter.
 func New(o Options) *Linter {
 	o.Spelling = cmp.Or(o.Spelling, Suffixed)
-	o.ScrapeInterval = cmp.Or(o.ScrapeInterval, 15*time.Second)
-	l := &Linter{options: o, names: namesOf(o.Spelling), recorded: map[string]shape{}, foreign: foreignMetrics(o.Foreign)}
+	l := &Linter{options: o, names: namesOf(o.Spelling), recorded: map[string]shape{}}
 	l.labels = deploymentLabels(o.Spelling)
 	l.version, l.versioned = catalog.ParseRelease(o.Version)
 	if o.Mixed {
@@ -229,7 +199,7 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 		return c.findings
 	}
 	if err != nil {
-		if !l.options.Strict && context.Kind != Alert && context.Kind != Record && !mentionsOurs(expr) {
+		if context.Kind != Alert && context.Kind != Record && !mentionsOurs(expr) {
 			// A dashboard can have queries of another language.
 			return nil
 		}
@@ -249,7 +219,7 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 		f.Start, f.End = errorPlace(err, len(expr))
 		return c.findings
 	}
-	if !l.options.Strict && !c.concerns(root) {
+	if !c.concerns(root) {
 		return nil
 	}
 	result := c.infer(root)
@@ -274,14 +244,8 @@ type checker struct {
 	free bool
 	// native is true within the argument of a function of native histograms.
 	native bool
-	// guards are the metrics that an enclosing "and" requires to be positive.
-	guards []map[string]bool
-	// required are the results of guardsOf: without them, deep expressions take long.
-	required map[*parser.BinaryExpr]map[string]bool
 	// present are the wire families in the whole expression.
 	present map[string]bool
-	// paired is true for an alert that requires the same over a long and a short window.
-	paired bool
 	// divisors are the aggregations that are a whole divisor.
 	divisors map[parser.Node]bool
 	// flags are those that were reported.
@@ -315,12 +279,8 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 	c.checkPerEngine(result)
 	c.checkSuccess(root)
 	c.checkAdvice(root)
-	switch c.context.Kind {
-	case Alert:
+	if c.context.Kind == Alert {
 		c.checkBurn(root)
-		c.checkAlert(root)
-	case Record:
-		c.checkRecordName(root)
-	case Panel, Threshold, Condition, Series:
+		c.checkSilentWhenGone(root)
 	}
 }
