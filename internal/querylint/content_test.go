@@ -84,7 +84,7 @@ func contentLinter(set string, to Spelling) *Linter {
 			if to == Unsuffixed || to == Dotted {
 				expr, _ = spelling.Expr(expr, spelling.Spelling(to))
 			}
-			l.Record(r.Name, expr, r.Unit, nil)
+			l.Record(r.Name, expr, nil)
 		}
 	}
 	return l

@@ -62,8 +62,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add(`vector(1)`, `1 / a`)
 	f.Fuzz(func(_ *testing.T, record, expr string) {
 		l := New(Options{})
-		l.Record("a", record, "s", map[string]string{"x": "y"})
-		l.Record("a", record, "", nil)
+		l.Record("a", record, map[string]string{"x": "y"})
+		l.Record("a", record, nil)
 		l.Expr(expr, Context{Kind: Alert})
 	})
 }

@@ -158,14 +158,11 @@ func New(o Options) *Linter {
 // Record makes a recording rule known, so that expressions may use its name. A rule that
 // uses another recording rule must come after it. Findings about the rule itself are those
 // of Expr.
-func (l *Linter) Record(name, expr, unit string, labels map[string]string) {
-	c := &checker{linter: l, context: Context{Kind: Record, Name: name, Unit: unit}}
+func (l *Linter) Record(name, expr string, labels map[string]string) {
+	c := &checker{linter: l, context: Context{Kind: Record, Name: name}}
 	s := unknownShape()
 	if root, err := c.parse(expr); err == nil {
 		s = c.infer(root)
-	}
-	if u := parseUnit(unit); u.known {
-		s.unit = u
 	}
 	for label := range labels {
 		if s.labels.closed {

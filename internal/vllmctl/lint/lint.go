@@ -138,7 +138,7 @@ func (c *checker) linters(one *loaded) map[querylint.Spelling]*querylint.Linter 
 	}
 	for _, e := range c.records.usedBy(one) {
 		for _, l := range all {
-			l.Record(e.Context.Name, e.Text(), "", e.Context.Labels)
+			l.Record(e.Context.Name, e.Text(), e.Context.Labels)
 		}
 	}
 	return all
