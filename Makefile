@@ -277,29 +277,18 @@ bench-peers: bench-programs ## Compare processor time and memory with the Promet
 # make a loop endless, so memory (in KiB of address space) and time are bounded.
 MUTATE_MEMORY  ?= 8000000
 MUTATE_TIMEOUT ?= 30m
-copy_tree = rm -rf build/mutate && mkdir -p build/mutate && \
-	git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 
 .PHONY: mutate
 mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not notice (PKG=./path)
 	@[ -n '$(PKG)' ] || { echo 'mutate: name a package, for example make mutate PKG=./internal/identity' >&2; exit 1; }
-	@$(copy_tree)
+	@rm -rf build/mutate && mkdir -p build/mutate
+	@git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 	@cd build/mutate && $(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
 	$(say) 'gremlins: one line for each mutation that survives, then the summary (at most $(MUTATE_TIMEOUT))'
 	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
 		$(CURDIR)/$(GREMLINS) unleash --workers 2 --timeout-coefficient 5 --output-statuses lct --exclude-files 'generated' \
 		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
 	@rm -rf build/mutate
-
-.PHONY: mutate-sample
-mutate-sample: $(GREMLINS) ## Draw COUNT mutations of the product by SEED, and write what the tests do not notice to build/mutations.md
-	$(say) 'go run ./internal/test/mutate (an hour or so for 150 mutations on two cores)'
-	@$(copy_tree)
-	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && $(GO) run ./internal/test/mutate -gremlins $(CURDIR)/$(GREMLINS) \
-		-seed $(or $(SEED),1) -count $(or $(COUNT),150) -o $(CURDIR)/build/mutations.md \
-		./receiver/... ./processor/... ./connector/... ./extension/...
-	@rm -rf build/mutate
-	$(say) 'build/mutations.md has the table'
 
 # How much "make accuracy" plays: tiny (some minutes), sample, or full for the published page.
 # Each of them writes the page.
@@ -699,11 +688,11 @@ clean: ## Remove bin and build
 
 GORELEASER_VERSION := v2.16.0
 SYFT_VERSION       := v1.57.1
-# The classifier of go-licenses v1.6.0. Its v2.0.0 crashes now and then ("send on closed channel").
-IDENTIFY_VERSION   := v0.0.0-20210722185704-3043a050f148
+# Its v2.0.0 crashes now and then ("send on closed channel").
+GO_LICENSES_VERSION := v1.6.0
 GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)
 SYFT       := $(TOOLS)/syft-$(SYFT_VERSION)
-IDENTIFY   := $(TOOLS)/identify_license-$(IDENTIFY_VERSION)
+GO_LICENSES := $(TOOLS)/go-licenses-$(GO_LICENSES_VERSION)
 
 IMAGE := ghcr.io/otelcol-vllm/otelcol-vllm
 steps  = $(GO) run ./internal/test/release/run
@@ -713,6 +702,14 @@ release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s
 goreleaser   = $(release_path) && rm -rf build/content && $(MAKE) --no-print-directory content SPELLING=dotted,unsuffixed,wire CONTENT_DIR=build/content && PATH=$(CURDIR)/build/release-path:$$PATH VERSION=$(OUR_VERSION) \
 	COMMIT_TIMESTAMP="$$(git log -1 --format=%ct)" COMMIT_DATE="$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)" \
 	$(GORELEASER) release --snapshot --clean --parallelism 1
+
+# The patterns of goreleaser do not say when they match less than they seem to.
+define check_dist
+@cd $(1) && sha256sum --check --quiet otelcol-vllm_$(OUR_VERSION)_checksums.txt
+@{ git ls-files examples content; (cd build && find content -type f); } | LC_ALL=C sort > build/shipped.txt; for archive in $(1)/*.tar.gz; do \
+	tar -tzf $$archive | sed -nE 's,^[^/]+/((examples|content)/.*[^/])$$,\1,p' | LC_ALL=C sort | diff build/shipped.txt - || \
+		{ echo "$$archive does not have the examples and the content that git knows and "make content" writes; see the patterns in .goreleaser.yaml" >&2; exit 1; }; done
+endef
 
 # What a person has set must not reach the programs, nor the platform those that run here.
 release release-check: export GOFLAGS := -buildvcs=false
@@ -727,18 +724,18 @@ release: ## Make the archives, checksums and SBOMs of this commit in dist, and c
 	@$(steps) ready -notes build/release-notes.md
 	@$(GO) test -count 1 ./internal/catalog -run '^TestReleasedNamesStay$$' -complete > build/promised.log 2>&1 || \
 		{ cat build/promised.log; exit 1; }
-	@$(MAKE) --no-print-directory build licences $(GORELEASER) $(SYFT)
+	@$(MAKE) --no-print-directory build licences licences-check $(GORELEASER) $(SYFT)
 	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
 	@$(goreleaser)
 	$(say) 'checking what is in dist'
-	@$(steps) archives -dist dist
+	$(call check_dist,dist)
 	@$(steps) ready
 	@git rev-parse HEAD > dist/commit
 	@printf '==> dist has the release %s\n' '$(OUR_VERSION)'
 
 # The same for this machine's platform alone, of any state of the tree: what CI runs.
 .PHONY: release-check
-release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archive of this platform alone, of any state of the tree
+release-check: build licences licences-check $(GORELEASER) $(SYFT) ## Make and check the archive of this platform alone, of any state of the tree
 	$(say) 'goreleaser check, and the archive of this platform'
 	@mkdir -p build/release-check
 	@$(GORELEASER) check > build/release-check/check.log 2>&1 || { cat build/release-check/check.log; exit 1; }
@@ -746,9 +743,11 @@ release-check: build licences $(GORELEASER) $(SYFT) ## Make and check the archiv
 		-e "s|goarch: \[.*|goarch: [$$($(GO) env GOARCH)]|" .goreleaser.yaml > build/release-check/goreleaser.yaml
 	@$(goreleaser) --config build/release-check/goreleaser.yaml > build/release-check/release.log 2>&1 || \
 		{ cat build/release-check/release.log; exit 1; }
-	@$(steps) archives -dist build/release-check/dist -platforms "$$($(GO) env GOOS)/$$($(GO) env GOARCH)"
-	@for p in $(SMALL) vllmctl vllmsim; do cmp $(BIN)/$$p build/release-check/dist/$${p}_*/$$p || \
-		{ echo "release-check: make build and goreleaser made different bytes of $$p" >&2; exit 1; }; done
+	$(call check_dist,build/release-check/dist)
+	@for p in $(SMALL) vllmctl vllmsim; do \
+		cmp $(BIN)/$$p build/release-check/dist/$${p}_*/$$p || { echo "release-check: make build and goreleaser made different bytes of $$p" >&2; exit 1; }; \
+		[ "$$($(BIN)/$$p --version)" = "$$p version $(OUR_VERSION)" ] || { echo "release-check: $$p --version does not print $(OUR_VERSION)" >&2; exit 1; }; \
+	done
 
 # Where Go and the tools come from is in RELEASING.md. It uploads the files that "make release"
 # has checked, so it does not build them again.
@@ -758,7 +757,7 @@ release-publish: ## Publish dist and the image; only the release workflow does t
 	@! gh release view v$(OUR_VERSION) > /dev/null 2>&1 || \
 		{ echo 'release-publish: v$(OUR_VERSION) is released already, and a version is never used twice; the image and the release stay as they are' >&2; exit 1; }
 	@$(steps) ready -publish -notes build/release-notes.md
-	@$(steps) archives -dist dist
+	$(call check_dist,dist)
 	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \
 		{ echo "release-publish: this is $$($(GO) env GOVERSION), but the Dockerfile builds the image with $$want; the programs in both would differ" >&2; exit 1; }
 	@$(MAKE) --no-print-directory release-image PUSH=1
@@ -775,18 +774,33 @@ release-image: ## Build the image for amd64 and arm64 with docker buildx (PUSH=1
 
 # What the Dockerfile builds once for all platforms.
 .PHONY: release-tools
-release-tools: $(OCB) $(IDENTIFY)
+release-tools: $(OCB) $(GO_LICENSES)
 
-# Of all platforms; the programs in bin prove that no linked module is missing. COLLECTOR and
-# LICENCES are for the image's stage tiers.
+# What is linked on arm64 is linked on amd64 too. COLLECTOR and LICENCES are for the image's stage
+# tiers. go-licenses finds the standard library by GOROOT, and warns of each file of assembler.
 COLLECTOR ?= $(SMALL)
 LICENCES  ?= build/licences
+OURS      := github.com/otelcol-vllm/otelcol-vllm
+in_each    = for os in $(1); do for in in build/$(COLLECTOR)=. .=./cmd/vllmctl,./cmd/vllmsim; do ( \
+	GOROOT="$$($(GO) env GOROOT)"; export GOROOT GOFLAGS=-mod=mod GOOS=$$os GOARCH=amd64 CGO_ENABLED=0; \
+	cd "$${in%%=*}" && $(CURDIR)/$(GO_LICENSES) $(2) $$(echo "$${in\#*=}" | tr , ' ') --ignore $(OURS) ) \
+	> build/go-licenses.log 2>&1 || { cat build/go-licenses.log; exit 1; }; $(3) done; done
+
 .PHONY: licences
-licences: build/$(COLLECTOR)/$(stamp) $(IDENTIFY) ## Write the licences of all linked modules to build/licences; fails if one is missing or not allowed
-	$(say) 'licences of what is linked into $(COLLECTOR), vllmctl and vllmsim'
-	@for p in $(COLLECTOR) vllmctl vllmsim; do [ -x $(BIN)/$$p ] || { echo "licences: $(BIN)/$$p is missing; run make build before" >&2; exit 1; }; done
-	@$(steps) licences -identify $(IDENTIFY) -out $(LICENCES) -programs $(BIN)/$(COLLECTOR),$(BIN)/vllmctl,$(BIN)/vllmsim \
-		build/$(COLLECTOR)=. .=./cmd/vllmctl,./cmd/vllmsim
+licences: build/$(COLLECTOR)/$(stamp) $(GO_LICENSES) ## Write the licences and notices of all linked modules to build/licences; fails if one has none
+	$(say) 'go-licenses: what is linked into $(COLLECTOR), vllmctl and vllmsim (some minutes)'
+	@rm -rf $(LICENCES) && mkdir -p $(LICENCES)/std && cp "$$($(GO) env GOROOT)/LICENSE" $(LICENCES)/std/
+	@$(call in_each,$(or $(TARGETOS),linux darwin),save --force --save_path $(CURDIR)/build/licences-part,cp -R build/licences-part/. $(LICENCES);)
+	@rm -rf build/licences-part
+
+# All of them permit the distribution of programs under Apache-2.0 together with their texts; of what is
+# under MPL-2.0, "licences" writes the sources too. To add one is a decision, not a repair.
+ALLOWED_LICENCES := 0BSD,Apache-2.0,BSD-2-Clause,BSD-3-Clause,BlueOak-1.0.0,CC0-1.0,ISC,MIT,MPL-2.0,Unlicense,Zlib
+
+.PHONY: licences-check
+licences-check: build/$(COLLECTOR)/$(stamp) $(GO_LICENSES) ## Fail if the licence of a linked module is not on the list
+	$(say) 'go-licenses: which licences these are (some minutes)'
+	@$(call in_each,linux darwin,check --allowed_licenses $(ALLOWED_LICENCES))
 
 .PHONY: set-version
 set-version: ## Write TO into every place that names the version: make set-version TO=0.3.0
@@ -828,9 +842,9 @@ $(SYFT):
 		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
 	@mv $(TOOLS)/syft $@
 
-$(IDENTIFY):
-	$(say) 'building identify_license $(IDENTIFY_VERSION)'
+$(GO_LICENSES):
+	$(say) 'building go-licenses $(GO_LICENSES_VERSION)'
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/google/licenseclassifier/tools/identify_license@$(IDENTIFY_VERSION) || \
+	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' github.com/google/go-licenses@$(GO_LICENSES_VERSION) || \
 		{ echo '$(notdir $@) cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
-	@mv $(TOOLS)/identify_license $@
+	@mv $(TOOLS)/go-licenses $@

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
@@ -155,16 +155,16 @@ func (f *lintFlags) source(ctx context.Context, connection *connect.Connection) 
 func (f *lintFlags) options() (lint.Options, error) {
 	o := lint.Options{Labels: f.labels, Version: f.version}
 	for _, code := range f.disable {
-		if !lint.Known(promlint.Code(code)) {
+		if !lint.Known(querylint.Code(code)) {
 			return o, fmt.Errorf("--disable %s: there is no such code; see %q", code, "vllmctl lint --codes")
 		}
-		o.Disable = append(o.Disable, promlint.Code(code))
+		o.Disable = append(o.Disable, querylint.Code(code))
 	}
-	o.Spelling, o.Stable = promlint.Spelling(f.spelling), promlint.Spelling(f.stable)
+	o.Spelling, o.Stable = querylint.Spelling(f.spelling), querylint.Spelling(f.stable)
 	switch _, version := catalog.ParseRelease(f.version); {
 	case f.spelling != "" && !known(o.Spelling):
 		return o, fmt.Errorf("--spelling %s: write suffixed, unsuffixed, dotted or wire", f.spelling)
-	case f.stable != "" && (!known(o.Stable) || o.Stable == promlint.Wire):
+	case f.stable != "" && (!known(o.Stable) || o.Stable == querylint.Wire):
 		return o, fmt.Errorf("--stable-names %s: write suffixed, unsuffixed or dotted", f.stable)
 	case f.version != "" && !version:
 		return o, fmt.Errorf("--vllm-version %s: write a version such as 0.20.0", f.version)
@@ -174,8 +174,8 @@ func (f *lintFlags) options() (lint.Options, error) {
 	return o, nil
 }
 
-func known(s promlint.Spelling) bool {
-	return slices.Contains(promlint.Spellings(), s)
+func known(s querylint.Spelling) bool {
+	return slices.Contains(querylint.Spellings(), s)
 }
 
 // print writes the report. A diff goes to standard output alone, so that it can be passed on.
@@ -217,8 +217,8 @@ func printCodes(w io.Writer, asJSON bool) error {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(struct {
-			Version int             `json:"version"`
-			Codes   []promlint.Rule `json:"codes"`
+			Version int              `json:"version"`
+			Codes   []querylint.Rule `json:"codes"`
 		}{1, lint.Rules()})
 	}
 	for _, r := range lint.Rules() {

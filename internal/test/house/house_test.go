@@ -50,7 +50,7 @@ var forbidden = map[string][]edge{
 	"content": {
 		{"internal/content", "./internal/vllmsim"},
 		{"internal/content/grafana", "./processor/vllmprocessor"},
-		{"internal/promlint", "./receiver/vllmreceiver"},
+		{"internal/querylint", "./receiver/vllmreceiver"},
 		{"internal/pageparts", "./internal/vllmsim"},
 	},
 	"component-receiver":  {{"receiver/vllmreceiver", "./processor/vllmprocessor"}, {"receiver/vllmreceiver", "./cmd/sub"}},

@@ -1,5 +1,3 @@
-// Package release holds what a release must prove: that every place names its version, that
-// tag, tree and changelog belong to it, that each linked module has a licence text, and that
-// the archives have in them what their names and checksums say. The program below it, run,
-// does this for "make release"; the tests do it for the checkout.
+// Package release holds what goreleaser does not: that every place names the version of the release, and
+// that tag, tree and changelog belong to it. The program below it, run, does this for "make release".
 package release

@@ -34,9 +34,6 @@ var (
 	named = regexp.MustCompile(`otelcol-vllm[a-z/-]*(?:[:@ _-]| version )v?` + number)
 	// A key of a manifest, whatever stands before it.
 	keyed = regexp.MustCompile(`(?:^|\s)(?:version|tag|newTag|appVersion|app\.kubernetes\.io/version):\s*"?v?` + number)
-	token = regexp.MustCompile(`(?:^|[^0-9.])v?` + number)
-	// Words by which a line is suspected of naming the version of this project.
-	suspect = regexp.MustCompile(`(?i)otelcol-vllm|version|tag\b|image|chart|release`)
 )
 
 // history are files that name other versions, or those of other programs: what vLLM, Go's
@@ -102,29 +99,6 @@ func Places(file, content string) []Place {
 				if !slices.ContainsFunc(found, func(q Place) bool { return q.Line == p.Line && q.from == p.from }) {
 					found = append(found, p)
 				}
-			}
-		}
-	}
-	return found
-}
-
-// Suspects finds lines of one file that have this version and a word like "image", and that
-// are no place: a new way to name the version, or a coincidence.
-func Suspects(file, content, version string) []Place {
-	if isHistory(file) {
-		return nil
-	}
-	places := Places(file, content)
-	var found []Place
-	for i, text := range lines(content) {
-		if other := others[file]; !strings.Contains(text, version) || !suspect.MatchString(text) || other != nil && other.MatchString(text) {
-			continue
-		}
-		for _, at := range token.FindAllStringSubmatchIndex(text, -1) {
-			known := slices.ContainsFunc(places, func(p Place) bool { return p.Line == i+1 && p.from == at[2] })
-			longer := regexp.MustCompile(`^\.?\d`).MatchString(text[at[3]:])
-			if text[at[2]:at[3]] == version && !known && !longer {
-				found = append(found, Place{File: file, Line: i + 1, Text: text, Version: version, from: at[2], until: at[3]})
 			}
 		}
 	}

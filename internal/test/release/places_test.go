@@ -39,9 +39,6 @@ func TestEveryPlaceNamesTheVersionOfTheManifest(t *testing.T) {
 			counts[file]++
 			assert.Equal(t, version, p.Version, "%s; \"make set-version\" writes the version into every place", p)
 		}
-		for _, p := range Suspects(file, content, version) {
-			t.Errorf("%s\nnames version %s in a way that \"make set-version\" does not know. Add it to the patterns in places.go, or the file to those of history or others there.", p, version)
-		}
 	}
 	// The patterns find what a release must change: if one finds nothing, the test above proves nothing.
 	for _, file := range []string{
@@ -79,19 +76,6 @@ func TestPlacesAreFoundByHowTheyAreWritten(t *testing.T) {
 	assert.Empty(t, Places("internal/vllmsim/x.yaml", "version: 0.2.0"), "a version of vLLM")
 	assert.Empty(t, Places("CHANGELOG.md", "otelcol-vllm 0.1.0"))
 	assert.Empty(t, Places("examples/helm/vllm-with-sidecar/Chart.yaml", "appVersion: 0.10.2"))
-}
-
-func TestANewWayToNameTheVersionIsSuspected(t *testing.T) {
-	for text, want := range map[string]int{
-		"go install .../cmd/vllmctl@v0.2.0 # the release": 1,
-		`assert.Equal(t, "0.2.0", scope.Version())`:       1,
-		"IMAGE_TAG=v0.2.0":                   1,
-		"otelcol-vllm:0.2.0":                 0, // A place.
-		"release 10.2.0, 0.2.01 and 0.2.0.1": 0,
-		"since 0.2.0":                        0,
-	} {
-		assert.Len(t, Suspects("x.go", text, "0.2.0"), want, text)
-	}
 }
 
 // The oracle is sed: in a checkout where nothing else has the version, it writes the same.

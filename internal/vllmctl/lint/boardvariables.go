@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
 )
 
@@ -16,15 +16,15 @@ var serverLabel = regexp.MustCompile(`(^|_)(instance|pod|node|host)$|pod[._]name
 
 // vanishing reports "up" that is limited by a variable whose values come from the metrics of
 // the servers themselves: when a server is gone, so is its value, and its outage is not shown.
-func vanishing(e *format.Expression) []promlint.Finding {
+func vanishing(e *format.Expression) []querylint.Finding {
 	if e.Board == nil || len(e.Board.Variables) == 0 {
 		return nil
 	}
-	selectors, err := promlint.Selectors(e.Text())
+	selectors, err := querylint.Selectors(e.Text())
 	if err != nil {
 		return nil
 	}
-	var all []promlint.Finding
+	var all []querylint.Finding
 	for _, s := range selectors {
 		if s.Name != "up" {
 			continue
@@ -39,8 +39,8 @@ func vanishing(e *format.Expression) []promlint.Finding {
 			if !known || v.All == ".*" || v.All == ".+" || !ofServers(v.Metric) {
 				continue
 			}
-			all = append(all, promlint.Finding{
-				Code: CodeVanishing, Severity: promlint.Warning, Start: s.Start, End: s.End,
+			all = append(all, querylint.Finding{
+				Code: CodeVanishing, Severity: querylint.Warning, Start: s.Start, End: s.End,
 				Message: "The variable " + name + " has only values for which there is " + v.Metric + ": a server that is down disappears from it, and its outage is not shown. Take its values from up, or set its value for all to \".*\".",
 			})
 		}
@@ -50,12 +50,12 @@ func vanishing(e *format.Expression) []promlint.Finding {
 
 // ofServers reports whether a selector is one of metrics that end with their server.
 func ofServers(metric string) bool {
-	selectors, err := promlint.Selectors(metric)
+	selectors, err := querylint.Selectors(metric)
 	if err != nil {
 		return false
 	}
 	for _, s := range selectors {
-		if promlint.Concerns(s.Name) {
+		if querylint.Concerns(s.Name) {
 			return true
 		}
 	}

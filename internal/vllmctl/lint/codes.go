@@ -3,18 +3,18 @@ package lint
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
 )
 
 // The codes of findings that are not about an expression alone.
 const (
-	CodeFormat      promlint.Code = "format"
-	CodeSuppression promlint.Code = "suppression"
-	CodeVanishing   promlint.Code = "vanishing-variable"
+	CodeFormat      querylint.Code = "format"
+	CodeSuppression querylint.Code = "suppression"
+	CodeVanishing   querylint.Code = "vanishing-variable"
 )
 
-var own = []promlint.Rule{
+var own = []querylint.Rule{
 	{
 		Code: CodeVanishing, Finds: "A panel shows whether servers are up, limited by a variable whose values disappear together with the server.",
 		Remedy: "Take the values of the variable from `up`, or set its value for all to `.*`.",
@@ -30,9 +30,9 @@ var own = []promlint.Rule{
 }
 
 // Rules returns all codes that a check can report, in the order of the documentation.
-func Rules() []promlint.Rule { return slices.Concat(promlint.Rules(), own, live.Rules()) }
+func Rules() []querylint.Rule { return slices.Concat(querylint.Rules(), own, live.Rules()) }
 
 // Known reports whether a code exists.
-func Known(code promlint.Code) bool {
-	return slices.ContainsFunc(Rules(), func(r promlint.Rule) bool { return r.Code == code })
+func Known(code querylint.Code) bool {
+	return slices.ContainsFunc(Rules(), func(r querylint.Rule) bool { return r.Code == code })
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/shipped"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/content/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 )
@@ -35,17 +35,14 @@ func everything(t *testing.T) []lint.Input {
 	})
 }
 
-// noFinding fails for each finding but the remark that an alert has no "for", which alerts on
-// the windows of a budget do not need.
+// noFinding fails for each finding.
 func noFinding(t *testing.T, report *lint.Report) {
 	t.Helper()
 	for i := range report.Files {
 		f := &report.Files[i]
 		assert.Empty(t, f.Error, f.Name)
 		for _, x := range f.Findings {
-			if x.Code != promlint.CodeWithoutFor {
-				assert.Fail(t, f.Name, "%d:%d %s: %s [%s]", x.Line, x.Column, x.Path, x.Message, x.Code)
-			}
+			assert.Fail(t, f.Name, "%d:%d %s: %s [%s]", x.Line, x.Column, x.Path, x.Message, x.Code)
 		}
 	}
 }
@@ -81,7 +78,7 @@ func TestRightRulesAndDashboardsHaveNoFinding(t *testing.T) {
 func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
 	wire := written(t, spelling.Wire)
 	of := []string{filepath.Join(wire, "rules"), filepath.Join(wire, "grafana"), filepath.Join(wire, "perses")}
-	for _, to := range []promlint.Spelling{promlint.Suffixed, promlint.Unsuffixed, promlint.Dotted} {
+	for _, to := range []querylint.Spelling{querylint.Suffixed, querylint.Unsuffixed, querylint.Dotted} {
 		o := lint.Options{Stable: to}
 		report := lint.Check(t.Context(), lint.Collect(t.Context(), of, nil), o)
 		report.Plan(t.Context(), o)
@@ -98,7 +95,7 @@ func TestTheContentOnVLLMsNamesMovesToTheStableNames(t *testing.T) {
 		after := lint.Check(t.Context(), moved, o)
 		for i := range after.Files {
 			for _, x := range after.Files[i].Findings {
-				assert.NotEqual(t, promlint.Error, x.Severity, "%s: %s: %s", to, x.Path, x.Message)
+				assert.NotEqual(t, querylint.Error, x.Severity, "%s: %s: %s", to, x.Path, x.Message)
 				assert.False(t, x.Fixable, "%s: %s: %s", to, x.Path, x.Message)
 			}
 		}

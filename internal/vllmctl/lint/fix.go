@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -46,7 +46,7 @@ func (f *File) edits() []document.Edit {
 	var all []document.Edit
 	for _, stable := range []bool{true, false} {
 		for _, x := range f.Findings {
-			if x.edit == nil || stable != (x.Code == promlint.CodeStableName) {
+			if x.edit == nil || stable != (x.Code == querylint.CodeStableName) {
 				continue
 			}
 			overlaps := slices.ContainsFunc(all, func(e document.Edit) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 )
 
@@ -83,7 +83,7 @@ func TestFixWritesOnlyWhatIsCertain(t *testing.T) {
 func TestFixChangesOnlyThePlacesOfFindings(t *testing.T) {
 	fixed := 0
 	for _, folder := range scenarios(t) {
-		for _, o := range []lint.Options{{}, {Stable: promlint.Suffixed}, {Version: "0.20.0"}} {
+		for _, o := range []lint.Options{{}, {Stable: querylint.Suffixed}, {Version: "0.20.0"}} {
 			report := lint.Check(t.Context(), lint.Collect(t.Context(), []string{folder}, nil), o)
 			report.Plan(t.Context(), o)
 			f := &report.Files[0]

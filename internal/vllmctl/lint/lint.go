@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
@@ -18,16 +18,16 @@ import (
 // Options are what a check needs besides the files. The zero value is usable.
 type Options struct {
 	// Spelling is that of all names; empty means that it is found out for each file.
-	Spelling promlint.Spelling
+	Spelling querylint.Spelling
 	// Disable are codes that are not reported.
-	Disable []promlint.Code
+	Disable []querylint.Code
 	// Labels are further labels that the series of the deployment have.
 	Labels []string
 	// Version is the version of vLLM that the files are for; empty if there are several.
 	Version string
 	// Stable is the spelling of the stable names that names on the wire shall be replaced by;
 	// empty if they shall stay.
-	Stable promlint.Spelling
+	Stable querylint.Spelling
 	// Live is what is really there; nil if the catalogue alone counts.
 	Live live.Source
 }
@@ -42,7 +42,7 @@ type loaded struct {
 	file     *File
 	document *document.Document
 	content  *format.File
-	spelling promlint.Spelling
+	spelling querylint.Spelling
 }
 
 // Check checks files. Recording rules of all files are known in each of them.
@@ -131,14 +131,14 @@ func newChecker(o Options, all []*loaded) *checker {
 }
 
 // linters returns a linter for each spelling that knows the recording rules that a file uses.
-func (c *checker) linters(one *loaded) map[promlint.Spelling]*promlint.Linter {
-	all := map[promlint.Spelling]*promlint.Linter{}
-	for _, s := range promlint.Spellings() {
-		all[s] = promlint.New(promlint.Options{Spelling: s, Mixed: c.options.Spelling == "", Labels: c.options.Labels, Version: c.options.Version, Stable: c.options.Stable})
+func (c *checker) linters(one *loaded) map[querylint.Spelling]*querylint.Linter {
+	all := map[querylint.Spelling]*querylint.Linter{}
+	for _, s := range querylint.Spellings() {
+		all[s] = querylint.New(querylint.Options{Spelling: s, Mixed: c.options.Spelling == "", Labels: c.options.Labels, Version: c.options.Version, Stable: c.options.Stable})
 	}
 	for _, e := range c.records.usedBy(one) {
 		for _, l := range all {
-			l.Record(e.Context.Name, e.Text(), "", e.Context.Labels)
+			l.Record(e.Context.Name, e.Text(), e.Context.Labels)
 		}
 	}
 	return all
@@ -149,7 +149,7 @@ func (c *checker) check(ctx context.Context, one *loaded) {
 	hidden := newSuppressions(one)
 	linters := c.linters(one)
 	for _, p := range one.content.Problems {
-		c.add(one, hidden, nil, p.Node, Finding{Code: CodeFormat, Severity: promlint.Error, Path: p.Path, Message: sentence(p.Message)})
+		c.add(one, hidden, nil, p.Node, Finding{Code: CodeFormat, Severity: querylint.Error, Path: p.Path, Message: sentence(p.Message)})
 	}
 	for _, e := range one.content.Expressions {
 		if ctx.Err() != nil {
@@ -176,7 +176,7 @@ func (c *checker) check(ctx context.Context, one *loaded) {
 
 // compared adds what is found by comparing with what is really there, and removes what that
 // shows to be wrong.
-func (c *checker) compared(ctx context.Context, e *format.Expression, spelling promlint.Spelling, all []promlint.Finding) []promlint.Finding {
+func (c *checker) compared(ctx context.Context, e *format.Expression, spelling querylint.Spelling, all []querylint.Finding) []querylint.Finding {
 	if c.options.Live == nil || c.failed != nil {
 		return all
 	}
@@ -189,7 +189,7 @@ func (c *checker) compared(ctx context.Context, e *format.Expression, spelling p
 }
 
 // finding gives a finding of the linter its place in the file.
-func (c *checker) finding(e *format.Expression, f promlint.Finding) Finding {
+func (c *checker) finding(e *format.Expression, f querylint.Finding) Finding {
 	x := Finding{Code: f.Code, Severity: f.Severity, Path: e.Path, Message: f.Message}
 	from, to := e.From+f.Start, e.From+f.End
 	if f.End == 0 {

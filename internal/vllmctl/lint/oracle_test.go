@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
@@ -110,8 +110,8 @@ func expressionsOf(t *testing.T, content []byte) map[string]string {
 }
 
 // emptyCodes are those that say that an expression, or the part of it, is always empty.
-var emptyCodes = []promlint.Code{
-	promlint.CodeMissingTotal, promlint.CodeUnknownMetric, promlint.CodeRemovedMetric, promlint.CodeLeUnknown, promlint.CodeHistogramPart, promlint.CodeNeverMatches,
+var emptyCodes = []querylint.Code{
+	querylint.CodeMissingTotal, querylint.CodeUnknownMetric, querylint.CodeRemovedMetric, querylint.CodeLeUnknown, querylint.CodeHistogramPart, querylint.CodeNeverMatches,
 }
 
 // What is said to be always empty is empty for the engine, and what --fix has made of it has
@@ -132,7 +132,7 @@ func TestWhatIsSaidToBeEmptyIsEmptyForTheEngine(t *testing.T) {
 			after = expressionsOf(t, f.After)
 		}
 		for _, x := range f.Findings {
-			if !slices.Contains(emptyCodes, x.Code) || x.Severity != promlint.Error {
+			if !slices.Contains(emptyCodes, x.Code) || x.Severity != querylint.Error {
 				continue
 			}
 			expr := before[x.Path]
@@ -159,7 +159,7 @@ func TestWhatIsSaidToBeEmptyIsEmptyForTheEngine(t *testing.T) {
 func TestTheEngineRefusesWhatIsCalledManyToMany(t *testing.T) {
 	race.SkipSequential(t)
 	query := stored(t)
-	l := promlint.New(promlint.Options{Spelling: promlint.Wire})
+	l := querylint.New(querylint.Options{Spelling: querylint.Wire})
 	for expr, fails := range map[string]bool{
 		`vllm:num_requests_waiting * on (instance) vllm:num_requests_running`:                                   true,
 		`vllm:num_requests_waiting * on (instance) group_left () vllm:num_requests_running`:                     true,
@@ -169,8 +169,8 @@ func TestTheEngineRefusesWhatIsCalledManyToMany(t *testing.T) {
 	} {
 		_, err := query(expr)
 		said := false
-		for _, f := range l.Expr(expr, promlint.Context{Kind: promlint.Panel}) {
-			said = said || f.Code == promlint.CodeManyToMany
+		for _, f := range l.Expr(expr, querylint.Context{Kind: querylint.Panel}) {
+			said = said || f.Code == querylint.CodeManyToMany
 		}
 		assert.Equal(t, fails, said, expr)
 		assert.Equal(t, fails, err != nil, "%s: %v", expr, err)

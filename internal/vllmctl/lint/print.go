@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/plain"
 )
 
@@ -61,7 +61,7 @@ func (p *printer) file(f *File) {
 		return
 	}
 	for _, x := range f.Findings {
-		colour := map[promlint.Severity]string{promlint.Error: "31", promlint.Warning: "33", promlint.Info: "36"}[x.Severity]
+		colour := map[querylint.Severity]string{querylint.Error: "31", querylint.Warning: "33", querylint.Info: "36"}[x.Severity]
 		severity := string(x.Severity)
 		if x.Fixed {
 			severity, colour = "fixed", "32"

@@ -1,7 +1,7 @@
 package lint
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
 )
 
@@ -18,7 +18,7 @@ func recordsOf(all []*loaded) records {
 	for _, one := range all {
 		for _, e := range one.content.Expressions {
 			name := e.Context.Name
-			if e.Context.Kind != promlint.Record || name == "" {
+			if e.Context.Kind != querylint.Record || name == "" {
 				continue
 			}
 			files := r[name]

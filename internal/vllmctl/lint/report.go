@@ -3,7 +3,7 @@
 package lint
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
@@ -65,9 +65,9 @@ type Finding struct {
 	// EndColumn is the column of the place after the last character that it is about.
 	EndColumn int `json:"end_column"`
 	// Severity is "error", "warning" or "info".
-	Severity promlint.Severity `json:"severity"`
+	Severity querylint.Severity `json:"severity"`
 	// Code is the stable name of the kind of mistake.
-	Code promlint.Code `json:"code"`
+	Code querylint.Code `json:"code"`
 	// Message says what is wrong and what to do.
 	Message string `json:"message"`
 	// Path is group/rule, or dashboard/panel/query.
@@ -146,11 +146,11 @@ func (r *Report) summarize() {
 				s.Fixable++
 			}
 			switch x.Severity {
-			case promlint.Error:
+			case querylint.Error:
 				s.Errors++
-			case promlint.Warning:
+			case querylint.Warning:
 				s.Warnings++
-			case promlint.Info:
+			case querylint.Info:
 				s.Infos++
 			}
 		}

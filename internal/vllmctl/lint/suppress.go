@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
 )
@@ -16,7 +16,7 @@ var directive = regexp.MustCompile(`#\s*vllmctl-lint:\s*disable=([A-Za-z0-9,_-]*
 
 // suppression is one such comment.
 type suppression struct {
-	codes []promlint.Code
+	codes []querylint.Code
 	// line is the one that the comment is about: its own, or the next one that is no comment.
 	line int
 	span document.Span
@@ -58,7 +58,7 @@ func (s *suppressions) read(d *document.Document, at *document.Node) {
 		if found := directive.FindStringSubmatchIndex(line); found != nil {
 			x := suppression{line: i + 1, whole: !begun && comment}
 			for code := range strings.SplitSeq(line[found[2]:found[3]], ",") {
-				x.codes = append(x.codes, promlint.Code(code))
+				x.codes = append(x.codes, querylint.Code(code))
 			}
 			if comment {
 				for x.line <= len(lines) && isComment(lines[x.line-1]) {
@@ -83,7 +83,7 @@ func placeOf(d *document.Document, at *document.Node, line, column int) document
 }
 
 // hides reports whether a comment suppresses a code for an expression or a value.
-func (s *suppressions) hides(e *format.Expression, n *document.Node, code promlint.Code) bool {
+func (s *suppressions) hides(e *format.Expression, n *document.Node, code querylint.Code) bool {
 	if n == nil {
 		return false
 	}
@@ -120,7 +120,7 @@ func (s *suppressions) unknown() []Finding {
 			for _, code := range x.codes {
 				if !Known(code) {
 					all = append(all, Finding{
-						Code: CodeSuppression, Severity: promlint.Warning, span: x.span,
+						Code: CodeSuppression, Severity: querylint.Warning, span: x.span,
 						Message: fmt.Sprintf("The comment disables %q, which is not a code. \"vllmctl lint --codes\" lists all codes.", code),
 					})
 				}

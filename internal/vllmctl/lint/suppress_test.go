@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
 )
 
@@ -41,13 +41,13 @@ func TestCommentsSuppressFindings(t *testing.T) {
 		report := check(t, "a.yaml", c.text, lint.Options{})
 		assert.ElementsMatch(t, c.want, codes(report), name)
 	}
-	report := check(t, "a.yaml", "groups:\n- name: a\n  rules:\n  - record: a:b\n    expr: sum(vllm:prompt_tokens_total)\n", lint.Options{Disable: []promlint.Code{promlint.CodeCounterWithoutRate}})
+	report := check(t, "a.yaml", "groups:\n- name: a\n  rules:\n  - record: a:b\n    expr: sum(vllm:prompt_tokens_total)\n", lint.Options{Disable: []querylint.Code{querylint.CodeCounterWithoutRate}})
 	assert.Empty(t, codes(report))
 	assert.Equal(t, 1, report.Summary.Suppressed)
 }
 
 func TestEachCodeHasASentenceAndARemedy(t *testing.T) {
-	seen := map[promlint.Code]bool{}
+	seen := map[querylint.Code]bool{}
 	for _, r := range lint.Rules() {
 		assert.False(t, seen[r.Code], r.Code)
 		seen[r.Code] = true

@@ -14,19 +14,12 @@ import (
 
 const usage = `run: a step of "make release", in the root of the checkout:
 
-  run version                                 prints the version of the release
-  run set-version VERSION                     writes another version into every place that names it
-  run ready [-publish] [-notes FILE]          stops unless this commit may be released
-  run licences -identify PROGRAM -out FOLDER [-programs FILE,...] DIR=PACKAGE,... ...
-                                              writes the licences of the linked modules
-  run archives -dist FOLDER [-platforms OS/ARCH,...]
-                                              checks archives, checksums and SBOMs
+  run set-version VERSION              writes another version into every place that names it
+  run ready [-publish] [-notes FILE]   stops unless this commit may be released
 `
 
 func main() {
-	steps := map[string]func(args []string) error{
-		"version": version, "set-version": setVersion, "ready": ready, "licences": licences, "archives": archives,
-	}
+	steps := map[string]func(args []string) error{"set-version": setVersion, "ready": ready}
 	if len(os.Args) < 2 || steps[os.Args[1]] == nil {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
@@ -37,14 +30,6 @@ func main() {
 		}
 		os.Exit(1)
 	}
-}
-
-func version([]string) error {
-	v, err := release.Version(".")
-	if err == nil {
-		fmt.Println(v)
-	}
-	return err
 }
 
 func setVersion(args []string) error {
@@ -96,40 +81,4 @@ func ready(args []string) error {
 		return err
 	}
 	return os.WriteFile(*notes, []byte(text), 0o644)
-}
-
-func licences(args []string) error {
-	flags := flag.NewFlagSet("licences", flag.ExitOnError)
-	tool := flags.String("identify", "identify_license", "the `program` that names licences")
-	out := flags.String("out", "build/licences", "the `folder` that is written")
-	programs := flags.String("programs", "", "built `programs`, of which each linked module must have a licence")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	std, err := release.StandardLibrary()
-	if err != nil {
-		return err
-	}
-	var all []release.Programs
-	for _, arg := range flags.Args() {
-		dir, packages, ok := strings.Cut(arg, "=")
-		if !ok {
-			return fmt.Errorf("licences: %q must be a folder, =, and packages", arg)
-		}
-		all = append(all, release.Programs{Dir: dir, Packages: strings.Split(packages, ",")})
-	}
-	modules, err := release.Modules(all)
-	if err != nil {
-		return err
-	}
-	if err := release.WriteLicences(*out, *tool, append(modules, std)); err != nil {
-		return err
-	}
-	if *programs != "" {
-		if err := release.Covered(*out, strings.Split(*programs, ",")...); err != nil {
-			return err
-		}
-	}
-	fmt.Printf("    %s: the licences of %d modules and of Go's standard library\n", *out, len(modules))
-	return nil
 }

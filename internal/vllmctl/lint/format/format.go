@@ -7,11 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/prometheus/common/model"
-
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -43,7 +40,7 @@ type Expression struct {
 	From, To int
 	// Path is group/rule, or dashboard/panel/query.
 	Path    string
-	Context promlint.Context
+	Context querylint.Context
 	// Scope are the lines of the document that the rule takes, and Head those of its group
 	// before the first rule: a comment there is about this expression.
 	Scope, Head Lines
@@ -177,15 +174,6 @@ func (r *reader) add(e Expression) {
 	}
 	e.Path = r.prefix + e.Path
 	r.file.Expressions = append(r.file.Expressions, &e)
-}
-
-// duration reads a duration of Prometheus or Grafana; 0 if it is none.
-func duration(n *document.Node) time.Duration {
-	d, err := model.ParseDuration(n.String())
-	if err != nil {
-		return 0
-	}
-	return time.Duration(d)
 }
 
 // texts returns the texts of a map.

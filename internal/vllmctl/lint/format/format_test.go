@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/format"
 )
@@ -26,9 +26,6 @@ func described(e *format.Expression) string {
 	parts := []string{string(e.Context.Kind), e.Path, e.Text()}
 	if e.Context.Unit != "" {
 		parts = append(parts, "unit "+e.Context.Unit)
-	}
-	if e.Context.For > 0 {
-		parts = append(parts, "for "+e.Context.For.String())
 	}
 	if text := strings.Trim(strings.Join(e.Context.Templates, "; "), "; "); text != "" {
 		parts = append(parts, "texts "+text)
@@ -48,7 +45,7 @@ func TestEachFormatIsRead(t *testing.T) {
 		"rules": {
 			"namespace: x\ngroups:\n- name: g\n  labels: {team: a}\n  rules:\n  - record: a:b\n    expr: x\n  - alert: A\n    expr: y > 1\n    for: 2m\n    labels: {severity: page}\n    annotations: {summary: '{{ $labels.job }}'}\n- name: empty\n  rules: []\n",
 			[]string{"Prometheus rules"},
-			[]string{"record | g/a:b | x", "alert | g/A | y > 1 | for 2m0s | texts {{ $labels.job }}; page"},
+			[]string{"record | g/a:b | x", "alert | g/A | y > 1 | texts {{ $labels.job }}; page"},
 		},
 		"rules in JSON": {`{"groups": [{"name": "g", "rules": [{"record": "a:b", "expr": "x"}]}]}`, []string{"Prometheus rules"}, []string{"record | g/a:b | x"}},
 		"several documents, a list, and an object that is nothing": {
@@ -103,7 +100,7 @@ func TestEachFormatIsRead(t *testing.T) {
 			`{"apiVersion": 1, "groups": [{"name": "g", "rules": [{"title": "T", "for": "5m", "annotations": {"summary": "{{ $labels.a }}"}, "data": [
 			{"refId": "A", "datasourceUid": "p", "model": {"expr": "x"}}, {"refId": "B", "datasourceUid": "__expr__", "model": {"type": "threshold", "conditions": [{"evaluator": {"params": [0.5]}}]}}]}]}]}`,
 			[]string{"Grafana-managed alert rules"},
-			[]string{"condition | g/T/A | x | for 5m0s | texts {{ $labels.a }} | thresholds [0.5]"},
+			[]string{"condition | g/T/A | x | texts {{ $labels.a }} | thresholds [0.5]"},
 		},
 		"Perses": {
 			`{"kind": "Dashboard", "metadata": {"name": "d"}, "spec": {"variables": [
@@ -127,7 +124,7 @@ func TestEachFormatIsRead(t *testing.T) {
 		"merge keys": {
 			"base: &b {for: 3m, labels: {severity: page}}\ngroups:\n- name: g\n  rules:\n  - <<: *b\n    alert: A\n    expr: &e x > 1\n  - {<<: *b, alert: B, expr: *e}\n",
 			[]string{"Prometheus rules"},
-			[]string{"alert | g/A | x > 1 | for 3m0s | texts page"},
+			[]string{"alert | g/A | x > 1 | texts page"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +226,7 @@ func FuzzRead(f *testing.F) {
 			if e.From < 0 || e.From >= e.To || e.To > len(e.Node.Text) || e.Path == "" {
 				t.Fatalf("%d %d %q", e.From, e.To, e.Path)
 			}
-			promlint.Concerns(e.Text())
+			querylint.Concerns(e.Text())
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -46,7 +46,7 @@ func (r *reader) dashboard(n *document.Node) bool {
 	}
 	for i, a := range n.At("annotations", "list").List() {
 		if isPrometheus(a.Get("datasource"), nil) {
-			c := promlint.Context{Kind: promlint.Panel, Templates: []string{a.Get("titleFormat").String(), a.Get("textFormat").String()}}
+			c := querylint.Context{Kind: querylint.Panel, Templates: []string{a.Get("titleFormat").String(), a.Get("textFormat").String()}}
 			r.add(Expression{
 				Node: a.Get("expr"), Context: c, Board: b,
 				Path: b.Name + "/annotation " + named(a.Get("name").String(), strconv.Itoa(i+1)),
@@ -94,7 +94,7 @@ func (r *reader) panel(b *Board, p *document.Node, row string, index int) {
 		return
 	}
 	title := named(p.Get("title").String(), fmt.Sprintf("panel %d", index+1))
-	c := promlint.Context{Kind: promlint.Panel, Name: p.Get("title").String(), Unit: panelUnit(p), Thresholds: panelThresholds(p), Described: row + "\n" + words(p)}
+	c := querylint.Context{Kind: querylint.Panel, Name: p.Get("title").String(), Unit: panelUnit(p), Thresholds: panelThresholds(p), Described: row + "\n" + words(p)}
 	if alert := p.Get("alert"); alert.Is(document.Map) {
 		c.Thresholds = append(c.Thresholds, evaluators(alert)...)
 	}

@@ -3,7 +3,7 @@ package format
 import (
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -21,7 +21,7 @@ func (r *reader) dashboardV2(spec *document.Node) {
 			continue
 		}
 		r.add(Expression{
-			Node: query.At("spec", "expr"), Context: promlint.Context{Kind: promlint.Panel}, Board: b,
+			Node: query.At("spec", "expr"), Context: querylint.Context{Kind: querylint.Panel}, Board: b,
 			Path: b.Name + "/annotation " + named(a.At("spec", "name").String(), strconv.Itoa(i+1)),
 		})
 	}
@@ -39,7 +39,7 @@ func (r *reader) elementV2(b *Board, name string, spec *document.Node, rows map[
 	if kind == "VizConfig" {
 		kind = spec.At("vizConfig", "group").String()
 	}
-	c := promlint.Context{Kind: promlint.Panel, Name: spec.Get("title").String(), Unit: fieldUnit(viz.Get("fieldConfig")), Described: rows[name] + "\n" + words(spec)}
+	c := querylint.Context{Kind: querylint.Panel, Name: spec.Get("title").String(), Unit: fieldUnit(viz.Get("fieldConfig")), Described: rows[name] + "\n" + words(spec)}
 	if kind == "stat" || kind == "gauge" || kind == "bargauge" || kind == "table" {
 		for _, step := range viz.At("fieldConfig", "defaults", "thresholds", "steps").List() {
 			if v, is := number(step.Get("value")); is {

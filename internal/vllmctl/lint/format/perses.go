@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -49,7 +49,7 @@ func (r *reader) persesDashboard(n, spec *document.Node) {
 // persesVariable reads a variable that lists values of labels.
 func (r *reader) persesVariable(b *Board, name string, spec *document.Node) {
 	plugin := spec.Get("plugin")
-	e := Expression{Path: b.Name + "/variable " + name, Board: b, Context: promlint.Context{Kind: promlint.Series, Name: name}}
+	e := Expression{Path: b.Name + "/variable " + name, Board: b, Context: querylint.Context{Kind: querylint.Series, Name: name}}
 	if label := plugin.At("spec", "labelName").String(); label != "" {
 		e.Context.Templates = []string{"{{" + label + "}}"}
 	}
@@ -72,8 +72,8 @@ func (r *reader) persesVariable(b *Board, name string, spec *document.Node) {
 func (r *reader) persesPanel(b *Board, key string, spec *document.Node, row string) {
 	title := named(spec.At("display", "name").String(), key)
 	plugin := spec.At("plugin", "spec")
-	c := promlint.Context{
-		Kind: promlint.Panel, Name: spec.At("display", "name").String(),
+	c := querylint.Context{
+		Kind: querylint.Panel, Name: spec.At("display", "name").String(),
 		Described: strings.Join([]string{row, spec.At("display", "name").String(), spec.At("display", "description").String()}, "\n"),
 	}
 	for _, unit := range []*document.Node{plugin.At("yAxis", "format", "unit"), plugin.At("format", "unit")} {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -60,9 +60,9 @@ func (r *reader) rules(n *document.Node) bool {
 }
 
 func (r *reader) rule(group, rule *document.Node, path string, index int, scope, head Lines) {
-	c := promlint.Context{Kind: promlint.Record, Name: rule.Get("record").String(), For: duration(rule.Get("for")), Labels: map[string]string{}, Extended: r.extended}
+	c := querylint.Context{Kind: querylint.Record, Name: rule.Get("record").String(), Labels: map[string]string{}, Extended: r.extended}
 	if alert := rule.Get("alert").String(); alert != "" {
-		c.Kind, c.Name = promlint.Alert, alert
+		c.Kind, c.Name = querylint.Alert, alert
 		c.Templates = append(texts(rule.Get("annotations")), texts(rule.Get("labels"))...)
 	}
 	for _, labels := range []*document.Node{group.Get("labels"), rule.Get("labels")} {
@@ -137,8 +137,8 @@ func (r *reader) managedRule(rule *document.Node, path string, index int, scope,
 		alert = inner
 	}
 	path += named(alert.Get("title").String(), fmt.Sprintf("rule %d", index+1))
-	c := promlint.Context{
-		Kind: promlint.Condition, Name: alert.Get("title").String(), For: duration(rule.Get("for")),
+	c := querylint.Context{
+		Kind: querylint.Condition, Name: alert.Get("title").String(),
 		Templates: append(texts(rule.Get("annotations")), texts(rule.Get("labels"))...),
 	}
 	data := alert.Get("data").List()

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/document"
 )
 
@@ -38,7 +38,7 @@ func (r *reader) templateVariable(b *Board, v *document.Node) {
 }
 
 func (r *reader) variableQuery(b *Board, name string, query *document.Node, all string) {
-	e := Expression{Node: query, Path: b.Name + "/variable " + name, Board: b, Context: promlint.Context{Kind: promlint.Series, Name: name}}
+	e := Expression{Node: query, Path: b.Name + "/variable " + name, Board: b, Context: querylint.Context{Kind: querylint.Series, Name: name}}
 	if found := labelValues.FindStringSubmatchIndex(query.Text); found != nil {
 		if found[2] < 0 {
 			return

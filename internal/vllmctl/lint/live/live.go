@@ -14,20 +14,20 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 )
 
 // The codes of findings about what is really there.
 const (
-	CodeNotExposed  promlint.Code = "not-exposed"
-	CodeLabelAbsent promlint.Code = "label-absent"
-	CodeValueAbsent promlint.Code = "value-absent"
-	CodeBoundAbsent promlint.Code = "bound-absent"
+	CodeNotExposed  querylint.Code = "not-exposed"
+	CodeLabelAbsent querylint.Code = "label-absent"
+	CodeValueAbsent querylint.Code = "value-absent"
+	CodeBoundAbsent querylint.Code = "bound-absent"
 )
 
 // Rules describes the codes.
-func Rules() []promlint.Rule {
-	return []promlint.Rule{
+func Rules() []querylint.Rule {
+	return []querylint.Rule{
 		{
 			Code: CodeNotExposed, Finds: "With `--server` or `--prometheus`: there is no series with this name.",
 			Remedy: "The message has the reason where one is known: the version, a setting that is off, or no traffic yet.",
@@ -75,7 +75,7 @@ const maxListed = 12
 
 // Result is what a comparison has found.
 type Result struct {
-	Findings []promlint.Finding
+	Findings []querylint.Finding
 	present  []present
 }
 
@@ -86,30 +86,30 @@ type present struct {
 }
 
 // aboutNames are the codes that a name which is there refutes.
-var aboutNames = []promlint.Code{
-	promlint.CodeUnknownMetric, promlint.CodeRemovedMetric, promlint.CodeMetricTooNew, promlint.CodeMissingTotal, promlint.CodeExtraTotal,
-	promlint.CodeOldPrefix, promlint.CodeOldGeneration, promlint.CodeNeedsFlag, promlint.CodeOtherSpelling, promlint.CodeHistogramPart, promlint.CodeNotAHistogram,
+var aboutNames = []querylint.Code{
+	querylint.CodeUnknownMetric, querylint.CodeRemovedMetric, querylint.CodeMetricTooNew, querylint.CodeMissingTotal, querylint.CodeExtraTotal,
+	querylint.CodeOldPrefix, querylint.CodeOldGeneration, querylint.CodeNeedsFlag, querylint.CodeOtherSpelling, querylint.CodeHistogramPart, querylint.CodeNotAHistogram,
 }
 
 // Merge returns the findings of the linter that what is there does not refute, and those of
 // the comparison that the linter does not have already.
-func (r *Result) Merge(static []promlint.Finding) []promlint.Finding {
-	var all []promlint.Finding
+func (r *Result) Merge(static []querylint.Finding) []querylint.Finding {
+	var all []querylint.Finding
 	for _, f := range static {
 		refuted := slices.ContainsFunc(r.present, func(p present) bool {
 			if p.start != f.Start || p.end != f.End {
 				return false
 			}
-			return slices.Contains(aboutNames, f.Code) || f.Code == promlint.CodeUnknownLabel && p.labels ||
-				(f.Code == promlint.CodeUnknownValue || f.Code == promlint.CodeLeUnknown || f.Code == promlint.CodeLeFormat) && p.values
+			return slices.Contains(aboutNames, f.Code) || f.Code == querylint.CodeUnknownLabel && p.labels ||
+				(f.Code == querylint.CodeUnknownValue || f.Code == querylint.CodeLeUnknown || f.Code == querylint.CodeLeFormat) && p.values
 		})
 		if !refuted {
 			all = append(all, f)
 		}
 	}
 	for _, f := range r.Findings {
-		known := slices.ContainsFunc(static, func(s promlint.Finding) bool {
-			return s.Start == f.Start && s.End == f.End && s.Severity == promlint.Error && same[s.Code] == f.Code
+		known := slices.ContainsFunc(static, func(s querylint.Finding) bool {
+			return s.Start == f.Start && s.End == f.End && s.Severity == querylint.Error && same[s.Code] == f.Code
 		})
 		if !known {
 			all = append(all, f)
@@ -119,25 +119,25 @@ func (r *Result) Merge(static []promlint.Finding) []promlint.Finding {
 }
 
 // same are the codes of the linter that say what a code here says.
-var same = map[promlint.Code]promlint.Code{
-	promlint.CodeUnknownMetric: CodeNotExposed, promlint.CodeRemovedMetric: CodeNotExposed, promlint.CodeMetricTooNew: CodeNotExposed,
-	promlint.CodeMissingTotal: CodeNotExposed, promlint.CodeExtraTotal: CodeNotExposed, promlint.CodeOtherSpelling: CodeNotExposed,
-	promlint.CodeHistogramPart: CodeNotExposed, promlint.CodeNotAHistogram: CodeNotExposed,
-	promlint.CodeUnknownLabel: CodeLabelAbsent, promlint.CodeUnknownValue: CodeValueAbsent,
-	promlint.CodeLeUnknown: CodeBoundAbsent, promlint.CodeLeFormat: CodeBoundAbsent,
+var same = map[querylint.Code]querylint.Code{
+	querylint.CodeUnknownMetric: CodeNotExposed, querylint.CodeRemovedMetric: CodeNotExposed, querylint.CodeMetricTooNew: CodeNotExposed,
+	querylint.CodeMissingTotal: CodeNotExposed, querylint.CodeExtraTotal: CodeNotExposed, querylint.CodeOtherSpelling: CodeNotExposed,
+	querylint.CodeHistogramPart: CodeNotExposed, querylint.CodeNotAHistogram: CodeNotExposed,
+	querylint.CodeUnknownLabel: CodeLabelAbsent, querylint.CodeUnknownValue: CodeValueAbsent,
+	querylint.CodeLeUnknown: CodeBoundAbsent, querylint.CodeLeFormat: CodeBoundAbsent,
 }
 
 // Check compares the selectors of an expression. deployment are further labels of the
 // deployment.
-func Check(ctx context.Context, from Source, expr string, spelling promlint.Spelling, deployment []string) (*Result, error) {
-	selectors, err := promlint.Selectors(expr)
+func Check(ctx context.Context, from Source, expr string, spelling querylint.Spelling, deployment []string) (*Result, error) {
+	selectors, err := querylint.Selectors(expr)
 	if err != nil {
 		// The linter reports it.
 		return &Result{}, nil //nolint:nilerr // as said
 	}
 	c := &checker{from: from, deployment: deployment}
 	for _, s := range selectors {
-		if !promlint.Concerns(s.Name) {
+		if !querylint.Concerns(s.Name) {
 			continue
 		}
 		if err := c.selector(ctx, s, spelling); err != nil {
@@ -153,11 +153,11 @@ type checker struct {
 	Result
 }
 
-func (c *checker) report(s promlint.Selector, code promlint.Code, severity promlint.Severity, format string, args ...any) {
-	c.Findings = append(c.Findings, promlint.Finding{Code: code, Severity: severity, Start: s.Start, End: s.End, Message: fmt.Sprintf(format, args...)})
+func (c *checker) report(s querylint.Selector, code querylint.Code, severity querylint.Severity, format string, args ...any) {
+	c.Findings = append(c.Findings, querylint.Finding{Code: code, Severity: severity, Start: s.Start, End: s.End, Message: fmt.Sprintf(format, args...)})
 }
 
-func (c *checker) selector(ctx context.Context, s promlint.Selector, spelling promlint.Spelling) error {
+func (c *checker) selector(ctx context.Context, s querylint.Selector, spelling querylint.Spelling) error {
 	name, meaning := s.Name, meaningOf(s.Name, spelling)
 	if !c.from.Stored() && meaning != nil && (meaning.Derived() || meaning.EmittedBy != "receiver") {
 		return nil
@@ -180,7 +180,7 @@ func (c *checker) selector(ctx context.Context, s promlint.Selector, spelling pr
 		c.absent(s, meaning, found)
 		return nil
 	}
-	if gateway := meaning != nil && !c.from.Stored() && spelling != promlint.Wire && !strings.HasPrefix(meaning.Name, "vllm."); gateway {
+	if gateway := meaning != nil && !c.from.Stored() && spelling != querylint.Wire && !strings.HasPrefix(meaning.Name, "vllm."); gateway {
 		// The labels of gateways have other names at the server.
 		return nil
 	}
@@ -188,7 +188,7 @@ func (c *checker) selector(ctx context.Context, s promlint.Selector, spelling pr
 	for _, m := range s.Matchers {
 		values, has := found.Labels[m.Name]
 		p.labels = p.labels && has
-		p.values = p.values && has && (slices.ContainsFunc(values, m.Matches) || promlint.HasVariable(m.Value))
+		p.values = p.values && has && (slices.ContainsFunc(values, m.Matches) || querylint.HasVariable(m.Value))
 		c.matcher(s, m, found)
 	}
 	c.present = append(c.present, p)
@@ -198,21 +198,21 @@ func (c *checker) selector(ctx context.Context, s promlint.Selector, spelling pr
 
 // doubled reports the gauges of servers that the router of the production stack repeats, if
 // both are stored.
-func (c *checker) doubled(s promlint.Selector, m *catalog.Metric, found *Metric) {
+func (c *checker) doubled(s querylint.Selector, m *catalog.Metric, found *Metric) {
 	if !c.from.Stored() || m == nil || m.EmittedBy != "receiver" || slices.ContainsFunc(s.Matchers, func(m *labels.Matcher) bool { return m.Name == catalog.Router.Label }) {
 		return
 	}
 	_, router := found.Labels[catalog.Router.Label]
 	_, server := found.Labels["model_name"]
 	if router && server {
-		c.report(s, promlint.CodeDoubleCount, promlint.Warning,
+		c.report(s, querylint.CodeDoubleCount, querylint.Warning,
 			"Some series of %s have the label %s: they are those of the production stack's router, which repeats the values of its servers. A sum counts each server twice. Add %s=\"\".", s.Name, catalog.Router.Label, catalog.Router.Label)
 	}
 }
 
 // meaningOf returns the metric of the catalogue that a name stands for; nil if there is none.
-func meaningOf(name string, spelling promlint.Spelling) *catalog.Metric {
-	for _, s := range append([]promlint.Spelling{spelling}, promlint.Spellings()...) {
+func meaningOf(name string, spelling querylint.Spelling) *catalog.Metric {
+	for _, s := range append([]querylint.Spelling{spelling}, querylint.Spellings()...) {
 		if m, _, known := s.Metric(name); known {
 			return m
 		}
@@ -222,18 +222,18 @@ func meaningOf(name string, spelling promlint.Spelling) *catalog.Metric {
 
 // candidates returns the names under which a source can have a series: its own, and for the
 // text of a server, where it has not the prefixes of deployments, all families of its metric.
-func (c *checker) candidates(name string, m *catalog.Metric, spelling promlint.Spelling) []string {
+func (c *checker) candidates(name string, m *catalog.Metric, spelling querylint.Spelling) []string {
 	all := []string{name}
 	if c.from.Stored() || m == nil {
 		return all
 	}
-	if _, source, wire := promlint.Wire.Metric(name); wire && source != nil {
+	if _, source, wire := querylint.Wire.Metric(name); wire && source != nil {
 		for _, prefix := range catalog.Prefixes {
 			if rest, has := strings.CutPrefix(name, prefix); has {
 				all = append(all, catalog.Prefixes[0]+rest)
 			}
 		}
-		if spelling == promlint.Wire {
+		if spelling == querylint.Wire {
 			return all
 		}
 	}
@@ -250,22 +250,22 @@ func (c *checker) candidates(name string, m *catalog.Metric, spelling promlint.S
 }
 
 // absent reports a name that has no series, with the reason.
-func (c *checker) absent(s promlint.Selector, m *catalog.Metric, found *Metric) {
+func (c *checker) absent(s querylint.Selector, m *catalog.Metric, found *Metric) {
 	where := c.from.Where()
 	if found != nil {
-		c.report(s, CodeNotExposed, promlint.Info, "%s declares %s and has no series of it yet: nothing has happened that it counts.", capital(where), s.Name)
+		c.report(s, CodeNotExposed, querylint.Info, "%s declares %s and has no series of it yet: nothing has happened that it counts.", capital(where), s.Name)
 		return
 	}
 	if m == nil {
-		c.report(s, CodeNotExposed, promlint.Error, "%s has no series named %s, and the catalogue does not know the name. Correct it.", capital(where), s.Name)
+		c.report(s, CodeNotExposed, querylint.Error, "%s has no series named %s, and the catalogue does not know the name. Correct it.", capital(where), s.Name)
 		return
 	}
 	if flag := m.Setting(); flag != "" {
-		c.report(s, CodeNotExposed, promlint.Warning, "%s has no %s: a server fills it only with %s. Start the servers with it, or remove the expression.", capital(where), s.Name, flag)
+		c.report(s, CodeNotExposed, querylint.Warning, "%s has no %s: a server fills it only with %s. Start the servers with it, or remove the expression.", capital(where), s.Name, flag)
 		return
 	}
 	if why := versionReason(s.Name, m, c.from.Version()); why != "" {
-		c.report(s, CodeNotExposed, promlint.Error, "%s has no %s: %s", capital(where), s.Name, why)
+		c.report(s, CodeNotExposed, querylint.Error, "%s has no %s: %s", capital(where), s.Name, why)
 		return
 	}
 	if m.Derived() || m.EmittedBy == "processor" {
@@ -273,21 +273,21 @@ func (c *checker) absent(s promlint.Selector, m *catalog.Metric, found *Metric) 
 		if m.Needs != "" {
 			reason += ", and it needs " + strings.ReplaceAll(m.Needs, "`", "")
 		}
-		c.report(s, CodeNotExposed, promlint.Error, "%s has no %s: %s.", capital(where), s.Name, reason)
+		c.report(s, CodeNotExposed, querylint.Error, "%s has no %s: %s.", capital(where), s.Name, reason)
 		return
 	}
 	reason := "Its version, its front end or its model does not have it, or nothing has happened yet that it counts."
 	if c.from.Stored() {
 		reason = "It is stored under another name, the servers are not scraped, or they do not have it."
 	}
-	c.report(s, CodeNotExposed, promlint.Error, "%s has no series named %s. %s", capital(where), s.Name, reason)
+	c.report(s, CodeNotExposed, querylint.Error, "%s has no series named %s. %s", capital(where), s.Name, reason)
 }
 
 // versionReason says why a version does not have a family; "" if the version is not the
 // reason.
 func versionReason(name string, m *catalog.Metric, version string) string {
 	release, known := catalog.ParseRelease(version)
-	_, source, wire := promlint.Wire.Metric(name)
+	_, source, wire := querylint.Wire.Metric(name)
 	if !known || !wire || source == nil || release.Within(source.Since, source.Until) {
 		return ""
 	}
@@ -303,17 +303,17 @@ func versionReason(name string, m *catalog.Metric, version string) string {
 }
 
 // matcher checks a label and a value that a selector asks for.
-func (c *checker) matcher(s promlint.Selector, m *labels.Matcher, found *Metric) {
+func (c *checker) matcher(s querylint.Selector, m *labels.Matcher, found *Metric) {
 	values, has := found.Labels[m.Name]
 	if !has {
-		if m.Matches("") || !c.from.Stored() && (promlint.TargetLabel(m.Name) || slices.Contains(c.deployment, m.Name)) {
+		if m.Matches("") || !c.from.Stored() && (querylint.TargetLabel(m.Name) || slices.Contains(c.deployment, m.Name)) {
 			return
 		}
-		c.report(s, CodeLabelAbsent, promlint.Error, "No series of %s has the label %s, so %s never matches. The labels are %s.",
+		c.report(s, CodeLabelAbsent, querylint.Error, "No series of %s has the label %s, so %s never matches. The labels are %s.",
 			s.Name, m.Name, m, listed(slices.Sorted(maps.Keys(found.Labels))))
 		return
 	}
-	if values == nil || promlint.HasVariable(m.Value) || m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp || m.Matches("") {
+	if values == nil || querylint.HasVariable(m.Value) || m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp || m.Matches("") {
 		return
 	}
 	if slices.ContainsFunc(values, m.Matches) {
@@ -323,14 +323,14 @@ func (c *checker) matcher(s promlint.Selector, m *labels.Matcher, found *Metric)
 		c.bound(s, m, values)
 		return
 	}
-	c.report(s, CodeValueAbsent, promlint.Warning, "%s has no series of %s with %s. The values of the label are %s.", capital(c.from.Where()), s.Name, m, listed(values))
+	c.report(s, CodeValueAbsent, querylint.Warning, "%s has no series of %s with %s. The values of the label are %s.", capital(c.from.Where()), s.Name, m, listed(values))
 }
 
 // bound reports a value of le that no bucket has, with those beside it.
-func (c *checker) bound(s promlint.Selector, m *labels.Matcher, values []string) {
+func (c *checker) bound(s querylint.Selector, m *labels.Matcher, values []string) {
 	wanted, err := strconv.ParseFloat(m.Value, 64)
 	if err != nil {
-		c.report(s, CodeBoundAbsent, promlint.Error, "No bucket of %s matches %s. The bounds are %s.", s.Name, m, listed(values))
+		c.report(s, CodeBoundAbsent, querylint.Error, "No bucket of %s matches %s. The bounds are %s.", s.Name, m, listed(values))
 		return
 	}
 	below, above := "none", "none"
@@ -341,7 +341,7 @@ func (c *checker) bound(s promlint.Selector, m *labels.Matcher, values []string)
 		case err != nil:
 		case v == wanted:
 			if c.from.Stored() {
-				c.report(s, CodeBoundAbsent, promlint.Error, "The bound is stored as %q, so %s never matches. Write le=~%q.", text, m, strings.TrimSuffix(text, ".0")+`(\.0)?`)
+				c.report(s, CodeBoundAbsent, querylint.Error, "The bound is stored as %q, so %s never matches. Write le=~%q.", text, m, strings.TrimSuffix(text, ".0")+`(\.0)?`)
 			}
 			return
 		case v < wanted && v >= low:
@@ -350,7 +350,7 @@ func (c *checker) bound(s promlint.Selector, m *labels.Matcher, values []string)
 			high, above = v, text
 		}
 	}
-	c.report(s, CodeBoundAbsent, promlint.Error, "No bucket of %s has the bound %s, so the selector is always empty. The nearest ones are %s below and %s above.", s.Name, m.Value, below, above)
+	c.report(s, CodeBoundAbsent, querylint.Error, "No bucket of %s has the bound %s, so the selector is always empty. The nearest ones are %s below and %s above.", s.Name, m.Value, below, above)
 }
 
 func listed(words []string) string {

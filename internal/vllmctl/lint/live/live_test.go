@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/promlint"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
 )
 
 // body is the text of a server with two engines, written for this test.
@@ -67,7 +67,7 @@ func vllm(t *testing.T, text, kind, version string) string {
 
 var client = &http.Client{Timeout: 5 * time.Second}
 
-func found(t *testing.T, from Source, expr string, spelling promlint.Spelling) []string {
+func found(t *testing.T, from Source, expr string, spelling querylint.Spelling) []string {
 	t.Helper()
 	r, err := Check(t.Context(), from, expr, spelling, []string{"team"})
 	require.NoError(t, err)
@@ -85,35 +85,35 @@ func TestExpressionsAreComparedWithAServer(t *testing.T) {
 	assert.Equal(t, "0.20.0", s.Version())
 	for _, c := range []struct {
 		expr     string
-		spelling promlint.Spelling
+		spelling querylint.Spelling
 		want     []string
 	}{
-		{`vllm:num_requests_running{job="a", pod=~"b.*", team="c"}`, promlint.Wire, nil},
-		{`ray_vllm_num_requests_running`, promlint.Wire, nil},
-		{`vllm_num_requests_running`, promlint.Suffixed, nil},
-		{`{"vllm.kv_cache.utilization"}`, promlint.Dotted, nil},
-		{`vllm_kv_cache_utilization_ratio{model_name="llama"}`, promlint.Suffixed, nil},
-		{`vllm_slo_burn_rate_ratio`, promlint.Suffixed, nil}, // No server has it.
-		{`node_load1`, promlint.Wire, nil},
-		{`vllm:num_requests_running{model_name="$model"}`, promlint.Wire, nil},
-		{`vllm:gpu_cache_usage_perc`, promlint.Wire, []string{"error not-exposed"}},
-		{`vllm:num_requests_swapped`, promlint.Wire, []string{"error not-exposed"}},
-		{`vllm:kv_block_lifetime_seconds_count`, promlint.Wire, []string{"warning not-exposed"}},
-		{`rate(vllm:nixl_num_failed_transfers_total[5m])`, promlint.Wire, []string{"info not-exposed"}},
-		{`rate(vllm:mm_cache_hits_total[5m])`, promlint.Wire, []string{"error not-exposed"}},
-		{`vllm:num_requests_running{model="llama"}`, promlint.Wire, []string{"error label-absent"}},
-		{`vllm:num_requests_running{model_name="qwen"}`, promlint.Wire, []string{"warning value-absent"}},
-		{`vllm:num_requests_running{model_name=~"lla.*"}`, promlint.Wire, nil},
-		{`vllm:num_requests_running{model_name!="qwen", model!="x"}`, promlint.Wire, nil},
-		{`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m])`, promlint.Wire, []string{"error bound-absent"}},
-		{`rate(vllm:time_to_first_token_seconds_bucket{le="1"}[5m])`, promlint.Wire, nil}, // How it is stored is not known.
-		{`rate(vllm:time_to_first_token_seconds_bucket{le="x"}[5m])`, promlint.Wire, []string{"error bound-absent"}},
-		{`vllm:something_new`, promlint.Wire, nil},
-		{`sum(`, promlint.Wire, nil},
+		{`vllm:num_requests_running{job="a", pod=~"b.*", team="c"}`, querylint.Wire, nil},
+		{`ray_vllm_num_requests_running`, querylint.Wire, nil},
+		{`vllm_num_requests_running`, querylint.Suffixed, nil},
+		{`{"vllm.kv_cache.utilization"}`, querylint.Dotted, nil},
+		{`vllm_kv_cache_utilization_ratio{model_name="llama"}`, querylint.Suffixed, nil},
+		{`vllm_slo_burn_rate_ratio`, querylint.Suffixed, nil}, // No server has it.
+		{`node_load1`, querylint.Wire, nil},
+		{`vllm:num_requests_running{model_name="$model"}`, querylint.Wire, nil},
+		{`vllm:gpu_cache_usage_perc`, querylint.Wire, []string{"error not-exposed"}},
+		{`vllm:num_requests_swapped`, querylint.Wire, []string{"error not-exposed"}},
+		{`vllm:kv_block_lifetime_seconds_count`, querylint.Wire, []string{"warning not-exposed"}},
+		{`rate(vllm:nixl_num_failed_transfers_total[5m])`, querylint.Wire, []string{"info not-exposed"}},
+		{`rate(vllm:mm_cache_hits_total[5m])`, querylint.Wire, []string{"error not-exposed"}},
+		{`vllm:num_requests_running{model="llama"}`, querylint.Wire, []string{"error label-absent"}},
+		{`vllm:num_requests_running{model_name="qwen"}`, querylint.Wire, []string{"warning value-absent"}},
+		{`vllm:num_requests_running{model_name=~"lla.*"}`, querylint.Wire, nil},
+		{`vllm:num_requests_running{model_name!="qwen", model!="x"}`, querylint.Wire, nil},
+		{`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m])`, querylint.Wire, []string{"error bound-absent"}},
+		{`rate(vllm:time_to_first_token_seconds_bucket{le="1"}[5m])`, querylint.Wire, nil}, // How it is stored is not known.
+		{`rate(vllm:time_to_first_token_seconds_bucket{le="x"}[5m])`, querylint.Wire, []string{"error bound-absent"}},
+		{`vllm:something_new`, querylint.Wire, nil},
+		{`sum(`, querylint.Wire, nil},
 	} {
 		assert.Equal(t, c.want, found(t, s, c.expr, c.spelling), c.expr)
 	}
-	r, err := Check(t.Context(), s, `vllm:gpu_cache_usage_perc`, promlint.Wire, nil)
+	r, err := Check(t.Context(), s, `vllm:gpu_cache_usage_perc`, querylint.Wire, nil)
 	require.NoError(t, err)
 	assert.Contains(t, r.Findings[0].Message, "vLLM 0.20.0 has it as vllm:kv_cache_usage_perc")
 }
@@ -123,16 +123,16 @@ func TestWhatIsThereRefutesTheCatalogue(t *testing.T) {
 	text := body + "\nvllm:gpu_cache_usage_perc{engine=\"0\",extra=\"x\"} 0.1\n"
 	s, err := ReadServers(t.Context(), client, []string{vllm(t, text, "text/plain", "")})
 	require.NoError(t, err)
-	l := promlint.New(promlint.Options{Spelling: promlint.Wire})
+	l := querylint.New(querylint.Options{Spelling: querylint.Wire})
 	for _, expr := range []string{`vllm:something_new`, `vllm:gpu_cache_usage_perc{extra="x"}`} {
-		static := l.Expr(expr, promlint.Context{Kind: promlint.Panel})
+		static := l.Expr(expr, querylint.Context{Kind: querylint.Panel})
 		require.NotEmpty(t, static, expr)
-		r, err := Check(t.Context(), s, expr, promlint.Wire, nil)
+		r, err := Check(t.Context(), s, expr, querylint.Wire, nil)
 		require.NoError(t, err)
 		assert.Empty(t, r.Merge(static), expr)
 	}
-	static := l.Expr(`vllm:no_such_thing`, promlint.Context{Kind: promlint.Panel})
-	r, err := Check(t.Context(), s, `vllm:no_such_thing`, promlint.Wire, nil)
+	static := l.Expr(`vllm:no_such_thing`, querylint.Context{Kind: querylint.Panel})
+	r, err := Check(t.Context(), s, `vllm:no_such_thing`, querylint.Wire, nil)
 	require.NoError(t, err)
 	assert.Len(t, r.Merge(static), 1, "the same mistake is reported once")
 }
@@ -141,7 +141,7 @@ func TestOpenMetricsOfTheRustFrontEndIsRead(t *testing.T) {
 	text := "# TYPE vllm:prompt_tokens counter\nvllm:prompt_tokens_total{model_name=\"a\",engine=\"0\"} 5\n# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"a\"} 1\n# EOF\n"
 	s, err := ReadServers(t.Context(), client, []string{vllm(t, text, "application/openmetrics-text; version=1.0.0; charset=utf-8", "")})
 	require.NoError(t, err)
-	assert.Nil(t, found(t, s, `rate(vllm:prompt_tokens_total[5m])`, promlint.Wire))
+	assert.Nil(t, found(t, s, `rate(vllm:prompt_tokens_total[5m])`, querylint.Wire))
 }
 
 func TestServersThatCannotBeReadAreNamed(t *testing.T) {
@@ -193,7 +193,7 @@ func TestManyNamesAndValuesAreBounded(t *testing.T) {
 	s, err := ReadServers(t.Context(), client, []string{vllm(t, text.String(), "text/plain", "")})
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(s.metrics), maxNames)
-	assert.Nil(t, found(t, s, `vllm:num_requests_running{model_name="m99999"}`, promlint.Wire), "a list that is not whole proves nothing")
+	assert.Nil(t, found(t, s, `vllm:num_requests_running{model_name="m99999"}`, querylint.Wire), "a list that is not whole proves nothing")
 }
 
 // api is a small Prometheus: labels and their values of some series.
@@ -249,10 +249,10 @@ func TestExpressionsAreComparedWithAPrometheus(t *testing.T) {
 		`rate(vllm:time_to_first_token_seconds_bucket{le=~"1(.0)?"}[5m])`: nil,
 		`node_load1`: nil,
 	} {
-		assert.Equal(t, want, found(t, p, expr, promlint.Wire), expr)
+		assert.Equal(t, want, found(t, p, expr, querylint.Wire), expr)
 	}
 	before := p.queries
-	found(t, p, `vllm:num_requests_running{job="a"}`, promlint.Wire)
+	found(t, p, `vllm:num_requests_running{job="a"}`, querylint.Wire)
 	assert.Equal(t, before, p.queries, "the answers are kept")
 }
 
@@ -284,7 +284,7 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 		if name == "a huge answer" {
 			require.ErrorContains(t, err, "larger than 16 MiB")
 		}
-		_, err = Check(t.Context(), p, `vllm:num_requests_running`, promlint.Wire, nil)
+		_, err = Check(t.Context(), p, `vllm:num_requests_running`, querylint.Wire, nil)
 		assert.Error(t, err, name)
 	}
 	_, err := NewPrometheus(client, "prometheus:9090", time.Now())

@@ -1,0 +1,173 @@
+package querylint
+
+// Rule describes a code for the documentation.
+type Rule struct {
+	Code Code `json:"code"`
+	// Finds is one sentence: what is wrong.
+	Finds string `json:"finds"`
+	// Remedy is what to do, one or two sentences.
+	Remedy string `json:"remedy"`
+	// Bad has the mistake and Good has not. They have vLLM's own names, and those of this
+	// project for what vLLM does not have. Both are empty where no expression shows it.
+	Bad  string `json:"bad,omitempty"`
+	Good string `json:"good,omitempty"`
+}
+
+// Rules returns all codes in the order of the documentation.
+func Rules() []Rule { return rules }
+
+var rules = append(ruleTable, ruleTableMeaning...)
+
+// ruleTable has the codes about names, types, histograms, labels and matching.
+var ruleTable = []Rule{
+	{
+		Code: CodeSyntax, Finds: "The expression does not parse.",
+		Remedy: "Correct the expression; the message has the place and what Prometheus's parser says.",
+		Bad:    `sum(vllm:num_requests_waiting`,
+		Good:   `sum(vllm:num_requests_waiting)`,
+	},
+	{
+		Code: CodeUnknownMetric, Finds: "No metric and no recording rule has this name.",
+		Remedy: "Take the name from the list of metrics. If it is a recording rule, check its file together with this one.",
+		Bad:    `vllm:num_request_waiting`,
+		Good:   `vllm:num_requests_waiting`,
+	},
+	{
+		Code: CodeOtherSpelling, Finds: "The name is right in another spelling: suffixed, unsuffixed, dotted, or that of the program itself.",
+		Remedy: "Use one spelling: the one in which your backend stores the names.",
+		Bad:    `vllm_kv_cache_utilization_ratio`,
+		Good:   `vllm:kv_cache_usage_perc`,
+	},
+	{
+		Code: CodeRemovedMetric, Finds: "Newer versions of vLLM do not expose the metric, and the expression has no alternative for them.",
+		Remedy: "Use the new name, or both with `or` as long as you have older servers.",
+		Bad:    `vllm:gpu_cache_usage_perc`,
+		Good:   `vllm:kv_cache_usage_perc or vllm:gpu_cache_usage_perc`,
+	},
+	{
+		Code: CodeMissingTotal, Finds: "The name of a counter lacks `_total`, so the expression is always empty.",
+		Remedy: "Add `_total`.",
+		Bad:    `rate(vllm:num_preemptions[5m])`,
+		Good:   `rate(vllm:num_preemptions_total[5m])`,
+	},
+	{
+		Code: CodeExtraTotal, Finds: "A metric that is not a counter is written with `_total`.",
+		Remedy: "Remove `_total`.",
+		Bad:    `vllm:num_requests_waiting_total`,
+		Good:   `vllm:num_requests_waiting`,
+	},
+	{
+		Code: CodeHistogramPart, Finds: "A histogram is written without `_bucket`, `_sum` or `_count`.",
+		Remedy: "Choose `_bucket` for a quantile, `_sum` and `_count` for a mean, `_count` for a number.",
+		Bad:    `rate(vllm:iteration_tokens_total[5m])`,
+		Good:   `rate(vllm:iteration_tokens_total_sum[5m])`,
+	},
+	{
+		Code: CodeNotAHistogram, Finds: "A metric that is not a histogram is written with `_bucket`, `_sum` or `_count`.",
+		Remedy: "Remove the suffix.",
+		Bad:    `rate(vllm:num_requests_running_count[5m])`,
+		Good:   `vllm:num_requests_running`,
+	},
+	{
+		Code: CodeCounterWithoutRate, Finds: "A counter is used without `rate` or `increase`: the value counts from the start of the server.",
+		Remedy: "Put `rate(...[5m])` or `increase(...[1h])` around the counter.",
+		Bad:    `sum(vllm:prompt_tokens_total)`,
+		Good:   `sum(rate(vllm:prompt_tokens_total[5m]))`,
+	},
+	{
+		Code: CodeRateOfGauge, Finds: "`rate`, `irate` or `increase` is applied to something that is not a counter.",
+		Remedy: "Use the gauge itself, or `deriv` or `delta` for its change.",
+		Bad:    `rate(vllm:num_requests_running[5m])`,
+		Good:   `deriv(vllm:num_requests_running[5m])`,
+	},
+	{
+		Code: CodeDeltaOfCounter, Finds: "`delta` or `deriv` is applied to a counter, and a restart makes the result negative.",
+		Remedy: "Use `increase` or `rate`, which know that counters begin at 0 after a restart.",
+		Bad:    `delta(vllm:prompt_tokens_total[5m])`,
+		Good:   `increase(vllm:prompt_tokens_total[5m])`,
+	},
+	{
+		Code: CodeShortRange, Finds: "The range is shorter than four scrapes, so one lost scrape makes a gap.",
+		Remedy: "Use a range of at least four scrapes, and `$__rate_interval` in Grafana.",
+		Bad:    `rate(vllm:prompt_tokens_total[30s])`,
+		Good:   `rate(vllm:prompt_tokens_total[1m])`,
+	},
+	{
+		Code: CodeLeUnknown, Finds: "The value of `le` is no bound of this histogram, so nothing matches.",
+		Remedy: "Use a bound that the histogram has; the message lists them.",
+		Bad:    `rate(vllm:time_to_first_token_seconds_bucket{le="2"}[5m])`,
+		Good:   `rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m])`,
+	},
+	{
+		Code: CodeLeFormat, Finds: "A whole number in `le` is `1` or `1.0`, which depends on the way of ingestion; match both.",
+		Remedy: "Match both forms with a pattern.",
+		Bad:    `rate(vllm:time_to_first_token_seconds_bucket{le="1.0"}[5m])`,
+		Good:   `rate(vllm:time_to_first_token_seconds_bucket{le=~"1(\\.0)?"}[5m])`,
+	},
+	{
+		Code: CodeQuantileLifetime, Finds: "`histogram_quantile` is applied to buckets without `rate`: it covers the whole life of the server.",
+		Remedy: "Put `rate(...[5m])` around the buckets.",
+		Bad:    `histogram_quantile(0.9, vllm:time_to_first_token_seconds_bucket)`,
+		Good:   `histogram_quantile(0.9, rate(vllm:time_to_first_token_seconds_bucket[5m]))`,
+	},
+	{
+		Code: CodeBucketUse, Finds: "Buckets are added up or compared although they are cumulative: each contains the smaller ones.",
+		Remedy: "Select one `le`, or use the series that ends in `_count`.",
+		Bad:    `sum(rate(vllm:time_to_first_token_seconds_bucket[5m]))`,
+		Good:   `sum(rate(vllm:time_to_first_token_seconds_count[5m]))`,
+	},
+	{
+		Code: CodeAggregatedRatio, Finds: "Ratios, means, quantiles or burn rates of several servers are added up or averaged.",
+		Remedy: "Add up the parts before you divide, or use `max` or `min`.",
+		Bad:    `sum(vllm:kv_cache_usage_perc)`,
+		Good:   `max(vllm:kv_cache_usage_perc)`,
+	},
+	{
+		Code: CodeLifetimeRatio, Finds: "A ratio of counters without `rate` covers the whole life of the servers.",
+		Remedy: "Put `rate(...[5m])` around both counters.",
+		Bad:    `sum(vllm:prefix_cache_hits_total) / sum(vllm:prefix_cache_queries_total)`,
+		Good:   `sum(rate(vllm:prefix_cache_hits_total[5m])) / (sum(rate(vllm:prefix_cache_queries_total[5m])) > 0)`,
+	},
+	{
+		Code: CodeUnknownLabel, Finds: "The metric does not have this label.",
+		Remedy: "Use a label that the metric has; the message lists them. If your deployment adds the label, name it with `--label`.",
+		Bad:    `rate(vllm:request_success_total{finish_reason="error"}[5m])`,
+		Good:   `rate(vllm:request_success_total{finished_reason="error"}[5m])`,
+	},
+	{
+		Code: CodeLostLabel, Finds: "An aggregation or a match has removed this label.",
+		Remedy: "Keep the label in the aggregation or in the match before.",
+		Bad:    `max by (model_name) (sum by (job) (vllm:num_requests_waiting))`,
+		Good:   `max by (model_name) (sum by (job, model_name) (vllm:num_requests_waiting))`,
+	},
+	{
+		Code: CodeUnknownValue, Finds: "The label never has this value.",
+		Remedy: "Use a value that the label has; the message lists them.",
+		Bad:    `rate(vllm:request_success_total{finished_reason="failed"}[5m])`,
+		Good:   `rate(vllm:request_success_total{finished_reason="error"}[5m])`,
+	},
+	{
+		Code: CodeTemplateLabel, Finds: "A legend or an annotation uses a label that the result does not have.",
+		Remedy: "Keep the label in the expression, or remove it from the text.",
+		Bad:    `sum by (job) (vllm:num_requests_waiting)`,
+		Good:   `sum by (job, instance) (vllm:num_requests_waiting)`,
+	},
+	{
+		Code: CodeWithoutBool, Finds: "The result of a comparison is used as a number, but without `bool` the comparison only filters.",
+		Remedy: "Write `bool` after the operator, or use `count` to count.",
+		Bad:    `1 - avg(rate(vllm:generation_tokens_total[5m]) > 0)`,
+		Good:   `1 - avg(rate(vllm:generation_tokens_total[5m]) > bool 0)`,
+	},
+	{
+		Code: CodeManyToMany, Finds: "The labels of `on` or `ignoring` do not identify the series of one side: the evaluation fails.",
+		Remedy: "Aggregate one side by the labels of the match, or add `group_left` or more labels.",
+		Bad:    `up * on (instance) vllm:num_requests_running`,
+		Good:   `up * on (job, instance) sum by (job, instance) (vllm:num_requests_running)`,
+	},
+	{
+		Code: CodeNeverMatches, Finds: "The two sides have different labels, so no series match.",
+		Remedy: "Match with `on` and the labels that both sides have.",
+		Bad:    `vllm:num_requests_waiting > up`,
+		Good:   `vllm:num_requests_waiting > on (job, instance) group_left () up`,
+	},
+}
