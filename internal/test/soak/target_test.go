@@ -174,7 +174,7 @@ func TestTheConfigurationIsTheExampleWithChanges(t *testing.T) {
 		listFile: filepath.Join(dir, "targets.json"), list: "http://127.0.0.1:2/targets", telemetry: 3, logFile: "log",
 	})
 	require.NoError(t, err)
-	for _, part := range []string{"collection_interval: 5s", "endpoint: http://127.0.0.2:1", "refresh_interval: 1s", "storage: file_storage", "max_staleness: 5m", "max_elapsed_time: 0"} {
+	for _, part := range []string{"collection_interval: 5s", "endpoint: http://127.0.0.2:1", "refresh_interval: 1s", "storage: file_storage", "initial: true", "max_elapsed_time: 0"} {
 		assert.Contains(t, string(content), part)
 	}
 	for _, part := range []string{"debug", "api-key", "127.0.0.1:8000", "env:"} {
