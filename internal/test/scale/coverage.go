@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // life is one process of a collector.
@@ -114,20 +116,20 @@ type counted struct {
 	byStart, oneSeries float64
 }
 
-func countUp(points []point) (out counted) {
-	sorted := slices.SortedFunc(slices.Values(points), func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.start, b.start))
+func countUp(points []fleet.Sample) (out counted) {
+	sorted := slices.SortedFunc(slices.Values(points), func(a, b fleet.Sample) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Start, b.Start))
 	})
 	most := map[uint64]float64{}
 	for i, p := range sorted {
-		most[p.start] = max(most[p.start], p.value)
+		most[p.Start] = max(most[p.Start], p.Value)
 		switch {
 		case i == 0:
-			out.oneSeries += p.value
-		case p.value >= sorted[i-1].value:
-			out.oneSeries += p.value - sorted[i-1].value
+			out.oneSeries += p.Value
+		case p.Value >= sorted[i-1].Value:
+			out.oneSeries += p.Value - sorted[i-1].Value
 		default:
-			out.oneSeries += p.value
+			out.oneSeries += p.Value
 		}
 	}
 	for _, v := range most {

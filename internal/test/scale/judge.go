@@ -2,13 +2,14 @@ package scale
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // effect is what an action did to the engines of one kind.
@@ -52,11 +53,8 @@ type outcome struct {
 }
 
 // judge compares what arrived with what is true.
-func (r *run) judge(ctx context.Context) error {
-	served, err := r.fleet.answered(ctx, "")
-	if err != nil {
-		return err
-	}
+func (r *run) judge() {
+	served := r.servers.answered()
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	r.result.fill(r)
@@ -72,7 +70,6 @@ func (r *run) judge(ctx context.Context) error {
 		}
 	}
 	r.check()
-	return nil
 }
 
 func (r *run) at(t time.Time) float64 { return t.Sub(r.began).Seconds() }
@@ -112,7 +109,7 @@ func (r *run) compare(served map[int]int64) {
 			ticks[a.at] = a.tick
 			first, last = min(first, a.tick), max(last, a.tick)
 			c.Answers++
-			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.port, l.shards) {
+			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.servers.port, l.shards) {
 				c.Strangers++
 			}
 			if a.copies > 1 {
@@ -125,18 +122,18 @@ func (r *run) compare(served map[int]int64) {
 		}
 		from, to := r.template.truth(k, first), r.template.truth(k, last)
 		for which, points := range e.compared {
-			var sum series
-			slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+			var sum fleet.Series
+			slices.SortFunc(points, func(a, b fleet.Sample) int { return cmp.Compare(a.At, b.At) })
 			for _, p := range points {
-				n, known := ticks[p.at]
+				n, known := ticks[p.At]
 				c.Compared++
-				if !known || p.value != r.template.truth(k, n).of(which) {
+				if !known || p.Value != r.template.truth(k, n).of(which) {
 					c.Wrong++
 				}
-				sum.add(p)
+				sum.Add(p)
 			}
 			c.True += to.of(which) - from.of(which)
-			switch d := sum.increments - (to.of(which) - from.of(which)); {
+			switch d := sum.Increments - (to.of(which) - from.of(which)); {
 			case d < 0:
 				c.Lost -= d
 			case d > 0:
@@ -148,17 +145,17 @@ func (r *run) compare(served map[int]int64) {
 			lives[a.at] = a.life
 		}
 		for name, s := range e.counters {
-			if s.known {
+			if s.Known {
 				c.Series++
-				c.Resets += s.resets
+				c.Resets += s.Resets
 			}
-			if s.falls > 0 && lives[s.fell[0].at] != lives[s.fell[1].at] {
-				c.Crossed += s.falls
+			if s.Falls > 0 && lives[s.Fell[0].At] != lives[s.Fell[1].At] {
+				c.Crossed += s.Falls
 			} else {
-				c.Falls += s.falls
+				c.Falls += s.Falls
 			}
-			if s.falls > 0 && len(c.Fell) < 10 {
-				c.Fell = append(c.Fell, fmt.Sprintf("%s of %s: %v, then %v, answers %v", names[name], r.engines[i].pod, s.fell[0], s.fell[1], e.arrivals))
+			if s.Falls > 0 && len(c.Fell) < 10 {
+				c.Fell = append(c.Fell, fmt.Sprintf("%s of %s: %v, then %v, answers %v", names[name], r.engines[i].pod, s.Fell[0], s.Fell[1], e.arrivals))
 			}
 		}
 		r.compareObjective(e, k, to.first-from.first)
@@ -333,6 +330,7 @@ func (r *run) check() {
 		n    float64
 		what string
 	}{
+		{float64(r.backend.Taken().Broken), "requests to the backend are no OTLP"},
 		{float64(c.Silent), "engines never arrived at the backend"},
 		{float64(c.Strangers), "answers were given to another shard than the hash says"},
 		{float64(c.Wrong), "points of the compared counters are not what the engine had counted at that time"},

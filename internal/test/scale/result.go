@@ -122,7 +122,8 @@ func (x *Result) fill(r *run) {
 	x.Began, x.Seconds, x.Engines = r.began, time.Since(r.began).Seconds(), r.Engines
 	x.Machine = machine()
 	x.Interval, x.Window, x.Away = r.Interval.Seconds(), r.Window.Seconds(), r.Away.Seconds()
-	x.Requests, x.Bytes, x.Points = r.account.requests, r.account.bytes, r.account.points
+	taken := r.backend.Taken()
+	x.Requests, x.Bytes, x.Points = taken.Requests-r.before.Requests, taken.Bytes-r.before.Bytes, r.account.points
 	x.Complaints, x.Samples = r.complaints(), r.samples
 	models := map[string]bool{}
 	for i := range r.engines {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 const (
@@ -35,10 +37,8 @@ func (r *run) look() {
 		r.sample(m)
 	}
 	if progress {
-		r.account.mu.Lock()
-		requests, bytes := r.account.requests, r.account.bytes
-		r.account.mu.Unlock()
-		r.say("the backend has %d requests with %d MB", requests, bytes>>20)
+		taken := r.backend.Taken()
+		r.say("the backend has %d requests with %d MB", taken.Requests, taken.Bytes>>20)
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *run) refusals(ctx context.Context) {
 		if m.process == nil {
 			continue
 		}
-		own, err := ownMetrics(ctx, m.own)
+		own, err := fleet.Own(ctx, m.own)
 		if err != nil {
 			continue
 		}

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,8 +16,8 @@ type setup struct {
 	interval       time.Duration
 	backend        string
 	listFile, list string
-	// telemetry is the port of 127.0.0.1 for the collector's own metrics.
-	telemetry int
+	// telemetry is where the collector's own metrics are.
+	telemetry string
 	logFile   string
 	// staleness is how long what has ended is remembered; 0 keeps the example's.
 	staleness time.Duration
@@ -67,8 +68,12 @@ func config(s setup) ([]byte, error) {
 	at("service", "pipelines", "logs")["exporters"] = []any{"otlp_http"}
 	at("service", "telemetry", "logs")["output_paths"] = []any{s.logFile}
 	at("service", "telemetry", "logs")["error_output_paths"] = []any{s.logFile}
+	own, err := netip.ParseAddrPort(s.telemetry)
+	if err != nil {
+		return nil, err
+	}
 	at("service", "telemetry", "metrics")["readers"] = []any{map[string]any{"pull": map[string]any{
-		"exporter": map[string]any{"prometheus": map[string]any{"host": "127.0.0.1", "port": s.telemetry}},
+		"exporter": map[string]any{"prometheus": map[string]any{"host": own.Addr().String(), "port": own.Port()}},
 	}}}
 	return yaml.Marshal(c)
 }

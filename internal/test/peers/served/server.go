@@ -1,3 +1,6 @@
+// Package served is the side of the servers in the comparison with the peers: a small HTTP server that answers as uvicorn with
+// prometheus_client does. It serves thousands of loopback addresses from one process and costs
+// little, so that the collectors have the machine.
 package served
 
 import (
@@ -11,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // Form is how an answer is sent.
@@ -28,6 +33,18 @@ const (
 
 // smallChunk is the size of a chunk of the form Small, in bytes.
 const smallChunk = 2 << 10
+
+// Body is what a server shows.
+type Body struct {
+	Template *fleet.Template
+	Engines  int
+	Model    string
+}
+
+// Append appends the body as it is after so many steps.
+func (b *Body) Append(to []byte, steps int) []byte {
+	return b.Template.Append(to, fleet.State{Engines: b.Engines, Model: b.Model, Steps: float64(steps)})
+}
 
 // Server is one loopback address.
 type Server struct {
