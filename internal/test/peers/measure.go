@@ -38,7 +38,7 @@ type result struct {
 }
 
 // fleet makes the servers of a scenario.
-func (c scenario) fleet(text []byte) (*served.Fleet, error) {
+func (c scenario) fleet(ctx context.Context, text []byte) (*served.Fleet, error) {
 	body, err := fleet.Growing(string(text), perStep)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (c scenario) fleet(text []byte) (*served.Fleet, error) {
 		}
 		return ""
 	}
-	return served.NewFleet(c.Targets, func(i int) *served.Body { return &served.Body{Template: body, Engines: c.Engines, Model: model(i)} }, c.Form, c.Gzip)
+	return served.NewFleet(ctx, c.Targets, func(i int) *served.Body { return &served.Body{Template: body, Engines: c.Engines, Model: model(i)} }, c.Form, c.Gzip)
 }
 
 // perStep is the part of the counters at the begin that a scrape adds. With the 3600 requests of
@@ -59,7 +59,7 @@ const perStep = 1.0 / 36
 // measure runs one program under one load. With export, it sends its batches to a sink.
 func measure(ctx context.Context, v variant, c scenario, text []byte, dir string, export bool) (out result, err error) {
 	out = result{Variant: v.Name, Scenario: c.Name}
-	servers, err := c.fleet(text)
+	servers, err := c.fleet(ctx, text)
 	if err != nil {
 		return out, err
 	}
@@ -71,8 +71,8 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 	s := setting{interval: c.Interval, own: own, gzip: c.Gzip}
 	byAddress := map[string]*served.Server{}
 	for _, server := range servers.Servers {
-		s.addresses = append(s.addresses, server.Address())
-		byAddress[server.Address()] = server
+		s.addresses = append(s.addresses, server.Address)
+		byAddress[server.Address] = server
 	}
 	var to *sink
 	if export {

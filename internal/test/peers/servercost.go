@@ -143,11 +143,7 @@ func (c serverCost) run(ctx context.Context, text []byte) error {
 		}
 	}
 	report.print()
-	out, err := json.MarshalIndent(report, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(c.work, "server.json"), append(out, '\n'), 0o600)
+	return fleet.Save(c.work, "server.json", report, nil)
 }
 
 // direct measures the parts of an answer in Python.

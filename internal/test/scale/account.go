@@ -35,8 +35,6 @@ type engineAccount struct {
 	// valid are the points of the processor's counter of an objective.
 	valid      []fleet.Sample
 	conditions []condition
-	// ends counts points without a value.
-	ends int
 }
 
 // account is what the backend knows of the fleet.

@@ -95,14 +95,14 @@ func TestGapsAndOverlaps(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Equal(t, []int64{10, 30}, []int64{got[0].overlap, got[1].gap})
 	assert.Equal(t, 1, got[1].before.life)
-	assert.Equal(t, 1, missed(append(reads(1, 0, 10, 30), reads(2, 5, 15)...), 10*tick))
-	assert.Zero(t, missed(append(reads(1, 0, 10), reads(2, 100, 110)...), 10*tick))
 }
 
 // Two processes that count from zero: 7 and 5 by start time; followed as one series, 4 to 3 is a
 // reset that counts 3 anew.
 func TestSumsOfACounterThatSeveralProcessesBegin(t *testing.T) {
-	at := func(at, start uint64, value float64) fleet.Sample { return fleet.Sample{At: at, Start: start, Value: value} }
+	at := func(at, start uint64, value float64) fleet.Sample {
+		return fleet.Sample{At: at, Start: start, Value: value}
+	}
 	got := countUp([]fleet.Sample{at(10, 1, 0), at(20, 1, 7), at(30, 25, 2), at(40, 25, 5)})
 	assert.Equal(t, 12.0, got.byStart)
 	assert.Equal(t, 12.0, got.oneSeries)

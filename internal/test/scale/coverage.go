@@ -2,7 +2,6 @@ package scale
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -91,21 +90,6 @@ func changes(spans []span) []change {
 		out = append(out, c)
 	}
 	return out
-}
-
-// missed counts the scrapes that one process left out between two others.
-func missed(arrivals []arrival, interval time.Duration) int {
-	last := map[int]int64{}
-	sorted := slices.SortedFunc(slices.Values(arrivals), func(a, b arrival) int { return cmp.Compare(a.tick, b.tick) })
-	n := 0
-	for _, a := range sorted {
-		if before, known := last[a.life]; known {
-			intervals := float64(a.tick-before) * float64(tick) / float64(interval)
-			n += max(0, int(math.Round(intervals))-1)
-		}
-		last[a.life] = a.tick
-	}
-	return n
 }
 
 // counted is what a backend makes of a counter that several processes began at zero.

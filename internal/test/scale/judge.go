@@ -44,11 +44,9 @@ type outcome struct {
 	Watched float64 `json:"watched"`
 	// Moved engines have another member, Restarted another process of the same member, and
 	// Untouched the same process.
-	Moved     effect `json:"moved"`
-	Restarted effect `json:"restarted"`
-	Untouched effect `json:"untouched"`
-	// Missed are the scrapes that running processes left out.
-	Missed    int       `json:"missed"`
+	Moved     effect    `json:"moved"`
+	Restarted effect    `json:"restarted"`
+	Untouched effect    `json:"untouched"`
 	Diagnosis diagnosis `json:"diagnosis"`
 }
 
@@ -109,7 +107,7 @@ func (r *run) compare(served map[int]int64) {
 			ticks[a.at] = a.tick
 			first, last = min(first, a.tick), max(last, a.tick)
 			c.Answers++
-			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.servers.port, l.shards) {
+			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.servers.Port, l.shards) {
 				c.Strangers++
 			}
 			if a.copies > 1 {
@@ -159,12 +157,6 @@ func (r *run) compare(served map[int]int64) {
 			}
 		}
 		r.compareObjective(e, k, to.first-from.first)
-		c.Ends += e.ends
-	}
-	for life, n := range served {
-		if life >= r.result.Limits.Lives {
-			c.Served += n
-		}
 	}
 	c.Missing = r.missingOf(served)
 }
@@ -275,9 +267,6 @@ func (r *run) outcome(a *action) outcome {
 		for _, c := range within {
 			r.add(to, k, c)
 		}
-		o.Missed += missed(slices.DeleteFunc(slices.Clone(e.arrivals), func(x arrival) bool {
-			return x.tick < from || x.tick > until
-		}), r.Interval)
 	}
 	for _, e := range []*effect{&o.Moved, &o.Restarted, &o.Untouched} {
 		e.sum()

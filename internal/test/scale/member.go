@@ -46,7 +46,7 @@ func (r *run) startIn(ctx context.Context, m *member, shards int, namespace stri
 	}
 	m.process, err = fleet.Start(ctx, m.log, []string{
 		"HOME=" + r.Dir, "SHARD=" + strconv.Itoa(m.number), "SHARDS=" + strconv.Itoa(shards), "LIFE=" + lifePrefix + strconv.Itoa(m.life.number),
-		"VLLM_NAMESPACE=" + namespace, "VLLM_PORT=" + strconv.Itoa(r.servers.port), "KUBERNETES_API=" + r.api.URL,
+		"VLLM_NAMESPACE=" + namespace, "VLLM_PORT=" + strconv.Itoa(r.servers.Port), "KUBERNETES_API=" + r.api.URL,
 		"MAX_TARGETS=" + strconv.Itoa(r.maxTargets), "MAX_SERIES=" + strconv.Itoa(r.maxSeries),
 		"QUEUE_DIR=" + filepath.Join(r.Dir, name), "OWN_PORT=" + ownPort, "INSTANCE=" + name,
 	}, r.Collector, "--config", r.example(), "--config", r.config)
@@ -87,7 +87,6 @@ func (r *run) stop(m *member) {
 		// As Kubernetes does, the program that starts processes kills one that takes too long.
 		m.life.how = "SIGKILL"
 		r.say("shard %d did not end in order: %v", m.number, err)
-		r.result.NotInOrder++
 	}
 }
 

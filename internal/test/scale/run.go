@@ -30,10 +30,6 @@ type Options struct {
 	Patience time.Duration
 	// Slack is how much longer than two intervals a gap may be on a busy machine.
 	Slack time.Duration
-	// Quiet is a file that is there while measuring, empty for none, and Calm how long to wait
-	// then for other work to end.
-	Quiet string
-	Calm  time.Duration
 	// Out gets the progress.
 	Out io.Writer
 }
@@ -88,7 +84,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &run{
 		Options: o, began: time.Now(), engines: newLayout(o.Engines), account: newAccount(o.Engines),
 		lives: []*life{{member: -1, shards: 1}}, maxTargets: o.Targets, maxSeries: o.Series,
-		result: Result{Own: map[string]float64{}},
 	}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
@@ -153,7 +148,7 @@ func (r *run) close() {
 		r.endAPI()
 	}
 	if r.servers != nil {
-		_ = r.servers.server.Close()
+		r.servers.Close()
 	}
 }
 
@@ -161,15 +156,6 @@ func (r *run) close() {
 func (r *run) play(ctx context.Context) error {
 	if err := r.findLimits(ctx); err != nil {
 		return err
-	}
-	if r.Quiet != "" {
-		if err := os.WriteFile(r.Quiet, []byte("make scale measures\n"), 0o600); err != nil {
-			return err
-		}
-		defer os.Remove(r.Quiet)
-		if err := r.pass(ctx, r.Calm); err != nil {
-			return err
-		}
 	}
 	if err := r.startAll(ctx); err != nil {
 		return err
@@ -200,7 +186,6 @@ func (r *run) play(ctx context.Context) error {
 			return err
 		}
 	}
-	r.refusals(ctx)
 	r.stopAll()
 	return r.drain(ctx)
 }
@@ -312,7 +297,6 @@ func (r *run) stopAll() {
 		if ends[i] != nil {
 			m.life.how = "SIGKILL"
 			r.say("shard %d did not end in order: %v", m.number, ends[i])
-			r.result.NotInOrder++
 		}
 	}
 }
@@ -334,7 +318,7 @@ func (r *run) all(ctx context.Context, answers int, from time.Time) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%w (%d of %d engines; not engine %d, of shard %d of %d)", err, heard, r.Engines,
-			other, shardOf(&r.engines[max(0, other)], r.servers.port, fewShards), fewShards)
+			other, shardOf(&r.engines[max(0, other)], r.servers.Port, fewShards), fewShards)
 	}
 	return nil
 }

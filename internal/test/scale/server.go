@@ -2,16 +2,12 @@ package scale
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
@@ -25,35 +21,26 @@ const mostLives = 256
 
 // servers are all engines, each on a loopback address of its own.
 type servers struct {
+	*fleet.Hosts
 	template *template
 	engines  []engine
 	byIP     map[string]int
 	// answers counts by the process that asked; 0 is none that is known.
 	answers [mostLives]atomic.Int64
-	server  *http.Server
-	port    int
 }
 
-// startServers listens once for all addresses of the loopback device, and on no other device: thousands of listeners would
-// take as many file descriptors.
-func startServers(ctx context.Context, t *template, engines []engine) (*servers, error) {
-	s := &servers{template: t, engines: engines, byIP: map[string]int{}}
+func startServers(ctx context.Context, t *template, engines []engine) (s *servers, err error) {
+	s = &servers{template: t, engines: engines, byIP: map[string]int{}}
 	for i := range engines {
 		s.byIP[engines[i].ip] = i
 	}
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		if failed := c.Control(func(fd uintptr) { err = syscall.BindToDevice(int(fd), "lo") }); failed != nil {
-			return failed
+	s.Hosts, err = fleet.NewHosts(ctx, func(ip string) http.Handler {
+		i, known := s.byIP[ip]
+		if !known {
+			return nil
 		}
-		return err
-	}}
-	l, err := config.Listen(ctx, "tcp4", "0.0.0.0:0")
-	if err != nil {
-		return nil, fmt.Errorf("the engines cannot listen: %w", err)
-	}
-	bound, err := netip.ParseAddrPort(l.Addr().String())
-	s.port, s.server = int(bound.Port()), fleet.NewServer(s)
-	go func() { _ = s.server.Serve(l) }()
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.answer(&s.engines[i], w, r) })
+	})
 	return s, err
 }
 
@@ -67,17 +54,14 @@ func splitAnswer(answer int64) (n int64, life int) {
 	return answer / mostLives, int(answer % mostLives)
 }
 
-// ServeHTTP answers a scrape of the engine at the address that was connected to.
-func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// answer answers a scrape of an engine.
+func (s *servers) answer(e *engine, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/version" {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"version":"0.20.0"}`)
 		return
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	host, _, _ := net.SplitHostPort(local.String())
-	i, known := s.byIP[host]
-	if r.URL.Path != "/metrics" || !known {
+	if r.URL.Path != "/metrics" {
 		http.NotFound(w, r)
 		return
 	}
@@ -85,7 +69,6 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil || life <= 0 || life >= mostLives {
 		life = 0
 	}
-	e := &s.engines[i]
 	n := s.template.ticksAt(time.Now())
 	b, _ := bodies.Get().(*[]byte)
 	*b = s.template.render((*b)[:0], e.model, e.kind, n, answerOf(n, life))

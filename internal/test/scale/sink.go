@@ -74,9 +74,6 @@ func current(p *fleet.Point) (string, bool) {
 func (s *sink) scraped(e *engineAccount, p *fleet.Point) {
 	switch {
 	case p.Ends:
-		if p.Metric == answerMetric {
-			e.ends++
-		}
 	case p.Metric == answerMetric:
 		e.arrive(p.At, int64(p.Value))
 	case p.Monotonic, p.Type == pmetric.MetricTypeHistogram:

@@ -1,11 +1,8 @@
 package soak
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -41,10 +38,8 @@ type Result struct {
 	Taken       fleet.Taken    `json:"taken"`
 	LogLevels   map[string]int `json:"log_levels"`
 	Repetitions []repetition   `json:"log_repetitions"`
-	// Own are some of the collector's own metrics, at the end of the active part.
-	Own      map[string]float64 `json:"own_metrics"`
-	Failures []string           `json:"failures"`
-	Samples  []sample           `json:"samples"`
+	Failures    []string       `json:"failures"`
+	Samples     []sample       `json:"samples"`
 }
 
 // table is the result for people.
@@ -110,18 +105,9 @@ func (r *Result) picture() ([]byte, error) {
 
 // write puts the result into a folder.
 func (r *Result) write(dir string) error {
-	content, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
 	picture, err := r.picture()
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"soak.json": content, "soak.txt": []byte(r.table()), "soak.svg": picture} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fleet.Save(dir, "soak.json", r, map[string][]byte{"soak.txt": []byte(r.table()), "soak.svg": picture})
 }

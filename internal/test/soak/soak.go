@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -61,7 +60,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s := &soak{Options: o, began: time.Now(), plan: newSchedule(o.For), ledger: newLedger(), trace: newTrace(), book: newLogbook()}
 	s.result = Result{
 		Began: s.began, Collector: o.Collector, Targets: o.Targets, Interval: o.Interval.String(), Seed: o.Seed,
-		WarmUp: s.plan.warm.Seconds(), Active: s.plan.active.Seconds(), Events: map[string]int{}, Own: map[string]float64{},
+		WarmUp: s.plan.warm.Seconds(), Active: s.plan.active.Seconds(), Events: map[string]int{},
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
@@ -272,7 +271,6 @@ func (s *soak) sample(ctx context.Context) {
 	}
 	if own, err := fleet.Own(ctx, s.own); err == nil {
 		s.queue = own["otelcol_exporter_queue_size"]
-		maps.Copy(s.result.Own, own)
 	}
 	one.Queue = s.queue
 	s.result.MostQueue = max(s.result.MostQueue, s.queue)

@@ -31,8 +31,6 @@ func main() {
 	flag.DurationVar(&o.Away, "away", 5*time.Second, "the time from the end of a pod to the start of the next one")
 	flag.DurationVar(&o.Patience, "patience", 5*time.Minute, "how long to wait for anything")
 	flag.DurationVar(&o.Slack, "slack", 4*time.Second, "how much longer than two intervals a gap may be")
-	flag.DurationVar(&o.Calm, "calm", 0, "how long to wait then for other work to end")
-	flag.StringVar(&o.Quiet, "quiet", "", "a `file` that is there while the actions are measured")
 	flag.StringVar(&page, "page", "", "the `page` whose tables are written")
 	flag.StringVar(&from, "from", "", "write the page from this `file` of an earlier run, and run nothing")
 	flag.StringVar(&longer, "longer", "", "the scale.json of a run that has waited longer, for the page's second table of the diagnosis")
