@@ -196,14 +196,9 @@ func (b *Backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open reads what a request has, and passes the metrics on.
 func (b *Backend) open(r *http.Request, content []byte, at time.Time) error {
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		reader, err := gzip.NewReader(bytes.NewReader(content))
-		if err != nil {
-			return err
-		}
-		if content, err = io.ReadAll(reader); err != nil {
-			return err
-		}
+	content, err := unpacked(r, content)
+	if err != nil {
+		return err
 	}
 	if r.URL.Path == "/v1/logs" {
 		request := plogotlp.NewExportRequest()
@@ -221,6 +216,36 @@ func (b *Backend) open(r *http.Request, content []byte, at time.Time) error {
 	}
 	b.take(&Request{request.Metrics(), at, b.note(content)})
 	return nil
+}
+
+func unpacked(r *http.Request, content []byte) ([]byte, error) {
+	if r.Header.Get("Content-Encoding") != "gzip" {
+		return content, nil
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
+}
+
+// Content reads the body of a request, without gzip.
+func Content(r *http.Request) ([]byte, error) {
+	content, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return unpacked(r, content)
+}
+
+// Metrics reads the metrics of a request.
+func Metrics(r *http.Request) (pmetric.Metrics, error) {
+	request := pmetricotlp.NewExportRequest()
+	content, err := Content(r)
+	if err == nil {
+		err = request.UnmarshalProto(content)
+	}
+	return request.Metrics(), err
 }
 
 // note counts a request, and reports whether it was taken before.

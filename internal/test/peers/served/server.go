@@ -67,7 +67,7 @@ type Fleet struct {
 // NewFleet makes so many servers. bodies has the body of
 // each server. A form is how all answer; with gzip, a client that asks for it gets it.
 func NewFleet(ctx context.Context, count int, bodies func(i int) *Body, form Form, compress bool) (*Fleet, error) {
-	byIP := map[string]*Server{}
+	byIP := map[string]http.Handler{}
 	hosts, err := fleet.NewHosts(ctx, func(ip string) http.Handler { return byIP[ip] })
 	if err != nil {
 		return nil, err
@@ -75,8 +75,9 @@ func NewFleet(ctx context.Context, count int, bodies func(i int) *Body, form For
 	f := &Fleet{Hosts: hosts}
 	for i := range count {
 		ip := fleet.IP(10, i)
-		byIP[ip] = &Server{Address: net.JoinHostPort(ip, strconv.Itoa(hosts.Port)), body: bodies(i), form: form, gzip: compress}
-		f.Servers = append(f.Servers, byIP[ip])
+		s := &Server{Address: net.JoinHostPort(ip, strconv.Itoa(hosts.Port)), body: bodies(i), form: form, gzip: compress}
+		byIP[ip] = s
+		f.Servers = append(f.Servers, s)
 	}
 	return f, nil
 }
