@@ -91,3 +91,16 @@ const (
 	ReadyLine = "Everything is ready. Begin running and processing data."
 	Listening = 300 * time.Millisecond
 )
+
+// Section is the part of a configuration at a path. It is made where there is none.
+func Section(config map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		next, _ := config[key].(map[string]any)
+		if next == nil {
+			next = map[string]any{}
+			config[key] = next
+		}
+		config = next
+	}
+	return config
+}

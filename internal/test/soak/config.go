@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // setup is what the soak changes of the example's configuration.
@@ -33,18 +35,7 @@ func config(s setup) ([]byte, error) {
 	if err := yaml.Unmarshal(content, &c); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.example, err)
 	}
-	at := func(path ...string) map[string]any {
-		here := c
-		for _, key := range path {
-			next, _ := here[key].(map[string]any)
-			if next == nil {
-				next = map[string]any{}
-				here[key] = next
-			}
-			here = next
-		}
-		return here
-	}
+	at := func(path ...string) map[string]any { return fleet.Section(c, path...) }
 	vllm := at("receivers", "vllm")
 	delete(vllm, "endpoint")
 	vllm["collection_interval"] = s.interval.String()
