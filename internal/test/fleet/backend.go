@@ -24,6 +24,7 @@ import (
 // Outage is how a backend fails.
 type Outage string
 
+// The outages.
 const (
 	Working     Outage = "works"
 	Unavailable Outage = "answers 503"
@@ -68,7 +69,8 @@ type Backend struct {
 func NewBackend(ctx context.Context, take func(*Request)) (*Backend, error) {
 	// An address of its own, so that its port is free again after it was closed.
 	b := &Backend{Address: "127.0.0.2:0", take: take, seed: maphash.MakeSeed(), how: Working, seen: map[uint64]struct{}{}}
-	return b, b.listen(ctx)
+	err := b.listen(ctx)
+	return b, err
 }
 
 // NewLateBackend answers at once and looks at the data later, so that a busy machine does not make it slow. It calls take
