@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	_ "time/tzdata" // For --time-zone: the image has no files of time zones.
@@ -34,7 +32,7 @@ import (
 type backtestFlags struct {
 	connect                                    connect.Flags
 	prometheus, from, to, zone, match, version string
-	config, incidents, html, resume, answer    string
+	config, incidents, html, answer            string
 	rules                                      []string
 	warmup, margin, step                       time.Duration
 	json, all                                  bool
@@ -85,7 +83,7 @@ than --margin from every incident: of the diagnosis those of severity 2 and 3, o
 The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
 there was a false alarm.`,
 		Example: `  vllmctl backtest --prometheus http://prometheus:9090 --from -24h --rules builtin-raw
-  vllmctl backtest --prometheus https://mimir --header 'X-Scope-OrgID: a' --from -7d --resume default
+  vllmctl backtest --prometheus https://mimir --header 'X-Scope-OrgID: a' --from -7d
   vllmctl backtest --prometheus http://prometheus:9090 --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z \
       --rules rules.yaml --incidents incidents.yaml --html backtest.html`,
 		Args: cobra.NoArgs,
@@ -107,7 +105,6 @@ there was a false alarm.`,
 	flags.StringVar(&f.html, "html", "", "write a page that needs nothing else to this `file`")
 	flags.BoolVar(&f.json, "json", false, "write one JSON document instead of text")
 	flags.BoolVar(&f.all, "all", false, "list also the changes between conditions that ask for nothing")
-	flags.StringVar(&f.resume, "resume", "", "keep what was read in this `folder`, so that another run reads nothing again; default is a folder of the user's cache. What other headers or credentials showed is kept apart")
 	flags.IntVar(&f.parallel, "parallel", 3, "how many requests are made at a time")
 	flags.IntVar(&f.maxTargets, "max-targets", 500, "how many servers are judged")
 	flags.StringVar(&f.answer, "max-answer", "64MiB", "the largest answer that is read; longer periods are then asked for in parts")
@@ -147,21 +144,17 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { page.discard() }()
-	folder, cache, err := f.cache()
-	if err != nil {
-		return err
-	}
 	client, address, closeClient, err := f.client(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeClient()
 	options := &backtest.Options{
-		Server: client, Address: address, Caller: f.caller(), Cache: cache, Period: period, Warmup: f.warmup, Match: f.match,
-		Receiver: receiver, Processor: processor, Version: f.version, Parallel: f.parallel, MaxTargets: f.maxTargets, Now: began,
+		Server: client, Address: address, Period: period, Warmup: f.warmup, Match: f.match,
+		Receiver: receiver, Processor: processor, Version: f.version, Parallel: f.parallel, MaxTargets: f.maxTargets,
 	}
 	if len(f.rules) > 0 {
-		options.Rules, err = backtest.NewEngine(ctx, folder, f.rules, receiver.Prefixes, period.From.Add(-f.warmup).Truncate(time.Minute), f.step)
+		options.Rules, err = backtest.NewEngine(ctx, f.rules, receiver.Prefixes, period.From.Add(-f.warmup).Truncate(time.Minute), f.step)
 		if err != nil {
 			return err
 		}
@@ -172,7 +165,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	out, err := backtest.Run(ctx, options)
 	progress.end()
 	if err != nil {
-		return f.interrupted(ctx, cache, progress.begun, err)
+		return interrupted(ctx, err)
 	}
 	if len(out.Found.Targets) == 0 {
 		return f.nothing(period)
@@ -183,12 +176,9 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	for _, w := range stats.Warnings {
 		r.Notes = append(r.Notes, "the server warns: "+w)
 	}
-	if _, problem := cache.Problem(); problem != nil {
-		r.Notes = append(r.Notes, "parts of the history could not be kept for another run: "+promapi.Printable(problem.Error()))
-	}
 	r.Read = report.Read{
 		Requests: stats.Queries, Retries: stats.Retries, Bytes: stats.Bytes, Samples: out.Load.Samples,
-		Parts: out.Load.Parts, Kept: out.Load.Kept, Seconds: time.Since(began).Seconds(),
+		Parts: out.Load.Parts, Seconds: time.Since(began).Seconds(),
 	}
 	if err := page.write(r); err != nil {
 		return err
@@ -290,23 +280,6 @@ func (f *backtestFlags) settings(ctx context.Context) (*vllmreceiver.Config, *vl
 	return receiver, processor, nil
 }
 
-// cache opens the folder of --resume.
-func (f *backtestFlags) cache() (folder string, cache *history.Cache, err error) {
-	if f.resume == "" {
-		return "", nil, nil
-	}
-	folder = f.resume
-	if folder == "default" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", nil, fmt.Errorf("--resume default: %w; name a folder", err)
-		}
-		folder = filepath.Join(user, "vllmctl", "backtest")
-	}
-	cache, err = history.OpenCache(folder, history.DefaultCacheLimit)
-	return folder, cache, err
-}
-
 // client returns a client of the server, and its address without secrets.
 func (f *backtestFlags) client(ctx context.Context) (client *promapi.Client, address string, closeAll func(), err error) {
 	server, err := url.Parse(f.prometheus)
@@ -345,15 +318,6 @@ func (f *backtestFlags) client(ctx context.Context) (client *promapi.Client, add
 	}, nil
 }
 
-// caller differs where the server may show other data. The address has been checked.
-func (f *backtestFlags) caller() string {
-	server, err := url.Parse(f.prometheus)
-	if err != nil {
-		return ""
-	}
-	return f.connect.Caller() + "\x00" + server.User.Username() + "\x00" + server.RawQuery
-}
-
 func sizeOf(text string) (int64, error) {
 	var size vllmreceiver.ByteSize
 	if err := size.UnmarshalText([]byte(text)); err != nil {
@@ -365,22 +329,12 @@ func sizeOf(text string) (int64, error) {
 	return int64(size), nil
 }
 
-// interrupted adds to an error what the user can do to go on. read reports whether the
-// reading of the history had begun.
-func (f *backtestFlags) interrupted(ctx context.Context, cache *history.Cache, read bool, err error) error {
+// interrupted is the error of a run that did not end.
+func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = errors.New("the command was interrupted")
+		return errors.New("the command was interrupted")
 	}
-	stored, problem := cache.Problem()
-	switch {
-	case !read && stored == 0:
-		return err
-	case f.resume == "":
-		return fmt.Errorf("%w; nothing was kept: with --resume default another run goes on where it ended", err)
-	case problem != nil:
-		return fmt.Errorf("%w; parts of the history could not be kept: %w", err, problem)
-	}
-	return fmt.Errorf("%w; %d parts of the history are kept: the same command goes on from there", err, stored)
+	return err
 }
 
 // nothing is the error where there is no target.

@@ -72,8 +72,6 @@ type progress struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar
 	tenth int
-	// begun is true once parts are read.
-	begun bool
 }
 
 func newProgress(w io.Writer) *progress {
@@ -87,7 +85,6 @@ func newProgress(w io.Writer) *progress {
 }
 
 func (p *progress) set(done, total int) {
-	p.begun = true
 	if p.bar != nil {
 		p.bar.ChangeMax(total)
 		_ = p.bar.Set(done)

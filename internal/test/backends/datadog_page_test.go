@@ -150,7 +150,7 @@ func TestTheSiteOfDatadogMakesTheAddress(t *testing.T) {
 			variables[name] = value
 		}
 		p := collector.Start(t, variables, collector.Binary(t), "print-config", "--config", file)
-		require.Eventually(t, p.Ended, 20*time.Second, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return p.Ended() != nil }, 20*time.Second, 50*time.Millisecond)
 		assert.Contains(t, p.Log(), "endpoint: "+address+"\n")
 	}
 }

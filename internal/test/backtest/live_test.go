@@ -40,7 +40,7 @@ func serve(tb testing.TB, store *rulestore.Store, now time.Time) *promapi.Client
 // options judge a period with the defaults.
 func options(server backtest.Server, from, to time.Time) *backtest.Options {
 	return &backtest.Options{
-		Server: server, Address: "http://test", Period: read.Span{From: from, To: to}, Parallel: 2, MaxTargets: 100, Now: to.Add(time.Hour),
+		Server: server, Address: "http://test", Period: read.Span{From: from, To: to}, Parallel: 2, MaxTargets: 100,
 		Receiver:  vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config),
 		Processor: vllmprocessor.NewFactory().CreateDefaultConfig().(*vllmprocessor.Config),
 		Version:   simulatedVersion,

@@ -1,9 +1,7 @@
 package builder
 
 import (
-	"compress/gzip"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -14,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // scraped answers as a vLLM server: with each scrape it has generated 100 tokens more and
@@ -53,7 +51,7 @@ type backend struct {
 }
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	metrics, err := decode(r)
+	metrics, err := fleet.Metrics(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -63,50 +61,17 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.received = append(b.received, metrics)
 }
 
-func decode(r *http.Request) (pmetric.Metrics, error) {
-	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		unzipped, err := gzip.NewReader(r.Body)
-		if err != nil {
-			return pmetric.Metrics{}, err
-		}
-		body = unzipped
-	}
-	content, err := io.ReadAll(body)
-	if err != nil {
-		return pmetric.Metrics{}, err
-	}
-	request := pmetricotlp.NewExportRequest()
-	err = request.UnmarshalProto(content)
-	return request.Metrics(), err
-}
-
 // points calls visit with each point of a metric that has a number, and with its resource.
-func (b *backend) points(name string, visit func(service, instance string, p pmetric.NumberDataPoint)) {
+func (b *backend) points(name string, visit func(service, instance string, p *fleet.Point)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, metrics := range b.received {
 		for _, rm := range metrics.ResourceMetrics().All() {
 			service, _ := rm.Resource().Attributes().Get("service.name")
 			instance, _ := rm.Resource().Attributes().Get("service.instance.id")
-			for _, sm := range rm.ScopeMetrics().All() {
-				for _, m := range sm.Metrics().All() {
-					if m.Name() != name {
-						continue
-					}
-					numbers := pmetric.NewNumberDataPointSlice()
-					switch m.Type() {
-					case pmetric.MetricTypeGauge:
-						numbers = m.Gauge().DataPoints()
-					case pmetric.MetricTypeSum:
-						numbers = m.Sum().DataPoints()
-					default:
-					}
-					for _, p := range numbers.All() {
-						if !p.Flags().NoRecordedValue() {
-							visit(service.AsString(), instance.AsString(), p)
-						}
-					}
+			for p := range fleet.Points(rm) {
+				if p.Metric == name && !p.Ends {
+					visit(service.AsString(), instance.AsString(), p)
 				}
 			}
 		}
@@ -115,22 +80,15 @@ func (b *backend) points(name string, visit func(service, instance string, p pme
 
 // values are all values of a metric in the order in which they arrived.
 func (b *backend) values(name string) (found []float64) {
-	b.points(name, func(_, _ string, p pmetric.NumberDataPoint) { found = append(found, number(p)) })
+	b.points(name, func(_, _ string, p *fleet.Point) { found = append(found, p.Value) })
 	return found
-}
-
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
 }
 
 // unreachable reports whether some engine is reported as unreachable.
 func (b *backend) unreachable() (is bool) {
-	b.points("vllm.diagnosis.condition", func(_, _ string, p pmetric.NumberDataPoint) {
-		condition, _ := p.Attributes().Get("condition")
-		is = is || condition.AsString() == "unreachable" && number(p) == 1
+	b.points("vllm.diagnosis.condition", func(_, _ string, p *fleet.Point) {
+		condition, _ := p.Attributes.Get("condition")
+		is = is || condition.AsString() == "unreachable" && p.Value == 1
 	})
 	return is
 }
@@ -165,11 +123,11 @@ func TestTheProcessorWorksBehindThePrometheusReceiver(t *testing.T) {
 	assert.Contains(t, received.values("vllm.up"), 1.0)
 	assert.Empty(t, received.values("up"), "it has another name")
 	tokens := 0
-	received.points("vllm:generation_tokens_total", func(service, instance string, p pmetric.NumberDataPoint) {
+	received.points("vllm:generation_tokens_total", func(service, instance string, p *fleet.Point) {
 		tokens++
 		assert.Equal(t, "vllm", service)
 		assert.Equal(t, target, instance)
-		assert.NotZero(t, p.StartTimestamp(), "metric_start_time")
+		assert.NotZero(t, p.Start, "metric_start_time")
 	})
 	assert.Positive(t, tokens)
 

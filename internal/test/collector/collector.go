@@ -5,18 +5,16 @@ package collector
 
 import (
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 const (
@@ -26,22 +24,14 @@ const (
 	// lifetime is how long a program may run before it is killed: a test that
 	// hangs must not leave it behind.
 	lifetime = 4 * Patience
-	// stopLimit is how long a program may take to end after SIGTERM. The
-	// collector flushes what it holds to backends that answer or refuse at once.
-	stopLimit = 20 * time.Second
 	// look is the time between two checks of what a test waits for.
 	look = 20 * time.Millisecond
-	// listening is long enough for the collector to begin to listen for signals, which it
-	// does after it has logged that it is ready. Until then SIGTERM kills it.
-	listening = 250 * time.Millisecond
 )
 
 // Process is a running program.
 type Process struct {
-	name  string
-	cmd   *exec.Cmd
-	log   *Log
-	ended chan error
+	*fleet.Process
+	log *Log
 	// ready is when its log was first seen to have the line of a complete start.
 	ready time.Time
 }
@@ -53,18 +43,17 @@ func Start(t *testing.T, env map[string]string, program string, args ...string) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	t.Cleanup(cancel)
-	p := &Process{name: filepath.Base(program), log: &Log{}, ended: make(chan error, 1)}
-	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // a test's own program
-	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	variables := []string{"HOME=" + t.TempDir()}
 	for name, value := range env {
-		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+		variables = append(variables, name+"="+value)
 	}
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	require.NoError(t, p.cmd.Start())
-	go func() { p.ended <- p.cmd.Wait() }()
+	p := &Process{log: &Log{}}
+	var err error
+	p.Process, err = fleet.StartTo(ctx, p.log, variables, program, args...)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the log of %s:\n%s", p.name, shortened(p.Log()))
+			t.Logf("the log of %s:\n%s", p.Name(), shortened(p.Log()))
 		}
 	})
 	return p
@@ -98,9 +87,8 @@ func (p *Process) WaitFor(t *testing.T, what string, ok func() bool) {
 	deadline := time.After(Patience)
 	for !ok() {
 		select {
-		case err := <-p.ended:
-			p.ended <- err
-			require.FailNow(t, p.name+" ended by itself", "while waiting for %s: %v", what, err)
+		case <-p.Done():
+			require.FailNow(t, p.Name()+" ended by itself", "while waiting for %s: %v", what, p.Exit())
 		case <-deadline:
 			require.FailNow(t, "waited too long for "+what)
 		case <-time.After(look):
@@ -111,65 +99,23 @@ func (p *Process) WaitFor(t *testing.T, what string, ok func() bool) {
 // Ready reports whether all components have started, by the collector's log, and the
 // collector can be stopped.
 func (p *Process) Ready() bool {
-	if p.ready.IsZero() && strings.Contains(p.Log(), "Everything is ready. Begin running and processing data.") {
+	if p.ready.IsZero() && strings.Contains(p.Log(), fleet.ReadyLine) {
 		p.ready = time.Now()
 	}
-	return !p.ready.IsZero() && time.Since(p.ready) >= listening
+	return !p.ready.IsZero() && time.Since(p.ready) >= fleet.Listening
 }
 
 // Stop asks the program to end and checks that it does so cleanly and soon.
 func (p *Process) Stop(t *testing.T) {
 	t.Helper()
-	if took, err := p.Terminate(stopLimit); took >= stopLimit {
-		require.FailNow(t, p.name+" did not end", "within %s of SIGTERM", stopLimit)
-	} else {
-		assert.NoError(t, err, "the exit status")
-	}
-}
-
-// Terminate asks the program to end, kills it after limit, and returns the time
-// that it took and how it ended.
-func (p *Process) Terminate(limit time.Duration) (time.Duration, error) {
-	began := time.Now()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return 0, err
-	}
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return time.Since(began), err
-	case <-time.After(limit):
-	}
-	// A Go program then writes what each goroutine does into its log.
-	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return limit, err
-	case <-time.After(look * 100):
-		_ = p.cmd.Process.Kill()
-		return limit, <-p.ended
-	}
-}
-
-// Pid returns the number of the process.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
-
-// Ended reports whether the program has ended.
-func (p *Process) Ended() bool {
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		return true
-	default:
-		return false
-	}
+	_, err := p.Process.Stop(fleet.StopLimit)
+	require.NoError(t, err, "the exit status of %s", p.Name())
 }
 
 // Signal sends a signal to the program.
 func (p *Process) Signal(t *testing.T, signal os.Signal) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(signal))
+	require.NoError(t, p.Process.Signal(signal))
 }
 
 // WaitForFailure waits until the program has ended by itself, and checks that it
@@ -177,19 +123,18 @@ func (p *Process) Signal(t *testing.T, signal os.Signal) {
 func (p *Process) WaitForFailure(t *testing.T) {
 	t.Helper()
 	select {
-	case err := <-p.ended:
-		p.ended <- err
-		require.Error(t, err, "%s ended without a failure", p.name)
+	case <-p.Done():
+		require.Error(t, p.Exit(), "%s ended without a failure", p.Name())
 	case <-time.After(Patience):
-		require.FailNow(t, p.name+" did not end by itself")
+		require.FailNow(t, p.Name()+" did not end by itself")
 	}
 }
 
 // Kill ends the program as a crash would.
 func (p *Process) Kill(t *testing.T) {
 	t.Helper()
-	require.NoError(t, p.cmd.Process.Kill())
-	require.Error(t, <-p.ended, "it did not end by itself")
+	p.Process.Kill()
+	require.Error(t, p.Exit(), "it had ended by itself")
 }
 
 // Log returns what the program has written so far.

@@ -3,7 +3,6 @@
 package examples
 
 import (
-	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,7 +11,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -30,6 +28,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // vllmServer is a minimal vLLM server with one metric of each type. The counters increase
@@ -120,15 +120,7 @@ func (b *backend) take(r *http.Request) error {
 	if got := r.Header.Get(b.header); got != b.value {
 		return fmt.Errorf("header %s is %q, not %q", b.header, got, b.value)
 	}
-	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		unzipped, err := gzip.NewReader(r.Body)
-		if err != nil {
-			return err
-		}
-		body = unzipped
-	}
-	content, err := io.ReadAll(body)
+	content, err := fleet.Content(r)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // connectionFaults are servers that do not answer, not in time, or not to the end.
@@ -26,13 +28,13 @@ func connectionFaults() []Fault {
 			return target(w.FreeAddr())
 		}},
 		{Name: "reset", What: "the connection is reset after the request", Says: closed, Begin: func(w *World) (Given, error) {
-			return target(w.Raw(func(_ context.Context, c net.Conn, _ int) { reset(c) }))
+			return target(w.Raw(func(_ context.Context, c net.Conn, _ int) { fleet.Reset(c) }))
 		}},
 		{Name: "reset in the body", What: "the connection is reset after half of the body", Says: closed, Begin: func(w *World) (Given, error) {
 			return target(w.Raw(func(ctx context.Context, c net.Conn, _ int) {
 				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", text, len(page), page[:len(page)/2])
-				wait(ctx, 50*time.Millisecond)
-				reset(c)
+				_ = fleet.Sleep(ctx, 50*time.Millisecond)
+				fleet.Reset(c)
 			}))
 		}},
 		{Name: "silent", What: "the connection is accepted and nothing is sent", Says: late, Begin: func(w *World) (Given, error) {
@@ -40,7 +42,7 @@ func connectionFaults() []Fault {
 		}},
 		{Name: "late", What: "the whole answer comes after the timeout", Says: late, Begin: func(w *World) (Given, error) {
 			return target(w.Raw(func(ctx context.Context, c net.Conn, _ int) {
-				wait(ctx, 4*time.Second)
+				_ = fleet.Sleep(ctx, 4*time.Second)
 				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", text, len(page), page)
 			}))
 		}},
@@ -48,7 +50,7 @@ func connectionFaults() []Fault {
 			return target(w.Raw(func(ctx context.Context, c net.Conn, _ int) {
 				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\n\r\n", text)
 				for i := range len(page) {
-					if _, err := c.Write([]byte{page[i]}); err != nil || !wait(ctx, 50*time.Millisecond) {
+					if _, err := c.Write([]byte{page[i]}); err != nil || fleet.Sleep(ctx, 50*time.Millisecond) != nil {
 						return
 					}
 				}
@@ -57,7 +59,7 @@ func connectionFaults() []Fault {
 		{Name: "drip of headers", What: "one header every 50 ms, without end", Says: late, Begin: func(w *World) (Given, error) {
 			return target(w.Raw(func(ctx context.Context, c net.Conn, _ int) {
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
-				for n := 0; wait(ctx, 50*time.Millisecond); n++ {
+				for n := 0; fleet.Sleep(ctx, 50*time.Millisecond) == nil; n++ {
 					if _, err := fmt.Fprintf(c, "X-%d: 1\r\n", n); err != nil {
 						return
 					}
@@ -102,14 +104,6 @@ func raw(answer string) func(*World) (Given, error) {
 	return func(w *World) (Given, error) {
 		return target(w.Raw(func(_ context.Context, c net.Conn, _ int) { _, _ = io.WriteString(c, answer) }))
 	}
-}
-
-// reset ends a connection with RST instead of FIN.
-func reset(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
 }
 
 // flood writes the same bytes until the other side has had enough.

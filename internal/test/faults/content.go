@@ -106,7 +106,7 @@ func contentFaults() []Fault {
 
 // arrives checks that the good part of a page arrives whatever else the page contains.
 func arrives(g *Given, s *Sink) error {
-	if points := s.Points(g.Addr, promptTokens); len(points) == 0 {
+	if points := s.Samples(g.Addr, promptTokens); len(points) == 0 {
 		return errors.New("the good part of the body did not arrive")
 	}
 	return nil

@@ -14,8 +14,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 func testWorld(t *testing.T) *World {
@@ -184,7 +185,7 @@ func TestLostAndSkippedScrapes(t *testing.T) {
 		m := rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
 		m.SetName(servedMetric)
 		m.SetEmptySum().DataPoints().AppendEmpty().SetDoubleValue(n)
-		s.take(md)
+		s.take(&fleet.Request{Metrics: md})
 	}
 	assert.Equal(t, 1, s.lost("a", 4), "the third")
 	assert.Equal(t, 3, s.lost("a", 6), "and the last two")
@@ -196,18 +197,6 @@ func TestLostAndSkippedScrapes(t *testing.T) {
 		n.times = append(n.times, began.Add(time.Duration(second*float64(time.Second))))
 	}
 	assert.Equal(t, 2, n.skipped(2*time.Second), "at 8 and 10")
-}
-
-// The sum is what the data model of OpenTelemetry says.
-func TestIncrease(t *testing.T) {
-	t.Parallel()
-	at := func(start, now pcommon.Timestamp, value float64) Point {
-		return Point{Start: start, Time: now, Value: value}
-	}
-	assert.Equal(t, 5.0, increase([]Point{at(1, 10, 100), at(1, 20, 105)}))
-	assert.Equal(t, 7.0, increase([]Point{at(1, 10, 100), at(15, 20, 7)}), "a restart counts from zero")
-	assert.Zero(t, increase([]Point{at(1, 10, 100), at(20, 20, 7000)}), "an unknown past is no increase")
-	assert.Equal(t, 100.0, increase([]Point{at(1, 10, 7000), at(1, 20, 100)}), "a fall is a restart")
 }
 
 func TestTheSentence(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // identityFaults are servers whose counters are easily misread.
@@ -70,7 +72,7 @@ func identityFaults() []Fault {
 // never fails where a number of prompt tokens other than this arrived.
 func never(other float64) func(*Given, *Sink) error {
 	return func(g *Given, s *Sink) error {
-		points := s.Points(g.Addr, promptTokens)
+		points := s.Samples(g.Addr, promptTokens)
 		if len(points) < 2 {
 			return fmt.Errorf("only %d whole bodies arrived", len(points))
 		}
@@ -87,18 +89,22 @@ func never(other float64) func(*Given, *Sink) error {
 // had, from the points or from the derived rate.
 func increases(truth func(asked int) float64) func(*Given, *Sink) error {
 	return func(g *Given, s *Sink) error {
-		points := s.Points(g.Addr, promptTokens)
+		points := s.Samples(g.Addr, promptTokens)
 		if len(points) == 0 {
 			return errors.New("nothing arrived")
 		}
 		most := truth(g.Asked())
-		if sum := increase(points); sum > most {
-			return fmt.Errorf("a backend computes an increase of %v prompt tokens, the truth is at most %v", sum, most)
+		var all fleet.Series
+		for _, p := range points {
+			all.Add(p)
+		}
+		if all.Increments > most {
+			return fmt.Errorf("a backend computes an increase of %v prompt tokens, the truth is at most %v", all.Increments, most)
 		}
 		if most > 0 {
 			return nil
 		}
-		for _, p := range s.Points(g.Addr, promptThroughput) {
+		for _, p := range s.Samples(g.Addr, promptThroughput) {
 			if p.Value > 0 {
 				return fmt.Errorf("%s is %v, the truth is 0", promptThroughput, p.Value)
 			}
@@ -107,29 +113,10 @@ func increases(truth func(asked int) float64) func(*Given, *Sink) error {
 	}
 }
 
-// increase is the sum that a backend computes from cumulative points as the
-// data model of OpenTelemetry says: a new start time is a reset, after which the
-// value counts from zero, but for a point that begins at its own time, whose past
-// is unknown.
-func increase(points []Point) float64 {
-	sum := 0.0
-	for i := 1; i < len(points); i++ {
-		before, p := points[i-1], points[i]
-		switch {
-		case p.Start == p.Time:
-		case p.Start == before.Start && p.Value >= before.Value:
-			sum += p.Value - before.Value
-		default:
-			sum += p.Value
-		}
-	}
-	return sum
-}
-
 func startsBeforeTime(g *Given, s *Sink) error {
-	for _, p := range s.Points(g.Addr, promptTokens) {
-		if p.Start > p.Time {
-			return fmt.Errorf("a point begins %s after its own time", p.Start.AsTime().Sub(p.Time.AsTime()))
+	for _, p := range s.Samples(g.Addr, promptTokens) {
+		if p.Start > p.At {
+			return fmt.Errorf("a point begins %s after its own time", time.Duration(p.Start-p.At))
 		}
 	}
 	return arrives(g, s)

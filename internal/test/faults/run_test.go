@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
@@ -122,7 +123,7 @@ func TestFaultsInShort(t *testing.T) {
 func deployment(t *testing.T, name, manifest string) *Shipped {
 	t.Helper()
 	collector.Binary(t)
-	if _, err := memoryOf(os.Getpid()); err != nil {
+	if _, err := fleet.UsageOf(os.Getpid()); err != nil {
 		t.Skip("the memory of a process can be read on Linux only:", err)
 	}
 	shipped, err := LoadShipped(filepath.Join(root, "examples", "kubernetes", "base", name), manifest)
@@ -148,9 +149,10 @@ func run(t *testing.T, shipped *Shipped, faults []*Fault, p pace) []*Result {
 	w := newWorld(t.TempDir(), filepath.Join(root, "testdata"), lifetime, limit)
 	t.Cleanup(w.Close)
 	sink := newSink()
-	backend, err := w.HTTP(sink.serve)
+	backend, err := fleet.NewBackend(t.Context(), sink.take)
 	require.NoError(t, err)
-	setup := Setup{Interval: p.interval, Timeout: p.timeout, Backend: "http://" + backend, Dir: t.TempDir()}
+	t.Cleanup(backend.Close)
+	setup := Setup{Interval: p.interval, Timeout: p.timeout, Backend: "http://" + backend.Address, Dir: t.TempDir()}
 	given := make([]Given, len(faults))
 	for i, f := range faults {
 		g, err := f.Begin(w)
@@ -215,16 +217,16 @@ func watch(t *testing.T, c *collector.Process, shipped *Shipped, sink *Sink, wor
 
 	r := &Result{}
 	look := func() bool {
-		if c.Ended() {
+		if c.Ended() != nil {
 			r.Killed = "the collector ended by itself"
 			return false
 		}
-		m, err := memoryOf(c.Pid())
+		m, err := c.Use()
 		if err != nil {
 			return true // It ends at this moment.
 		}
-		r.Peak = max(r.Peak, m.peak)
-		if m.now > 2*shipped.Memory {
+		r.Peak = max(r.Peak, m.Peak)
+		if m.Resident > 2*shipped.Memory {
 			r.Killed = "killed by the test at twice the container's limit of memory"
 			return false
 		}
@@ -254,9 +256,9 @@ func watch(t *testing.T, c *collector.Process, shipped *Shipped, sink *Sink, wor
 		r.Skipped += n.skipped(p.interval)
 	}
 	if r.Killed == "" {
-		r.Stop, r.Exit = c.Terminate(3 * mostStop)
+		r.Stop, r.Exit = c.Process.Stop(3 * mostStop)
 	} else {
-		_, _ = c.Terminate(0)
+		_, _ = c.Process.Stop(0)
 	}
 	r.Log = afterStart(c.Log())
 	r.LogBytes = len(r.Log)

@@ -12,6 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // Shipped is a deployment of examples/kubernetes: its configuration, and what its
@@ -145,18 +147,7 @@ func (s *Shipped) Config(setup *Setup) ([]byte, error) {
 	if err := yaml.Unmarshal(content, &c); err != nil {
 		return nil, err
 	}
-	at := func(path ...string) map[string]any {
-		here := c
-		for _, key := range path {
-			next, _ := here[key].(map[string]any)
-			if next == nil {
-				next = map[string]any{}
-				here[key] = next
-			}
-			here = next
-		}
-		return here
-	}
+	at := func(path ...string) map[string]any { return fleet.Section(c, path...) }
 	for name, extension := range at("extensions") {
 		check, _ := extension.(map[string]any)
 		if kind, _, _ := strings.Cut(name, "/"); kind != "health_check" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // World starts servers on loopback and ends all of them with Close.
@@ -84,12 +85,8 @@ func (w *World) HTTP(h http.HandlerFunc) (string, error) {
 }
 
 func (w *World) serve(l net.Listener, h http.Handler) {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: time.Minute,
-		BaseContext: func(net.Listener) context.Context { return w.ctx },
-		// Handshakes that fail are part of the faults.
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
+	server := fleet.NewServer(h)
+	server.BaseContext = func(net.Listener) context.Context { return w.ctx }
 	w.keep(server)
 	w.wg.Go(func() { _ = server.Serve(l) })
 }
@@ -163,14 +160,4 @@ func (w *World) FreeAddr() (string, error) {
 		return "", fmt.Errorf("the socket is bound to a %T", bound)
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(v4.Port)), nil
-}
-
-// wait returns after a time, or false when the world ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

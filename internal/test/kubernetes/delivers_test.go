@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -19,9 +18,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // limit is how long a test waits for something that takes a second or two.
@@ -67,13 +66,12 @@ func newBackend(t *testing.T) *backend {
 	t.Helper()
 	b := &backend{}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		content, _ := io.ReadAll(r.Body)
-		request := pmetricotlp.NewExportRequest()
-		if r.Header.Get("Authorization") != "Bearer replace-me" || request.UnmarshalProto(content) != nil {
+		metrics, err := fleet.Metrics(r)
+		if r.Header.Get("Authorization") != "Bearer replace-me" || err != nil {
 			http.Error(w, "no", http.StatusForbidden)
 			return
 		}
-		for _, rm := range request.Metrics().ResourceMetrics().All() {
+		for _, rm := range metrics.ResourceMetrics().All() {
 			b.newest.Store(rm.Resource().Attributes().AsRaw())
 		}
 	}))

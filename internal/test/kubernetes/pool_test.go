@@ -4,8 +4,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,9 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
@@ -133,47 +130,27 @@ func (s *series) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
-	content, _ := io.ReadAll(r.Body)
-	request := pmetricotlp.NewExportRequest()
-	if request.UnmarshalProto(content) != nil {
+	metrics, err := fleet.Metrics(r)
+	if err != nil {
 		http.Error(w, "no", http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, rm := range request.Metrics().ResourceMetrics().All() {
+	for _, rm := range metrics.ResourceMetrics().All() {
 		s.history.add(rm)
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, metric := range sm.Metrics().All() {
-				if metric.Name() == "vllm.pool.replicas" {
-					s.instances[fmt.Sprint(rm.Resource().Attributes().AsRaw()["service.instance.id"])] = true
+		for p := range fleet.Points(rm) {
+			if p.Metric == "vllm.pool.replicas" {
+				s.instances[fmt.Sprint(rm.Resource().Attributes().AsRaw()["service.instance.id"])] = true
+			}
+			name := p.Metric
+			for _, attribute := range []string{"cause", "role", "objective"} {
+				if v, ok := p.Attributes.Get(attribute); ok {
+					name += " " + v.AsString()
 				}
-				s.take(metric)
 			}
+			s.values[name] = p.Value
 		}
-	}
-}
-
-func (s *series) take(metric pmetric.Metric) {
-	points := pmetric.NewNumberDataPointSlice()
-	switch metric.Type() {
-	case pmetric.MetricTypeGauge:
-		points = metric.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		points = metric.Sum().DataPoints()
-	}
-	for _, p := range points.All() {
-		value := p.DoubleValue()
-		if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-			value = float64(p.IntValue())
-		}
-		name := metric.Name()
-		for _, attribute := range []string{"cause", "role", "objective"} {
-			if v, ok := p.Attributes().Get(attribute); ok {
-				name += " " + v.AsString()
-			}
-		}
-		s.values[name] = value
 	}
 }
 
@@ -181,18 +158,10 @@ func (s *series) take(metric pmetric.Metric) {
 // InferencePool have it, and returns the port.
 func serveOn(t *testing.T, handlers map[string]http.Handler) int {
 	t.Helper()
-	port := 0
-	for address, handler := range handlers {
-		listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address, port))
-		require.NoError(t, err)
-		port = listener.Addr().(*net.TCPAddr).Port
-		server := httptest.NewUnstartedServer(handler)
-		server.Listener.Close()
-		server.Listener = listener
-		server.Start()
-		t.Cleanup(server.Close)
-	}
-	return port
+	hosts, err := fleet.NewHosts(t.Context(), func(ip string) http.Handler { return handlers[ip] })
+	require.NoError(t, err)
+	t.Cleanup(hosts.Close)
+	return hosts.Port
 }
 
 // fixture is a pool in the stand-in for a cluster, with what surrounds it.

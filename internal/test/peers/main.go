@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 func main() {
@@ -61,8 +62,7 @@ func run() error {
 		}
 		return cost.run(ctx, text)
 	}
-	file := filepath.Join(o.work, "results.json")
-	all, err := readResults(file)
+	all, err := readResults(filepath.Join(o.work, resultsFile))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func run() error {
 				return err
 			}
 			all = all.replace(results)
-			if err := all.write(file); err != nil {
+			if err := fleet.Save(o.work, resultsFile, all, nil); err != nil {
 				return err
 			}
 		}
@@ -87,15 +87,17 @@ func run() error {
 			return err
 		}
 		all = all.replace(results)
-		if err := all.write(file); err != nil {
+		if err := fleet.Save(o.work, resultsFile, all, nil); err != nil {
 			return err
 		}
 	}
 	if err := all.bar(o.least); err != nil || !o.write {
 		return err
 	}
-	return errors.Join(all.writePage("docs/why/performance.md", o.bin), all.writePicture("docs/why/performance-peers.svg"))
+	return all.writePage("docs/why/performance.md", o.bin)
 }
+
+const resultsFile = "results.json"
 
 // exported is the load under which the time to the export is measured.
 var exported = scenario{Name: "export", Targets: 100, Engines: 1, Interval: time.Second, Form: "length", Window: 10 * time.Second}

@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/peers/load"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/peers/served"
 )
 
@@ -37,44 +38,45 @@ type result struct {
 }
 
 // fleet makes the servers of a scenario.
-func (c scenario) fleet(text []byte) (*served.Fleet, error) {
-	shared, err := served.NewBody(text, c.Engines, "")
+func (c scenario) fleet(ctx context.Context, text []byte) (*served.Fleet, error) {
+	body, err := fleet.Growing(string(text), perStep)
 	if err != nil {
 		return nil, err
 	}
-	bodies := make([]*served.Body, c.Targets)
-	for i := range bodies {
-		bodies[i] = shared
+	model := func(i int) string {
 		if c.Differ {
-			if bodies[i], err = served.NewBody(text, c.Engines, fmt.Sprintf("organisation/model-%d", i)); err != nil {
-				return nil, err
-			}
+			return fmt.Sprintf("organisation/model-%d", i)
 		}
+		return ""
 	}
-	return served.NewFleet(c.Targets, func(i int) *served.Body { return bodies[i] }, c.Form, c.Gzip)
+	return served.NewFleet(ctx, c.Targets, func(i int) *served.Body { return &served.Body{Template: body, Engines: c.Engines, Model: model(i)} }, c.Form, c.Gzip)
 }
+
+// perStep is the part of the counters at the begin that a scrape adds. With the 3600 requests of
+// the body of the project's testdata it is about 100 requests.
+const perStep = 1.0 / 36
 
 // measure runs one program under one load. With export, it sends its batches to a sink.
 func measure(ctx context.Context, v variant, c scenario, text []byte, dir string, export bool) (out result, err error) {
 	out = result{Variant: v.Name, Scenario: c.Name}
-	fleet, err := c.fleet(text)
+	servers, err := c.fleet(ctx, text)
 	if err != nil {
 		return out, err
 	}
-	defer fleet.Close()
-	own, err := freeAddress()
+	defer servers.Close()
+	own, err := fleet.FreeAddress()
 	if err != nil {
 		return out, err
 	}
 	s := setting{interval: c.Interval, own: own, gzip: c.Gzip}
 	byAddress := map[string]*served.Server{}
-	for _, server := range fleet.Servers {
-		s.addresses = append(s.addresses, server.Address())
-		byAddress[server.Address()] = server
+	for _, server := range servers.Servers {
+		s.addresses = append(s.addresses, server.Address)
+		byAddress[server.Address] = server
 	}
-	var sink *load.Sink
+	var to *sink
 	if export {
-		sink, err = load.NewSink(func(address string) (time.Time, bool) {
+		to, err = newSink(ctx, func(address string) (time.Time, bool) {
 			server, has := byAddress[address]
 			if !has {
 				return time.Time{}, false
@@ -84,10 +86,10 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 		if err != nil {
 			return out, err
 		}
-		defer sink.Close()
-		s.sink = sink.Address()
+		defer to.Close()
+		s.sink = to.Address
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
 		return out, err
 	}
 	arguments, err := v.arguments(dir, s)
@@ -96,39 +98,37 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 	}
 	ctx, cancel := context.WithTimeout(ctx, 4*c.Interval+c.Window+2*time.Minute)
 	defer cancel()
-	process, err := load.NewProcess(ctx, filepath.Join(dir, "log"), v.program, arguments...)
+	process, err := fleet.Start(ctx, filepath.Join(dir, "log"), nil, v.program, arguments...)
 	if err != nil {
 		return out, err
 	}
 	defer func() {
-		if stopErr := process.Stop(); err == nil && v.config != nil {
+		if _, stopErr := process.Stop(fleet.StopLimit); err == nil && v.config != nil {
 			err = stopErr
 		}
 	}()
 	// From the second answer on, what is remembered of a target is there.
-	if err := until(ctx, process, func() bool { return fleet.Asked(2) == c.Targets }); err != nil {
-		return out, fmt.Errorf("%d of %d targets were scraped twice: %w", fleet.Asked(2), c.Targets, err)
+	if err := until(ctx, process, func() bool { return servers.Asked(2) == c.Targets }); err != nil {
+		return out, fmt.Errorf("%d of %d targets were scraped twice: %w", servers.Asked(2), c.Targets, err)
 	}
-	first, last := fleet.FirstAnswers()
+	first, last := servers.FirstAnswers()
 	out.FirstAnswer, out.AllAnswered = first.Sub(process.Began), last.Sub(process.Began)
-	if sink != nil {
-		at, _, _ := sink.First()
-		out.FirstExport = at.Sub(process.Began)
-		sink.Forget()
+	if to != nil {
+		out.FirstExport = to.begin().Sub(process.Began)
 	}
-	if err := window(ctx, process, own, c.Window, fleet, &out); err != nil {
+	if err := window(ctx, process, own, c.Window, servers, &out); err != nil {
 		return out, err
 	}
-	if sink != nil {
-		out.P50, out.Batches = sink.Latency(0.5)
-		out.P99, _ = sink.Latency(0.99)
+	if to != nil {
+		out.P50, out.Batches = to.latency(0.5)
+		out.P99, _ = to.latency(0.99)
 	}
 	return out, nil
 }
 
 // window measures a running program.
-func window(ctx context.Context, p *load.Process, own string, length time.Duration, fleet *served.Fleet, out *result) error {
-	allocatedBefore, err := load.Allocated(ctx, own)
+func window(ctx context.Context, p *fleet.Process, own string, length time.Duration, servers *served.Fleet, out *result) error {
+	allocatedBefore, err := allocated(ctx, own)
 	if err != nil {
 		return err
 	}
@@ -136,18 +136,16 @@ func window(ctx context.Context, p *load.Process, own string, length time.Durati
 	if err != nil {
 		return err
 	}
-	requests := fleet.Requests()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(length):
+	requests := servers.Requests()
+	if err := fleet.Sleep(ctx, length); err != nil {
+		return err
 	}
 	after, err := p.Use()
 	if err != nil {
 		return err
 	}
-	out.Scrapes = fleet.Requests() - requests
-	allocated, err := load.Allocated(ctx, own)
+	out.Scrapes = servers.Requests() - requests
+	allocatedAfter, err := allocated(ctx, own)
 	if err != nil {
 		return err
 	}
@@ -157,31 +155,26 @@ func window(ctx context.Context, p *load.Process, own string, length time.Durati
 	out.CPU = (after.CPU - before.CPU) / time.Duration(out.Scrapes)
 	out.System = (after.System - before.System) / time.Duration(out.Scrapes)
 	out.Switches = float64(after.Switches-before.Switches) / float64(out.Scrapes)
-	out.Allocated = (allocated - allocatedBefore) / float64(out.Scrapes)
+	out.Allocated = (allocatedAfter - allocatedBefore) / float64(out.Scrapes)
 	out.Peak = after.Peak
 	return nil
 }
 
-// until waits for something, as long as the program runs.
-func until(ctx context.Context, p *load.Process, done func() bool) error {
-	for !done() {
-		if err := p.Ended(); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return nil
+// until waits for something, as long as the program runs and ctx does not end.
+func until(ctx context.Context, p *fleet.Process, done func() bool) error {
+	return fleet.Wait(ctx, time.Hour, p.Name(), func() (bool, error) { return done(), p.Ended() })
 }
 
-// freeAddress is a loopback address on which nothing listens.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// allocated is how many bytes a program has allocated since its start, by its own metrics.
+func allocated(ctx context.Context, address string) (float64, error) {
+	own, err := fleet.Own(ctx, address)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	return listener.Addr().String(), listener.Close()
+	for name, value := range own {
+		if strings.HasPrefix(name, "otelcol_process_runtime_total_alloc_bytes") {
+			return value, nil
+		}
+	}
+	return 0, errors.New("the program does not report what it has allocated")
 }

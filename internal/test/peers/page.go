@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // The numbers of a run.
@@ -16,18 +16,10 @@ func kilobytes(r *result) float64    { return r.Allocated / 1e3 }
 
 // writePage writes the tables to the page.
 func (r results) writePage(file, bin string) error {
-	page, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	page, err = pageparts.Replace(page, map[string]string{
+	return fleet.WritePage(file, map[string]string{
 		"bench-peers: processor": r.processorTable(), "bench-peers: memory": r.memoryTable(),
 		"bench-peers: growth": r.growth(), "bench-peers: latency": r.latencyTable(), "bench-peers: size": sizes(bin),
-	})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, page, 0o644)
+	}, map[string][]byte{"performance-peers.svg": r.picture()})
 }
 
 // processorTable compares the processor time: the times, and then the ratios.

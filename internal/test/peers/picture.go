@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/xml"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -17,8 +16,8 @@ const (
 	labelWidth, barsWidth, barHeight, loadGap, legendHeight = 230, 420, 13, 14, 64
 )
 
-// writePicture draws the processor time of a scrape as bars.
-func (r results) writePicture(file string) error {
+// picture draws the processor time of a scrape as bars.
+func (r results) picture() []byte {
 	most, loads := 0.0, []string{}
 	for _, c := range scenarios() {
 		if len(r.of(c.Name, peerName)) == 0 || c.Few {
@@ -28,9 +27,6 @@ func (r results) writePicture(file string) error {
 		for _, bar := range bars {
 			most = max(most, newSpread(r.of(c.Name, bar.variant).each(milliseconds)).median)
 		}
-	}
-	if most == 0 {
-		return nil
 	}
 	var b strings.Builder
 	y := legendHeight
@@ -57,7 +53,7 @@ func (r results) writePicture(file string) error {
 	width := labelWidth + barsWidth + 60
 	svg := fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%[1]d\" height=\"%[2]d\" viewBox=\"0 0 %[1]d %[2]d\" font-family=\"sans-serif\" font-size=\"11\">\n"+
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n<text x=\"10\" y=\"20\" font-size=\"13\" font-weight=\"bold\">Processor time of a scrape in ms (less is better)</text>\n", width, y)
-	return os.WriteFile(file, []byte(svg+legend.String()+b.String()+"</svg>\n"), 0o644)
+	return []byte(svg + legend.String() + b.String() + "</svg>\n")
 }
 
 func escaped(text string) string {

@@ -24,14 +24,6 @@ func readResults(file string) (out results, err error) {
 	return out, err
 }
 
-func (r results) write(file string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, text, 0o600)
-}
-
 // replace returns the results with those of the same load replaced. A load is measured in one
 // run, so that its ratios are of programs that took turns.
 func (r results) replace(by results) results {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/peers/load"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/peers/served"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // serverCost measures what a scrape costs the server: one Python process with the real
@@ -127,12 +125,12 @@ func (c serverCost) run(ctx context.Context, text []byte) error {
 		form    string
 		engines int
 	}{{mountForm, 1}, {mountForm, 8}, {routeForm, 1}} {
-		body, err := served.NewBody(text, kind.engines, "")
+		body, err := fleet.Growing(string(text), perStep)
 		if err != nil {
 			return err
 		}
 		file := filepath.Join(c.work, "server", fmt.Sprintf("body-%d", kind.engines))
-		if err := os.WriteFile(file, body.Append(nil, 0), 0o600); err != nil {
+		if err := os.WriteFile(file, body.Append(nil, fleet.State{Engines: kind.engines}), 0o600); err != nil {
 			return err
 		}
 		if kind.form == mountForm {
@@ -145,11 +143,7 @@ func (c serverCost) run(ctx context.Context, text []byte) error {
 		}
 	}
 	report.print()
-	out, err := json.MarshalIndent(report, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(c.work, "server.json"), append(out, '\n'), 0o600)
+	return fleet.Save(c.work, "server.json", report, nil)
 }
 
 // direct measures the parts of an answer in Python.
@@ -167,7 +161,7 @@ func (c serverCost) direct(ctx context.Context, body string, engines int, report
 
 // serve starts the server and lets each program scrape it.
 func (c serverCost) serve(ctx context.Context, body, form string, engines int, report *costReport) (err error) {
-	address, err := freeAddress()
+	address, err := fleet.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -175,12 +169,12 @@ func (c serverCost) serve(ctx context.Context, body, form string, engines int, r
 	if err != nil {
 		return err
 	}
-	server, err := load.NewProcess(ctx, filepath.Join(c.work, "server", "log-python"), c.python, c.script, "--body", body, "--form", form, "--port", port)
+	server, err := fleet.Start(ctx, filepath.Join(c.work, "server", "log-python"), nil, c.python, c.script, "--body", body, "--form", form, "--port", port)
 	if err != nil {
 		return err
 	}
 	// uvicorn ends with the signal that it got, so its error says nothing.
-	defer func() { _ = server.Stop() }()
+	defer func() { _, _ = server.Stop(fleet.StopLimit) }()
 	starting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := until(starting, server, func() bool { _, err := counts(starting, address); return err == nil }); err != nil {
@@ -217,8 +211,8 @@ func (c serverCost) serve(ctx context.Context, body, form string, engines int, r
 }
 
 // collector starts a program that scrapes the server; with a sink it exports.
-func (c serverCost) collector(ctx context.Context, v costVariant, address, sink string) (*load.Process, error) {
-	own, err := freeAddress()
+func (c serverCost) collector(ctx context.Context, v costVariant, address, sink string) (*fleet.Process, error) {
+	own, err := fleet.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -227,44 +221,39 @@ func (c serverCost) collector(ctx context.Context, v costVariant, address, sink 
 	if err != nil {
 		return nil, err
 	}
-	return load.NewProcess(ctx, filepath.Join(dir, "log"), v.variant.program, arguments...)
+	return fleet.Start(ctx, filepath.Join(dir, "log"), nil, v.variant.program, arguments...)
 }
 
 // checked runs a program with an exporter and fails unless the scrapes succeed.
 func (c serverCost) checked(ctx context.Context, v costVariant, address string) (float64, error) {
-	sink, err := load.NewArrivals()
+	to, err := newSink(ctx, func(string) (time.Time, bool) { return time.Time{}, false })
 	if err != nil {
 		return 0, err
 	}
-	defer sink.Close()
-	process, err := c.collector(ctx, v, address, sink.Address())
+	defer to.Close()
+	process, err := c.collector(ctx, v, address, to.Address)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = process.Stop() }()
+	defer func() { _, _ = process.Stop(fleet.StopLimit) }()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	var up float64
-	err = until(ctx, process, func() bool {
-		value, has, metrics := sink.Up()
-		up = value
-		return has && value == 1 && metrics > 10
-	})
+	err = until(ctx, process, func() bool { _, ok := to.scraped(); return ok })
+	up, _ := to.scraped()
 	if err != nil {
-		value, has, metrics := sink.Up()
-		return up, fmt.Errorf("no successful scrape arrived (up %v, sent %t, %d metrics): %w", value, has, metrics, err)
+		return up, fmt.Errorf("no successful scrape arrived (up %v): %w", up, err)
 	}
 	return up, nil
 }
 
 // scraped measures the server while one program scrapes it.
-func (c serverCost) scraped(ctx context.Context, v costVariant, server *load.Process, address string) (row costRow, versions map[string]any, err error) {
+func (c serverCost) scraped(ctx context.Context, v costVariant, server *fleet.Process, address string) (row costRow, versions map[string]any, err error) {
 	process, err := c.collector(ctx, v, address, "")
 	if err != nil {
 		return row, nil, err
 	}
 	defer func() {
-		if stopErr := process.Stop(); err == nil {
+		if _, stopErr := process.Stop(fleet.StopLimit); err == nil {
 			err = stopErr
 		}
 	}()
@@ -278,10 +267,8 @@ func (c serverCost) scraped(ctx context.Context, v costVariant, server *load.Pro
 	if err != nil {
 		return row, nil, fmt.Errorf("it did not scrape: %w", err)
 	}
-	select {
-	case <-ctx.Done():
-		return row, nil, ctx.Err()
-	case <-time.After(c.warm):
+	if err := fleet.Sleep(ctx, c.warm); err != nil {
+		return row, nil, err
 	}
 	row, versions, err = c.watch(ctx, server, address, c.window)
 	if err == nil && row.Scrapes == 0 {
@@ -292,7 +279,7 @@ func (c serverCost) scraped(ctx context.Context, v costVariant, server *load.Pro
 
 // watch returns what the server used and answered in a time; the processor time is the whole,
 // in milliseconds.
-func (c serverCost) watch(ctx context.Context, server *load.Process, address string, length time.Duration) (row costRow, versions map[string]any, err error) {
+func (c serverCost) watch(ctx context.Context, server *fleet.Process, address string, length time.Duration) (row costRow, versions map[string]any, err error) {
 	before, err := counts(ctx, address)
 	if err != nil {
 		return row, nil, err
@@ -301,10 +288,8 @@ func (c serverCost) watch(ctx context.Context, server *load.Process, address str
 	if err != nil {
 		return row, nil, err
 	}
-	select {
-	case <-ctx.Done():
-		return row, nil, ctx.Err()
-	case <-time.After(length):
+	if err := fleet.Sleep(ctx, length); err != nil {
+		return row, nil, err
 	}
 	last, err := server.Use()
 	if err != nil {
@@ -331,19 +316,11 @@ func (c serverCost) watch(ctx context.Context, server *load.Process, address str
 
 // counts asks the server what it has answered so far.
 func counts(ctx context.Context, address string) (out costCounts, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/counts", http.NoBody)
+	content, err := fleet.Get(ctx, "http://"+address+"/counts")
 	if err != nil {
 		return out, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return out, err
-	}
-	defer response.Body.Close()
-	err = json.NewDecoder(response.Body).Decode(&out)
-	return out, err
+	return out, json.Unmarshal(content, &out)
 }
 
 // print shows the median of the rounds with their range, and the parts.

@@ -3,6 +3,8 @@ package scale
 import (
 	"slices"
 	"sync"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // arrival is a scrape of which the backend has received the number of the answer.
@@ -13,65 +15,6 @@ type arrival struct {
 	life int
 	// copies is how often it came.
 	copies int
-}
-
-// point is a number at a time.
-type point struct {
-	at, start uint64
-	value     float64
-}
-
-// series is what the backend knows of one counter: the arithmetic of a backend that follows
-// OTLP. A value counts from the one before, and from zero where the start time is later than
-// the point before.
-type series struct {
-	known         bool
-	first, last   point
-	increments    float64
-	resets, falls int
-	// fell are the points of the first fall, the later one last.
-	fell [2]point
-}
-
-// fall notes that a point is less than one before it.
-func (s *series) fall(before, after point) {
-	s.falls++
-	if s.falls == 1 {
-		s.fell = [2]point{before, after}
-	}
-}
-
-// add takes a point. Points may arrive late; a late one changes nothing, and is only checked.
-func (s *series) add(p point) {
-	switch {
-	case !s.known:
-		s.known, s.first, s.last = true, p, p
-	case p.at == s.last.at:
-		if p.value != s.last.value {
-			s.fall(s.last, p)
-		}
-	case p.at < s.last.at:
-		if p.start == s.last.start && p.value > s.last.value {
-			s.fall(p, s.last)
-		}
-		if p.at < s.first.at && p.start == s.first.start {
-			s.increments += s.first.value - p.value
-			s.first = p
-		}
-	case p.start != s.last.start && p.start >= s.last.at:
-		s.resets++
-		s.increments += p.value
-		s.last = p
-	default:
-		if p.start != s.last.start {
-			s.resets++
-		}
-		if p.value < s.last.value {
-			s.fall(s.last, p)
-		}
-		s.increments += p.value - s.last.value
-		s.last = p
-	}
 }
 
 // condition is what a diagnosis said at a time.
@@ -86,14 +29,12 @@ type engineAccount struct {
 	// byTime has the places of arrivals.
 	byTime map[uint64]int
 	// counters are all counters of the receiver, by the number of the name.
-	counters []series
+	counters []fleet.Series
 	// compared are points whose values must be those of the truth, by the counter.
-	compared [3][]point
+	compared [3][]fleet.Sample
 	// valid are the points of the processor's counter of an objective.
-	valid      []point
+	valid      []fleet.Sample
 	conditions []condition
-	// ends counts points without a value.
-	ends int
 }
 
 // account is what the backend knows of the fleet.
@@ -104,8 +45,8 @@ type account struct {
 	names map[string]int
 	// pools are the conditions of pools, by model.
 	pools map[string][]condition
-	// requests and bytes count what was taken, strangers the resources of no engine.
-	requests, bytes, points, strangers int
+	// points count what was taken, strangers the resources of no engine.
+	points, strangers int
 }
 
 func newAccount(engines int) *account {
@@ -127,11 +68,11 @@ func (a *account) name(key []byte) int {
 }
 
 // counter notes a point of a counter.
-func (e *engineAccount) counter(name int, p point) {
+func (e *engineAccount) counter(name int, p fleet.Sample) {
 	if name >= len(e.counters) {
-		e.counters = append(e.counters, make([]series, name+1-len(e.counters))...)
+		e.counters = append(e.counters, make([]fleet.Series, name+1-len(e.counters))...)
 	}
-	e.counters[name].add(p)
+	e.counters[name].Add(p)
 }
 
 // arrive notes the number of an answer.
@@ -173,5 +114,5 @@ func (a *account) forget() {
 	defer a.mu.Unlock()
 	fresh := newAccount(len(a.engines))
 	a.engines, a.pools = fresh.engines, fresh.pools
-	a.requests, a.bytes, a.points, a.strangers = 0, 0, 0, 0
+	a.points, a.strangers = 0, 0
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 func loaded(t *testing.T) *template {
@@ -58,8 +60,8 @@ func TestBodiesShowTheTruth(t *testing.T) {
 	}
 }
 
-// After the ticks of the pair a sound engine shows the second recorded body, a late one has half
-// of its first tokens after the objective, and a stalled one does not move any more.
+// After the ticks of the pair a sound engine shows the second recorded body, a late one has
+// counted as much, and a stalled one does not move any more.
 func TestKindsOfEngines(t *testing.T) {
 	tmpl := loaded(t)
 	tmpl.stallAt.Store(60)
@@ -69,45 +71,7 @@ func TestKindsOfEngines(t *testing.T) {
 	assert.Equal(t, 3001814.0, tmpl.truth(sound, pairTicks).prompt)
 	assert.Equal(t, tmpl.truth(stalled, 60), tmpl.truth(stalled, 600))
 	assert.NotEqual(t, tmpl.truth(stalled, 59), tmpl.truth(stalled, 60))
-	within := func(n int64) (in, all float64) {
-		h := parsed(t, tmpl.render(nil, "scale/m", late, n, 0))[firstFamily].GetMetric()[0].GetHistogram()
-		for _, b := range h.GetBucket() {
-			if b.GetUpperBound() <= objective.Seconds() {
-				in = float64(b.GetCumulativeCount())
-			}
-		}
-		return in, float64(h.GetSampleCount())
-	}
-	in0, all0 := within(0)
-	in1, all1 := within(100 * pairTicks)
-	assert.InDelta(t, 0.5, (in1-in0)/(all1-all0), 0.01)
-}
-
-func TestCountersThatFall(t *testing.T) {
-	add := func(points ...point) series {
-		var s series
-		for _, p := range points {
-			s.add(p)
-		}
-		return s
-	}
-	s := add(point{10, 1, 5}, point{20, 1, 9}, point{30, 1, 12})
-	assert.Equal(t, 7.0, s.increments)
-	assert.Zero(t, s.falls+s.resets)
-	assert.Equal(t, 1, add(point{10, 1, 5}, point{20, 1, 4}).falls)
-	// A server that was restarted: what it has counted since then counts.
-	s = add(point{10, 1, 5}, point{20, 15, 3})
-	assert.Equal(t, 3.0, s.increments)
-	assert.Equal(t, 1, s.resets)
-	// Late points change nothing.
-	s = add(point{10, 1, 5}, point{30, 1, 12}, point{20, 1, 9})
-	assert.Equal(t, 7.0, s.increments)
-	assert.Zero(t, s.falls)
-	assert.Equal(t, 1, add(point{10, 1, 5}, point{30, 1, 12}, point{20, 1, 13}).falls)
-	assert.Equal(t, 7.0, add(point{20, 1, 9}, point{30, 1, 12}, point{10, 1, 5}).increments)
-	// The same point again is none, and another value at the same time is wrong.
-	assert.Equal(t, 4.0, add(point{10, 1, 5}, point{20, 1, 9}, point{20, 1, 9}).increments)
-	assert.Equal(t, 1, add(point{10, 1, 5}, point{10, 1, 6}).falls)
+	assert.Equal(t, tmpl.truth(sound, 100*pairTicks), tmpl.truth(late, 100*pairTicks), "of a late one only the buckets are others")
 }
 
 func TestGapsAndOverlaps(t *testing.T) {
@@ -131,17 +95,18 @@ func TestGapsAndOverlaps(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Equal(t, []int64{10, 30}, []int64{got[0].overlap, got[1].gap})
 	assert.Equal(t, 1, got[1].before.life)
-	assert.Equal(t, 1, missed(append(reads(1, 0, 10, 30), reads(2, 5, 15)...), 10*tick))
-	assert.Zero(t, missed(append(reads(1, 0, 10), reads(2, 100, 110)...), 10*tick))
 }
 
 // Two processes that count from zero: 7 and 5 by start time; followed as one series, 4 to 3 is a
 // reset that counts 3 anew.
 func TestSumsOfACounterThatSeveralProcessesBegin(t *testing.T) {
-	got := countUp([]point{{10, 1, 0}, {20, 1, 7}, {30, 25, 2}, {40, 25, 5}})
+	at := func(at, start uint64, value float64) fleet.Sample {
+		return fleet.Sample{At: at, Start: start, Value: value}
+	}
+	got := countUp([]fleet.Sample{at(10, 1, 0), at(20, 1, 7), at(30, 25, 2), at(40, 25, 5)})
 	assert.Equal(t, 12.0, got.byStart)
 	assert.Equal(t, 12.0, got.oneSeries)
-	got = countUp([]point{{10, 1, 0}, {20, 1, 4}, {25, 15, 3}, {30, 1, 7}, {35, 15, 5}})
+	got = countUp([]fleet.Sample{at(10, 1, 0), at(20, 1, 4), at(25, 15, 3), at(30, 1, 7), at(35, 15, 5)})
 	assert.Equal(t, 12.0, got.byStart)
 	assert.Equal(t, 4.0+3+4+5, got.oneSeries)
 }

@@ -99,7 +99,7 @@ func (r *run) findLimits(ctx context.Context) error {
 	}
 	r.result.Limits.Kept = make([]int, fewShards)
 	for i := range r.engines {
-		r.result.Limits.Kept[shardOf(&r.engines[i], r.port, fewShards)]++
+		r.result.Limits.Kept[shardOf(&r.engines[i], r.servers.Port, fewShards)]++
 	}
 	for i, m := range r.members[:fewShards] {
 		if r.result.Limits.Kept[i] <= r.maxTargets {
@@ -134,6 +134,7 @@ func (r *run) findLimits(ctx context.Context) error {
 		return err
 	}
 	r.account.forget()
+	r.before = r.backend.Taken()
 	r.samples = nil
 	r.result.Limits.Lives = len(r.lives)
 	return nil

@@ -2,9 +2,10 @@ package scale
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // life is one process of a collector.
@@ -91,21 +92,6 @@ func changes(spans []span) []change {
 	return out
 }
 
-// missed counts the scrapes that one process left out between two others.
-func missed(arrivals []arrival, interval time.Duration) int {
-	last := map[int]int64{}
-	sorted := slices.SortedFunc(slices.Values(arrivals), func(a, b arrival) int { return cmp.Compare(a.tick, b.tick) })
-	n := 0
-	for _, a := range sorted {
-		if before, known := last[a.life]; known {
-			intervals := float64(a.tick-before) * float64(tick) / float64(interval)
-			n += max(0, int(math.Round(intervals))-1)
-		}
-		last[a.life] = a.tick
-	}
-	return n
-}
-
 // counted is what a backend makes of a counter that several processes began at zero.
 type counted struct {
 	// byStart adds the last value of each start time, which is right for processes that do not
@@ -114,20 +100,20 @@ type counted struct {
 	byStart, oneSeries float64
 }
 
-func countUp(points []point) (out counted) {
-	sorted := slices.SortedFunc(slices.Values(points), func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.start, b.start))
+func countUp(points []fleet.Sample) (out counted) {
+	sorted := slices.SortedFunc(slices.Values(points), func(a, b fleet.Sample) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Start, b.Start))
 	})
 	most := map[uint64]float64{}
 	for i, p := range sorted {
-		most[p.start] = max(most[p.start], p.value)
+		most[p.Start] = max(most[p.Start], p.Value)
 		switch {
 		case i == 0:
-			out.oneSeries += p.value
-		case p.value >= sorted[i-1].value:
-			out.oneSeries += p.value - sorted[i-1].value
+			out.oneSeries += p.Value
+		case p.Value >= sorted[i-1].Value:
+			out.oneSeries += p.Value - sorted[i-1].Value
 		default:
-			out.oneSeries += p.value
+			out.oneSeries += p.Value
 		}
 	}
 	for _, v := range most {

@@ -2,13 +2,14 @@ package scale
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // effect is what an action did to the engines of one kind.
@@ -43,20 +44,15 @@ type outcome struct {
 	Watched float64 `json:"watched"`
 	// Moved engines have another member, Restarted another process of the same member, and
 	// Untouched the same process.
-	Moved     effect `json:"moved"`
-	Restarted effect `json:"restarted"`
-	Untouched effect `json:"untouched"`
-	// Missed are the scrapes that running processes left out.
-	Missed    int       `json:"missed"`
+	Moved     effect    `json:"moved"`
+	Restarted effect    `json:"restarted"`
+	Untouched effect    `json:"untouched"`
 	Diagnosis diagnosis `json:"diagnosis"`
 }
 
 // judge compares what arrived with what is true.
-func (r *run) judge(ctx context.Context) error {
-	served, err := r.fleet.answered(ctx, "")
-	if err != nil {
-		return err
-	}
+func (r *run) judge() {
+	served := r.servers.answered()
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	r.result.fill(r)
@@ -72,7 +68,6 @@ func (r *run) judge(ctx context.Context) error {
 		}
 	}
 	r.check()
-	return nil
 }
 
 func (r *run) at(t time.Time) float64 { return t.Sub(r.began).Seconds() }
@@ -112,7 +107,7 @@ func (r *run) compare(served map[int]int64) {
 			ticks[a.at] = a.tick
 			first, last = min(first, a.tick), max(last, a.tick)
 			c.Answers++
-			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.port, l.shards) {
+			if l := r.lives[a.life]; l.member != shardOf(&r.engines[i], r.servers.Port, l.shards) {
 				c.Strangers++
 			}
 			if a.copies > 1 {
@@ -125,18 +120,18 @@ func (r *run) compare(served map[int]int64) {
 		}
 		from, to := r.template.truth(k, first), r.template.truth(k, last)
 		for which, points := range e.compared {
-			var sum series
-			slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+			var sum fleet.Series
+			slices.SortFunc(points, func(a, b fleet.Sample) int { return cmp.Compare(a.At, b.At) })
 			for _, p := range points {
-				n, known := ticks[p.at]
+				n, known := ticks[p.At]
 				c.Compared++
-				if !known || p.value != r.template.truth(k, n).of(which) {
+				if !known || p.Value != r.template.truth(k, n).of(which) {
 					c.Wrong++
 				}
-				sum.add(p)
+				sum.Add(p)
 			}
 			c.True += to.of(which) - from.of(which)
-			switch d := sum.increments - (to.of(which) - from.of(which)); {
+			switch d := sum.Increments - (to.of(which) - from.of(which)); {
 			case d < 0:
 				c.Lost -= d
 			case d > 0:
@@ -148,26 +143,20 @@ func (r *run) compare(served map[int]int64) {
 			lives[a.at] = a.life
 		}
 		for name, s := range e.counters {
-			if s.known {
+			if s.Known {
 				c.Series++
-				c.Resets += s.resets
+				c.Resets += s.Resets
 			}
-			if s.falls > 0 && lives[s.fell[0].at] != lives[s.fell[1].at] {
-				c.Crossed += s.falls
+			if s.Falls > 0 && lives[s.Fell[0].At] != lives[s.Fell[1].At] {
+				c.Crossed += s.Falls
 			} else {
-				c.Falls += s.falls
+				c.Falls += s.Falls
 			}
-			if s.falls > 0 && len(c.Fell) < 10 {
-				c.Fell = append(c.Fell, fmt.Sprintf("%s of %s: %v, then %v, answers %v", names[name], r.engines[i].pod, s.fell[0], s.fell[1], e.arrivals))
+			if s.Falls > 0 && len(c.Fell) < 10 {
+				c.Fell = append(c.Fell, fmt.Sprintf("%s of %s: %v, then %v, answers %v", names[name], r.engines[i].pod, s.Fell[0], s.Fell[1], e.arrivals))
 			}
 		}
 		r.compareObjective(e, k, to.first-from.first)
-		c.Ends += e.ends
-	}
-	for life, n := range served {
-		if life >= r.result.Limits.Lives {
-			c.Served += n
-		}
 	}
 	c.Missing = r.missingOf(served)
 }
@@ -278,9 +267,6 @@ func (r *run) outcome(a *action) outcome {
 		for _, c := range within {
 			r.add(to, k, c)
 		}
-		o.Missed += missed(slices.DeleteFunc(slices.Clone(e.arrivals), func(x arrival) bool {
-			return x.tick < from || x.tick > until
-		}), r.Interval)
 	}
 	for _, e := range []*effect{&o.Moved, &o.Restarted, &o.Untouched} {
 		e.sum()
@@ -333,6 +319,7 @@ func (r *run) check() {
 		n    float64
 		what string
 	}{
+		{float64(r.backend.Taken().Broken), "requests to the backend are no OTLP"},
 		{float64(c.Silent), "engines never arrived at the backend"},
 		{float64(c.Strangers), "answers were given to another shard than the hash says"},
 		{float64(c.Wrong), "points of the compared counters are not what the engine had counted at that time"},

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 const (
@@ -31,8 +33,7 @@ func newLayout(engines int) []engine {
 	pooled := engines * 9 / 10 / poolSize * poolSize
 	for i := range out {
 		e := &out[i]
-		// 250 addresses for each third byte, so that no address ends with 0 or 255.
-		e.ip = fmt.Sprintf("127.%d.%d.%d", 20+i/62500, i/250%250, 1+i%250)
+		e.ip = fleet.IP(20, i)
 		e.pod = podPrefix + strconv.Itoa(i)
 		place := i % poolSize
 		if i < pooled {

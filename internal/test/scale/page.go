@@ -3,13 +3,11 @@ package scale
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/plot"
 )
 
@@ -37,25 +35,15 @@ func (x *Result) parts() map[string]string {
 // WritePage writes the tables into the page, and the picture beside it. A second run, if there
 // is one, has waited longer after each action.
 func (x *Result) WritePage(file string, longer *Result) error {
-	page, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
 	parts := x.parts()
 	if longer != nil {
 		parts["scale: longer"] = longer.longer()
-	}
-	if page, err = pageparts.Replace(page, parts); err != nil {
-		return err
 	}
 	picture, err := x.picture()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), pictureName), picture, 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(file, page, 0o644)
+	return fleet.WritePage(file, parts, map[string][]byte{pictureName: picture})
 }
 
 // longer is the diagnosis of a run that has waited longer.

@@ -2,13 +2,13 @@ package scale
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // limits is how the limits were found.
@@ -27,12 +27,11 @@ type limits struct {
 
 // counters is the comparison of the scraped counters.
 type counters struct {
-	// Answers are those that arrived, Served all that were given, Repeated came twice, and Silent
+	// Answers are those that arrived, Repeated came twice, and Silent
 	// engines never came.
-	Answers  int   `json:"answers"`
-	Served   int64 `json:"served"`
-	Repeated int   `json:"repeated"`
-	Silent   int   `json:"silent"`
+	Answers  int `json:"answers"`
+	Repeated int `json:"repeated"`
+	Silent   int `json:"silent"`
 	// Strangers are answers to another shard than the hash says.
 	Strangers int `json:"strangers"`
 	// Series are the counters of all engines, in which Resets start times changed and Falls points
@@ -53,8 +52,6 @@ type counters struct {
 	True    float64 `json:"true"`
 	Lost    float64 `json:"lost"`
 	Doubled float64 `json:"doubled"`
-	// Ends are points that end a series.
-	Ends int `json:"ends"`
 	// Missing are the answers that never arrived, by process.
 	Missing []missing `json:"missing"`
 }
@@ -100,8 +97,6 @@ type Result struct {
 	Usage     []usage       `json:"usage"`
 	// LongestStop is the longest time from SIGTERM to the end, in seconds.
 	LongestStop float64 `json:"longest_stop"`
-	// NotInOrder are the processes that did not end in time, or with an error.
-	NotInOrder int `json:"not_in_order"`
 	// FirstScrape is the longest time from the ready process to its first scrape, in seconds.
 	FirstScrape float64 `json:"first_scrape"`
 	// Requests and Bytes are what the backend took, without compression, and Points the points.
@@ -111,10 +106,9 @@ type Result struct {
 	// Left are the answers that were in the queues of the removed shards when the others ended.
 	Left int64 `json:"left"`
 	// Complaints counts warnings and errors in the logs.
-	Complaints map[string]int     `json:"complaints"`
-	Own        map[string]float64 `json:"own"`
-	Failures   []string           `json:"failures"`
-	Samples    []sample           `json:"samples"`
+	Complaints map[string]int `json:"complaints"`
+	Failures   []string       `json:"failures"`
+	Samples    []sample       `json:"samples"`
 }
 
 // fill notes what the run was.
@@ -122,7 +116,8 @@ func (x *Result) fill(r *run) {
 	x.Began, x.Seconds, x.Engines = r.began, time.Since(r.began).Seconds(), r.Engines
 	x.Machine = machine()
 	x.Interval, x.Window, x.Away = r.Interval.Seconds(), r.Window.Seconds(), r.Away.Seconds()
-	x.Requests, x.Bytes, x.Points = r.account.requests, r.account.bytes, r.account.points
+	taken := r.backend.Taken()
+	x.Requests, x.Bytes, x.Points = taken.Requests-r.before.Requests, taken.Bytes-r.before.Bytes, r.account.points
 	x.Complaints, x.Samples = r.complaints(), r.samples
 	models := map[string]bool{}
 	for i := range r.engines {
@@ -146,16 +141,9 @@ var processorName = regexp.MustCompile(`(?m)^model name\s*:(.*)$`)
 
 // write puts the result into a folder.
 func (x *Result) write(dir string) error {
-	content, err := json.MarshalIndent(x, "", " ")
-	if err != nil {
-		return err
-	}
 	picture, err := x.picture()
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, pictureName), picture, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "scale.json"), append(content, '\n'), 0o600)
+	return fleet.Save(dir, "scale.json", x, map[string][]byte{pictureName: picture})
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 )
 
@@ -16,9 +17,7 @@ import (
 type Options struct {
 	// Collector is the program, Root the folder of the project, Dir where the results go.
 	Collector, Root, Dir string
-	// Self is this program, which runs the servers; empty runs them in this process.
-	Self    string
-	Engines int
+	Engines              int
 	// Interval is the collection_interval, Window that of the processor.
 	Interval, Window time.Duration
 	// Targets and Series are the limits of the first start.
@@ -31,10 +30,6 @@ type Options struct {
 	Patience time.Duration
 	// Slack is how much longer than two intervals a gap may be on a busy machine.
 	Slack time.Duration
-	// Quiet is a file that is there while measuring, empty for none, and Calm how long to wait
-	// then for other work to end.
-	Quiet string
-	Calm  time.Duration
 	// Out gets the progress.
 	Out io.Writer
 }
@@ -51,19 +46,21 @@ const (
 type run struct {
 	Options
 	began    time.Time
-	port     int
 	engines  []engine
 	template *template
 	api      *kubeapi.Server
-	fleet    *fleet
+	servers  *servers
 	account  *account
-	sink     *sink
-	config   string
-	members  []*member
-	lives    []*life
-	actions  []*action
-	samples  []sample
-	sampled  time.Time
+	backend  *fleet.Backend
+	// before is what the backend had taken before the limits were found.
+	before  fleet.Taken
+	endAPI  func()
+	config  string
+	members []*member
+	lives   []*life
+	actions []*action
+	samples []sample
+	sampled time.Time
 	// maxTargets and maxSeries are the present limits.
 	maxTargets, maxSeries int
 	result                Result
@@ -87,7 +84,6 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &run{
 		Options: o, began: time.Now(), engines: newLayout(o.Engines), account: newAccount(o.Engines),
 		lives: []*life{{member: -1, shards: 1}}, maxTargets: o.Targets, maxSeries: o.Series,
-		result: Result{Own: map[string]float64{}},
 	}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
@@ -96,9 +92,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := r.play(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.judge(ctx); err != nil {
-		return nil, err
-	}
+	r.judge()
 	return &r.result, r.result.write(o.Dir)
 }
 
@@ -115,28 +109,15 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.template, err = loadTemplate(testdata, epoch); err != nil {
 		return err
 	}
-	if r.port, err = freePort(ctx); err != nil {
+	if r.servers, err = startServers(ctx, r.template, r.engines); err != nil {
 		return err
 	}
-	r.fleet, err = startFleet(ctx, r.Self, ServerOptions{Testdata: testdata, Engines: r.Engines, Port: r.port, Epoch: epoch.UnixMilli()})
-	if err != nil {
-		return err
-	}
-	err = r.wait(ctx, "the servers", func() (bool, error) {
-		_, err := r.fleet.answered(ctx, "")
-		return err == nil, nil
-	})
-	if err != nil {
-		return err
-	}
-	var end func()
-	r.api, end = kubeapi.Start()
-	r.fleet.stops = append(r.fleet.stops, func() error { end(); return nil })
+	r.api, r.endAPI = kubeapi.Start()
 	applyPods(r.api, r.engines)
-	if r.sink, err = newSink(ctx, r.account); err != nil {
+	if r.backend, err = fleet.NewLateBackend(ctx, (&sink{account: r.account}).take); err != nil {
 		return err
 	}
-	content, err := addition(r.Root, r.Interval, r.Window, r.sink.url)
+	content, err := addition(r.Root, r.Interval, r.Window, "http://"+r.backend.Address)
 	if err != nil {
 		return err
 	}
@@ -146,7 +127,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	for i := range manyShards {
 		m := &member{number: i}
-		if m.own, err = freePort(ctx); err != nil {
+		if m.own, err = fleet.FreeAddress(); err != nil {
 			return err
 		}
 		r.members = append(r.members, m)
@@ -160,11 +141,14 @@ func (r *run) close() {
 			r.crash(m)
 		}
 	}
-	if r.sink != nil {
-		_ = r.sink.server.Close()
+	if r.backend != nil {
+		r.backend.Close()
 	}
-	if r.fleet != nil {
-		r.fleet.stop()
+	if r.endAPI != nil {
+		r.endAPI()
+	}
+	if r.servers != nil {
+		r.servers.Close()
 	}
 }
 
@@ -172,15 +156,6 @@ func (r *run) close() {
 func (r *run) play(ctx context.Context) error {
 	if err := r.findLimits(ctx); err != nil {
 		return err
-	}
-	if r.Quiet != "" {
-		if err := os.WriteFile(r.Quiet, []byte("make scale measures\n"), 0o600); err != nil {
-			return err
-		}
-		defer os.Remove(r.Quiet)
-		if err := r.pass(ctx, r.Calm); err != nil {
-			return err
-		}
 	}
 	if err := r.startAll(ctx); err != nil {
 		return err
@@ -190,9 +165,6 @@ func (r *run) play(ctx context.Context) error {
 	}
 	stall := r.template.ticksAt(time.Now()) + 20
 	r.template.stallAt.Store(stall)
-	if _, err := r.fleet.answered(ctx, fmt.Sprintf("stall=%d", stall)); err != nil {
-		return err
-	}
 	r.say("all %d engines are read; nothing is done for %s", r.Engines, r.Rest)
 	if err := r.pass(ctx, r.Rest*2/3); err != nil {
 		return err
@@ -214,7 +186,6 @@ func (r *run) play(ctx context.Context) error {
 			return err
 		}
 	}
-	r.refusals(ctx)
 	r.stopAll()
 	return r.drain(ctx)
 }
@@ -222,14 +193,10 @@ func (r *run) play(ctx context.Context) error {
 // drain runs all members once more without targets, so that they send what is left in their
 // queues, also those that the last change has removed.
 func (r *run) drain(ctx context.Context) error {
-	if err := r.wait(ctx, "the backend", func() (bool, error) { return r.sink.done(), nil }); err != nil {
+	if err := r.wait(ctx, "the backend", func() (bool, error) { return r.backend.Idle(), nil }); err != nil {
 		return err
 	}
-	served, err := r.fleet.answered(ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, m := range r.missing(served) {
+	for _, m := range r.missing(r.servers.answered()) {
 		if m.Member >= fewShards {
 			r.result.Left += m.Answers
 		}
@@ -244,19 +211,17 @@ func (r *run) drain(ctx context.Context) error {
 		return err
 	}
 	before, since := -1, time.Now()
-	err = r.wait(ctx, "the queues", func() (bool, error) {
+	err := r.wait(ctx, "the queues", func() (bool, error) {
 		left := 0.0
 		for _, m := range r.members {
-			own, err := ownMetrics(ctx, m.own)
+			own, err := fleet.Own(ctx, m.own)
 			if err != nil {
 				return false, m.process.Ended()
 			}
 			left += own["otelcol_exporter_queue_size"]
 		}
-		r.account.mu.Lock()
-		requests := r.account.requests
-		r.account.mu.Unlock()
-		if left > 0 || !r.sink.done() || requests != before {
+		requests := r.backend.Taken().Requests
+		if left > 0 || !r.backend.Idle() || requests != before {
 			before, since = requests, time.Now()
 		}
 		return time.Since(since) > drained, nil
@@ -317,7 +282,7 @@ func (r *run) stopAll() {
 		if m.process != nil {
 			r.sample(m)
 			all.Go(func() {
-				ends[i] = m.process.Stop()
+				_, ends[i] = m.process.Stop(fleet.StopLimit)
 				m.life.ended = time.Now()
 			})
 		}
@@ -328,12 +293,10 @@ func (r *run) stopAll() {
 		if m.process == nil {
 			continue
 		}
-		m.kill()
 		m.process, m.life.how = nil, "SIGTERM"
 		if ends[i] != nil {
 			m.life.how = "SIGKILL"
 			r.say("shard %d did not end in order: %v", m.number, ends[i])
-			r.result.NotInOrder++
 		}
 	}
 }
@@ -355,7 +318,7 @@ func (r *run) all(ctx context.Context, answers int, from time.Time) error {
 	})
 	if err != nil {
 		return fmt.Errorf("%w (%d of %d engines; not engine %d, of shard %d of %d)", err, heard, r.Engines,
-			other, shardOf(&r.engines[max(0, other)], r.port, fewShards), fewShards)
+			other, shardOf(&r.engines[max(0, other)], r.servers.Port, fewShards), fewShards)
 	}
 	return nil
 }
@@ -380,7 +343,7 @@ func (r *run) pass(ctx context.Context, d time.Duration) error {
 			return err
 		}
 		r.look()
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := fleet.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

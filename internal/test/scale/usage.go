@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"context"
 	"slices"
 	"time"
 )
@@ -35,10 +34,8 @@ func (r *run) look() {
 		r.sample(m)
 	}
 	if progress {
-		r.account.mu.Lock()
-		requests, bytes := r.account.requests, r.account.bytes
-		r.account.mu.Unlock()
-		r.say("the backend has %d requests with %d MB", requests, bytes>>20)
+		taken := r.backend.Taken()
+		r.say("the backend has %d requests with %d MB", taken.Requests, taken.Bytes>>20)
 	}
 }
 
@@ -114,23 +111,4 @@ func used(samples []sample, member int, from, to float64) (u usage, ok bool) {
 	slices.Sort(resident)
 	u.Resident = resident[len(resident)/2]
 	return u, true
-}
-
-// refusals reads what the collectors say of lost data, before they end.
-func (r *run) refusals(ctx context.Context) {
-	for _, m := range r.members {
-		if m.process == nil {
-			continue
-		}
-		own, err := ownMetrics(ctx, m.own)
-		if err != nil {
-			continue
-		}
-		for _, name := range []string{
-			"otelcol_exporter_send_failed_metric_points_total", "otelcol_exporter_enqueue_failed_metric_points_total",
-			"otelcol_receiver_refused_metric_points_total", "otelcol_receiver_vllm_targets",
-		} {
-			r.result.Own[name] += own[name]
-		}
-	}
 }

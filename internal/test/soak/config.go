@@ -2,11 +2,14 @@ package soak
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // setup is what the soak changes of the example's configuration.
@@ -15,8 +18,8 @@ type setup struct {
 	interval       time.Duration
 	backend        string
 	listFile, list string
-	// telemetry is the port of 127.0.0.1 for the collector's own metrics.
-	telemetry int
+	// telemetry is where the collector's own metrics are.
+	telemetry string
 	logFile   string
 	// staleness is how long what has ended is remembered; 0 keeps the example's.
 	staleness time.Duration
@@ -32,18 +35,7 @@ func config(s setup) ([]byte, error) {
 	if err := yaml.Unmarshal(content, &c); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.example, err)
 	}
-	at := func(path ...string) map[string]any {
-		here := c
-		for _, key := range path {
-			next, _ := here[key].(map[string]any)
-			if next == nil {
-				next = map[string]any{}
-				here[key] = next
-			}
-			here = next
-		}
-		return here
-	}
+	at := func(path ...string) map[string]any { return fleet.Section(c, path...) }
 	vllm := at("receivers", "vllm")
 	delete(vllm, "endpoint")
 	vllm["collection_interval"] = s.interval.String()
@@ -67,8 +59,12 @@ func config(s setup) ([]byte, error) {
 	at("service", "pipelines", "logs")["exporters"] = []any{"otlp_http"}
 	at("service", "telemetry", "logs")["output_paths"] = []any{s.logFile}
 	at("service", "telemetry", "logs")["error_output_paths"] = []any{s.logFile}
+	own, err := netip.ParseAddrPort(s.telemetry)
+	if err != nil {
+		return nil, err
+	}
 	at("service", "telemetry", "metrics")["readers"] = []any{map[string]any{"pull": map[string]any{
-		"exporter": map[string]any{"prometheus": map[string]any{"host": "127.0.0.1", "port": s.telemetry}},
+		"exporter": map[string]any{"prometheus": map[string]any{"host": own.Addr().String(), "port": own.Port()}},
 	}}}
 	return yaml.Marshal(c)
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 const (
@@ -24,24 +26,24 @@ const (
 // finish lets the queue drain, ends the process, lets a process without targets send what was
 // left on the disk, and judges.
 func (s *soak) finish(ctx context.Context) error {
-	if err := s.sink.become(ctx, working); err != nil {
+	if err := s.backend.Become(ctx, fleet.Working); err != nil {
 		return err
 	}
-	if s.process.running() {
+	if s.process.Ended() == nil {
 		s.drain(ctx)
 		s.say("the collector is stopped")
 		from := time.Now()
 		s.stop()
 		s.ledger.excuse(window{from: from.Add(-sendTime), to: time.Now(), why: "the collector was stopped while it read"})
 	}
-	if err := s.fleet.clear(); err != nil {
+	if err := s.servers.clear(); err != nil {
 		return err
 	}
 	s.say("a process without targets sends what is left in the queue")
 	if err := s.startCollector(ctx); err != nil {
 		s.fail("the collector does not start again: %v", err)
 	} else {
-		_ = sleep(ctx, drainAlone)
+		_ = fleet.Sleep(ctx, drainAlone)
 		s.stop()
 	}
 	s.result.Seconds = time.Since(s.began).Seconds()
@@ -55,7 +57,7 @@ func (s *soak) drain(ctx context.Context) {
 	began := time.Now()
 	least, changed := s.ledger.missing(began), began
 	for least > 0 {
-		if sleep(ctx, time.Second) != nil {
+		if fleet.Sleep(ctx, time.Second) != nil {
 			return
 		}
 		s.sample(ctx)
@@ -76,12 +78,10 @@ func (s *soak) judge() {
 	r := &s.result
 	r.Balance = s.ledger.balance()
 	r.Trends = trends(r.Samples, s.plan.warm, s.plan.active)
-	s.sink.mu.Lock()
-	r.Requests, r.Repeated, r.LogRecords, r.ReceivedBytes = s.sink.requests, s.sink.repeated, s.sink.logRecords, s.sink.bytes
-	s.sink.mu.Unlock()
-	s.fleet.mu.Lock()
-	maps.Copy(r.Events, s.fleet.events)
-	s.fleet.mu.Unlock()
+	r.Taken = s.backend.Taken()
+	s.servers.mu.Lock()
+	maps.Copy(r.Events, s.servers.events)
+	s.servers.mu.Unlock()
 
 	// An interrupted soak has failed already.
 	if s.For >= judgedFrom && !s.interrupted {
@@ -110,7 +110,7 @@ func (s *soak) judge() {
 	if r.Balance.Received == 0 {
 		s.fail("nothing arrived at the backend")
 	}
-	if r.LogRecords == 0 {
+	if r.Taken.LogRecords == 0 {
 		s.fail("no record of the diagnosis arrived at the backend")
 	}
 	s.judgeLog()

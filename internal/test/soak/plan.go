@@ -3,6 +3,8 @@ package soak
 import (
 	"slices"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // step is something that the soak does at a time after its begin.
@@ -11,7 +13,7 @@ type step struct {
 	what action
 	// mode and outage say how something fails, lasts for how long.
 	mode   mode
-	outage outage
+	outage fleet.Outage
 	lasts  time.Duration
 }
 
@@ -44,7 +46,7 @@ const (
 
 var (
 	modes   = []mode{hanging, failing, garbage, resetting, cutting, refusing}
-	outages = []outage{unavailable, unreachable, losing, slow}
+	outages = []fleet.Outage{fleet.Unavailable, fleet.Unreachable, fleet.Losing, fleet.Slow}
 )
 
 // schedule is what a soak does.

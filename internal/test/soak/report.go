@@ -1,16 +1,14 @@
 package soak
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/plot"
 )
 
@@ -36,18 +34,12 @@ type Result struct {
 	Stops []float64 `json:"stop_seconds"`
 	// CPU is the seconds of processor time of all processes.
 	CPU float64 `json:"cpu_seconds"`
-	// Requests and Repeated count what the backend took, LogRecords the records of the
-	// diagnosis, ReceivedBytes the size without compression.
-	Requests      int            `json:"requests"`
-	Repeated      int            `json:"repeated_requests"`
-	LogRecords    int            `json:"log_records"`
-	ReceivedBytes int            `json:"received_bytes"`
-	LogLevels     map[string]int `json:"log_levels"`
-	Repetitions   []repetition   `json:"log_repetitions"`
-	// Own are some of the collector's own metrics, at the end of the active part.
-	Own      map[string]float64 `json:"own_metrics"`
-	Failures []string           `json:"failures"`
-	Samples  []sample           `json:"samples"`
+	// Taken is what the backend has taken.
+	Taken       fleet.Taken    `json:"taken"`
+	LogLevels   map[string]int `json:"log_levels"`
+	Repetitions []repetition   `json:"log_repetitions"`
+	Failures    []string       `json:"failures"`
+	Samples     []sample       `json:"samples"`
 }
 
 // table is the result for people.
@@ -69,12 +61,12 @@ func (r *Result) table() string {
 	g := r.Balance
 	fmt.Fprintf(&b, "\nanswers that the servers gave: %d; the backend has received %d of them with %d points\n", g.Served, g.Received, g.Points)
 	fmt.Fprintf(&b, "lost %d, incomplete %d, with too few points %d of %d compared, never given %d\n", g.Lost, g.Incomplete, g.Short, g.Compared, g.Unknown)
-	fmt.Fprintf(&b, "received twice: %d answers, in %d requests that were sent again (a backend that loses its answer gets the data again)\n", g.Duplicates, r.Repeated)
+	fmt.Fprintf(&b, "received twice: %d answers, in %d requests that were sent again (a backend that loses its answer gets the data again)\n", g.Duplicates, r.Taken.Repeated)
 	for _, why := range slices.Sorted(maps.Keys(g.Excused)) {
 		fmt.Fprintf(&b, "missing without blame: %d (%s)\n", g.Excused[why], why)
 	}
 	fmt.Fprintf(&b, "the queue had up to %.0f MiB and drained in %.0f s; the backend took %d requests of %d MiB, and %d log records of the diagnosis\n",
-		r.MostQueue/mebi, r.Drained, r.Requests, r.ReceivedBytes/mebi, r.LogRecords)
+		r.MostQueue/mebi, r.Drained, r.Taken.Requests, r.Taken.Bytes/mebi, r.Taken.LogRecords)
 	fmt.Fprintf(&b, "the processes ended %.2f s after SIGTERM and took %.0f s of processor time in %.0f s\n", r.Stops, r.CPU, r.Seconds)
 	fmt.Fprintf(&b, "what was done:")
 	for _, name := range slices.Sorted(maps.Keys(r.Events)) {
@@ -113,18 +105,9 @@ func (r *Result) picture() ([]byte, error) {
 
 // write puts the result into a folder.
 func (r *Result) write(dir string) error {
-	content, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
 	picture, err := r.picture()
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"soak.json": content, "soak.txt": []byte(r.table()), "soak.svg": picture} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fleet.Save(dir, "soak.json", r, map[string][]byte{"soak.txt": []byte(r.table()), "soak.svg": picture})
 }

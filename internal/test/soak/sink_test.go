@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // batch has an answer with two engines, an end of a series, and a derived metric.
@@ -66,7 +68,7 @@ func batch(id int64) pmetric.Metrics {
 	return md
 }
 
-func post(t *testing.T, s *sink, md pmetric.Metrics) (int, error) {
+func post(t *testing.T, s *fleet.Backend, md pmetric.Metrics) (int, error) {
 	t.Helper()
 	content, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
 	require.NoError(t, err)
@@ -75,7 +77,7 @@ func post(t *testing.T, s *sink, md pmetric.Metrics) (int, error) {
 	_, err = w.Write(content)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+"/v1/metrics", &b)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+"/v1/metrics", &b)
 	require.NoError(t, err)
 	request.Header.Set("Content-Encoding", "gzip")
 	response, err := http.DefaultClient.Do(request)
@@ -87,40 +89,40 @@ func post(t *testing.T, s *sink, md pmetric.Metrics) (int, error) {
 
 func TestTheSinkReportsWhatArrives(t *testing.T) {
 	l := newLedger()
-	s := newSink(l)
-	require.NoError(t, s.listen(t.Context()))
-	t.Cleanup(s.close)
+	s, err := fleet.NewBackend(t.Context(), l.take)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
 	a := served(7, 0)
 	l.serve(a)
 
-	require.NoError(t, s.become(t.Context(), unavailable))
+	require.NoError(t, s.Become(t.Context(), fleet.Unavailable))
 	status, err := post(t, s, batch(7))
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusServiceUnavailable, status)
 	assert.Equal(t, 1, l.balance().Lost)
 
-	require.NoError(t, s.become(t.Context(), unreachable))
+	require.NoError(t, s.Become(t.Context(), fleet.Unreachable))
 	_, err = post(t, s, batch(7))
 	require.Error(t, err)
 	assert.Equal(t, 1, l.balance().Lost)
 
 	// The data of a lost answer is taken, and comes again.
-	require.NoError(t, s.become(t.Context(), losing))
+	require.NoError(t, s.Become(t.Context(), fleet.Losing))
 	_, err = post(t, s, batch(7))
 	require.Error(t, err)
 	assert.Equal(t, balance{Served: 1, Received: 1, Points: 7, Compared: 1, Excused: map[string]int{}}, l.balance())
 
-	require.NoError(t, s.become(t.Context(), working))
+	require.NoError(t, s.Become(t.Context(), fleet.Working))
 	status, err = post(t, s, batch(7))
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, balance{Served: 1, Received: 1, Duplicates: 1, Points: 7, Compared: 1, Excused: map[string]int{}}, l.balance())
-	assert.Equal(t, 1, s.repeated)
+	assert.Equal(t, 1, s.Taken().Repeated)
 
-	require.NoError(t, s.become(t.Context(), slow))
+	require.NoError(t, s.Become(t.Context(), fleet.Slow))
 	began := time.Now()
 	_, err = post(t, s, batch(8))
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, time.Since(began), delay)
+	assert.GreaterOrEqual(t, time.Since(began), fleet.Delay)
 	assert.Equal(t, 1, l.balance().Unknown)
 }

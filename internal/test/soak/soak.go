@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // Options are what a soak can be asked for.
@@ -40,14 +40,14 @@ type soak struct {
 	began   time.Time
 	plan    schedule
 	ledger  *ledger
-	fleet   *fleet
-	sink    *sink
+	servers *servers
+	backend *fleet.Backend
 	trace   *trace
 	book    *logbook
 	config  string
-	port    int
+	own     string
 	tails   []*tail
-	process *process
+	process *fleet.Process
 	// interrupted is a soak that was ended before its time.
 	interrupted bool
 	result      Result
@@ -60,21 +60,17 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	s := &soak{Options: o, began: time.Now(), plan: newSchedule(o.For), ledger: newLedger(), trace: newTrace(), book: newLogbook()}
 	s.result = Result{
 		Began: s.began, Collector: o.Collector, Targets: o.Targets, Interval: o.Interval.String(), Seed: o.Seed,
-		WarmUp: s.plan.warm.Seconds(), Active: s.plan.active.Seconds(), Events: map[string]int{}, Own: map[string]float64{},
+		WarmUp: s.plan.warm.Seconds(), Active: s.plan.active.Seconds(), Events: map[string]int{},
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
-	defer s.fleet.close()
-	defer s.sink.close()
+	defer s.servers.close()
+	defer s.backend.Close()
 	if err := s.startCollector(ctx); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if s.process.running() {
-			_ = s.process.cmd.Process.Kill()
-		}
-	}()
+	defer func() { s.process.Kill() }()
 	err := s.soak(ctx)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, err
@@ -100,23 +96,22 @@ func (s *soak) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.fleet, err = newFleet(filepath.Join(s.Root, "testdata"), s.Dir, s.Seed, s.ledger); err != nil {
+	if s.servers, err = newServers(filepath.Join(s.Root, "testdata"), s.Dir, s.Seed, s.ledger); err != nil {
 		return err
 	}
-	if err := s.fleet.start(ctx, s.Targets); err != nil {
+	if err := s.servers.start(ctx, s.Targets); err != nil {
 		return err
 	}
-	s.sink = newSink(s.ledger)
-	if err := s.sink.listen(ctx); err != nil {
+	if s.backend, err = fleet.NewBackend(ctx, s.ledger.take); err != nil {
 		return err
 	}
-	if s.port, err = freePort(ctx); err != nil {
+	if s.own, err = fleet.FreeAddress(); err != nil {
 		return err
 	}
 	logFile := filepath.Join(s.Dir, "collector.log")
 	of := setup{
-		example: filepath.Join(s.Root, "examples", "diagnosis.yaml"), dir: s.Dir, interval: s.Interval, backend: "http://" + s.sink.addr,
-		listFile: s.fleet.file(), list: s.fleet.listURL, telemetry: s.port, logFile: logFile,
+		example: filepath.Join(s.Root, "examples", "diagnosis.yaml"), dir: s.Dir, interval: s.Interval, backend: "http://" + s.backend.Address,
+		listFile: s.servers.file(), list: s.servers.listURL, telemetry: s.own, logFile: logFile,
 	}
 	if s.For < shortSoak {
 		of.staleness = time.Minute
@@ -142,25 +137,11 @@ func (s *soak) prepare(ctx context.Context) error {
 // output is where the collector's standard output and error go.
 func (s *soak) output() string { return filepath.Join(s.Dir, "runtime.txt") }
 
-func freePort(ctx context.Context) (int, error) {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.New("a TCP listener has no TCP address")
-	}
-	return addr.Port, nil
-}
-
 // startCollector starts the process and waits until all components have started.
 func (s *soak) startCollector(ctx context.Context) error {
 	starts := s.book.starts()
 	s.trace.restarted()
-	p, err := startProcess(s.Collector, s.output(), "--config", s.config)
+	p, err := fleet.Start(context.WithoutCancel(ctx), s.output(), []string{"HOME=" + s.Dir, "GODEBUG=" + runtimeTraces}, s.Collector, "--config", s.config)
 	if err != nil {
 		return err
 	}
@@ -170,22 +151,14 @@ func (s *soak) startCollector(ctx context.Context) error {
 
 // waitForStart waits until the log has a further line of a complete start.
 func (s *soak) waitForStart(ctx context.Context, starts int) error {
-	deadline := time.Now().Add(s.Patience)
-	for {
+	err := fleet.Wait(ctx, s.Patience, "the start of the collector; see "+s.Dir, func() (bool, error) {
 		s.readOutput()
-		switch {
-		case s.book.starts() > starts:
-			// The collector begins to listen for signals after that line.
-			return sleep(ctx, 300*time.Millisecond)
-		case !s.process.running():
-			return fmt.Errorf("the collector ended by itself: %w; see %s", s.process.err, s.Dir)
-		case time.Now().After(deadline):
-			return fmt.Errorf("the collector was not ready within %s; see %s", s.Patience, s.Dir)
-		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
+		return s.book.starts() > starts, s.process.Ended()
+	})
+	if err != nil {
+		return err
 	}
+	return fleet.Sleep(ctx, fleet.Listening)
 }
 
 func (s *soak) readOutput() {
@@ -208,8 +181,8 @@ func (s *soak) soak(ctx context.Context) error {
 			}
 			steps = steps[1:]
 		}
-		if !s.process.running() {
-			s.fail("the collector ended by itself: %v", s.process.err)
+		if err := s.process.Ended(); err != nil {
+			s.fail("%v", err)
 			return nil
 		}
 		if !time.Now().Before(samples) {
@@ -220,7 +193,7 @@ func (s *soak) soak(ctx context.Context) error {
 			progress = progress.Add(progressEvery)
 			s.progress()
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := fleet.Sleep(ctx, 100*time.Millisecond); err != nil {
 			s.interrupted = true
 			s.fail("the soak was interrupted after %s", now.Round(time.Second))
 			return err
@@ -231,22 +204,22 @@ func (s *soak) soak(ctx context.Context) error {
 func (s *soak) do(ctx context.Context, next step) error {
 	switch next.what {
 	case churn:
-		return s.fleet.churn(ctx)
+		return s.servers.churn(ctx)
 	case disturb:
-		s.fleet.disturb(ctx, next.mode, next.lasts)
+		s.servers.disturb(ctx, next.mode, next.lasts)
 	case changeEngines, changeModel:
-		s.fleet.change(next.what == changeEngines)
+		s.servers.change(next.what == changeEngines)
 	case fail:
-		s.fleet.count("the backend " + string(next.outage))
+		s.servers.count("the backend " + string(next.outage))
 		s.say("the backend %s", next.outage)
-		return s.sink.become(ctx, next.outage)
+		return s.backend.Become(ctx, next.outage)
 	case restore:
 		s.say("the backend works again")
-		return s.sink.become(ctx, working)
+		return s.backend.Become(ctx, fleet.Working)
 	case reload:
 		return s.again("the collector reloaded", func() error {
 			starts := s.book.starts()
-			if err := s.process.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			if err := s.process.Signal(syscall.SIGHUP); err != nil {
 				return err
 			}
 			return s.waitForStart(ctx, starts)
@@ -263,21 +236,19 @@ func (s *soak) do(ctx context.Context, next step) error {
 // again starts the collector anew in one of two ways. What it was reading is lost.
 func (s *soak) again(what string, start func() error) error {
 	s.say("%s", what)
-	s.fleet.count(what)
+	s.servers.count(what)
 	from := time.Now().Add(-sendTime)
 	err := start()
 	s.ledger.excuse(window{from: from, to: time.Now(), why: what + " while it read"})
-	s.fleet.unsettle()
+	s.servers.unsettle()
 	return err
 }
 
 // stop ends the process and checks how.
 func (s *soak) stop() {
-	took, err := s.process.terminate(s.Patience)
+	took, err := s.process.Stop(s.Patience)
 	s.result.Stops = append(s.result.Stops, took.Seconds())
-	if ended := s.process.cmd.ProcessState; ended != nil {
-		s.result.CPU += (ended.UserTime() + ended.SystemTime()).Seconds()
-	}
+	s.result.CPU += s.process.CPU().Seconds()
 	if err != nil {
 		s.fail("after SIGTERM the collector ended with %v", err)
 	}
@@ -286,19 +257,20 @@ func (s *soak) stop() {
 
 func (s *soak) sample(ctx context.Context) {
 	s.readOutput()
-	one, err := s.process.usage()
+	used, err := s.process.Use()
 	if err != nil {
 		return // It has ended, which is noticed elsewhere.
 	}
-	one.At = time.Since(s.began).Seconds()
+	one := sample{
+		At: time.Since(s.began).Seconds(), RSS: float64(used.Resident), Anonymous: float64(used.Anonymous), Files: float64(used.Files),
+	}
 	heap, goroutines := s.trace.numbers()
 	one.Heap, one.Goroutines = float64(heap)*mebi, float64(goroutines)
 	if heap < 0 {
 		one.Heap = -1
 	}
-	if own, err := ownMetrics(ctx, s.port); err == nil {
+	if own, err := fleet.Own(ctx, s.own); err == nil {
 		s.queue = own["otelcol_exporter_queue_size"]
-		maps.Copy(s.result.Own, own)
 	}
 	one.Queue = s.queue
 	s.result.MostQueue = max(s.result.MostQueue, s.queue)
@@ -312,7 +284,7 @@ func (s *soak) progress() {
 	last := s.result.Samples[len(s.result.Samples)-1]
 	served, received := s.ledger.counts()
 	s.say("%s; %d answers served, %d received; queue %.1f MiB; goroutines %.0f, heap %.0f MiB, resident %.0f MiB (%.0f without files), %.0f files",
-		s.fleet.state(), served, received, last.Queue/mebi, last.Goroutines, last.Heap/mebi, last.RSS/mebi, last.Anonymous/mebi, last.Files)
+		s.servers.state(), served, received, last.Queue/mebi, last.Goroutines, last.Heap/mebi, last.RSS/mebi, last.Anonymous/mebi, last.Files)
 }
 
 func (s *soak) say(format string, args ...any) {
@@ -321,13 +293,4 @@ func (s *soak) say(format string, args ...any) {
 
 func (s *soak) fail(format string, args ...any) {
 	s.result.Failures = append(s.result.Failures, fmt.Sprintf(format, args...))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

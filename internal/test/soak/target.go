@@ -1,16 +1,16 @@
 package soak
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // mode is how a target answers.
@@ -68,10 +68,7 @@ func (t *target) listen(ctx context.Context) error {
 	if t.server == nil {
 		t.addr = l.Addr().String() // The first time the system may have picked the port.
 	}
-	t.server = &http.Server{
-		Handler: t, ReadHeaderTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
+	t.server = fleet.NewServer(t)
 	t.listener = l
 	go func(s *http.Server) { _ = s.Serve(l) }(t.server)
 	return nil
@@ -125,7 +122,7 @@ func (t *target) change(engines int, model string) {
 	t.engines, t.model, t.since = engines, model, 0
 }
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
@@ -142,12 +139,14 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	how := t.mode
 	a := answer{
 		id: t.numbers.Add(1), target: t.addr, life: t.life, engines: t.engines,
-		tokens: t.template.tokens.at(t.count), settled: t.since >= settledAfter,
-		shape: t.template.name + ", " + strconv.Itoa(t.engines) + " engines, LoRA " + strconv.FormatBool(t.lora),
+		tokens: t.template.Value(tokensFamily, float64(t.count)), settled: t.since >= settledAfter,
+		shape: t.template.Name + ", " + strconv.Itoa(t.engines) + " engines, LoRA " + strconv.FormatBool(t.lora),
 	}
 	s := state{
-		id: a.id, count: t.count, engines: t.engines, model: t.model,
-		start: float64(t.start.UnixMilli()) / 1000, now: float64(time.Now().UnixMilli()) / 1000,
+		State: fleet.State{
+			Engines: t.engines, Model: t.model, Steps: float64(t.count), Odd: t.count%2 == 1, Start: float64(t.start.UnixMilli()) / 1000,
+		},
+		id: a.id, now: float64(time.Now().UnixMilli()) / 1000,
 	}
 	if t.lora {
 		// Other names in each answer.
@@ -161,9 +160,6 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t.mu.Unlock()
 
-	b, _ := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(b)
-	b.Reset()
 	switch how {
 	case hanging:
 		<-r.Context().Done()
@@ -172,42 +168,27 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
 		return
 	case garbage:
-		w.Header().Set("Content-Type", t.template.contentType)
+		w.Header().Set("Content-Type", t.template.ContentType)
 		for i := range 2000 {
-			fmt.Fprintf(b, "}%c{ %d \x00\xff=\n", 'a'+i%26, i)
+			fmt.Fprintf(w, "}%c{ %d \x00\xff=\n", 'a'+i%26, i)
 		}
-		_, _ = w.Write(b.Bytes())
 		return
 	case resetting, refusing:
-		abort(w)
+		fleet.Abort(w)
 		return
 	}
-	t.template.render(b, s)
-	w.Header().Set("Content-Type", t.template.contentType)
-	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	b, _ := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	*b = t.template.render((*b)[:0], s)
+	w.Header().Set("Content-Type", t.template.ContentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(*b)))
 	if how == cutting {
-		_, _ = w.Write(b.Bytes()[:b.Len()/2])
+		_, _ = w.Write((*b)[:len(*b)/2])
 		panic(http.ErrAbortHandler)
 	}
-	if _, err := w.Write(b.Bytes()); err != nil || http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
+	if _, err := w.Write(*b); err != nil || http.NewResponseController(w).Flush() != nil || r.Context().Err() != nil {
 		return
 	}
 	a.at = time.Now()
 	t.ledger.serve(a)
-}
-
-// abort closes the connection so that the client sees a reset.
-func abort(w http.ResponseWriter) {
-	hijacker, ok := w.(http.Hijacker)
-	if !ok {
-		return
-	}
-	c, _, err := hijacker.Hijack()
-	if err != nil {
-		return
-	}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
 }

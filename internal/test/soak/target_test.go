@@ -45,10 +45,10 @@ func noted(t *testing.T, l *ledger, n int) []answer {
 	return answers
 }
 
-func newTestFleet(t *testing.T, targets int) (*fleet, *ledger) {
+func newTestServers(t *testing.T, targets int) (*servers, *ledger) {
 	t.Helper()
 	l := newLedger()
-	f, err := newFleet(testdata, t.TempDir(), 1, l)
+	f, err := newServers(testdata, t.TempDir(), 1, l)
 	require.NoError(t, err)
 	require.NoError(t, f.start(t.Context(), targets))
 	t.Cleanup(f.close)
@@ -56,7 +56,7 @@ func newTestFleet(t *testing.T, targets int) (*fleet, *ledger) {
 }
 
 func TestOnlyWholeAnswersAreNoted(t *testing.T) {
-	f, l := newTestFleet(t, 1)
+	f, l := newTestServers(t, 1)
 	target := f.active[0]
 	url := "http://" + target.addr + "/metrics"
 	status, body, err := get(t, url)
@@ -89,12 +89,12 @@ func TestOnlyWholeAnswersAreNoted(t *testing.T) {
 	assert.False(t, answers[2].settled)
 	assert.True(t, answers[3].settled)
 	assert.Less(t, answers[1].tokens, answers[2].tokens, "the counters grow")
-	assert.InDelta(t, target.template.tokens.first, answers[1].tokens, 0, "they began again")
+	assert.InDelta(t, target.template.Value(tokensFamily, 0), answers[1].tokens, 0, "they began again")
 	assert.InDelta(t, float64(time.Now().Unix()), value(t, body, "process_start_time_seconds"), 5)
 }
 
 func TestARestartedServerHasItsAddressAgain(t *testing.T) {
-	f, l := newTestFleet(t, 1)
+	f, l := newTestServers(t, 1)
 	url := "http://" + f.active[0].addr + "/metrics"
 	f.disturb(t.Context(), refusing, 100*time.Millisecond)
 	_, _, err := get(t, url)
@@ -110,7 +110,7 @@ func TestARestartedServerHasItsAddressAgain(t *testing.T) {
 
 // A server that is ended while it restarts does not come back.
 func TestARetiredServerStaysAway(t *testing.T) {
-	f, _ := newTestFleet(t, 1)
+	f, _ := newTestServers(t, 1)
 	f.active[0].retire()
 	require.NoError(t, f.active[0].listen(t.Context()))
 	_, _, err := get(t, "http://"+f.active[0].addr+"/metrics")
@@ -118,7 +118,7 @@ func TestARetiredServerStaysAway(t *testing.T) {
 }
 
 // listed are the targets in both lists.
-func listed(t *testing.T, f *fleet) (file, page []string) {
+func listed(t *testing.T, f *servers) (file, page []string) {
 	t.Helper()
 	content, err := os.ReadFile(f.file())
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func listed(t *testing.T, f *fleet) (file, page []string) {
 }
 
 func TestChurnReplacesOneTargetInTheLists(t *testing.T) {
-	f, l := newTestFleet(t, 10)
+	f, l := newTestServers(t, 10)
 	file, page := listed(t, f)
 	before := slices.Concat(file, page)
 	assert.Len(t, file, 5)
@@ -171,7 +171,7 @@ func TestTheConfigurationIsTheExampleWithChanges(t *testing.T) {
 	dir := t.TempDir()
 	content, err := config(setup{
 		example: "../../../examples/diagnosis.yaml", dir: dir, interval: 5 * time.Second, backend: "http://127.0.0.2:1",
-		listFile: filepath.Join(dir, "targets.json"), list: "http://127.0.0.1:2/targets", telemetry: 3, logFile: "log",
+		listFile: filepath.Join(dir, "targets.json"), list: "http://127.0.0.1:2/targets", telemetry: "127.0.0.1:3", logFile: "log",
 	})
 	require.NoError(t, err)
 	for _, part := range []string{"collection_interval: 5s", "endpoint: http://127.0.0.2:1", "refresh_interval: 1s", "storage: file_storage", "initial: true", "max_elapsed_time: 0"} {

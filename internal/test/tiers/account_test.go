@@ -3,9 +3,7 @@
 package tiers
 
 import (
-	"compress/gzip"
 	"context"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -22,6 +20,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/encoding/gzip" // Agents compress.
+
+	harness "github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // scrape is one scrape of a server where it arrived.
@@ -59,35 +59,6 @@ var rawMetrics = []string{"vllm.generation_tokens", "vllm.num_requests.running",
 
 const derivedMean = "vllm.time_to_first_token_mean"
 
-func pointsOf(m pmetric.Metric) (at []time.Time, values []float64) {
-	var points pmetric.NumberDataPointSlice
-	switch m.Type() {
-	case pmetric.MetricTypeSum:
-		points = m.Sum().DataPoints()
-	case pmetric.MetricTypeGauge:
-		points = m.Gauge().DataPoints()
-	case pmetric.MetricTypeHistogram:
-		for _, p := range m.Histogram().DataPoints().All() {
-			at = append(at, p.Timestamp().AsTime())
-			values = append(values, p.Sum())
-		}
-		return at, values
-	default:
-		return nil, nil
-	}
-	for _, p := range points.All() {
-		if p.Flags().NoRecordedValue() {
-			continue
-		}
-		value := p.DoubleValue()
-		if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-			value = float64(p.IntValue())
-		}
-		at, values = append(at, p.Timestamp().AsTime()), append(values, value)
-	}
-	return at, values
-}
-
 func (a *account) add(from string, md pmetric.Metrics) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,17 +67,13 @@ func (a *account) add(from string, md pmetric.Metrics) {
 			return textOf(rm.Resource().Attributes(), name)
 		}
 		instance, version := text("service.instance.id"), text("service.version")
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				at, values := pointsOf(m)
-				for i := range at {
-					a.point(from, instance, version, m.Name(), at[i], values[i])
-				}
-				if m.Name() == "vllm.pool.replicas" {
-					for _, p := range m.Gauge().DataPoints().All() {
-						set(a.replicas, textOf(p.Attributes(), "pool"), from, int(p.DoubleValue()))
-					}
-				}
+		for p := range harness.Points(rm) {
+			if p.Ends {
+				continue
+			}
+			a.point(from, instance, version, p.Metric, time.Unix(0, int64(p.At)).UTC(), p.Value)
+			if p.Metric == "vllm.pool.replicas" {
+				set(a.replicas, textOf(p.Attributes, "pool"), from, int(p.Value))
 			}
 		}
 	}
@@ -318,23 +285,10 @@ func newBackend(t *testing.T) *backend {
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	body := io.Reader(r.Body)
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		unzipped, err := gzip.NewReader(r.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		body = unzipped
-	}
-	content, err := io.ReadAll(body)
-	request := pmetricotlp.NewExportRequest()
-	if err == nil {
-		err = request.UnmarshalProto(content)
-	}
+	metrics, err := harness.Metrics(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	b.add(from, request.Metrics())
+	b.add(from, metrics)
 }

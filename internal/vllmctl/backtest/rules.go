@@ -69,14 +69,14 @@ const maxRuleFile = 16 << 20
 // block is the length of a block of the storage. A window is at most half as long.
 const block = 4 * time.Hour
 
-// NewEngine loads rule files into an engine whose storage is a new folder within dir. The
-// rules are evaluated from begin on; groups without an interval each step.
-func NewEngine(ctx context.Context, dir string, files, prefixes []string, begin time.Time, step time.Duration) (*Engine, error) {
+// NewEngine loads rule files into an engine whose storage is a new folder of the system's
+// temporary one. The rules are evaluated from begin on; groups without an interval each step.
+func NewEngine(ctx context.Context, files, prefixes []string, begin time.Time, step time.Duration) (*Engine, error) {
 	e := &Engine{files: files, begin: begin, prefixes: prefixes, recorded: map[string]bool{}, names: map[string]bool{}, added: map[uint64]bool{}, present: map[string]map[uint64]labels.Labels{}}
-	removeOld(dir)
+	removeOld()
 	var err error
-	if e.dir, err = os.MkdirTemp(dir, folderPrefix); err != nil {
-		return nil, fmt.Errorf("the rules need a folder for a while, and none can be made: %w; name one that can be written by --resume or TMPDIR", err)
+	if e.dir, err = os.MkdirTemp("", folderPrefix); err != nil {
+		return nil, fmt.Errorf("the rules need a folder for a while, and none can be made: %w; name one that can be written by TMPDIR", err)
 	}
 	if err := rulestore.HasRoom(e.dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(e.dir))
@@ -91,11 +91,8 @@ func NewEngine(ctx context.Context, dir string, files, prefixes []string, begin 
 const folderPrefix = "vllmctl-rules-"
 
 // removeOld removes what runs left that were killed. No run takes a day.
-func removeOld(dir string) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
-	left, _ := filepath.Glob(filepath.Join(dir, folderPrefix+"*"))
+func removeOld() {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
 	for _, folder := range left {
 		if info, err := os.Lstat(folder); err == nil && info.IsDir() && time.Since(info.ModTime()) > 24*time.Hour {
 			_ = os.RemoveAll(folder)

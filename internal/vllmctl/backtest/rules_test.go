@@ -19,9 +19,10 @@ var hour = time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 func engine(t *testing.T, rules string) *Engine {
 	t.Helper()
 	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
 	file := filepath.Join(dir, "r.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(rules), 0o600))
-	e, err := NewEngine(t.Context(), dir, []string{file}, nil, hour, time.Minute)
+	e, err := NewEngine(t.Context(), []string{file}, nil, hour, time.Minute)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		assert.NoError(t, e.Close())

@@ -30,10 +30,6 @@ type Options struct {
 	Server Server
 	// Address is that of the server without secrets.
 	Address string
-	Cache   *history.Cache
-	// Caller differs where the server may show other data, such as those of another tenant.
-	// With Address it is part of the keys of the cache, which are hashed.
-	Caller string
 	// Period is what is judged; Warmup is read before it, for the baselines.
 	Period history.Span
 	Warmup time.Duration
@@ -50,8 +46,6 @@ type Options struct {
 	MaxTargets int
 	// Rules evaluates rules; nil for none.
 	Rules *Engine
-	// Now is the time of the command.
-	Now time.Time
 	// Progress is called with the number of parts that are done and of all, first before one
 	// is read; it may be nil.
 	Progress func(done, total int)
@@ -85,7 +79,7 @@ func window(targets int, pool bool) time.Duration {
 // ownAlerts selects the alerts of the user.
 const ownAlerts = `ALERTS{alertstate="firing"}`
 
-// Run reads the history and judges it. If ctx ends, what was read is in the cache.
+// Run reads the history and judges it.
 func Run(ctx context.Context, o *Options) (*Outcome, error) {
 	whole := history.Span{From: o.Period.From.Add(-o.Warmup), To: o.Period.To}
 	found, err := find(ctx, o, whole)
@@ -97,7 +91,7 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 		return out, nil
 	}
 	r := &run{o: o, out: out, pool: o.Processor.Pool.HasValue()}
-	r.loader = &history.Loader{Source: o.Server, Cache: o.Cache, Server: o.Address + "\n" + o.Caller, Settled: o.Now.Add(-settling)}
+	r.loader = &history.Loader{Source: o.Server}
 	if err := r.judges(ctx, whole); err != nil {
 		return nil, err
 	}
@@ -111,9 +105,6 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 	out.Load = r.loader.Stats()
 	return out, err
 }
-
-// settling is for how long samples can still arrive.
-const settling = 15 * time.Minute
 
 // find looks for the targets, a day at a time so that no server has to read a long period
 // for one answer.

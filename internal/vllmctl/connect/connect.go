@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -112,15 +111,6 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 		client["auth"] = map[string]any{"authenticator": tokenExtension}
 	}
 	return client, extensions, nil
-}
-
-// Caller returns a text that differs where a server may show other data: headers choose a
-// tenant, credentials what it may see. It may contain secrets, so it is for a hash only. A
-// token is identified by its file, because its content changes.
-func (f *Flags) Caller() string {
-	headers := slices.Clone(f.headers)
-	slices.Sort(headers)
-	return strings.Join(append(headers, f.tokenFile, f.certFile), "\x00")
 }
 
 // readable returns an error if a file cannot be opened.

@@ -1,16 +1,20 @@
+// Package served is the side of the servers in the comparison with the peers: bodies that grow as those of a busy vLLM server, in
+// the forms in which uvicorn and proxies send them.
 package served
 
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
-	"fmt"
-	"io"
+	"context"
 	"net"
+	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // Form is how an answer is sent.
@@ -29,12 +33,24 @@ const (
 // smallChunk is the size of a chunk of the form Small, in bytes.
 const smallChunk = 2 << 10
 
+// Body is what a server shows.
+type Body struct {
+	Template *fleet.Template
+	Engines  int
+	Model    string
+}
+
+// Append appends the body as it is after so many steps.
+func (b *Body) Append(to []byte, steps int) []byte {
+	return b.Template.Append(to, fleet.State{Engines: b.Engines, Model: b.Model, Steps: float64(steps)})
+}
+
 // Server is one loopback address.
 type Server struct {
-	body     *Body
-	form     Form
-	gzip     bool
-	listener net.Listener
+	Address string
+	body    *Body
+	form    Form
+	gzip    bool
 
 	// steps counts the bodies, and requests the answers that were written completely.
 	steps, requests atomic.Int64
@@ -44,37 +60,26 @@ type Server struct {
 
 // Fleet is a number of servers.
 type Fleet struct {
+	*fleet.Hosts
 	Servers []*Server
-	wg      sync.WaitGroup
 }
 
-// NewFleet listens on so many addresses of 127.0.0.0/8 at one port. bodies has the body of
+// NewFleet makes so many servers. bodies has the body of
 // each server. A form is how all answer; with gzip, a client that asks for it gets it.
-func NewFleet(count int, bodies func(i int) *Body, form Form, compress bool) (*Fleet, error) {
-	f := &Fleet{}
-	port := 0
+func NewFleet(ctx context.Context, count int, bodies func(i int) *Body, form Form, compress bool) (*Fleet, error) {
+	byIP := map[string]http.Handler{}
+	hosts, err := fleet.NewHosts(ctx, func(ip string) http.Handler { return byIP[ip] })
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{Hosts: hosts}
 	for i := range count {
-		address := fmt.Sprintf("127.%d.%d.%d:%d", 10+i/62500, i/250%250, 1+i%250, port)
-		listener, err := net.Listen("tcp4", address)
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		port = listener.Addr().(*net.TCPAddr).Port
-		s := &Server{body: bodies(i), form: form, gzip: compress, listener: listener}
+		ip := fleet.IP(10, i)
+		s := &Server{Address: net.JoinHostPort(ip, strconv.Itoa(hosts.Port)), body: bodies(i), form: form, gzip: compress}
+		byIP[ip] = s
 		f.Servers = append(f.Servers, s)
-		f.wg.Go(s.run)
 	}
 	return f, nil
-}
-
-// Close ends the servers. Their connections end with the clients.
-func (f *Fleet) Close() error {
-	var all error
-	for _, s := range f.Servers {
-		all = errors.Join(all, s.listener.Close())
-	}
-	f.wg.Wait()
-	return all
 }
 
 // Requests is how many answers of /metrics all servers have written.
@@ -116,100 +121,45 @@ func (f *Fleet) FirstAnswers() (first, last time.Time) {
 	return first, last
 }
 
-// Address is host and port.
-func (s *Server) Address() string { return s.listener.Addr().String() }
-
 // Last is when the last answer was written.
 func (s *Server) Last() time.Time { return time.Unix(0, s.last.Load()) }
 
-func (s *Server) run() {
-	for {
-		connection, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		go s.serve(connection)
-	}
-}
-
-// serve answers the requests of one connection. It understands GET without a body.
-func (s *Server) serve(connection net.Conn) {
-	defer connection.Close()
-	request := make([]byte, 0, 4096)
-	for {
-		end := bytes.Index(request, []byte("\r\n\r\n"))
-		if end < 0 {
-			if len(request) == cap(request) {
-				return
-			}
-			n, err := connection.Read(request[len(request):cap(request)])
-			if err != nil {
-				return
-			}
-			request = request[:len(request)+n]
-			continue
-		}
-		err := s.answer(connection, request[:end])
-		request = request[:copy(request, request[end+4:])]
-		if err != nil {
-			return
-		}
-	}
-}
-
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 128<<10); return &b }}
 
-func (s *Server) answer(to io.Writer, request []byte) error {
-	date := time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
-	if !bytes.HasPrefix(request, []byte("GET /metrics")) {
-		text := "HTTP/1.1 404 Not Found\r\ndate: " + date + "\r\nserver: uvicorn\r\ncontent-length: 9\r\ncontent-type: text/plain; charset=utf-8\r\n\r\nNot Found"
-		_, err := io.WriteString(to, text)
-		return err
+// ServeHTTP answers a scrape.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/metrics" {
+		http.NotFound(w, r)
+		return
 	}
 	buffer := buffers.Get().(*[]byte)
-	body := s.body.Append((*buffer)[:0], int(s.steps.Add(1)-1))
-	out := buffers.Get().(*[]byte)
-	head := "HTTP/1.1 200 OK\r\ndate: " + date + "\r\nserver: uvicorn\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n"
-	if s.gzip && bytes.Contains(bytes.ToLower(request), []byte("accept-encoding: gzip")) {
-		head += "content-encoding: gzip\r\n"
+	defer buffers.Put(buffer)
+	*buffer = s.body.Append((*buffer)[:0], int(s.steps.Add(1)-1))
+	body := *buffer
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Header().Set("Server", "uvicorn")
+	if s.gzip && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
 		body = compressed(body)
 	}
-	answer := (*out)[:0]
-	answer = append(answer, head...)
-	var err error
+	size, to := len(body), http.NewResponseController(w)
 	switch s.form {
 	case Length:
-		answer = append(answer, "content-length: "+strconv.Itoa(len(body))+"\r\n\r\n"...)
-		answer = append(answer, body...)
-		_, err = to.Write(answer)
-	case Chunked:
-		answer = append(answer, "transfer-encoding: chunked\r\n\r\n"+strconv.FormatInt(int64(len(body)), 16)+"\r\n"...)
-		answer = append(append(answer, body...), "\r\n0\r\n\r\n"...)
-		_, err = to.Write(answer)
+		w.Header().Set("Content-Length", strconv.Itoa(size))
 	case Small:
-		answer = append(answer, "transfer-encoding: chunked\r\n\r\n"...)
-		_, err = to.Write(answer)
-		for rest := body; err == nil && len(rest) > 0; {
-			n := min(smallChunk, len(rest))
-			answer = append(answer[:0], strconv.FormatInt(int64(n), 16)+"\r\n"...)
-			answer = append(append(answer, rest[:n]...), "\r\n"...)
-			rest = rest[n:]
-			_, err = to.Write(answer)
-		}
-		if err == nil {
-			_, err = io.WriteString(to, "0\r\n\r\n")
-		}
+		size = smallChunk
 	}
-	*buffer, *out = body[:0], answer[:0]
-	buffers.Put(buffer)
-	buffers.Put(out)
-	if err == nil {
-		now := time.Now().UnixNano()
-		s.first.CompareAndSwap(0, now)
-		s.last.Store(now)
-		s.requests.Add(1)
+	for len(body) > 0 {
+		n := min(size, len(body))
+		if _, err := w.Write(body[:n]); err != nil || to.Flush() != nil {
+			return
+		}
+		body = body[n:]
 	}
-	return err
+	now := time.Now().UnixNano()
+	s.first.CompareAndSwap(0, now)
+	s.last.Store(now)
+	s.requests.Add(1)
 }
 
 var writers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}

@@ -18,7 +18,6 @@ import (
 
 func main() {
 	o := scale.Options{Out: os.Stdout, Root: "."}
-	var s scale.ServerOptions
 	page, from, longer := "", "", ""
 	flag.StringVar(&o.Collector, "collector", "bin/otelcol-vllm", "the collector `program`")
 	flag.StringVar(&o.Dir, "dir", "build/scale", "the `folder` of the results, which is emptied")
@@ -32,25 +31,14 @@ func main() {
 	flag.DurationVar(&o.Away, "away", 5*time.Second, "the time from the end of a pod to the start of the next one")
 	flag.DurationVar(&o.Patience, "patience", 5*time.Minute, "how long to wait for anything")
 	flag.DurationVar(&o.Slack, "slack", 4*time.Second, "how much longer than two intervals a gap may be")
-	flag.DurationVar(&o.Calm, "calm", 0, "how long to wait then for other work to end")
-	flag.StringVar(&o.Quiet, "quiet", "", "a `file` that is there while the actions are measured")
 	flag.StringVar(&page, "page", "", "the `page` whose tables are written")
 	flag.StringVar(&from, "from", "", "write the page from this `file` of an earlier run, and run nothing")
 	flag.StringVar(&longer, "longer", "", "the scale.json of a run that has waited longer, for the page's second table of the diagnosis")
-	flag.StringVar(&s.Control, "serve", "", "for itself: run servers, and report at this `address`")
-	flag.StringVar(&s.Testdata, "serve-testdata", "", "for itself")
-	flag.IntVar(&s.First, "serve-first", 0, "for itself")
-	flag.IntVar(&s.Count, "serve-count", 0, "for itself")
-	flag.IntVar(&s.Port, "serve-port", 0, "for itself")
-	flag.Int64Var(&s.Epoch, "serve-epoch", 0, "for itself")
 	flag.Parse()
-	s.Engines = o.Engines
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	switch {
-	case s.Control != "":
-		err = scale.Serve(ctx, s, os.Stdin)
 	case from != "":
 		err = again(from, page, longer)
 	default:
@@ -98,9 +86,6 @@ func run(ctx context.Context, o scale.Options, page, longer string) (err error) 
 		if *path, err = filepath.Abs(*path); err != nil {
 			return err
 		}
-	}
-	if o.Self, err = os.Executable(); err != nil {
-		return err
 	}
 	if o.Engines < 30 || o.Interval < time.Second {
 		return fmt.Errorf("give at least 30 engines and an interval of 1 s; not %d and %s", o.Engines, o.Interval)

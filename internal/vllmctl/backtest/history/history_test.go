@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -152,126 +148,12 @@ func TestWindowsLieOnAGrid(t *testing.T) {
 	assert.Empty(t, Windows(Span{whole.From, whole.From}, time.Hour))
 }
 
-func random(r *rand.Rand) []promapi.Series {
-	out := make([]promapi.Series, r.IntN(8))
-	for i := range out {
-		n := r.IntN(50)
-		if i > 0 && r.IntN(2) == 0 {
-			out[i].Times = out[i-1].Times
-			n = len(out[i].Times)
-		} else {
-			out[i].Times = make([]int64, n)
-			for j := range out[i].Times {
-				out[i].Times[j] = 1_700_000_000_000 + int64(j)*15_000 + r.Int64N(9)
-			}
-		}
-		out[i].Values = make([]float64, n)
-		for j := range out[i].Values {
-			switch r.IntN(6) {
-			case 0:
-				out[i].Values[j] = math.Inf(1)
-			case 1:
-				out[i].Values[j] = r.NormFloat64()
-			default:
-				out[i].Values[j] = float64(r.IntN(1000))
-			}
-		}
-		out[i].Labels = series("__name__", fmt.Sprint("m", i), "l", strings.Repeat("é\"", r.IntN(5)))
-	}
-	return out
-}
-
-func TestAKeptPartIsTheOneThatWasRead(t *testing.T) {
-	cache, err := OpenCache(t.TempDir(), 1<<30)
-	require.NoError(t, err)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 200 {
-		want := random(r)
-		cache.Put("key", int64(i), int64(i+1), want)
-		got, kept := cache.Get("key", int64(i), int64(i+1))
-		require.True(t, kept)
-		require.Len(t, got, len(want))
-		for j := range want {
-			require.Equal(t, want[j].Labels.String(), got[j].Labels.String())
-			require.Equal(t, want[j].Values, got[j].Values)
-			require.Equal(t, append([]int64{}, want[j].Times...), append([]int64{}, got[j].Times...))
-		}
-	}
-	_, kept := cache.Get("another key", 0, 1)
-	assert.False(t, kept)
-	_, kept = cache.Get("key", 0, 2)
-	assert.False(t, kept)
-	stored, problem := cache.Problem()
-	assert.Equal(t, 200, stored)
-	require.NoError(t, problem)
-}
-
-func TestTheFolderHasABound(t *testing.T) {
-	folder := t.TempDir()
-	cache, err := OpenCache(folder, 300)
-	require.NoError(t, err)
-	r := rand.New(rand.NewPCG(3, 4))
-	for i := range 50 {
-		cache.Put("key", int64(i), int64(i+1), random(r))
-	}
-	stored, problem := cache.Problem()
-	require.ErrorContains(t, problem, "has its full size")
-	assert.Less(t, stored, 50)
-	// A second program counts what is there.
-	again, err := OpenCache(folder, 300)
-	require.NoError(t, err)
-	again.Put("other", 0, 1, random(r))
-	_, problem = again.Problem()
-	require.Error(t, problem)
-	var none *Cache
-	none.Put("key", 0, 1, nil)
-	_, kept := none.Get("key", 0, 1)
-	assert.False(t, kept)
-}
-
-func TestWhatAKilledRunLeftIsRemoved(t *testing.T) {
-	folder := t.TempDir()
-	_, err := OpenCache(folder, 1<<20)
-	require.NoError(t, err)
-	left := filepath.Join(folder, "vllmctl-backtest-"+cacheVersion, "123"+temporary)
-	require.NoError(t, os.WriteFile(left, []byte("x"), 0o600))
-	old := time.Now().Add(-2 * time.Hour)
-	require.NoError(t, os.Chtimes(left, old, old))
-	_, err = OpenCache(folder, 1<<20)
-	require.NoError(t, err)
-	assert.NoFileExists(t, left)
-}
-
-// Any bytes are either the encoding of series or an error; nothing large is allocated for
-// them.
-func FuzzDecode(f *testing.F) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 5 {
-		f.Add(encode(random(r)))
-	}
-	f.Add([]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		out, err := decode(data)
-		if err != nil {
-			return
-		}
-		total := 0
-		for _, s := range out {
-			require.Len(t, s.Values, len(s.Times))
-			total += len(s.Values)
-		}
-		require.LessOrEqual(t, total, len(data))
-	})
-}
-
 // picky refuses long periods, and knows what it was asked.
 type picky struct {
 	longest time.Duration
 	asked   []time.Duration
 	fail    error
 }
-
-func (*picky) Warned() int { return 0 }
 
 func (p *picky) Samples(_ context.Context, _ string, from, to time.Time) ([]promapi.Series, error) {
 	p.asked = append(p.asked, to.Sub(from))
@@ -323,24 +205,6 @@ func TestAPartThatIsRefusedIsReadInPieces(t *testing.T) {
 	require.ErrorContains(t, err, "too many samples")
 	_, err = (&Loader{Source: &picky{fail: errors.New("no")}}).Load(t.Context(), "x", window)
 	require.ErrorContains(t, err, "no")
-}
-
-func TestOnlyWhatDoesNotChangeAnyMoreIsKept(t *testing.T) {
-	cache, err := OpenCache(t.TempDir(), 1<<30)
-	require.NoError(t, err)
-	window := Span{time.Unix(1_700_006_400, 0), time.Unix(1_700_010_000, 0)}
-	for _, c := range []struct {
-		settled time.Time
-		asked   int
-	}{{window.To.Add(-time.Second), 2}, {window.To, 1}} {
-		source := &picky{longest: time.Hour}
-		for range 2 {
-			loader := &Loader{Source: source, Cache: cache, Server: c.settled.String(), Settled: c.settled}
-			_, err := loader.Load(t.Context(), "x", window)
-			require.NoError(t, err)
-		}
-		assert.Len(t, source.asked, c.asked)
-	}
 }
 
 // A store that removes duplicates can give the series of one scrape different times.

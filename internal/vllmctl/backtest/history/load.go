@@ -14,8 +14,7 @@ import (
 // Span is a time from From up to To.
 type Span struct{ From, To time.Time }
 
-// Windows cuts a period along a grid of a length, so that parts of different runs are the
-// same. The first and the last window may be shorter.
+// Windows cuts a period along a grid of a length. The first and the last window may be shorter.
 func Windows(period Span, length time.Duration) []Span {
 	var out []Span
 	for from := period.From; from.Before(period.To); {
@@ -32,19 +31,11 @@ func Windows(period Span, length time.Duration) []Span {
 // Source reads samples; promapi.Client is one.
 type Source interface {
 	Samples(ctx context.Context, selector string, from, to time.Time) ([]promapi.Series, error)
-	// Warned is how many warnings there were.
-	Warned() int
 }
 
-// Loader reads parts from the cache or the server.
+// Loader reads parts from the server.
 type Loader struct {
 	Source Source
-	Cache  *Cache
-	// Server identifies the server, and who asks it, in the keys of the cache.
-	Server string
-	// Settled is the time up to which the history does not change any more. Later parts are
-	// not kept.
-	Settled time.Time
 
 	mu sync.Mutex
 	// pieces is how long the periods are that the server answers, by selector.
@@ -54,8 +45,8 @@ type Loader struct {
 
 // LoadStats are what a loader has done.
 type LoadStats struct {
-	// Parts is the number of parts, Kept how many of them came from the cache.
-	Parts, Kept int
+	// Parts is the number of parts.
+	Parts int
 	// Samples is the number of samples.
 	Samples int64
 }
@@ -73,26 +64,13 @@ const shortest = time.Minute
 // Load returns the samples of a selector in a window, series by series in the order of
 // their labels.
 func (l *Loader) Load(ctx context.Context, selector string, window Span) ([]promapi.Series, error) {
-	key := l.Server + "\n" + selector
-	from, to := window.From.UnixMilli(), window.To.UnixMilli()
-	series, kept := l.Cache.Get(key, from, to)
-	if !kept {
-		var err error
-		warned := l.Source.Warned()
-		if series, err = l.read(ctx, selector, window); err != nil {
-			return nil, err
-		}
-		// An answer with a warning may be a part of the truth, and another run can get it all.
-		if !window.To.After(l.Settled) && l.Source.Warned() == warned {
-			l.Cache.Put(key, from, to, series)
-		}
+	series, err := l.read(ctx, selector, window)
+	if err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Parts++
-	if kept {
-		l.stats.Kept++
-	}
 	for i := range series {
 		l.stats.Samples += int64(len(series[i].Times))
 	}

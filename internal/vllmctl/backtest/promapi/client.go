@@ -54,8 +54,6 @@ type Client struct {
 	read     int64
 	queries  int
 	retries  int
-	// warned counts all warnings.
-	warned int
 	// answered is true once the server answered anything.
 	answered bool
 }
@@ -106,13 +104,6 @@ func (c *Client) Stats() Stats {
 		s.Warnings = append(s.Warnings, w)
 	}
 	return s
-}
-
-// Warned is how many warnings there were. An answer with one may not have all samples.
-func (c *Client) Warned() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.warned
 }
 
 // Series returns the label sets of a selector between two times.

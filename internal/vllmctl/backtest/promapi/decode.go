@@ -82,7 +82,6 @@ func (c *Client) answer(response *http.Response, body io.Reader, data func(*json
 func (c *Client) warn(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.warned++
 	if len(c.warnings) < maxWarnings {
 		c.warnings[Printable(text)] = true
 	}

@@ -118,12 +118,10 @@ type Read struct {
 	Retries int `json:"retries"`
 	// Bytes is the size of the answers, uncompressed.
 	Bytes int64 `json:"bytes"`
-	// Samples is the number of samples, with those of the folder of --resume.
+	// Samples is the number of samples.
 	Samples int64 `json:"samples"`
 	// Parts is the number of parts of the history.
 	Parts int `json:"parts"`
-	// Kept is how many of them came from the folder of --resume.
-	Kept int `json:"parts_from_folder"`
 	// Seconds is how long the command took.
 	Seconds float64 `json:"seconds"`
 }

@@ -240,7 +240,7 @@ func (t *text) summary() {
 			t.line("  median: %s than the first own alert", sooner(*s.AheadMedian))
 		}
 	}
-	t.line("  read: %s samples, %s in %s, %d of %d parts from the folder of --resume, %s", humanize.Comma(r.Read.Samples), humanize.IBytes(uint64(r.Read.Bytes)), plural(r.Read.Requests, "request"), r.Read.Kept, r.Read.Parts, short(seconds(r.Read.Seconds)))
+	t.line("  read: %s samples, %s in %s, %s", humanize.Comma(r.Read.Samples), humanize.IBytes(uint64(r.Read.Bytes)), plural(r.Read.Requests, "request"), short(seconds(r.Read.Seconds)))
 }
 
 func times(n int) string {

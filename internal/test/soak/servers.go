@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/fleet"
 )
 
 // templates are the versions of servers in the fleet, by the folder in testdata.
@@ -36,8 +38,8 @@ const (
 	sendTime = time.Second
 )
 
-// fleet are the servers, and the lists that discovery reads.
-type fleet struct {
+// servers are the servers, and the lists that discovery reads.
+type servers struct {
 	dir       string
 	ledger    *ledger
 	templates []*template
@@ -60,11 +62,11 @@ type resting struct {
 	since time.Time
 }
 
-// newFleet reads the bodies in testdata; dir is where the list of targets is written.
-func newFleet(testdata, dir string, seed uint64, l *ledger) (*fleet, error) {
-	f := &fleet{dir: dir, ledger: l, random: rand.New(rand.NewPCG(seed, 1)), events: map[string]int{}}
+// newServers reads the bodies in testdata; dir is where the list of targets is written.
+func newServers(testdata, dir string, seed uint64, l *ledger) (*servers, error) {
+	f := &servers{dir: dir, ledger: l, random: rand.New(rand.NewPCG(seed, 1)), events: map[string]int{}}
 	for _, v := range versions {
-		t, err := loadTemplate(filepath.Join(testdata, v.folder), v.version)
+		t, err := loadTemplate(testdata, v.folder, v.version)
 		if err != nil {
 			return nil, err
 		}
@@ -74,14 +76,14 @@ func newFleet(testdata, dir string, seed uint64, l *ledger) (*fleet, error) {
 }
 
 // start begins with so many targets.
-func (f *fleet) start(ctx context.Context, targets int) error {
+func (f *servers) start(ctx context.Context, targets int) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	f.listURL = "http://" + l.Addr().String() + "/targets"
-	f.lists = &http.Server{Handler: http.HandlerFunc(f.serveList), ReadHeaderTimeout: time.Minute}
+	f.lists = fleet.NewServer(http.HandlerFunc(f.serveList))
 	go func() { _ = f.lists.Serve(l) }()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,7 +99,7 @@ func (f *fleet) start(ctx context.Context, targets int) error {
 
 // make starts a new server. Each has an address of its own, so that its port is free again
 // after a restart.
-func (f *fleet) make(ctx context.Context) (*target, error) {
+func (f *servers) make(ctx context.Context) (*target, error) {
 	serial := f.made
 	f.made++
 	addr := netip.AddrFrom4([4]byte{127, 1 + byte(serial>>14), byte(serial >> 7 & 127), 1 + byte(serial&127)})
@@ -106,7 +108,7 @@ func (f *fleet) make(ctx context.Context) (*target, error) {
 		template: f.templates[serial%len(f.templates)], lora: serial%5 == 0, life: 1,
 		start: time.Now().Add(-time.Hour), model: f.model(), engines: 1,
 	}
-	if t.template.manyEngines {
+	if t.template.ManyEngines {
 		t.engines = engineCounts[f.random.IntN(len(engineCounts))]
 	}
 	if err := t.listen(ctx); err != nil {
@@ -122,7 +124,7 @@ func (f *fleet) make(ctx context.Context) (*target, error) {
 	return t, nil
 }
 
-func (f *fleet) model() string {
+func (f *servers) model() string {
 	return "soak/model-" + strconv.Itoa(f.random.IntN(20))
 }
 
@@ -133,7 +135,7 @@ type group struct {
 }
 
 // list are the active targets of a half: the file has one, the HTTP endpoint the other.
-func (f *fleet) list(half int) []group {
+func (f *servers) list(half int) []group {
 	g := group{Targets: []string{}, Labels: map[string]string{"soak.list": strconv.Itoa(half)}}
 	for _, t := range f.active {
 		if bound, err := netip.ParseAddrPort(t.addr); err == nil && int(bound.Addr().As4()[3])%2 == half {
@@ -143,7 +145,7 @@ func (f *fleet) list(half int) []group {
 	return []group{g}
 }
 
-func (f *fleet) serveList(w http.ResponseWriter, _ *http.Request) {
+func (f *servers) serveList(w http.ResponseWriter, _ *http.Request) {
 	f.mu.Lock()
 	content, err := json.Marshal(f.list(0))
 	f.mu.Unlock()
@@ -155,10 +157,10 @@ func (f *fleet) serveList(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(content)
 }
 
-func (f *fleet) file() string { return filepath.Join(f.dir, "targets.json") }
+func (f *servers) file() string { return filepath.Join(f.dir, "targets.json") }
 
 // write replaces the file as a whole.
-func (f *fleet) write() error {
+func (f *servers) write() error {
 	content, err := json.Marshal(f.list(1))
 	if err != nil {
 		return err
@@ -170,7 +172,7 @@ func (f *fleet) write() error {
 }
 
 // churn removes a target and adds another one: one that has been away, or a new one.
-func (f *fleet) churn(ctx context.Context) error {
+func (f *servers) churn(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
@@ -204,7 +206,7 @@ func (f *fleet) churn(ctx context.Context) error {
 }
 
 // clear removes all targets from the lists.
-func (f *fleet) clear() error {
+func (f *servers) clear() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.active {
@@ -215,7 +217,7 @@ func (f *fleet) clear() error {
 }
 
 // disturb makes a healthy target fail for a time.
-func (f *fleet) disturb(ctx context.Context, m mode, d time.Duration) {
+func (f *servers) disturb(ctx context.Context, m mode, d time.Duration) {
 	t := f.pick()
 	if t == nil {
 		return
@@ -242,7 +244,7 @@ func (f *fleet) disturb(ctx context.Context, m mode, d time.Duration) {
 }
 
 // change gives a healthy target other engines or another model.
-func (f *fleet) change(engines bool) {
+func (f *servers) change(engines bool) {
 	t := f.pick()
 	if t == nil {
 		return
@@ -257,14 +259,14 @@ func (f *fleet) change(engines bool) {
 	case !engines:
 		f.count("models changed")
 		t.change(nowEngines, model)
-	case t.template.manyEngines:
+	case t.template.ManyEngines:
 		f.count("engines changed")
 		t.change(count, nowModel)
 	}
 }
 
 // unsettle notes that the collector starts anew.
-func (f *fleet) unsettle() {
+func (f *servers) unsettle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.active {
@@ -273,7 +275,7 @@ func (f *fleet) unsettle() {
 }
 
 // pick draws a healthy target.
-func (f *fleet) pick() *target {
+func (f *servers) pick() *target {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for range 20 {
@@ -288,14 +290,14 @@ func (f *fleet) pick() *target {
 	return nil
 }
 
-func (f *fleet) count(event string) {
+func (f *servers) count(event string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events[event]++
 }
 
 // close ends all servers.
-func (f *fleet) close() {
+func (f *servers) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.active {
@@ -310,7 +312,7 @@ func (f *fleet) close() {
 }
 
 // state says how many targets there are, and how many do not answer.
-func (f *fleet) state() string {
+func (f *servers) state() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ill, engines := 0, 0
