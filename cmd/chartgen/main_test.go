@@ -32,7 +32,7 @@ func TestTheDashboardsOfTheChartAreSmall(t *testing.T) {
 	for _, file := range files {
 		want, err := os.ReadFile(file)
 		require.NoError(t, err)
-		got, err := os.ReadFile(filepath.Join(root, chart, "files/content", filepath.Base(file)))
+		got, err := os.ReadFile(filepath.Join(root, chart, "files", "content", filepath.Base(file)))
 		require.NoError(t, err)
 		assert.JSONEq(t, string(want), string(got))
 		assert.Less(t, len(got), len(want)*3/4, file)

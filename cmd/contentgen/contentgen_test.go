@@ -57,7 +57,7 @@ func TestAnotherSpellingIsWrittenIntoAFolder(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, string(text), expr, name)
 	}
-	assert.NoFileExists(t, filepath.Join(dir, "rules/unsuffixed/vllm.yaml"))
+	assert.NoFileExists(t, filepath.Join(dir, "rules", "unsuffixed", "vllm.yaml"))
 	assert.ErrorContains(t, write(filepath.Join(dir, "none"), []string{"dotty"}), `no spelling "dotty"; write dotted, unsuffixed, wire or suffixed`)
 	assert.NoDirExists(t, filepath.Join(dir, "none"))
 }

@@ -23,8 +23,8 @@ func TestTheDashboardsCanBeApplied(t *testing.T) {
 	others := t.TempDir()
 	require.NoError(t, shipped.WriteIn(others, shipped.Others...))
 	for _, dir := range []string{
-		filepath.Join(root, "content/grafana/suffixed"), filepath.Join(others, "grafana/unsuffixed"),
-		filepath.Join(others, "grafana/dotted"), filepath.Join(others, "grafana/wire"),
+		filepath.Join(root, "content", "grafana", "suffixed"), filepath.Join(others, "grafana", "unsuffixed"),
+		filepath.Join(others, "grafana", "dotted"), filepath.Join(others, "grafana", "wire"),
 	} {
 		all := mustDecode(t, build(t, filesys.MakeFsOnDisk(), dir))
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))

@@ -320,7 +320,8 @@ func counts(ctx context.Context, address string) (out costCounts, err error) {
 	if err != nil {
 		return out, err
 	}
-	return out, json.Unmarshal(content, &out)
+	err = json.Unmarshal(content, &out)
+	return out, err
 }
 
 // print shows the median of the rounds with their range, and the parts.

@@ -19,7 +19,7 @@ func TestEachAblationLeavesOutItsPart(t *testing.T) {
 	parts := reflect.TypeFor[vllmprocessor.Config]()
 	method, _ := parts.FieldByName("Diagnosis")
 	without, _ := method.Type.FieldByName("Without")
-	require.Equal(t, without.Type.NumField(), len(ablations))
+	require.Len(t, ablations, without.Type.NumField())
 	for _, a := range ablations {
 		require.NoError(t, leaveOut(a.Name))
 		var config vllmprocessor.Config

@@ -27,8 +27,8 @@ func whole(part int) func(*Pools, *group, func(string, float64)) {
 }
 
 // quotient divides the sum of all numerators by that of all denominators.
-func quotient(part int, server *derive.Row) func(*Pools, *group, func(string, float64)) {
-	return func(p *Pools, g *group, yield func(string, float64)) {
+func quotient(part int) func(*Pools, *group, func(string, float64)) {
+	return func(_ *Pools, g *group, yield func(string, float64)) {
 		total, ok := g.total(part)
 		if !ok {
 			return

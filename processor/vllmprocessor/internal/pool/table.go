@@ -101,7 +101,7 @@ func (t *table) addAlike(server *derive.Row) {
 			return derive.Parts{Numerator: value, Reason: reason}
 		})
 	case server.Quotient != nil:
-		t.add(name, quotient(len(t.parts), server))
+		t.add(name, quotient(len(t.parts)))
 		t.parts = append(t.parts, oneUnit(server))
 	default:
 		t.add(name, quantiles(len(t.distributions)), server.Extra...)
