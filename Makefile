@@ -679,6 +679,11 @@ check: ## Regenerate, tidy and lock; fail if that changes a file
 		echo 'check: generated files or go.mod were out of date; commit what "make generate tidy lock" wrote' >&2; exit 1; \
 	fi; \
 	echo '==> check: everything is up to date'
+	@$(MAKE) --no-print-directory figures
+
+.PHONY: figures
+figures: ## Print how large the project is, beside the budgets; fail if one is exceeded
+	@$(GO) run ./internal/test/house/figures
 
 .PHONY: clean
 clean: ## Remove bin and build

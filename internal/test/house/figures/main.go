@@ -14,6 +14,8 @@ import (
 	"text/tabwriter"
 )
 
+// The budgets are what is there, rounded up. The aim is 105,000 lines of Go and as many of tests.
+
 // A figure is what is counted in the files that a pattern matches.
 type figure struct {
 	name   string
@@ -32,27 +34,27 @@ const (
 
 // code are lines of Go that a person wrote, without tests; a file counts for the first that matches.
 var code = []figure{
-	{"components", `^` + components, written, 0},
-	{"what components share", `^` + shared, written, 0},
-	{"laboratory", `^` + laboratory, written, 0},
-	{"generators and content", `^` + generators, written, 0},
-	{"vllmctl", ``, written, 0},
+	{"components", `^` + components, written, 44_600},
+	{"what components share", `^` + shared, written, 1_900},
+	{"laboratory", `^` + laboratory, written, 53_500},
+	{"generators and content", `^` + generators, written, 10_050},
+	{"vllmctl", ``, written, 24_900},
 }
 
 // tests are the same in files of tests.
 var tests = []figure{
-	{"tests of components", `^(` + components + `|` + shared + `)`, written, 0},
-	{"other tests", ``, written, 0},
+	{"tests of components", `^(` + components + `|` + shared + `)`, written, 63_200},
+	{"other tests", ``, written, 59_600},
 }
 
 // others are not Go; a file counts for each that matches.
 var others = []figure{
-	{"words of docs", `^(docs/.*|[A-Z]+)\.md$`, words, 0},
-	{"words of components' pages", `^` + components + `.*\.md$`, words, 0},
-	{"settings", `^docs/reference/configuration\.md$`, matches("(?m)^\\| `"), 0},
-	{"modules in go.mod", `^go\.mod$`, matches(`(?m)^\t\S+ v\S+`), 0},
-	{"lines in content/", `^content/`, lines, 0},
-	{"lines of examples", `^examples/`, lines, 0},
+	{"words of docs", `^(docs/.*|[A-Z]+)\.md$`, words, 209_500},
+	{"words of components' pages", `^` + components + `.*\.md$`, words, 59_300},
+	{"settings", `^docs/reference/configuration\.md$`, matches("(?m)^\\| `"), 99},
+	{"modules in go.mod", `^go\.mod$`, matches(`(?m)^\t\S+ v\S+`), 248},
+	{"lines in content/", `^content/`, lines, 32_500},
+	{"lines of examples", `^examples/`, lines, 10_000},
 }
 
 func main() {
