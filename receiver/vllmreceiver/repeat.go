@@ -1,7 +1,6 @@
 package vllmreceiver
 
 import (
-	"os"
 	"sync"
 	"time"
 )
@@ -39,23 +38,12 @@ func (r *repeater) expired() {
 	if !r.begin() {
 		return
 	}
-	growStack()
 	for {
 		r.call()
 		if !r.again() {
 			return
 		}
 	}
-}
-
-// growStack makes the stack of a goroutine large enough for a scrape at once. Without it the
-// stack doubles three times, each time deep in the calls of net/http and the emitter, and to
-// move it there took 7 % of the processor time of a scrape.
-//
-//go:noinline
-func growStack() byte {
-	var room [12 << 10]byte
-	return room[len(os.Args)&1]
 }
 
 // begin reports whether a call can be made now, and sets the time of the next one.

@@ -163,9 +163,8 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 			r.status.succeeded(t.key)
 		}
 	}
-	self.tally.add(self.points.scraped, int64(scraped))
-	self.tally.add(self.points.errored, int64(errored))
-	self.tally.flush(ctx, time.Now())
+	self.points.scraped.add(ctx, scraped)
+	self.points.errored.add(ctx, errored)
 	endSpan(span, scraped, errored, failure)
 	// The pipeline counts the points that the next consumer refuses.
 	_ = r.send(t.sink, out)
@@ -265,7 +264,6 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		all = errors.Join(all, err)
 	}
 	r.shared.defects.Close()
-	r.shared.telemetry.tally.close(ctx)
 	r.shared.telemetry.Shutdown()
 	return all
 }

@@ -18,39 +18,50 @@ import (
 // telemetry is the self-telemetry of the receiver. It creates the attribute sets once.
 type telemetry struct {
 	*metadata.TelemetryBuilder
-	// tally has the counters that every scrape may add to.
-	tally    tally
 	points   scrapedPoints
-	outcomes map[fetch.Outcome]tallied
+	outcomes map[fetch.Outcome]*labelled
 	lines    map[exposition.Reason]metric.MeasurementOption
 	// drops has both those that are lost and those that are omitted on purpose.
-	drops              [normalize.NumReasons]tallied
-	unknown, conflicts tallied
+	drops              [normalize.NumReasons]labelled
+	unknown, conflicts labelled
+}
+
+// labelled is a counter with one set of attributes.
+type labelled struct {
+	metric.Int64Counter
+	attributes metric.MeasurementOption
+}
+
+// add counts. A counter has no series before there is something to count.
+func (c *labelled) add(ctx context.Context, n int) {
+	if n != 0 {
+		c.Add(ctx, int64(n), c.attributes)
+	}
 }
 
 func newTelemetry(builder *metadata.TelemetryBuilder, settings receiver.Settings) (*telemetry, error) {
 	t := &telemetry{
 		TelemetryBuilder: builder,
-		outcomes:         map[fetch.Outcome]tallied{},
+		outcomes:         map[fetch.Outcome]*labelled{},
 		lines:            map[exposition.Reason]metric.MeasurementOption{},
 	}
 	for _, o := range fetch.Outcomes() {
-		t.outcomes[o] = t.tally.newCount(builder.ReceiverVllmScrapes, attributeOption("outcome", o.String()))
+		t.outcomes[o] = &labelled{builder.ReceiverVllmScrapes, attributeOption("outcome", o.String())}
 	}
 	for _, r := range exposition.Reasons() {
 		t.lines[r] = attributeOption("reason", r.String())
 	}
 	for _, r := range normalize.Reasons() {
-		counter := builder.ReceiverVllmDroppedPoints
+		points := builder.ReceiverVllmDroppedPoints
 		if isOmission(r) {
-			counter = builder.ReceiverVllmOmittedPoints
+			points = builder.ReceiverVllmOmittedPoints
 		}
-		t.drops[r] = t.tally.newCount(counter, attributeOption("reason", r.String()))
+		t.drops[r] = labelled{points, attributeOption("reason", r.String())}
 	}
-	t.unknown = t.tally.newCount(builder.ReceiverVllmUnknownFamilies)
-	t.conflicts = t.tally.newCount(builder.ReceiverVllmTypeConflicts)
+	t.unknown = labelled{builder.ReceiverVllmUnknownFamilies, metric.WithAttributes()}
+	t.conflicts = labelled{builder.ReceiverVllmTypeConflicts, metric.WithAttributes()}
 	var err error
-	t.points, err = newScrapedPoints(&t.tally, settings)
+	t.points, err = newScrapedPoints(settings)
 	return t, err
 }
 
@@ -59,7 +70,7 @@ func attributeOption(name, value string) metric.MeasurementOption {
 }
 
 // scraped counts one scrape.
-func (t *telemetry) scraped(outcome fetch.Outcome) { t.tally.add(t.outcomes[outcome], 1) }
+func (t *telemetry) scraped(outcome fetch.Outcome) { t.outcomes[outcome].add(context.Background(), 1) }
 
 // resets counts one restart of a server process.
 func (t *telemetry) resets(ctx context.Context) { t.ReceiverVllmResets.Add(ctx, 1) }
@@ -74,13 +85,13 @@ func (t *telemetry) read(
 	if snapshot.Duplicates > 0 {
 		t.ReceiverVllmDuplicateSamples.Add(ctx, int64(snapshot.Duplicates))
 	}
-	t.tally.add(t.unknown, int64(len(plan.Unknown)))
-	t.tally.add(t.conflicts, int64(len(plan.Conflicts)))
+	t.unknown.add(ctx, len(plan.Unknown))
+	t.conflicts.add(ctx, len(plan.Conflicts))
 	for i := range snapshot.Problems {
 		t.ReceiverVllmBadLines.Add(ctx, 1, t.lines[snapshot.Problems[i].Reason])
 	}
 	for reason := range plan.Dropped {
-		t.tally.add(t.drops[reason], int64(plan.Dropped[reason]+report.Dropped[reason]))
+		t.drops[reason].add(ctx, plan.Dropped[reason]+report.Dropped[reason])
 	}
 }
 
@@ -92,4 +103,31 @@ func isOmission(reason normalize.Reason) bool {
 		return true
 	}
 	return false
+}
+
+// scrapedPoints counts what the collector's scrape helper counts for other receivers, under
+// the same names, because dashboards of collectors show it.
+type scrapedPoints struct{ scraped, errored labelled }
+
+// helperScope is the instrumentation scope of the collector's scrape helper.
+const helperScope = "go.opentelemetry.io/collector/scraper/scraperhelper"
+
+func newScrapedPoints(settings receiver.Settings) (scrapedPoints, error) {
+	meter := settings.MeterProvider.Meter(helperScope)
+	scraped, err := meter.Int64Counter("otelcol_scraper_scraped_metric_points",
+		metric.WithDescription("Number of metric points successfully scraped. [Alpha]"), metric.WithUnit("{datapoint}"))
+	if err != nil {
+		return scrapedPoints{}, err
+	}
+	errored, err := meter.Int64Counter("otelcol_scraper_errored_metric_points",
+		metric.WithDescription("Number of metric points that were unable to be scraped. [Alpha]"), metric.WithUnit("{datapoint}"))
+	if err != nil {
+		return scrapedPoints{}, err
+	}
+	attributes := metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("receiver", settings.ID.String()), attribute.String("scraper", metadata.Type.String())))
+	// A rate shows the first error only if the counter was there before.
+	scraped.Add(context.Background(), 0, attributes)
+	errored.Add(context.Background(), 0, attributes)
+	return scrapedPoints{labelled{scraped, attributes}, labelled{errored, attributes}}, nil
 }

@@ -52,7 +52,6 @@ func TestSelfTelemetryCounts(t *testing.T) {
 	}
 	_, err = scraper.scrape(t.Context())
 	require.Error(t, err)
-	r.shared.telemetry.tally.close(t.Context())
 
 	by := func(name, value string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String(name, value))}
@@ -116,7 +115,6 @@ func TestNothingIsDroppedOfAHealthyServer(t *testing.T) {
 		for range 2 {
 			scrapeBody(t, scraper, string(body))
 		}
-		r.shared.telemetry.tally.close(t.Context())
 		lost, err := recorded.GetMetric("otelcol_receiver_vllm_dropped_points")
 		if err == nil {
 			assert.Fail(t, "lost", "%s: %v", file, lost.Data)
