@@ -179,6 +179,10 @@ func (e *Evaluator) undecided(resource *window.Resource, up *window.Rollup) bool
 		if g.Ever(collect.Drafts) > 0 {
 			credited++
 		}
+		// A group that the batch lacks has no view, and perhaps never had a place.
+		if g.Place() >= len(e.places) {
+			continue
+		}
 		if i := e.places[g.Place()]; i < len(e.now) && e.now[i].Group() == g {
 			_, drafts := e.now[i].Total(collect.Drafts)
 			_, tokens := e.now[i].Total(collect.GenerationTokens)
