@@ -102,6 +102,7 @@ var forbidden = map[string][]edge{
 		{"internal/test/soak", "./receiver/vllmreceiver"},
 		{"internal/test/soak/run", "./internal/vllmsim"},
 	},
+	"fleet": {{"internal/test/fleet", "./receiver/vllmreceiver"}},
 	"scale": {
 		{"internal/test/scale", "./processor/vllmprocessor"},
 		{"internal/test/scale/run", "./internal/vllmsim"},
