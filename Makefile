@@ -713,7 +713,7 @@ define check_dist
 @cd $(1) && sha256sum --check --quiet otelcol-vllm_$(OUR_VERSION)_checksums.txt
 @{ git ls-files examples content; (cd build && find content -type f); } | LC_ALL=C sort > build/shipped.txt; for archive in $(1)/*.tar.gz; do \
 	tar -tzf $$archive | sed -nE 's,^[^/]+/((examples|content)/.*[^/])$$,\1,p' | LC_ALL=C sort | diff build/shipped.txt - || \
-		{ echo "$$archive does not have the examples and the content that git knows and "make content" writes; see the patterns in .goreleaser.yaml" >&2; exit 1; }; done
+		{ echo "$$archive does not have the examples and the content that git knows and make content writes; see the patterns in .goreleaser.yaml" >&2; exit 1; }; done
 endef
 
 # What a person has set must not reach the programs, nor the platform those that run here.

@@ -1,5 +1,5 @@
 // Package ending gives the end of a component a bound. The service sets none: an exporter without a
-// timeout would hold a collector that was told to stop.
+// timeout would hold a collector that is to stop.
 package ending
 
 import (

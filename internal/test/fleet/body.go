@@ -34,7 +34,7 @@ type line struct {
 	growth    growth
 	// whole is a number without a fraction.
 	whole bool
-	// first is the value at the begin and step what is added in each; of a bucket without those before it.
+	// first is the value at the beginning and step what is added in each; of a bucket without those before it.
 	first, step float64
 	// opens is the first bucket of a histogram. buckets are all of them, by their number; only the count has them.
 	opens   bool

@@ -38,7 +38,7 @@ func loaded(t *testing.T, folder string) *Template {
 	return tmpl
 }
 
-// At the begin a body is the first file, and after a step the second one.
+// At the beginning a body is the first file, and after a step the second one.
 func TestABodyIsTheRecordedOne(t *testing.T) {
 	for _, folder := range []string{"v1-0.24.0", "v1-0.20.0", "v1-0.8.5", "v0-0.6.6"} {
 		tmpl := loaded(t, folder)

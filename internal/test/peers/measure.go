@@ -52,7 +52,7 @@ func (c scenario) fleet(ctx context.Context, text []byte) (*served.Fleet, error)
 	return served.NewFleet(ctx, c.Targets, func(i int) *served.Body { return &served.Body{Template: body, Engines: c.Engines, Model: model(i)} }, c.Form, c.Gzip)
 }
 
-// perStep is the part of the counters at the begin that a scrape adds. With the 3600 requests of
+// perStep is the part of the counters at the beginning that a scrape adds. With the 3600 requests of
 // the body of the project's testdata it is about 100 requests.
 const perStep = 1.0 / 36
 

@@ -15,7 +15,7 @@ type diagnosis struct {
 	UntouchedChanged int `json:"untouched_changed"`
 	Touched          int `json:"touched"`
 	TouchedChanged   int `json:"touched_changed"`
-	// Back is the longest time from the begin of the action until a touched pool had its former
+	// Back is the longest time from the beginning of the action until a touched pool had its former
 	// condition for good, in seconds. Not are those that had another one at the end.
 	Back float64 `json:"back"`
 	Not  int     `json:"not"`

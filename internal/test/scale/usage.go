@@ -12,7 +12,7 @@ const (
 
 // sample is what a process has used so far.
 type sample struct {
-	// At is seconds after the begin of the run.
+	// At is seconds after the beginning of the run.
 	At     float64 `json:"at"`
 	Member int     `json:"member"`
 	Life   int     `json:"life"`

@@ -8,7 +8,7 @@ import (
 
 // sample is what the process used at a time.
 type sample struct {
-	// At is seconds since the begin of the soak.
+	// At is seconds since the beginning of the soak.
 	At float64 `json:"at"`
 	// Goroutines is their number; Heap the live heap after the last collection in bytes.
 	// Both are -1 while they are not known.

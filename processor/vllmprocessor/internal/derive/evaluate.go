@@ -123,7 +123,7 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 	}
 	clear(e.scopes)
 	for up, status := range resource.Rollups() {
-		e.scopes[up] = scope{misattributed: misattributed(resource, up), undecided: e.undecided(resource, up)}
+		e.scopes[up] = e.drafts(resource, up)
 		if status == window.Pending {
 			e.values = append(e.values, Value{Group: up.Number, Rollup: true, Pending: true})
 		}
@@ -156,28 +156,18 @@ func (e *Evaluator) of(resource *window.Resource, up *window.Rollup) []Member {
 	return members
 }
 
-// misattributed reports whether one engine has all drafts although others generate tokens
-// too. Under Ray one engine has the counts of all (ray-last-engine).
-func misattributed(resource *window.Resource, up *window.Rollup) bool {
-	credited, uncredited := 0, 0
+// drafts says whose drafts are counted. They are misattributed where one engine has all of them
+// although others generate tokens too: under Ray one engine has the counts of all
+// (ray-last-engine). That is undecided while not more than one engine has some, and a later part of
+// the batch can have the counts of others.
+func (e *Evaluator) drafts(resource *window.Resource, up *window.Rollup) scope {
+	credited, uncredited, pending, counted := 0, 0, false, false
 	for g := range resource.Groups(up) {
 		switch {
 		case g.Ever(collect.Drafts) > 0:
 			credited++
 		case g.Ever(collect.GenerationTokens) > 0:
 			uncredited++
-		}
-	}
-	return credited == 1 && uncredited > 0
-}
-
-// undecided reports whether a later part of the batch can have counts that decide whether drafts
-// are misattributed: so far not more than one engine has some.
-func (e *Evaluator) undecided(resource *window.Resource, up *window.Rollup) bool {
-	pending, counted, credited := false, false, 0
-	for g := range resource.Groups(up) {
-		if g.Ever(collect.Drafts) > 0 {
-			credited++
 		}
 		// A group that the batch lacks has no view, and perhaps never had a place.
 		if g.Place() >= len(e.places) {
@@ -190,7 +180,7 @@ func (e *Evaluator) undecided(resource *window.Resource, up *window.Rollup) bool
 			counted = counted || drafts != window.Missing
 		}
 	}
-	return pending && counted && credited <= 1
+	return scope{misattributed: credited == 1 && uncredited > 0, undecided: pending && counted && credited <= 1}
 }
 
 // scope is one engine, or the roll-up over the engines of a model.
