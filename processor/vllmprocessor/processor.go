@@ -256,7 +256,7 @@ func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stage.Ba
 	}
 	for i, state := range r.States {
 		if batch.Elsewhere = r.parts[i].elsewhere(batch.Now, p.config.MaxStaleness); !batch.Skipped && !batch.Elsewhere {
-			state.Append(ctx, batch, out)
+			state.Append(ctx, out)
 		}
 	}
 }

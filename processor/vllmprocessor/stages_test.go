@@ -55,10 +55,13 @@ type count struct {
 	*counting
 	series  *emit.Memory
 	batches float64
+	// at is the time of the newest batch.
+	at int64
 }
 
 func (c *count) Observe(_ context.Context, batch *stage.Batch) {
 	c.batches++
+	c.at = batch.Time
 	call := "observe"
 	if batch.Elsewhere {
 		call += " elsewhere"
@@ -66,10 +69,10 @@ func (c *count) Observe(_ context.Context, batch *stage.Batch) {
 	c.calls = append(c.calls, call)
 }
 
-func (c *count) Append(_ context.Context, batch *stage.Batch, out *delivery.Output) {
+func (c *count) Append(_ context.Context, out *delivery.Output) {
 	c.calls = append(c.calls, "append")
 	value := derive.Value{Row: &countingRow, Attributes: []collect.Attribute{{Name: "model_name", Value: "m"}}, Number: c.batches}
-	out.Append(c.series, []derive.Value{value}, batch.Time)
+	out.Append(c.series, []derive.Value{value}, c.at)
 }
 
 func (c *count) Snapshot(put func(string, []byte)) { put("batches", []byte{byte(c.batches)}) }

@@ -41,7 +41,7 @@ type State interface {
 	// Append writes what the stage derives at the time of a batch. It is called after
 	// all stages have observed the batch; not for a batch that is skipped, and not where
 	// another processor derives the same.
-	Append(ctx context.Context, batch *Batch, out *delivery.Output)
+	Append(ctx context.Context, out *delivery.Output)
 	// Snapshot passes what shall outlive a restart, by key, to put.
 	Snapshot(put func(key string, state []byte))
 	// End is called when the processor forgets the server.

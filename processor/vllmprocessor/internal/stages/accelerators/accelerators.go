@@ -109,7 +109,7 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 }
 
 // Append writes what the GPUs of a server do, where it is certain which they are.
-func (s *state) Append(_ context.Context, _ *stage.Batch, out *delivery.Output) {
+func (s *state) Append(_ context.Context, out *delivery.Output) {
 	if !s.store.Seen() {
 		return
 	}

@@ -87,7 +87,7 @@ type evaluator struct {
 func (*state) Observe(context.Context, *stage.Batch) {}
 
 // Append writes the values of a server.
-func (s *state) Append(ctx context.Context, _ *stage.Batch, out *delivery.Output) {
+func (s *state) Append(ctx context.Context, out *delivery.Output) {
 	e := s.evaluators.Get().(*evaluator)
 	defer s.evaluators.Put(e)
 	e.settings = s.settings

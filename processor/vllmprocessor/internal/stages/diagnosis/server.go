@@ -34,7 +34,7 @@ func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
 }
 
 // Append writes the diagnosis of the engines.
-func (s *state) Append(_ context.Context, _ *stage.Batch, out *delivery.Output) {
+func (s *state) Append(_ context.Context, out *delivery.Output) {
 	out.Append(s.series, s.engines.Values(s.server.Window, s.enabled), s.server.Window.Time())
 }
 

@@ -34,7 +34,7 @@ func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
 }
 
 // Append writes what has been counted.
-func (s *state) Append(ctx context.Context, _ *stage.Batch, out *delivery.Output) {
+func (s *state) Append(ctx context.Context, out *delivery.Output) {
 	e := s.evaluators.Get().(*objective.Evaluator)
 	defer s.evaluators.Put(e)
 	e.CountsDiffer, e.Full = false, s.Trackers.Used() >= s.Trackers.Limit()

@@ -148,7 +148,7 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 }
 
 // Append does nothing: the pools emit at an interval.
-func (*state) Append(context.Context, *stage.Batch, *delivery.Output) {}
+func (*state) Append(context.Context, *delivery.Output) {}
 
 // Snapshot does nothing: pools start anew after a restart.
 func (*state) Snapshot(func(string, []byte)) {}
