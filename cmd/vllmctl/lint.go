@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint/live"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/querylint"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/querylint"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint/live"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
 // lintFlags are the flags of vllmctl lint.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/version"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/lint"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
 )
 
 func main() {

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 // misconfigured is the server of the README: two replicas behind one address, a proxy that

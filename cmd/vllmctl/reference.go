@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 )
 
 //go:generate go run . reference --root ../..

@@ -20,12 +20,12 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"golang.org/x/term"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/connect"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live/screen"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live/screen"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 

@@ -25,11 +25,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/live"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/reference"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/status"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
 // watched is a simulated server on loopback that keeps what it has answered.
@@ -324,7 +324,7 @@ func TestTopWithWrongArguments(t *testing.T) {
 
 // The reference page takes the meanings of the keys from the comments of the fields.
 func TestEachKeyOfTopHasAMeaning(t *testing.T) {
-	objects, err := reference.Document("../../internal/vllmctl/live", "Document")
+	objects, err := reference.Document("internal/live", "Document")
 	require.NoError(t, err)
 	var names []string
 	for _, o := range objects {

@@ -1,11 +1,11 @@
 // Package catalog describes the project's metrics: their names, units, kinds and
 // attributes, and the families on the wire that they are read from. It also has the
-// words of the diagnosis. cmd/cataloggen writes the tables from metadata.yaml at the
+// words of the diagnosis. lab/cmd/cataloggen writes the tables from metadata.yaml at the
 // root of the repository and from diagnosis.yaml; edit these files, then run
 // "make generate".
 package catalog
 
-//go:generate go run ../../cmd/cataloggen -root ../..
+//go:generate go run ../../lab/cmd/cataloggen -root ../..
 
 // Kind is the OTLP data type of a metric.
 type Kind uint8

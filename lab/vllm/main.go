@@ -39,7 +39,7 @@ const usage = `usage:
   vllm conform                      compare the collector's values and samples of a real vLLM with the truth
   vllm check FILE...                compare in runs that were kept what clients saw with what is derived
   vllm defects                      show on a real vLLM what docs/what-vllm-gets-wrong.md says of it
-  vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to cmd/demo, with an incident
+  vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to lab/cmd/demo, with an incident
   vllm list                         list the stories`
 
 // rules are the alerts that are judged.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	comparison "github.com/otelcol-vllm/otelcol-vllm/lab/vllm/compare"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
@@ -26,7 +25,7 @@ type fleet struct {
 
 func newFleet(tb testing.TB, servers, engines int) *fleet {
 	tb.Helper()
-	one := scraped(tb, vllmsim.Config{Version: "0.24.0", Engines: engines}, 1)[0]
+	one := scraped(tb, map[int]string{1: "plain", 8: "eight engines"}[engines])[0]
 	f := &fleet{first: one, metrics: pmetric.NewMetrics()}
 	for i := range servers {
 		rm := f.metrics.ResourceMetrics().AppendEmpty()

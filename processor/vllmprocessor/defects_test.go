@@ -16,7 +16,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
@@ -144,7 +143,7 @@ func TestTheDefectsAreLoggedByOneComponentOnly(t *testing.T) {
 	require.NoError(t, f.p.shutdown(t.Context()))
 
 	// The scope above is that of the receiver.
-	for _, batch := range scraped(t, vllmsim.Config{Version: "0.20.0"}, 1) {
+	for _, batch := range scraped(t, "two engines") {
 		assert.Equal(t, "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver", batch.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope().Name())
 	}
 }

@@ -2,11 +2,13 @@ package vllmprocessor
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,24 +23,25 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/recorded"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
-// scraped is what the receiver makes of n scrapes of a busy stand-in server,
-// with times 15 s apart as the stand-in's load has them.
-func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
+// scraped is what the receiver makes of the answers of a server, with times 15 s apart as the
+// server's load has them.
+func scraped(tb testing.TB, server string) []pmetric.Metrics {
 	tb.Helper()
-	config.Seed = 1
-	server, err := vllmsim.New(config)
-	require.NoError(tb, err)
-	server.Advance(10 * time.Minute)
+	all := recorded.Answers(tb, server)
+	var next atomic.Int32
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server.Targets()[0].ServeHTTP(w, r)
-		if r.URL.Path == "/metrics" {
-			server.Advance(15 * time.Second)
+		if r.URL.Path == "/version" {
+			fmt.Fprintf(w, `{"version":%q}`, all[0].Version)
+			return
 		}
+		answer := all[min(int(next.Add(1)), len(all))-1]
+		w.Header().Set("Content-Type", answer.ContentType)
+		_, _ = io.WriteString(w, answer.Body)
 	}))
 	defer web.Close()
 	factory := vllmreceiver.NewFactory()
@@ -55,10 +58,10 @@ func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 		batches = slices.DeleteFunc(slices.Clone(sink.AllMetrics()), func(m pmetric.Metrics) bool {
 			return m.MetricCount() < 20 // a scrape that took longer than the interval
 		})
-		return len(batches) >= n
+		return len(batches) >= len(all)
 	}, 2*time.Minute, 5*time.Millisecond)
 	require.NoError(tb, receiver.Shutdown(tb.Context()))
-	batches = batches[:n]
+	batches = batches[:len(all)]
 	for _, batch := range batches {
 		// A scrape may come with the failure of the one before.
 		batch.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
@@ -99,11 +102,11 @@ func setTime(metrics pmetric.Metrics, at time.Time) {
 
 // derivedSeries is the number of series that are derived in the course of some
 // scrapes of a server.
-func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]bool {
+func derivedSeries(t *testing.T, server, config string) map[string]bool {
 	t.Helper()
 	p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
 	series := map[string]bool{}
-	for i, batch := range scraped(t, sim, 12) {
+	for i, batch := range scraped(t, server) {
 		p.now = func() time.Time { return storyBegin.Add(time.Duration(i) * 15 * time.Second) }
 		batch, err := p.process(t.Context(), batch)
 		require.NoError(t, err)
@@ -125,31 +128,23 @@ func TestTheCostInSeries(t *testing.T) {
 - {name: ttft, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.95}
 - {name: itl, metric: vllm.inter_token_latency, threshold: 100ms, target: 0.99}`
 	)
-	// No connector and no images.
-	plain := vllmsim.Config{Version: "0.24.0"}
-	all := plain
-	all.SpecDecode, all.FlopsCounters = true, true
-	many, manyAll := plain, all
-	many.Engines, manyAll.Engines = 8, 8
 	readme := readReadme(t)
 	for _, c := range []struct {
-		name   string
-		sim    vllmsim.Config
-		config string
-		want   int
+		name, server, config string
+		want                 int
 	}{
-		{"one engine", plain, "", 40},
-		{"one engine, with two objectives", plain, promises, 40 + 2*16},
-		{"one engine, with speculation (three drafted tokens) and `hardware`", all, peaks, 49},
-		{"eight engines", many, "", 260},
-		{"eight engines, with speculation and `hardware`", manyAll, peaks, 341},
-		{"eight engines, with `percentiles::per_engine`", many, "percentiles: {per_engine: true}", 332},
-		{"one engine, with `percentiles::detailed`", plain, "percentiles: {detailed: true}", 52},
-		{"eight engines, with `percentiles::detailed`", many, "percentiles: {detailed: true}", 272},
+		{"one engine", "plain", "", 40},
+		{"one engine, with two objectives", "plain", promises, 40 + 2*16},
+		{"one engine, with speculation (three drafted tokens) and `hardware`", "plain with all", peaks, 49},
+		{"eight engines", "eight engines", "", 260},
+		{"eight engines, with speculation and `hardware`", "eight engines with all", peaks, 341},
+		{"eight engines, with `percentiles::per_engine`", "eight engines", "percentiles: {per_engine: true}", 332},
+		{"one engine, with `percentiles::detailed`", "plain", "percentiles: {detailed: true}", 52},
+		{"eight engines, with `percentiles::detailed`", "eight engines", "percentiles: {detailed: true}", 272},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // the time goes by between scrapes
-			series := slices.Sorted(maps.Keys(derivedSeries(t, c.sim, c.config)))
+			series := slices.Sorted(maps.Keys(derivedSeries(t, c.server, c.config)))
 			// Abandoned prefill, two series, is emitted until the first prompt lies beyond
 			// the last bound, which is a matter of chance here.
 			series = slices.DeleteFunc(series, func(s string) bool { return strings.Contains(s, "abandoned_prefill") })

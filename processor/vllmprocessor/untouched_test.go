@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -105,7 +104,7 @@ func TestTheInputPassesUntouched(t *testing.T) {
 
 func TestTheInputOfAServerPassesUntouched(t *testing.T) {
 	p := emittingAll(t)
-	for _, metrics := range prometheusReceived(t, answers(t, vllmsim.Config{Engines: 2}, 3)) {
+	for _, metrics := range prometheusReceived(t, answersOf(t, "two engines")[:3]) {
 		checkPassed(t, p, metrics)
 	}
 }
@@ -228,8 +227,8 @@ func FuzzProcess(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(bytes)
 	}
-	for _, config := range []vllmsim.Config{{}, {Dialect: "v0"}} {
-		for _, s := range answers(f, config, 1) {
+	for _, server := range []string{"two engines", "the V0 engine"} {
+		for _, s := range answersOf(f, server)[:1] {
 			add(fromPrometheus(f, s))
 		}
 	}

@@ -16,12 +16,12 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/recorded"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
 // betweenAnswers is the time between the scrapes of these tests.
-const betweenAnswers = 15 * time.Second
+const betweenAnswers = recorded.Interval
 
 // answer is what a server answered at one time.
 type answer struct {
@@ -30,41 +30,20 @@ type answer struct {
 	contentType string
 }
 
-// firstAnswer is when the first reading of a server begins.
-var firstAnswer = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
-
-// answers lets a stand-in server work and reads it now and then.
-func answers(tb testing.TB, config vllmsim.Config, n int) []answer {
+// answersOf returns the recorded answers of a server.
+func answersOf(tb testing.TB, server string) (all []answer) {
 	tb.Helper()
-	server, err := vllmsim.New(config)
-	require.NoError(tb, err)
-	at := firstAnswer
-	out := make([]answer, 0, n)
-	for range n {
-		server.Advance(betweenAnswers)
-		at = at.Add(betweenAnswers)
-		body, contentType, err := server.Targets()[0].Body()
-		require.NoError(tb, err)
-		out = append(out, answer{at, body, contentType})
+	for _, a := range recorded.Answers(tb, server) {
+		all = append(all, answer{a.At, []byte(a.Body), a.ContentType})
 	}
-	return out
+	return all
 }
 
 // everyServer has the kinds of servers that are read in every way.
-var everyServer = map[string]vllmsim.Config{
-	"the newest, with everything": {Dialect: "v1", Version: "0.28.0", Engines: 2, SpecDecode: true, FlopsCounters: true, LoRA: true},
-	"two engines":                 {Dialect: "v1", Version: "0.20.0", Engines: 2},
-	"the first V1":                {Dialect: "v1", Version: "0.8.5"},
-	"a cache that counts tokens":  {Dialect: "v1", Version: "0.9.1"},
-	"old names with new ones":     {Dialect: "v1", Version: "0.11.0", Engines: 2},
-	"a gauge of each process":     {Dialect: "v1-multiproc", Version: "0.10.2", Engines: 2, APIServers: 1},
-	"several processes":           {Dialect: "v1-multiproc", Version: "0.24.0", Engines: 2, APIServers: 3},
-	"the V0 engine":               {Dialect: "v0", Version: "0.6.6"},
-	"an old Ray":                  {Dialect: "ray-old", Version: "0.6.3"},
-	"a Ray with two engines":      {Dialect: "ray-new", Version: "0.20.0", Engines: 2},
-	"engines that preempt":        {Dialect: "v1", Version: "0.20.0", Engines: 2, KVCacheTokens: 16384, Rate: 3},
-	"a Ray that preempts":         {Dialect: "ray-new", Version: "0.20.0", KVCacheTokens: 12288, Rate: 8},
-	"the Rust front end":          {Dialect: "rust", Version: "0.24.0", Engines: 2},
+var everyServer = []string{
+	"the newest with everything", "two engines", "the first V1", "a cache that counts tokens", "old names with new ones",
+	"a gauge of each process", "several processes", "the V0 engine", "an old Ray", "a Ray with two engines",
+	"engines that preempt", "a Ray that preempts", "the Rust front end",
 }
 
 // ways are those by which the scrapes of a server can reach the processor.
@@ -100,10 +79,10 @@ func inputBy(t *testing.T, way string, s []answer) []pmetric.Metrics {
 
 func TestEachWayDerivesTheSameOfAServer(t *testing.T) {
 	race.SkipSequential(t)
-	for server, config := range everyServer {
+	for _, server := range everyServer {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
-			read := answers(t, config, 9)
+			read := answersOf(t, server)
 			want := derivedBy(t, received(t, read, "canonical"))
 			require.Greater(t, len(want), 100)
 			for _, name := range ways {
@@ -124,10 +103,10 @@ func TestEachWayDerivesTheSameOfAServer(t *testing.T) {
 // A sender of deltas may leave out zeros. What has not happened on any engine yet cannot
 // be distinguished from what the server does not count, so it is absent instead of 0.
 func TestDeltasWithoutZerosDeriveTheSameOnceSomethingHappened(t *testing.T) {
-	for server, config := range everyServer {
+	for _, server := range everyServer {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
-			input := received(t, answers(t, config, 9), "canonical")
+			input := received(t, answersOf(t, server), "canonical")
 			got := derivedBy(t, deltas(input, false))
 			want := withoutHistory(derivedBy(t, input), got)
 			got = withoutHistory(got, got)
@@ -157,7 +136,9 @@ func derivedBy(t *testing.T, input []pmetric.Metrics) map[string]float64 {
 	for i, metrics := range input {
 		sent := pmetric.NewMetrics()
 		metrics.CopyTo(sent)
-		p.now = func() time.Time { return time.Unix(firstAnswer.Unix()+int64(i)*int64(betweenAnswers/time.Second), 0) }
+		p.now = func() time.Time {
+			return time.Unix(recorded.Begin.Unix()+int64(i)*int64(betweenAnswers/time.Second), 0)
+		}
 		sent, err := p.process(t.Context(), sent)
 		require.NoError(t, err)
 		for _, rm := range sent.ResourceMetrics().All() {

@@ -6,13 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/recorded"
 )
 
 // sent is the metrics as they are sent, so that no difference can hide in how they are shown.
@@ -41,14 +40,11 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(replay.Close)
 
-	simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, Start: firstScrape.Add(-time.Hour)})
-	require.NoError(t, err)
-	server := simulated.Targets()[0]
+	all := recorded.Answers(t, "two engines")
 	body := func() string {
-		simulated.Advance(15 * time.Second)
-		text, _, err := server.Body()
-		require.NoError(t, err)
-		return string(text)
+		text := all[0].Body
+		all = all[1:]
+		return text
 	}
 	points, bytes := 0, 0
 	step := func(name, text, version string) {

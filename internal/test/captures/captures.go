@@ -160,7 +160,7 @@ func relative(tb testing.TB, dir, file string) string {
 }
 
 // moduleRoot walks up from the test's working directory, which "go test" sets
-// to the package's own folder, to the folder that holds go.mod.
+// to the package's own folder, to the folder that holds go.work.
 func moduleRoot(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
@@ -168,12 +168,12 @@ func moduleRoot(tb testing.TB) string {
 		tb.Fatalf("finding the working directory: %v", err)
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
 			return dir
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			tb.Fatal("no go.mod above the working directory")
+			tb.Fatal("no go.work above the working directory")
 		}
 		dir = parent
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
 )

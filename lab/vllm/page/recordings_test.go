@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/compare"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/page"

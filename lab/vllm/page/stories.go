@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/said"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/client"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/live"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"

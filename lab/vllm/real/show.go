@@ -34,7 +34,7 @@ var MakeRun = Shown{
 }
 
 // Show serves a vLLM at a port of the loopback, with clients, until ctx ends, and does to it
-// once what is to be shown. What it says is read by cmd/demo: "ready", "the fault begins" and
+// once what is to be shown. What it says is read by lab/cmd/demo: "ready", "the fault begins" and
 // "the fault ends" are lines of their own, and all before "ready" is for people.
 func Show(ctx context.Context, o *Options, port int, shown *Shown) (err error) {
 	if err := os.MkdirAll(o.Logs, 0o755); err != nil {

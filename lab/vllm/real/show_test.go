@@ -129,9 +129,9 @@ func TestAServerThatIsShownAndEndsIsAFailure(t *testing.T) {
 	}
 }
 
-// cmd/demo reads these lines, and does not import the lab.
+// lab/cmd/demo reads these lines, and does not import the lab.
 func TestTheDemoKnowsWhatIsSaid(t *testing.T) {
-	source, err := os.ReadFile("../../../cmd/demo/real.go")
+	source, err := os.ReadFile("../../../lab/cmd/demo/real.go")
 	require.NoError(t, err)
 	for _, line := range []string{"ready", "the fault begins", "the fault ends"} {
 		assert.Contains(t, string(source), `= "`+line+`"`)

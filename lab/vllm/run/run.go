@@ -17,7 +17,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
 )
 

@@ -21,9 +21,9 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulestore"
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmctl/rulestore"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 )
 

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 const rules = "../../../content/rules/suffixed/vllm.yaml"

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
 const (

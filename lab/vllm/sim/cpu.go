@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/surface"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/surface"
 )
 
 // What a real vLLM 0.32.0 took on two processor cores, with the small model of install.sh. All

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
 // starting is how long a real server takes from the end of its process until the next one

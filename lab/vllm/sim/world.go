@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/judge"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
 // world is a server with its clients. All times count from when the server was ready.

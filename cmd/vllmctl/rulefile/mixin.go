@@ -1,0 +1,170 @@
+package rulefile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+)
+
+// A mixin has places that a user fills in. While the rules are built, each parameter is a number that
+// nothing else in the rules is, and the selector is a matcher that no rule has.
+const (
+	firstPlace    = 9_000_000_001
+	selectorLabel = "zzz_selector" // sorted behind all others, so that an empty selector leaves valid PromQL.
+	selectorPlace = selectorLabel + `="x"`
+)
+
+// mixin writes the rules as a mixin of Jsonnet.
+func mixin(to spelling.Spelling) ([]byte, error) {
+	places, replacements := map[string]float64{}, []string{selectorPlace, "%(selector)s"}
+	for i, p := range content.Parameters() {
+		places[p.Name] = float64(firstPlace + i)
+		replacements = append(replacements, strconv.Itoa(firstPlace+i), "%("+p.Name+")g")
+	}
+	fill := strings.NewReplacer(replacements...)
+	groups := content.GroupsWith(places)
+	if err := withSelector(groups); err != nil {
+		return nil, err
+	}
+	written, err := Groups(groups, to)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(jsonnet(written, fill)), nil
+}
+
+// withSelector adds the place of the selector to each series that is not recorded by the rules, and is
+// not of the collector's own telemetry, which has no labels of what it observes.
+func withSelector(groups []content.Group) error {
+	add := func(expr *string) error {
+		parsed, err := spelling.Parse(*expr)
+		if err != nil {
+			return err
+		}
+		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+			if s, is := node.(*parser.VectorSelector); is && !recorded(s.Name) && !strings.HasPrefix(s.Name, "otelcol_") {
+				s.LabelMatchers = append(s.LabelMatchers, labels.MustNewMatcher(labels.MatchEqual, selectorLabel, "x"))
+			}
+			return nil
+		})
+		*expr = spelling.Print(parsed)
+		return nil
+	}
+	for i := range groups {
+		for j := range groups[i].Records {
+			if err := add(&groups[i].Records[j].Expr); err != nil {
+				return err
+			}
+		}
+		for j := range groups[i].Alerts {
+			if err := add(&groups[i].Alerts[j].Expr); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recorded reports whether a series is of our recording rules: vllm_slo:burn_lower:rate1h. The names of vLLM
+// itself begin with "vllm:".
+func recorded(name string) bool {
+	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":")
+}
+
+// recordsSuffix ends the names of a mixin's groups of recording rules.
+const recordsSuffix = ".rules"
+
+func jsonnet(groups []Group, fill *strings.Replacer) string {
+	var b strings.Builder
+	b.WriteString(strings.Replace(generatedBy, "#", "//", 1))
+	b.WriteString("{\n  _config+:: {\n    // Matchers for each series except the collector's own, for example 'k8s_cluster_name=\"prod\"'. Servers, pools\n    // and the gateway must all have these labels: they have different jobs.\n    selector: '',\n")
+	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(catalog.RunbookBase))
+	for _, p := range content.Parameters() {
+		fmt.Fprintf(&b, "    // %s\n    %s: %s,\n", p.Meaning, p.Name, strconv.FormatFloat(p.Value, 'f', -1, 64))
+	}
+	b.WriteString("  },\n")
+	// Both may be written into one file, in which no group may be twice.
+	for _, kind := range []struct {
+		name, suffix string
+		has          func(Rule) bool
+	}{
+		{"prometheusRules", recordsSuffix, func(r Rule) bool { return r.Record != "" }},
+		{"prometheusAlerts", "", func(r Rule) bool { return r.Alert != "" }},
+	} {
+		fmt.Fprintf(&b, "  %s+:: {\n    groups+: [\n", kind.name)
+		for _, g := range groups {
+			g.Name += kind.suffix
+			writeGroup(&b, g, kind.has, fill)
+		}
+		b.WriteString("    ],\n  },\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func writeGroup(b *strings.Builder, g Group, has func(Rule) bool, fill *strings.Replacer) {
+	var rules []Rule
+	for _, r := range g.Rules {
+		if has(r) {
+			rules = append(rules, r)
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "      {\n        name: %s,\n", literal(g.Name))
+	if g.Interval != "" {
+		fmt.Fprintf(b, "        interval: %s,\n", literal(g.Interval))
+	}
+	b.WriteString("        rules: [\n")
+	for _, r := range rules {
+		b.WriteString("          {\n")
+		field := func(name, value string) {
+			if value != "" {
+				fmt.Fprintf(b, "            %s: %s,\n", name, value)
+			}
+		}
+		field("record", literal(r.Record))
+		field("alert", literal(r.Alert))
+		// Text blocks of Jsonnet take the indentation of their first line away, which is not the least
+		// here: an expression is one line.
+		expr := strings.Join(strings.Fields(r.Expr), " ")
+		field("expr", literal(fill.Replace(strings.ReplaceAll(expr, "%", "%%")))+" % $._config")
+		field("'for'", literal(r.For))
+		field("keep_firing_for", literal(r.KeepFiringFor))
+		field("labels", object(r.Labels, nil))
+		field("annotations", object(r.Annotations, map[string]string{"runbook_url": "$._config.runbookBase + " + literal(r.Alert+".md")}))
+		b.WriteString("          },\n")
+	}
+	b.WriteString("        ],\n      },\n")
+}
+
+// literal is a string of Jsonnet; an empty one is nothing.
+func literal(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
+}
+
+func object(values, computed map[string]string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	var fields []string
+	for _, name := range sortedKeys(values) {
+		value := literal(values[name])
+		if c, ok := computed[name]; ok {
+			value = c
+		}
+		fields = append(fields, "              "+name+": "+value+",\n")
+	}
+	return "{\n" + strings.Join(fields, "") + "            }"
+}

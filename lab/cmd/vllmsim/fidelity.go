@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/fidelity"
+)
+
+// fidelityPart is the name of the part of the page that the table is.
+const fidelityPart = "fidelity"
+
+// compareWithReal prints how close the simulated engine is to real ones.
+func compareWithReal(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := newFlags("fidelity", "", "Compares the simulated engine with measurements of real ones, as a table in Markdown. It reads the measurements\n"+
+		"in profiles below --shared; without them it changes nothing, and the status is 0.", stderr)
+	shared := flags.String("shared", "../shared", "folder of shared data, with profiles")
+	page := flags.String("page", "", "page to put the table into, between its marks, instead of printing it")
+	rest, err := parse(flags, args)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return usagef("unexpected argument %q", rest[0])
+	}
+	var lines []fidelity.Line
+	for _, s := range fidelity.Sections() {
+		fmt.Fprintf(stderr, "vllmsim fidelity: %s\n", s.Name)
+		got, err := s.Lines(ctx, *shared)
+		if errors.Is(err, fidelity.ErrAbsent) {
+			fmt.Fprintf(stderr, "vllmsim fidelity: skipped, and no page is changed: %v; -shared names the folder\n", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		lines = append(lines, got...)
+	}
+	table := fidelity.Markdown(lines)
+	if *page == "" {
+		_, err := io.WriteString(stdout, table)
+		return err
+	}
+	before, err := os.ReadFile(*page)
+	if err != nil {
+		return err
+	}
+	after, err := pageparts.Replace(before, map[string]string{fidelityPart: table})
+	if err != nil {
+		return fmt.Errorf("%s: %w", *page, err)
+	}
+	return os.WriteFile(*page, after, 0o644)
+}

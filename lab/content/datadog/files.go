@@ -1,0 +1,211 @@
+package datadog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+)
+
+const (
+	dir = "content/datadog/"
+	// managed is the tag of all that is from here.
+	managed = "managed_by:otelcol-vllm"
+)
+
+// Files returns the monitors, the dashboard and the SLO by their paths below the root of the
+// repository.
+func Files() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	put := func(name string, value any) error {
+		data, err := document(value)
+		files[dir+name] = data
+		return err
+	}
+	for _, m := range Monitors() {
+		made, err := m.build()
+		if err != nil {
+			return nil, err
+		}
+		if err := put("monitors/"+m.Alert+".json", made); err != nil {
+			return nil, err
+		}
+	}
+	if err := put("dashboard.json", dashboard()); err != nil {
+		return nil, err
+	}
+	return files, put("slo.json", objective())
+}
+
+// Parts returns the generated part of the README: which alert has which monitor.
+func Parts() map[string]map[string]string {
+	var table strings.Builder
+	table.WriteString("| Alert | Monitor | Needs | Difference or reason |\n|---|---|---|---|\n")
+	monitors := map[string]Monitor{}
+	for _, m := range Monitors() {
+		monitors[m.Alert] = m
+	}
+	for _, a := range stableAlerts() {
+		if m, has := monitors[a.Name]; has {
+			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s | %s |\n", a.Name, m.needs(), m.Differs)
+			continue
+		}
+		fmt.Fprintf(&table, "| %s | none | | %s |\n", a.Name, WithoutMonitor()[a.Name])
+	}
+	return map[string]map[string]string{dir + "README.md": {"monitors": table.String()}}
+}
+
+// needs says what must be configured besides the example, so that the monitor has data; empty
+// if nothing must.
+func (m Monitor) needs() string {
+	for _, need := range []struct{ metric, says string }{
+		{"vllm.pool.", "[pools](#pools)"},
+		{"vllm.slo.", "[objectives](#objectives)"},
+		{"vllm.accelerator.", "[GPUs](#gpus-and-gateways)"},
+		{"cause:slow_steps", "[GPUs](#gpus-and-gateways)"},
+		{"inference_gateway.", "[a gateway](#gpus-and-gateways)"},
+	} {
+		if strings.Contains(m.Query, need.metric) {
+			return need.says
+		}
+	}
+	return ""
+}
+
+// stableAlerts are the alerts that a monitor can be about. The example does not send
+// vLLM's own names.
+func stableAlerts() (alerts []content.Alert) {
+	for _, g := range content.Groups() {
+		if g.Set == content.Stable {
+			alerts = append(alerts, g.Alerts...)
+		}
+	}
+	return alerts
+}
+
+// document writes JSON as it is imported, with "<" and ">" as they are.
+func document(value any) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(value)
+	return out.Bytes(), err
+}
+
+// What follows is the format of Datadog's API, as far as it is used here.
+
+type monitorFile struct {
+	Name     string         `json:"name"`
+	Type     string         `json:"type"`
+	Query    string         `json:"query"`
+	Message  string         `json:"message"`
+	Tags     []string       `json:"tags"`
+	Priority int            `json:"priority"`
+	Options  monitorOptions `json:"options"`
+	Assets   []asset        `json:"assets"`
+}
+
+type monitorOptions struct {
+	Thresholds        thresholds `json:"thresholds"`
+	OnMissingData     string     `json:"on_missing_data"`
+	RequireFullWindow bool       `json:"require_full_window"`
+	IncludeTags       bool       `json:"include_tags"`
+}
+
+type thresholds struct {
+	Critical float64 `json:"critical"`
+}
+
+type asset struct {
+	Name     string `json:"name"`
+	URL      string `json:"url"`
+	Category string `json:"category"`
+}
+
+// build returns the monitor as the API takes it.
+func (m *Monitor) build() (monitorFile, error) {
+	var alert *content.Alert
+	for _, a := range stableAlerts() {
+		if a.Name == m.Alert {
+			alert = &a
+		}
+	}
+	if alert == nil {
+		return monitorFile{}, fmt.Errorf("%s: there is no such alert", m.Alert)
+	}
+	query, err := m.query()
+	if err != nil {
+		return monitorFile{}, err
+	}
+	words := strings.Fields(query)
+	critical, err := strconv.ParseFloat(words[len(words)-1], 64)
+	if err != nil {
+		return monitorFile{}, fmt.Errorf("%s: the query does not end with a number: %w", m.Alert, err)
+	}
+	priority := 3
+	if alert.Severity == content.Page {
+		priority = 1
+	}
+	runbook := alert.RunbookURL()
+	return monitorFile{
+		Name: m.Alert, Type: "query alert", Query: query, Priority: priority,
+		Message: m.Text + "\n\nRunbook: " + runbook,
+		Tags:    []string{"severity:" + string(alert.Severity), managed},
+		Options: monitorOptions{Thresholds: thresholds{critical}, OnMissingData: m.MissingData, IncludeTags: true},
+		Assets:  []asset{{"Runbook", runbook, "runbook"}},
+	}, nil
+}
+
+// query is the query with the value of the parameter.
+func (m *Monitor) query() (string, error) {
+	if m.Parameter == "" {
+		return m.Query, nil
+	}
+	for _, p := range content.Parameters() {
+		if p.Name == m.Parameter {
+			return strings.Replace(m.Query, "PARAMETER", strconv.FormatFloat(p.Value, 'f', -1, 64), 1), nil
+		}
+	}
+	return "", fmt.Errorf("%s: there is no parameter %s", m.Alert, m.Parameter)
+}
+
+// The SLO is over all servers of the models with an objective. Undecided events count as good,
+// as in the alerts: what is used of the budget is certain.
+const (
+	ofObjective = "{objective:ttft} by {model_name}.as_count()"
+	numerator   = "sum:vllm.slo.good" + ofObjective + " + sum:vllm.slo.undecided" + ofObjective
+	denominator = "sum:vllm.slo.valid" + ofObjective
+)
+
+type sloFile struct {
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	Type        string      `json:"type"`
+	Query       sloQuery    `json:"query"`
+	Thresholds  []sloTarget `json:"thresholds"`
+	Tags        []string    `json:"tags"`
+}
+
+type sloQuery struct {
+	Numerator   string `json:"numerator"`
+	Denominator string `json:"denominator"`
+}
+
+type sloTarget struct {
+	Timeframe string  `json:"timeframe"`
+	Target    float64 `json:"target"`
+}
+
+func objective() sloFile {
+	return sloFile{
+		Name: "vLLM objective ttft", Type: "metric",
+		Description: "Requests within the threshold of the objective ttft. Write the name of your objective and its target.",
+		Query:       sloQuery{numerator, denominator},
+		Thresholds:  []sloTarget{{"30d", 95}},
+		Tags:        []string{managed},
+	}
+}

@@ -1,0 +1,295 @@
+// Package perses writes dashboards as Perses's resources.
+//
+// Perses has no annotations and no text for missing values: the first are left out, the
+// second is at the end of the description.
+package perses
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content/board"
+)
+
+// Project is the project of all dashboards.
+const Project = "vllm"
+
+type object = map[string]any
+
+// Files returns the dashboards of a spelling by their paths.
+func Files(to spelling.Spelling) (map[string][]byte, error) {
+	boards, err := board.All(to)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, b := range boards {
+		if files["content/perses/"+string(to)+"/"+b.UID+".json"], err = Dashboard(b); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// Dashboard returns a board as JSON.
+func Dashboard(b content.Board) ([]byte, error) {
+	panels, layouts := object{}, []any{}
+	for i, row := range b.Rows {
+		places, _ := board.Places(readable(row.Panels))
+		items := []any{}
+		for j, p := range row.Panels {
+			key := fmt.Sprintf("%d_%d_%s", i, j, keyOf(p.Title))
+			panels[key] = panel(p, b)
+			items = append(items, object{
+				"x": places[j].X, "y": places[j].Y, "width": places[j].Width, "height": places[j].Height,
+				"content": object{"$ref": "#/spec/panels/" + key},
+			})
+		}
+		layouts = append(layouts, object{"kind": "Grid", "spec": object{
+			"display": object{"title": board.Title(row), "collapse": object{"open": !row.Collapsed}},
+			"items":   items,
+		}})
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(object{
+		"kind": "Dashboard", "metadata": object{"name": b.UID, "project": Project},
+		"spec": object{
+			"display":  object{"name": b.Title, "description": b.Question},
+			"duration": "3h", "refreshInterval": "30s",
+			"variables": variables(b), "panels": panels, "layouts": layouts,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("board %s: %w", b.UID, err)
+	}
+	return buffer.Bytes(), nil
+}
+
+// readable makes charts higher that are high enough for more than one line of a legend in
+// Grafana: Perses cuts the second line off, unless the content has 300 pixels. Panels next to
+// them become as high.
+func readable(panels []content.Panel) []content.Panel {
+	places, _ := board.Places(panels)
+	charts := map[int]bool{}
+	for i, p := range panels {
+		if p.Kind == content.TimeSeries && p.Height >= 7 && p.Height < 10 {
+			charts[places[i].Y] = true
+		}
+	}
+	higher := slices.Clone(panels)
+	for i := range higher {
+		if charts[places[i].Y] {
+			higher[i].Height = 10
+		}
+	}
+	return higher
+}
+
+// keyOf is a title as a part of a reference.
+func keyOf(title string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, title)
+}
+
+func variables(b content.Board) []any {
+	list := []any{}
+	for _, v := range b.Variables {
+		spec := object{
+			"name": v.Name, "display": object{"name": v.Label, "hidden": false},
+			"allowMultiple": true, "allowAllValue": true, "sort": "alphabetical-asc",
+			// It matches series without the label, too.
+			"customAllValue": ".*", "defaultValue": []string{"$__all"},
+			"plugin": object{"kind": "PrometheusLabelValuesVariable", "spec": object{
+				"labelName": v.LabelName, "matchers": []string{strings.Join(strings.Fields(v.Metric), " ")},
+			}},
+		}
+		list = append(list, object{"kind": "ListVariable", "spec": spec})
+	}
+	return list
+}
+
+func panel(p content.Panel, b content.Board) object {
+	about := p.About
+	if p.NoValue != "" {
+		about += "\n\nWithout data: " + p.NoValue
+	}
+	queries := []any{}
+	for _, q := range p.Queries {
+		spec := object{"query": q.Expr}
+		if q.Legend != "" {
+			spec["seriesNameFormat"] = legend(p, q, b)
+		}
+		if p.Kind == content.StateTimeline {
+			// Each point is a cell with a border; narrow cells are nothing but borders.
+			spec["minStep"] = "1m"
+		}
+		queries = append(queries, object{"kind": "TimeSeriesQuery", "spec": object{
+			"plugin": object{"kind": "PrometheusTimeSeriesQuery", "spec": spec},
+		}})
+	}
+	spec := object{"display": object{"name": p.Title, "description": about}, "plugin": plugin(p)}
+	if len(queries) > 0 {
+		spec["queries"] = queries
+	}
+	if links := panelLinks(p, b); len(links) > 0 {
+		spec["links"] = links
+	}
+	return object{"kind": "Panel", "spec": spec}
+}
+
+// legend has the labels of which Perses cannot make a panel each.
+func legend(p content.Panel, q content.Query, b content.Board) string {
+	for _, v := range b.Variables {
+		if v.Name == p.Repeat {
+			return q.Legend + " {{" + v.LabelName + "}}"
+		}
+	}
+	return q.Legend
+}
+
+func plugin(p content.Panel) object {
+	switch p.Kind {
+	case content.Stat:
+		spec := object{"calculation": "last-number", "format": format(p)}
+		if len(p.Queries) > 0 && strings.Contains(p.Queries[0].Legend, "{{") && p.Height <= 6 {
+			// Several values stand side by side. Perses gives each the size that its text
+			// allows, and what is too wide is cut off.
+			spec["valueFontSize"] = 24
+		}
+		spec["thresholds"] = thresholds(p)
+		if len(p.Mappings) > 0 {
+			spec["mappings"] = mappings(p)
+		}
+		return object{"kind": "StatChart", "spec": spec}
+	case content.Gauge:
+		spec := object{"calculation": "last-number", "format": format(p), "thresholds": thresholds(p)}
+		if p.Max != nil {
+			spec["max"] = *p.Max
+		}
+		return object{"kind": "GaugeChart", "spec": spec}
+	case content.StateTimeline:
+		return object{"kind": "StatusHistoryChart", "spec": object{
+			"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "mappings": mappings(p),
+		}}
+	case content.Table:
+		return object{"kind": "Table", "spec": object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns(p)}}
+	default:
+		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p)}
+	}
+}
+
+func timeSeries(p content.Panel) object {
+	axis := object{"show": true, "format": format(p)}
+	if label := axisLabel(p); label != "" {
+		axis["label"] = label
+	}
+	if p.Min != nil {
+		axis["min"] = *p.Min
+	}
+	if p.Max != nil {
+		axis["max"] = *p.Max
+	}
+	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": "auto"}}
+	if p.Stacked {
+		visual["stack"], visual["areaOpacity"] = "all", 0.3
+	}
+	spec := object{"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "yAxis": axis, "visual": visual}
+	settings := []any{}
+	for i, q := range p.Queries {
+		if q.AsThreshold {
+			settings = append(settings, object{
+				"queryIndex": i, "colorMode": "fixed", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
+			})
+		}
+	}
+	if len(settings) > 0 {
+		spec["querySettings"] = settings
+	}
+	return spec
+}
+
+// neutral is the colour of a value without a judgement.
+const neutral = "#52627A"
+
+func thresholds(p content.Panel) object {
+	// Without a default Perses draws values green.
+	spec := object{"mode": "absolute", "defaultColor": neutral, "steps": []any{}}
+	steps := []any{}
+	for i, t := range p.Thresholds {
+		if i == 0 {
+			spec["defaultColor"] = board.Hex(t.Color)
+			continue
+		}
+		steps = append(steps, object{"value": t.Value, "color": board.Hex(t.Color)})
+	}
+	spec["steps"] = steps
+	return spec
+}
+
+func mappings(p content.Panel) []any {
+	list := []any{}
+	for _, m := range p.Mappings {
+		list = append(list, object{"kind": "Value", "spec": object{
+			"value":  strconv.FormatFloat(m.Value, 'g', -1, 64),
+			"result": object{"value": m.Text, "color": board.Hex(m.Color)},
+		}})
+	}
+	return list
+}
+
+// columns hides what is not a column of the panel.
+func columns(p content.Panel) []any {
+	list, value := []any{}, false
+	for _, c := range p.Columns {
+		name := c.Label
+		settings := object{"header": c.Title, "enableSorting": true}
+		if name == content.ValueColumn {
+			name, value = "value", true
+			settings["format"] = format(p)
+		}
+		settings["name"] = name
+		if c.Descending {
+			settings["sort"] = "desc"
+		}
+		list = append(list, settings)
+	}
+	list = append(list, object{"name": "timestamp", "hide": true})
+	if !value {
+		list = append(list, object{"name": "value", "hide": true})
+	}
+	return list
+}
+
+func panelLinks(p content.Panel, b content.Board) []any {
+	list := []any{}
+	for _, l := range p.Links {
+		link := object{"name": l.Title, "url": l.URL, "renderVariables": false, "targetBlank": true}
+		if l.Board != "" {
+			link["url"], link["renderVariables"], link["targetBlank"] = boardURL(l.Board, b), true, false
+		}
+		list = append(list, link)
+	}
+	return list
+}
+
+// boardURL is the address of a board with the choices of this one.
+func boardURL(uid string, from content.Board) string {
+	var parts []string
+	for _, v := range from.Variables {
+		parts = append(parts, "var-"+v.Name+"=$"+v.Name)
+	}
+	return "/projects/" + Project + "/dashboards/" + uid + "?" + strings.Join(parts, "&")
+}

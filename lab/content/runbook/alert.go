@@ -1,0 +1,97 @@
+package runbook
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+)
+
+// alertPage returns the runbook of an alert.
+func alertPage(a *content.Alert) ([]byte, error) {
+	expression, err := spelling.Parse(a.Expr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, generated, "lab/content")
+	fmt.Fprintf(&b, "# %s\n\n%s[All alerts](../alerts.md)\n\n", a.Name, navigation)
+	fmt.Fprintf(&b, "> %s\n\n", severities[a.Severity])
+	section := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, linked(strings.TrimSpace(text), a.Name))
+		}
+	}
+	section("Meaning", a.Meaning)
+	fmt.Fprintf(&b, "It fires %s", fires(a.For))
+	if a.KeepFiringFor > 0 {
+		fmt.Fprintf(&b, ", and ends %s after the expression stops holding", short(a.KeepFiringFor))
+	}
+	fmt.Fprintf(&b, ":\n\n```promql\n%s\n```\n\n", parser.Prettify(expression))
+	section("Impact", a.Impact)
+	steps := make([]step, 0, len(a.Diagnosis))
+	for _, s := range a.Diagnosis {
+		one := step{text: linked(s.Text, a.Name), board: s.Board, panel: s.Panel}
+		if s.Query != "" {
+			one.queries = []string{s.Query}
+		}
+		steps = append(steps, one)
+	}
+	b.WriteString(diagnosisPart(steps))
+	mitigations := make([]string, 0, len(a.Mitigation))
+	for _, m := range a.Mitigation {
+		mitigations = append(mitigations, linked(m, a.Name))
+	}
+	b.WriteString(mitigationPart(mitigations))
+	section("What looks the same", a.LooksTheSame)
+	section("What not to conclude", a.NotConclude)
+	section("When this cannot fire", a.CannotFire)
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
+}
+
+var severities = map[content.Severity]string{
+	content.Page:   "Severity: page. Act at once.",
+	content.Ticket: "Severity: ticket. Act within days.",
+}
+
+func fires(hold time.Duration) string {
+	if hold == 0 {
+		return "as soon as the expression holds"
+	}
+	return "when the expression has held for " + short(hold)
+}
+
+// short writes a duration as Prometheus does: 90s, 5m, 1h30m.
+func short(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"0s", "0m"} {
+		for _, unit := range "mh" {
+			if strings.HasSuffix(text, string(unit)+zero) {
+				text = strings.TrimSuffix(text, zero)
+			}
+		}
+	}
+	return text
+}
+
+var named = regexp.MustCompile("(\\[)?`([A-Za-z_]+)`")
+
+// linked turns each name of a condition, a cause or an alert in backticks into a link to
+// its runbook. What is a link already stays, and so does the name of the page itself.
+func linked(text, self string) string {
+	return named.ReplaceAllStringFunc(text, func(match string) string {
+		name := strings.Trim(match, "[`")
+		_, condition := catalog.ConditionByName(name)
+		_, cause := catalog.CauseByName(name)
+		if strings.HasPrefix(match, "[") || name == self || !condition && !cause && !strings.HasPrefix(name, "VLLM") {
+			return match
+		}
+		return "[" + match + "](" + name + ".md)"
+	})
+}

@@ -1,0 +1,76 @@
+package runbook
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+)
+
+const introduction = `# Runbooks
+
+You were paged: open the page of the alert. You see something and have no alert: begin with
+[what you see](symptoms.md). You have a log line or a record: open the page of its primary
+cause, or of its condition if it has no cause.
+
+Every page has the same sections: Meaning, Impact, Diagnosis, Mitigation, What looks the
+same, What not to conclude, and When this cannot fire.
+
+[How the diagnosis judges](../diagnosis.md) · [All alerts](../alerts.md) · [Thresholds](../reference/thresholds.md)
+`
+
+// index returns the list of all runbooks: alerts first, then conditions, the most severe
+// first, then causes.
+func index(alerts []*content.Alert) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, generated, "lab/content and internal/catalog/diagnosis.yaml")
+	b.WriteString(introduction)
+	for _, set := range []struct{ name, title string }{
+		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},
+	} {
+		var rows strings.Builder
+		for _, a := range alerts {
+			if a.Set == set.name || a.Set == "" && set.name == "stable" {
+				fmt.Fprintf(&rows, "| [%s](%s.md) | %s | %s |\n", a.Name, a.Name, a.Severity, pageparts.Cell(firstSentence(a.Meaning)))
+			}
+		}
+		if rows.Len() > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity | Meaning |\n|---|---|---|\n%s", set.title, &rows)
+		}
+	}
+	b.WriteString("\n## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning | First step |\n|---|---|---|---|\n")
+	bySeverity := slices.Clone(catalog.Conditions())
+	slices.SortStableFunc(bySeverity, func(a, b catalog.Condition) int { return b.Severity - a.Severity })
+	for _, c := range bySeverity {
+		fmt.Fprintf(&b, "| [`%s`](%s.md) | %d | %s | %s |\n", c.Name, c.Name, c.Severity, pageparts.Cell(c.Sentence), pageparts.Cell(c.Next[0].Text))
+	}
+	for _, level := range []struct {
+		level catalog.Level
+		title string
+	}{
+		{catalog.LevelEngine, "Causes of an engine"}, {catalog.LevelPool, "Causes of a pool"}, {catalog.LevelNotice, "Notices"},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n| Name | Meaning | First step |\n|---|---|---|\n", level.title)
+		for _, c := range catalog.Causes() {
+			if c.Level == level.level {
+				fmt.Fprintf(&b, "| [`%s`](%s.md) | %s | %s |\n", c.Name, c.Name, pageparts.Cell(c.Sentence), pageparts.Cell(c.Next[0].Text))
+			}
+		}
+	}
+	return []byte(b.String())
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?:](\s|$)`)
+
+// firstSentence is a text until its first full stop.
+func firstSentence(text string) string {
+	text = strings.TrimSpace(text)
+	if at := sentenceEnd.FindStringIndex(text); at != nil {
+		return strings.TrimSuffix(text[:at[0]], ":") + "."
+	}
+	return text
+}

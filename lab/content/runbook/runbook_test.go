@@ -1,0 +1,252 @@
+package runbook
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+)
+
+const root = "../../.."
+
+// pages returns every page of the folder as it is on disk, by its name without ".md".
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, Folder, "*.md"))
+	require.NoError(t, err)
+	found := map[string]string{}
+	for _, path := range paths {
+		page, err := os.ReadFile(path)
+		require.NoError(t, err)
+		found[strings.TrimSuffix(filepath.Base(path), ".md")] = string(page)
+	}
+	return found
+}
+
+// The folder has the index, the page of symptoms, and one page for each alert, condition
+// and cause; all generated pages are current.
+func TestTheRunbooksAreCurrentAndComplete(t *testing.T) {
+	files, err := Files()
+	require.NoError(t, err)
+	want := []string{"symptoms"}
+	for path, page := range files {
+		onDisk, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(onDisk, page), "%s is out of date: run make generate", path)
+		want = append(want, strings.TrimSuffix(filepath.Base(path), ".md"))
+	}
+	var have []string
+	for name := range pages(t) {
+		have = append(have, name)
+	}
+	assert.ElementsMatch(t, want, have)
+	for _, c := range catalog.Conditions() {
+		assert.Contains(t, have, c.Name)
+	}
+	for _, c := range catalog.Causes() {
+		assert.Contains(t, have, c.Name)
+	}
+	for _, g := range content.Groups() {
+		for i := range g.Alerts {
+			assert.Contains(t, have, g.Alerts[i].Name)
+		}
+	}
+}
+
+// sections are the same in every runbook, so that who knows one finds the way in all.
+var sections = []string{"Meaning", "Impact", "Diagnosis", "Mitigation", "What looks the same", "What not to conclude", "When this cannot fire"}
+
+var heading = regexp.MustCompile(`(?m)^## (.*)$`)
+
+func TestEveryRunbookHasTheSameSections(t *testing.T) {
+	for name, page := range pages(t) {
+		if name == "README" || name == "symptoms" {
+			continue
+		}
+		var found []string
+		for _, match := range heading.FindAllStringSubmatch(page, -1) {
+			found = append(found, match[1])
+		}
+		assert.Equal(t, sections, found, name)
+		for i, part := range heading.Split(page, -1) {
+			assert.Greater(t, len(strings.Fields(part)), 1, "%s: part %d is empty", name, i)
+		}
+	}
+}
+
+// Nothing stands in prose.yaml that no page has.
+func TestTheProseIsOfConditionsAndCauses(t *testing.T) {
+	proses, err := readProse()
+	require.NoError(t, err)
+	assert.Len(t, proses, len(catalog.Conditions())+len(catalog.Causes()))
+	for name, text := range proses {
+		_, condition := catalog.ConditionByName(name)
+		_, cause := catalog.CauseByName(name)
+		assert.True(t, condition || cause, name)
+		assert.NotEmpty(t, text.Mitigation, name)
+		for _, part := range append([]string{text.See, text.Impact, text.NotConclude, text.CannotFire}, text.Mitigation...) {
+			part = strings.TrimSpace(part)
+			assert.True(t, strings.HasSuffix(part, ".") || strings.HasSuffix(part, ")."), "%s: %q does not end as a sentence", name, part)
+		}
+	}
+}
+
+var (
+	quoted = regexp.MustCompile("`([^`\n]*)`")
+	fence  = regexp.MustCompile("(?s)```promql\n(.*?)```")
+	panel  = regexp.MustCompile(`\*([^*\n]+)\* of the dashboard \*([^*\n]+)\*`)
+)
+
+// A name in backticks that looks like a metric is one, and a flag is explained.
+func TestNamesInRunbooksExist(t *testing.T) {
+	for name, page := range pages(t) {
+		prose := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(page, "")
+		for _, match := range quoted.FindAllStringSubmatch(prose, -1) {
+			word := match[1]
+			switch {
+			case strings.HasPrefix(word, "vllm."), strings.HasPrefix(word, "inference_gateway."):
+				_, known := catalog.ByName(word)
+				assert.True(t, known, "%s: %s is not a metric", name, word)
+			case strings.HasPrefix(word, "--"):
+				known := slices.ContainsFunc(catalog.Flags(), func(f catalog.Flag) bool { return f.Name == word })
+				assert.True(t, known, "%s: diagnosis.yaml does not explain the flag %s", name, word)
+			}
+		}
+	}
+}
+
+// Every query can be pasted: it parses, has names of the catalogue or of recording rules,
+// and exists in every spelling.
+func TestEveryQueryOfARunbookCanBePasted(t *testing.T) {
+	records := map[string]bool{}
+	for _, g := range content.Groups() {
+		for _, r := range g.Records {
+			records[r.Name] = true
+		}
+	}
+	queries := 0
+	for name, page := range pages(t) {
+		for _, match := range fence.FindAllStringSubmatch(page, -1) {
+			queries++
+			expression, err := spelling.Parse(match[1])
+			if !assert.NoError(t, err, name) {
+				continue
+			}
+			for _, selector := range parser.ExtractSelectors(expression) {
+				series := ""
+				for _, m := range selector {
+					if m.Name == "__name__" {
+						series = m.Value
+					}
+				}
+				metric, _, known := spelling.Metric(series)
+				if strings.HasPrefix(name, "VLLM") {
+					assert.True(t, known || records[series] || spelling.Foreign(series), "%s: %s is unknown", name, series)
+					continue
+				}
+				if !assert.True(t, known, "%s: %s is not a metric of the catalogue", name, series) {
+					continue
+				}
+				for _, m := range selector {
+					if m.Name != "__name__" {
+						assert.Contains(t, metric.Attributes, m.Name, "%s: %s", name, match[1])
+					}
+				}
+			}
+			for _, to := range spelling.All() {
+				_, err := spelling.Expr(match[1], to)
+				assert.NoError(t, err, "%s: %s in the spelling %s", name, match[1], to)
+			}
+		}
+	}
+	assert.Greater(t, queries, 120)
+}
+
+func TestThePanelsThatRunbooksNameExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, b := range content.Boards() {
+		for _, r := range b.Rows {
+			for _, p := range r.Panels {
+				known[p.Title+" of "+b.Title] = true
+			}
+		}
+	}
+	named := 0
+	for name, page := range pages(t) {
+		for _, match := range panel.FindAllStringSubmatch(page, -1) {
+			named++
+			assert.True(t, known[match[1]+" of "+match[2]], "%s: there is no panel %q in %q", name, match[1], match[2])
+		}
+	}
+	assert.Greater(t, named, 60)
+}
+
+// Alerts link to causes, and causes back. The expression counts as well as the words.
+func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
+	groups := []content.Group{{Alerts: []content.Alert{
+		{Name: "VLLMNamed", Set: "stable", Meaning: "See `stalled`: it is `VLLMOther`. Not [`idle`](idle.md).", Expr: "vllm_up"},
+		{Name: "VLLMPage", Expr: "max by (job) (vllm_diagnosis_severity) >= 3 unless vllm_pool_diagnosis_severity", KeepFiringFor: 90 * time.Second},
+		{Name: "VLLMPoolTicket", Expr: "max(vllm_pool_diagnosis_severity) == 2", For: time.Hour, Mitigation: []string{"Set `--max-num-seqs`."}},
+		{Name: "VLLMServerTicket", Expr: "vllm_diagnosis_severity == 2"},
+	}}}
+	built, err := files(groups)
+	require.NoError(t, err)
+	page := func(name string) string { return string(built[path(name)]) }
+	for name, want := range map[string]string{
+		"stalled":    "[VLLMNamed](VLLMNamed.md), [VLLMPage](VLLMPage.md).",
+		"failing":    "[VLLMPage](VLLMPage.md).",
+		"degraded":   "[VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
+		"slow_steps": "[VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
+		"imbalanced": "[VLLMPoolTicket](VLLMPoolTicket.md).",
+		"idle":       "[VLLMNamed](VLLMNamed.md).", "healthy": "none.", "frozen_gauges": "none.",
+	} {
+		assert.Contains(t, page(name), "**Alerts that lead here:** "+want+"\n", name)
+	}
+	assert.Contains(t, page("VLLMNamed"), "See [`stalled`](stalled.md): it is [`VLLMOther`](VLLMOther.md). Not [`idle`](idle.md).")
+	assert.Contains(t, page("VLLMNamed"), "as soon as the expression holds:")
+	assert.Contains(t, page("VLLMPage"), "and ends 1m30s after")
+	assert.Contains(t, page("VLLMPoolTicket"), "has held for 1h:")
+	assert.Contains(t, page("VLLMPoolTicket"), "\n| `--max-num-seqs` | The number of sequences")
+	assert.NotContains(t, page("stalled"), "[`stalled`]", "a page does not link to itself")
+	index := page("README")
+	assert.Contains(t, index, "| [VLLMNamed](VLLMNamed.md) |  | See `stalled`. |")
+	assert.Less(t, strings.Index(index, "VLLMNamed"), strings.Index(index, "## Conditions"), "alerts are first")
+}
+
+// Who is paged by what is shipped finds every condition that pages, and who gets a ticket
+// every cause; and from there the way back to the alert.
+func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
+	built := pages(t)
+	lead := func(name string) string {
+		_, rest, _ := strings.Cut(built[name], "**Alerts that lead here:** ")
+		alerts, _, _ := strings.Cut(rest, "\n")
+		return alerts
+	}
+	for _, c := range catalog.Conditions() {
+		if c.Severity == 3 {
+			assert.Contains(t, lead(c.Name), "VLLMServerNotServing.md", c.Name)
+			assert.Contains(t, lead(c.Name), "VLLMPoolNotServing.md", c.Name)
+		}
+	}
+	for _, c := range catalog.Causes() {
+		switch c.Level {
+		case catalog.LevelEngine:
+			assert.Contains(t, lead(c.Name), "VLLMServerDegraded.md", c.Name)
+			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
+		case catalog.LevelPool:
+			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package stories
+
+// Knee is what a model can do with a kind of traffic.
+type Knee struct {
+	Model, Traffic string
+	// Rate is the highest rate without a growing queue, in requests per second; for a closed
+	// loop, the number of clients with which nine tenths of the greatest throughput are
+	// reached.
+	Rate float64
+	// Work is the mean work of its requests, see the function work.
+	Work float64
+	// FirstToken is the 95th percentile of the time to the first token at half of that rate,
+	// Gap the upper bound of the bucket with the 90th of the times between tokens; both in
+	// seconds.
+	FirstToken, Gap float64
+}
+
+func kneeOf(model, kind string) Knee {
+	for _, k := range knees {
+		if k.Model == model && k.Traffic == kind {
+			return k
+		}
+	}
+	panic("no knee for " + model + " with " + kind + ": go run ./lab/test/accuracy/measure -knees")
+}
+
+// Knees are all knees that are known.
+func Knees() []Knee { return knees }
+
+// Closed reports whether a kind of traffic is a closed loop.
+func Closed(kind string) bool { return trafficOf(kind).Closed }
+
+// FirstSeed is the first seed of a set.
+func FirstSeed(set Set) uint64 { return firstSeeds[set] }

@@ -1,0 +1,12 @@
+// Package kubernetes holds only tests of examples/kubernetes, examples/helm,
+// examples/operator and of the Dockerfile. No cluster is needed: the manifests are decoded
+// strictly into the Kubernetes API's own Go types, the overlays are built by kustomize's own
+// library and the charts by Helm's, what refers to something is followed to it, and, with the build tag
+// e2e, the built collector validates each embedded configuration with the
+// environment that its pod gives it, and runs those of the overlays: those of the pool with
+// a stand-in for the API server.
+package kubernetes
+
+// The charts have copies of rules and dashboards. "go generate ./..." takes the packages in the
+// order of their names, and this one is behind lab/content, which writes them.
+//go:generate go run ../../cmd/chartgen -root ../../..

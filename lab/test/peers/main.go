@@ -1,0 +1,135 @@
+// Command peers compares the collector with its peers on this machine: it serves bodies of
+// vLLM servers on loopback addresses, runs each program in turns under the same load, and
+// measures what the program uses. "make bench-peers" runs it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/fleet"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-peers:", err)
+		os.Exit(1)
+	}
+}
+
+// options are those of the command line.
+type options struct {
+	bin, body, work        string
+	rounds                 int
+	scenarios, variants    string
+	measure, export, write bool
+	least                  float64
+}
+
+func run() error {
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin", "folder with the programs")
+	flag.StringVar(&o.body, "body", "testdata/v1-0.20.0/metrics.txt", "body of the servers")
+	flag.StringVar(&o.work, "work", "build/bench-peers", "folder for configurations, logs and results")
+	flag.IntVar(&o.rounds, "rounds", 3, "how often each program runs under each load")
+	flag.StringVar(&o.scenarios, "scenarios", "", "names of the loads, separated by semicolons, with * for any end; all if empty")
+	flag.StringVar(&o.variants, "variants", "", "names of the programs, in the same way")
+	flag.BoolVar(&o.measure, "measure", true, "measure what the programs use")
+	flag.BoolVar(&o.export, "export", true, "measure the time to the export as well")
+	flag.BoolVar(&o.write, "write", false, "write the results of this and earlier runs to docs/why/performance.md")
+	flag.Float64Var(&o.least, "least", 0, "fail where the Prometheus receiver takes less than this times the processor time of our receiver; 0 is no bar")
+	server := flag.Bool("server", false, "measure what a scrape costs the server, with prometheus_client in Python")
+	python := flag.String("python", "/usr/bin/python3", "Python for -server; PYTHONPATH has the packages")
+	warm := flag.Duration("server-warm", 3*time.Second, "how long each program scrapes before it is measured with -server")
+	window := flag.Duration("server-window", 20*time.Second, "how long is measured with -server")
+	flag.Parse()
+	text, err := os.ReadFile(o.body)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *server {
+		cost := serverCost{
+			bin: o.bin, python: *python, script: "lab/test/peers/server.py", work: o.work,
+			rounds: o.rounds, warm: *warm, window: *window,
+		}
+		return cost.run(ctx, text)
+	}
+	all, err := readResults(filepath.Join(o.work, resultsFile))
+	if err != nil {
+		return err
+	}
+	if o.measure {
+		for _, c := range scenarios() {
+			if o.scenarios == "" && c.Extra || o.scenarios != "" && !chosen(o.scenarios, c.Name) {
+				continue
+			}
+			results, err := o.runAll(ctx, c, text, false)
+			if err != nil {
+				return err
+			}
+			all = all.replace(results)
+			if err := fleet.Save(o.work, resultsFile, all, nil); err != nil {
+				return err
+			}
+		}
+	}
+	if o.export {
+		results, err := o.runAll(ctx, exported, text, true)
+		if err != nil {
+			return err
+		}
+		all = all.replace(results)
+		if err := fleet.Save(o.work, resultsFile, all, nil); err != nil {
+			return err
+		}
+	}
+	if err := all.bar(o.least); err != nil || !o.write {
+		return err
+	}
+	return all.writePage("docs/why/performance.md", o.bin)
+}
+
+const resultsFile = "results.json"
+
+// exported is the load under which the time to the export is measured.
+var exported = scenario{Name: "export", Targets: 100, Engines: 1, Interval: time.Second, Form: "length", Window: 10 * time.Second}
+
+// runAll runs all programs in turns under one load.
+func (o *options) runAll(ctx context.Context, c scenario, text []byte, export bool) (out results, err error) {
+	for round := 1; round <= o.rounds; round++ {
+		for _, v := range variants(o.bin) {
+			switch {
+			case o.variants != "" && !chosen(o.variants, v.Name), export && v.config == nil,
+				c.Few && (v.config == nil || v.Name == peerProcessorName):
+				continue
+			}
+			r, err := measure(ctx, v, c, text, filepath.Join(o.work, "run"), export)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", c.Name, v.Name, err)
+			}
+			r.Round = round
+			out = append(out, r)
+			fmt.Println(r.line(export))
+		}
+	}
+	return out, nil
+}
+
+func (r *result) line(export bool) string {
+	out := fmt.Sprintf("%-36s %-22s %d  %6.3f ms  %4.1f sleeps  %6.1f MB  %5.0f KB/scrape  %5d scrapes  first %6s  all %6s",
+		r.Scenario, r.Variant, r.Round, float64(r.CPU)/1e6, r.Switches, float64(r.Peak)/1e6, r.Allocated/1e3, r.Scrapes,
+		r.FirstAnswer.Round(time.Millisecond), r.AllAnswered.Round(time.Millisecond))
+	if export {
+		out += fmt.Sprintf("  export %s, p50 %s, p99 %s of %d", r.FirstExport.Round(time.Millisecond),
+			r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond), r.Batches)
+	}
+	return out
+}
