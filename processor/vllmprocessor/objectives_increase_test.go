@@ -1,62 +1,42 @@
 package vllmprocessor
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/promstore"
 )
 
-// samples are what a Prometheus stores of the sums of objectives: by series, one for each
-// scrape.
-type samples map[string][]string
+// samples are what a Prometheus stores of the sums of objectives.
+type samples struct{ promstore.Store }
 
 const between = 15 * time.Second
 
+func timeOf(scrape int) time.Time { return time.Unix(0, 0).Add(time.Duration(scrape) * between) }
+
 // store adds what was reported about a server with a scrape, from 0.
 func (s samples) store(server string, scrape int, got emittedObjectives) {
-	put := func(series, value string) {
-		name, _, _ := strings.Cut(series, "{")
-		if name != "valid" && name != "good" {
-			return
+	put := func(series string, value float64) {
+		if name, _, _ := strings.Cut(series, "{"); name == "valid" || name == "good" {
+			s.Add(timeOf(scrape), value, "__name__", "vllm_slo_"+name+"_total", "instance", server)
 		}
-		key := fmt.Sprintf("vllm_slo_%s_total{instance=%q}", name, server)
-		for len(s[key]) < scrape {
-			s[key] = append(s[key], "_")
-		}
-		s[key] = append(s[key], value)
 	}
 	for series, value := range got.values {
-		put(series, fmt.Sprint(value))
+		put(series, value)
 	}
 	for _, series := range got.ended {
-		put(series, "stale")
+		put(series, promstore.Stale)
 	}
 }
 
 // ask has Prometheus's own engine evaluate an expression at a scrape.
 func (s samples) ask(t *testing.T, query string, scrape int) float64 {
 	t.Helper()
-	load := "load 15s\n"
-	for series, values := range s {
-		load += "  " + series + " " + strings.Join(values, " ") + "\n"
-	}
-	storage := promqltest.LoadedStorage(t, load)
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
-	q, err := engine.NewInstantQuery(t.Context(), storage, nil, query, time.Unix(0, 0).Add(time.Duration(scrape)*between))
-	require.NoError(t, err)
-	defer q.Close()
-	vector, err := q.Exec(t.Context()).Vector()
-	require.NoError(t, err)
-	require.Len(t, vector, 1, "%s over\n%s", query, load)
-	return vector[0].F
+	return s.Ask(t, query, timeOf(scrape))
 }
 
 const (
@@ -69,7 +49,7 @@ const (
 // scrape with requests is an increase.
 func TestTheIncreaseOverPodsHasTheFirstRequestsOfANewOne(t *testing.T) {
 	p := run(t, within(promise("ttft", firstToken, 2500*time.Millisecond, 0.99)))
-	stored := samples{}
+	stored := samples{promstore.Store{}}
 	before, after := map[string]*engineLog{"0": {born: noon}}, map[string]*engineLog{}
 	for scrape := range 41 {
 		p.at = noon.Add(time.Duration(scrape) * between)
@@ -111,7 +91,7 @@ func TestTheIncreaseOverPodsHasTheFirstRequestsOfANewOne(t *testing.T) {
 // where the collector has counted more soon after its start than all the time before.
 func TestTheIncreaseOverARestartOfTheCollectorIsWhatItHasSeen(t *testing.T) {
 	config := within(promise("ttft", firstToken, 2500*time.Millisecond, 0.99))
-	stored := samples{}
+	stored := samples{promstore.Store{}}
 	engines := map[string]*engineLog{"0": {born: noon}}
 	p := run(t, config)
 	for scrape := range 20 {

@@ -7,14 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/promstore"
 )
 
 // prometheus computes the quantile with the function behind histogram_quantile.
@@ -92,75 +89,26 @@ func TestQuantileEqualsThePrometheusEngine(t *testing.T) {
 	scraped := scrapes{"0.1": {3, 1}, "0.25": {8, 4}, "0.5": {8, 9}, "+Inf": {9, 10}}
 	h := &Histogram{Bounds: []float64{0.1, 0.25, 0.5}, Counts: []float64{4, 12, 20, 4}, Count: 40}
 
-	engine := promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1000, Timeout: time.Minute,
-		Parser: parser.NewParser(parser.Options{EnableExtendedRangeSelectors: true}),
-	})
-	t.Cleanup(func() { assert.NoError(t, engine.Close()) })
+	stored := promstore.Store{}
+	for bound, counts := range scraped {
+		for i := range 20 {
+			at := time.Unix(0, 0).Add(time.Duration(i) * 15 * time.Second)
+			stored.Add(at, counts.first+float64(i)*counts.step, "__name__", "x_bucket", "le", bound)
+		}
+	}
 	for _, q := range []string{"0.05", "0.25", "0.5", "0.9", "0.95"} {
-		query, err := engine.NewInstantQuery(t.Context(), scraped.queryable(), nil,
-			"histogram_quantile("+q+", increase(x_bucket[1m] anchored))", time.Unix(180, 0))
-		require.NoError(t, err)
-		result := query.Exec(t.Context())
-		require.NoError(t, result.Err)
-		vector, err := result.Vector()
-		require.NoError(t, err)
-		require.Len(t, vector, 1)
-
+		want := stored.Ask(t, "histogram_quantile("+q+", increase(x_bucket[1m] anchored))", time.Unix(180, 0))
 		number, err := strconv.ParseFloat(q, 64)
 		require.NoError(t, err)
 		got, ok := h.Quantile(number)
 		require.True(t, ok)
-		assert.InDelta(t, vector[0].F, got, 1e-12, "q %v", q)
-		query.Close()
+		assert.InDelta(t, want, got, 1e-12, "q %v", q)
 	}
 }
 
 // scrapes are the first cumulative count of each bucket and what every further
 // scrape, 15 s later, adds to it.
 type scrapes map[string]struct{ first, step float64 }
-
-func (s scrapes) queryable() storage.Queryable {
-	return &storage.MockQueryable{MockQuerier: &storage.MockQuerier{
-		SelectMockFunction: func(bool, *storage.SelectHints, ...*labels.Matcher) storage.SeriesSet {
-			var all []storage.Series
-			for bound, counts := range s {
-				var samples []chunks.Sample
-				for i := range 20 {
-					samples = append(samples, sample{t: int64(i) * 15_000, f: counts.first + float64(i)*counts.step})
-				}
-				all = append(all, storage.NewListSeries(labels.FromStrings("__name__", "x_bucket", "le", bound), samples))
-			}
-			return &seriesSet{all: all}
-		},
-	}}
-}
-
-type seriesSet struct {
-	all []storage.Series
-	storage.SeriesSet
-}
-
-func (s *seriesSet) Next() bool {
-	if s.SeriesSet != nil {
-		s.all = s.all[1:]
-	}
-	s.SeriesSet = storage.EmptySeriesSet()
-	return len(s.all) > 0
-}
-
-func (s *seriesSet) At() storage.Series { return s.all[0] }
-
-type sample struct {
-	chunks.Sample
-	t int64
-	f float64
-}
-
-func (s sample) T() int64                 { return s.t }
-func (s sample) ST() int64                { return 0 }
-func (s sample) F() float64               { return s.f }
-func (s sample) Type() chunkenc.ValueType { return chunkenc.ValFloat }
 
 func TestQuantileAndIntervalByHand(t *testing.T) {
 	inf := math.Inf(1)
