@@ -105,15 +105,15 @@ func (p *progress) end() {
 // backtestSection is the part of the reference page that the help of backtest does not have.
 func backtestSection(checkout string) (reference.Section, error) {
 	section := reference.Section{Command: "backtest"}
-	parts := filepath.Join(checkout, "internal", "vllmctl")
+	parts := filepath.Join(checkout, "cmd", "vllmctl")
 	for _, of := range []struct{ folder, name string }{
-		{"backtest/report", "Report"},
-		{"backtest/replay", "Coverage"},
-		{"backtest/replay", "Episode"},
+		{"internal/backtest/report", "Report"},
+		{"internal/backtest/replay", "Coverage"},
+		{"internal/backtest/replay", "Episode"},
 		{"rulestore", "Firing"},
 		{"rulestore", "Problem"},
-		{"backtest/incident", "Result"},
-		{"backtest/incident", "Alarm"},
+		{"internal/backtest/incident", "Result"},
+		{"internal/backtest/incident", "Alarm"},
 	} {
 		objects, err := reference.Document(filepath.Join(parts, filepath.FromSlash(of.folder)), of.name)
 		if err != nil {

@@ -169,7 +169,7 @@ func isTerminal(to io.Writer) bool {
 func checkSection(checkout string) (reference.Section, error) {
 	section := reference.Section{Command: "check"}
 	var err error
-	section.Document, err = reference.Document(filepath.Join(checkout, "internal", "vllmctl", "check"), "Report")
+	section.Document, err = reference.Document(filepath.Join(checkout, "cmd", "vllmctl", "internal", "check"), "Report")
 	for _, c := range check.Codes() {
 		section.Codes = append(section.Codes, reference.Code{Name: c.Name, Level: c.Severity, Finds: c.Finds, Do: c.Do})
 	}

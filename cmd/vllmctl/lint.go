@@ -204,7 +204,7 @@ func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) erro
 func lintSection(checkout string) (reference.Section, error) {
 	section := reference.Section{Command: "lint"}
 	var err error
-	section.Document, err = reference.Document(filepath.Join(checkout, "internal", "vllmctl", "lint"), "Report")
+	section.Document, err = reference.Document(filepath.Join(checkout, "cmd", "vllmctl", "internal", "lint"), "Report")
 	for _, r := range lint.Rules() {
 		section.Codes = append(section.Codes, reference.Code{Name: string(r.Code), Finds: r.Finds, Do: r.Remedy, Bad: r.Bad, Good: r.Good})
 	}

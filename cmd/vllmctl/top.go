@@ -299,6 +299,6 @@ func stream(ctx context.Context, out io.Writer, session *live.Session, plan *liv
 
 // topSection is the part of the reference page that the help of top does not have.
 func topSection(checkout string) (reference.Section, error) {
-	document, err := reference.Document(filepath.Join(checkout, "internal", "vllmctl", "live"), "Document")
+	document, err := reference.Document(filepath.Join(checkout, "cmd", "vllmctl", "internal", "live"), "Document")
 	return reference.Section{Command: "top", Document: document}, err
 }

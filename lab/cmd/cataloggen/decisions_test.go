@@ -185,7 +185,7 @@ func TestTheTestOfEachDecisionExists(t *testing.T) {
 	for _, row := range decided.Decisions {
 		dir, name, _ := strings.Cut(row.Test, " ")
 		if packages[dir] == nil {
-			packages[dir] = parseTests(t, filepath.Join("..", "..", filepath.FromSlash(dir)))
+			packages[dir] = parseTests(t, filepath.Join("..", "..", "..", filepath.FromSlash(dir)))
 		}
 		assert.Empty(t, packages[dir].lacks(name), "the decision about %s names the test %q of %s", row.name(), name, dir)
 	}

@@ -15,7 +15,7 @@ import (
 
 func readFile(t *testing.T, path ...string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	content, err := os.ReadFile(filepath.Join(append([]string{"..", "..", ".."}, path...)...))
 	require.NoError(t, err)
 	return content
 }

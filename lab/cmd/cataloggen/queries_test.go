@@ -38,7 +38,7 @@ func TestPrometheusNamesAreThoseOfTheTranslator(t *testing.T) {
 // The table in docs/reference/naming.md has each family whose query changes by more than its
 // colon, and no other, with the name that Prometheus's translation gives.
 func TestTheNamingPageListsEveryQueryThatChanges(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "naming.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "naming.md"))
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(page), "<!-- changed-queries: begin -->")
 	require.True(t, found)

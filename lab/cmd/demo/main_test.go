@@ -86,7 +86,7 @@ func diagnose(w io.Writer, age time.Duration) {
 // theirs is the incident of "make run".
 func theirs() incident {
 	i := slowMemory
-	i.file = filepath.Join("..", "..", i.file)
+	i.file = filepath.Join("..", "..", "..", i.file)
 	return i
 }
 
@@ -175,7 +175,7 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
 	_, look, found := strings.Cut(out.String(), "Look at:")
 	assert.True(t, found)
 	for _, file := range regexp.MustCompile(`docs/\S+\.md`).FindAllString(look, -1) {
-		assert.FileExists(t, filepath.Join("..", "..", file))
+		assert.FileExists(t, filepath.Join("..", "..", "..", file))
 	}
 
 	changes, err := os.ReadFile(opts.changes)

@@ -21,7 +21,7 @@ import (
 func TestThePageIsCurrent(t *testing.T) {
 	want, err := configurationPage(descriptions)
 	require.NoError(t, err)
-	got, err := os.ReadFile(filepath.Join("..", "..", page))
+	got, err := os.ReadFile(filepath.Join("..", "..", "..", page))
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(want, got), "%s is out of date: run make generate", page)
 }

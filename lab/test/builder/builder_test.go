@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	module    = "github.com/otelcol-vllm/otelcol-vllm"
-	processor = module + "/processor/vllmprocessor"
+	ours      = "github.com/otelcol-vllm/otelcol-vllm"
+	processor = ours + "/processor/vllmprocessor"
 )
 
 // ocb returns the OpenTelemetry Collector Builder, which "make own-collector" names.
@@ -55,7 +55,7 @@ func (m manifest) fromReleased(t *testing.T) {
 	content, err := yaml.Marshal(m)
 	require.NoError(t, err)
 	require.NotContains(t, string(content), "path: ./otelcol-vllm", "a release needs no checkout")
-	m["replaces"] = []string{module + " => " + root(t)}
+	m["replaces"] = []string{ours + " => " + root(t)}
 }
 
 // onlyTheProcessor leaves the processor alone of our components.
@@ -78,7 +78,7 @@ func (m manifest) onlyTheProcessor(t *testing.T) {
 					component["path"] = path
 				}
 				others = append(others, component)
-			case !strings.HasPrefix(name, module):
+			case !strings.HasPrefix(name, ours):
 				others = append(others, component)
 			}
 		}

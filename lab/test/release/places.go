@@ -39,7 +39,7 @@ var (
 // history are files that name other versions, or those of other programs: what vLLM, Go's
 // modules, npm's packages, or past releases are.
 var history = []string{
-	"CHANGELOG.md", "RELEASING.md", "*.sum", "*.mod", "package-lock.json", "package.json", "metadata.yaml", "catalog_generated.go",
+	"CHANGELOG.md", "RELEASING.md", "*.sum", "package-lock.json", "package.json", "metadata.yaml", "catalog_generated.go",
 	"metrics.md", "documentation.md", "generated_*.go", "defects.yaml", "decisions.yaml",
 	// What was renamed in which release, and how to go from one to another.
 	"deprecations.md", "released_test.go", "upgrading.md", "contrib.md",
