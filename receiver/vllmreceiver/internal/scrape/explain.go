@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 }
 
 // explain logs what is wrong with a body, once for each kind of problem.
-func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
+func (s *Target) explain(at time.Time, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report) {
 	for _, problem := range snapshot.Problems {
 		s.once("line "+problem.Reason.String(), func() {
 			s.logger.Warn(lineWords(problem.Reason),
@@ -78,7 +78,7 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 		s.limited = dropped > 0
 		if s.limited {
 			s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; those that were there first are kept, the others are dropped",
-				zap.Int("limit", s.shared.config.Limits.Series), zap.Int("dropped", dropped))
+				zap.Int("limit", s.shared.Config.Limits.Series), zap.Int("dropped", dropped))
 		} else {
 			s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
 		}
@@ -86,7 +86,7 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 	if n := plan.Dropped[normalize.ReasonDeviceLimit]; n > 0 {
 		s.once("devices", func() {
 			s.logger.Warn("The exporter has more GPUs than limits::devices, or more containers that use them; the series of those that came later are dropped",
-				zap.Int("limit", s.shared.config.Limits.Devices), zap.Int("dropped", n))
+				zap.Int("limit", s.shared.Config.Limits.Devices), zap.Int("dropped", n))
 		})
 	}
 	for reason := range report.Dropped {
@@ -99,7 +99,7 @@ func (s *targetScraper) explain(at time.Time, snapshot *exposition.Snapshot, pla
 	}
 	if snapshot.Samples > 0 && !hasVLLM(plan) {
 		s.once("no vllm", func() {
-			if source := s.shared.config.Source; source != SourceAuto {
+			if source := s.shared.Config.Source; source != SourceAuto {
 				s.logger.Warn("The body has no metrics of the program that the setting source names: write another source, or leave it out, "+
 					"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source)))
 				return
@@ -126,14 +126,14 @@ type judgedServer struct {
 
 // logDefects logs which known defects of vLLM's metrics matter for the server. The body of
 // another process behind the same address does not count.
-func (s *targetScraper) logDefects(at time.Time, plan *normalize.Plan, report *emit.Report, dialect exposition.Dialect) {
+func (s *Target) logDefects(at time.Time, plan *normalize.Plan, report *emit.Report, dialect exposition.Dialect) {
 	log := s.shared.defects
 	defer log.Flush(at)
 	if report.Dropped[normalize.ReasonOtherProcess] > 0 || s.judged.version == s.version && s.judged.plan.Value() == plan {
 		return
 	}
 	s.judged.plan, s.judged.version = weak.Make(plan), s.version
-	target := instanceID(s.identity.address)
+	target := InstanceID(s.identity.address)
 	if s.judged.lines >= defectlog.MaxVersions || log.Logged(target, s.version) {
 		return
 	}
@@ -184,7 +184,7 @@ func hasVLLM(plan *normalize.Plan) bool {
 
 // once calls do the first time it is called with this key. There are few keys: none of
 // them contains remote input.
-func (s *targetScraper) once(key string, do func()) {
+func (s *Target) once(key string, do func()) {
 	if s.warned[key] {
 		return
 	}

@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"fmt"

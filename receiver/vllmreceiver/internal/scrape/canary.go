@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"context"
@@ -22,9 +22,8 @@ const maxCanaries = 16
 // requests do not show that its engine hangs. Its methods can be called on nil, which is a
 // target without canaries.
 type canary struct {
-	scraper  *targetScraper
+	scraper  *Target
 	settings *CanaryConfig
-	turns    *repeater
 	// post sends a canary.
 	post func(context.Context, fetch.Canary) (fetch.CanaryOutcome, error)
 
@@ -57,27 +56,23 @@ type serverRun struct {
 	durations emit.CanaryDurations
 }
 
-func newCanary(s *targetScraper, settings *CanaryConfig) *canary {
-	c := &canary{scraper: s, settings: settings, post: s.fetcher.SendCanary}
+func newCanary(s *Target, settings *CanaryConfig) *canary {
+	c := &canary{scraper: s, settings: settings, post: s.origin.SendCanary}
 	c.durations.Start = s.now()
 	return c
 }
 
-// begin sends the first canary at a time, unless all metrics of canaries are off.
-func (c *canary) begin(first time.Time) {
-	for _, name := range []string{emit.MetricCanaryDuration, emit.MetricCanarySuccess, emit.MetricCanaryUnanswered} {
-		if c.scraper.shared.emission.Own[name] != nil {
-			c.turns = newRepeater(first, c.settings.Interval, c.turn)
-			return
-		}
+// Canary returns what sends a canary if one is due, and is called once in each interval of the
+// settings. It is nil where all metrics of canaries are off. A canary ends when the target stops.
+func (s *Target) Canary(settings *CanaryConfig) (turn func()) {
+	if settings.APIKey != "" {
+		s.warnIfPlain()
 	}
-}
-
-// stop waits for a canary, which ends when the scraper is canceled.
-func (c *canary) stop() {
-	if c != nil && c.turns != nil {
-		c.turns.stop()
+	if !slices.ContainsFunc([]string{emit.MetricCanaryDuration, emit.MetricCanarySuccess, emit.MetricCanaryUnanswered}, s.shared.Emits) {
+		return nil
 	}
+	s.canary = newCanary(s, settings)
+	return s.canary.turn
 }
 
 // turn sends a canary if it is due, and a second one after a timeout.
@@ -103,7 +98,7 @@ func (c *canary) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ready && !c.rejected && !c.busy && now.Sub(c.served) >= c.settings.Interval &&
-		!c.scraper.draining() && c.scraper.stopped.Err() == nil
+		!c.scraper.Draining() && c.scraper.stopped.Err() == nil
 }
 
 // send sends one canary, and reports whether another one is to follow at once.
@@ -117,7 +112,7 @@ func (c *canary) send() (again bool) {
 		request.Model = model
 	}
 	if request.Model == "" {
-		found, outcome, err := c.scraper.fetcher.FirstModel(ctx, request)
+		found, outcome, err := c.scraper.origin.FirstModel(ctx, request)
 		c.mu.Lock()
 		if c.runs == run {
 			c.model = found
@@ -194,7 +189,7 @@ func (c *canary) scraped(scrape emit.Scrape) *emit.Canary {
 	// The first scrape has nothing to compare with, and counts as traffic.
 	c.busy = !c.compared || serving.FirstTokens < c.tokens || serving.FirstTokens-c.tokens > float64(c.begun-c.marked)
 	c.marked, c.tokens, c.compared = c.marking, serving.FirstTokens, true
-	c.ready = allowed && !serving.Asleep && !c.scraper.draining()
+	c.ready = allowed && !serving.Asleep && !c.scraper.Draining()
 	if c.busy {
 		c.served = scrape.Time
 	}

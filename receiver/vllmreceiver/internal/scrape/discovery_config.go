@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"strings"
@@ -19,16 +19,6 @@ type DiscoveryConfig struct {
 
 	_ struct{}
 }
-
-// The short forms of discovery.
-type (
-	// KubernetesDiscovery finds the pods of a selector.
-	KubernetesDiscovery = discover.Kubernetes
-	// InferencePoolDiscovery finds the pods of an InferencePool.
-	InferencePoolDiscovery = discover.InferencePool
-	// PodDiscovery has the settings of both.
-	PodDiscovery = discover.Pods
-)
 
 // Unmarshal reads the section with Prometheus's own unmarshallers, because they contain
 // its defaults and checks.

@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"errors"
@@ -33,23 +33,23 @@ func (c *Config) Validate() error {
 		add("endpoint", "set either endpoint or targets; move this endpoint into the list of targets")
 	}
 	if c.Client.Endpoint != "" {
-		if _, err := parseEndpoint(c.Client.Endpoint); err != nil {
+		if _, err := ParseEndpoint(c.Client.Endpoint); err != nil {
 			add("endpoint", "%v", err)
 		}
 	}
 	seen := map[string]int{}
 	for i := range c.Targets {
 		key := fmt.Sprintf("targets::%d::endpoint", i)
-		address, err := parseEndpoint(c.Targets[i].Client.Endpoint)
+		address, err := ParseEndpoint(c.Targets[i].Client.Endpoint)
 		if err != nil {
 			add(key, "%v", err)
 			continue
 		}
-		id := keyOf(c, address, c.Targets[i].ResourceAttributes, nil)
+		id := KeyOf(c, address, c.Targets[i].ResourceAttributes, nil)
 		if first, ok := seen[id]; ok {
 			what := "server"
-			if c.Targets[i].ResourceAttributes[instanceAttribute] != nil {
-				what = instanceAttribute
+			if c.Targets[i].ResourceAttributes[InstanceAttribute] != nil {
+				what = InstanceAttribute
 			}
 			add(key, "the same %s as targets::%d; remove one, or give it its own resource_attributes::service.instance.id", what, first)
 			continue

@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const answerBytes = 2 << 10
 const maxHeaderBytes = 256 << 10
 
 // httpClient returns the client of the target, whose transport may be that of other targets.
-func (s *targetScraper) httpClient(build func() (*http.Client, error)) (*http.Client, error) {
-	if s.wrap != nil || !s.shared.sharesTransport(*s.client, s.identity.address) {
+func (s *Target) httpClient(build func() (*http.Client, error)) (*http.Client, error) {
+	if s.recorder != nil || !s.shared.sharesTransport(*s.client, s.identity.address) {
 		return build()
 	}
 	host := hostOf(s.identity.address)
@@ -151,7 +151,7 @@ func (s *sharedTransport) leave(host string) {
 // are read when a transport is built, and a target that is discovered after they have changed
 // needs the new ones. Without idle_conn_timeout, the connections of a target that is removed
 // would stay open for as long as its server lives.
-func (s *shared) sharesTransport(client confighttp.ClientConfig, address *url.URL) bool {
+func (s *Group) sharesTransport(client confighttp.ClientConfig, address *url.URL) bool {
 	if client.TLS.CAFile != "" || client.TLS.CertFile != "" || client.TLS.KeyFile != "" || client.IdleConnTimeout <= 0 {
 		return false
 	}
@@ -161,7 +161,7 @@ func (s *shared) sharesTransport(client confighttp.ClientConfig, address *url.UR
 	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: address}); proxy != nil || err != nil {
 		return false
 	}
-	return reflect.DeepEqual(ofTransport(client), ofTransport(s.config.Client))
+	return reflect.DeepEqual(ofTransport(client), ofTransport(s.Config.Client))
 }
 
 // ofTransport returns the settings of a client that its transport has.

@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"context"
@@ -32,14 +32,14 @@ type loaded struct {
 }
 
 // askLoad asks /load at the same time as the metrics.
-func (s *targetScraper) askLoad(ctx context.Context, at time.Time) <-chan loaded {
+func (s *Target) askLoad(ctx context.Context, at time.Time) <-chan loaded {
 	out := make(chan loaded, 1)
-	if s.shared.emission.Own[emit.MetricLoad] == nil || s.wrap != nil || s.shared.config.Source.isExporter() || !s.load.counts && at.Before(s.load.next) {
+	if s.shared.emission.Own[emit.MetricLoad] == nil || s.recorder != nil || s.shared.Config.Source.isExporter() || !s.load.counts && at.Before(s.load.next) {
 		out <- loaded{}
 		return out
 	}
 	go func() {
-		requests, err := s.fetcher.Load(ctx)
+		requests, err := s.origin.Load(ctx)
 		out <- loaded{requests, true, err == nil}
 	}()
 	return out

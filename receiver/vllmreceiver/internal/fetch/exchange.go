@@ -1,4 +1,4 @@
-package vllmreceiver
+package fetch
 
 import (
 	"crypto/tls"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Exchange is one request of a probe and its answer.
+// Exchange is one request and its answer.
 type Exchange struct {
 	// Path is that of the request, and Status that of the answer; 0 without one.
 	Path   string
@@ -40,8 +40,8 @@ const maxBegin = 64
 // with a few redirects.
 const maxExchanges = 24
 
-// recorder is a transport that records what it transports.
-type recorder struct {
+// Recorder is a transport that records what it transports, for one Client.
+type Recorder struct {
 	next http.RoundTripper
 
 	mu  sync.Mutex
@@ -49,14 +49,14 @@ type recorder struct {
 }
 
 // CloseIdleConnections is what http.Client calls.
-func (r *recorder) CloseIdleConnections() {
+func (r *Recorder) CloseIdleConnections() {
 	if c, ok := r.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// take returns the exchanges since the last call.
-func (r *recorder) take() []Exchange {
+// Take returns the exchanges since the last call.
+func (r *Recorder) Take() []Exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([]Exchange, len(r.all))
@@ -69,13 +69,13 @@ func (r *recorder) take() []Exchange {
 
 // change changes an exchange. The trace of a connection may be reported when the request has
 // ended already.
-func (r *recorder) change(do func()) {
+func (r *Recorder) change(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
 }
 
-func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r *Recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	e := &Exchange{Path: request.URL.Path}
 	r.change(func() {
 		if len(r.all) < maxExchanges {
@@ -102,7 +102,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // trace returns the hooks that measure the steps of an exchange.
-func (r *recorder) trace(e *Exchange) *httptrace.ClientTrace {
+func (r *Recorder) trace(e *Exchange) *httptrace.ClientTrace {
 	var dns, connect, handshake, sent time.Time
 	return &httptrace.ClientTrace{
 		GetConn:  func(address string) { r.change(func() { e.Dialed = address }) },
@@ -151,7 +151,7 @@ func (r *recorder) trace(e *Exchange) *httptrace.ClientTrace {
 // recordedBody records how a body begins and how long it takes.
 type recordedBody struct {
 	io.ReadCloser
-	recorder *recorder
+	recorder *Recorder
 	exchange *Exchange
 	began    time.Time
 }

@@ -1,4 +1,4 @@
-package vllmreceiver
+package probe
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // Permission is what the discovery needs of Kubernetes: to list and watch a resource.
@@ -34,13 +35,10 @@ const settled = 300 * time.Millisecond
 
 // Discover runs the discovery of a configuration until it has found targets and then finds
 // no others, or for the given time. It fails where the discovery can never work.
-func Discover(ctx context.Context, cfg *Config, telemetry component.TelemetrySettings, atMost time.Duration) (*Discovered, error) {
+func Discover(ctx context.Context, cfg *vllmreceiver.Config, telemetry component.TelemetrySettings, atMost time.Duration) (*Discovered, error) {
 	core, logged := observer.New(zapcore.WarnLevel)
 	telemetry.Logger = zap.New(core)
-	// A probe asks /health itself.
-	own := *cfg
-	own.HealthCheck = false
-	r, err := newReceiver(&own, receiver.Settings{ID: component.NewID(NewFactory().Type()), TelemetrySettings: telemetry}, nil)
+	group, err := newGroup(cfg, telemetry, "")
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +47,10 @@ func Discover(ctx context.Context, cfg *Config, telemetry component.TelemetrySet
 		over    int
 	}
 	states := make(chan state)
-	runner, err := discover.NewRunner(&own.Discovery.Settings, discover.Options{
+	runner, err := discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
 		Logger:   telemetry.Logger,
-		Defaults: discover.Defaults{Interval: own.Controller.CollectionInterval, Timeout: own.Client.Timeout},
-		Limit:    own.Limits.Targets, Delay: settled / 6,
+		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
+		Limit:    cfg.Limits.Targets, Delay: settled / 6,
 		Wanted: func(ctx context.Context, targets []discover.Target, over int) bool {
 			select {
 			case states <- state{slices.Clone(targets), over}:
@@ -90,7 +88,7 @@ wait:
 	defer cancel()
 	_ = runner.Shutdown(stop)
 	out := &Discovered{Over: last.over}
-	out.add(r, last.targets)
+	out.add(group, cfg, last.targets)
 	texts := map[string]bool{}
 	for _, entry := range logged.All() {
 		texts[entry.Message] = true
@@ -100,20 +98,14 @@ wait:
 }
 
 // add adds probes of targets that the configuration does not list itself.
-func (d *Discovered) add(r *vllmReceiver, targets []discover.Target) {
+func (d *Discovered) add(group *scrape.Group, cfg *vllmreceiver.Config, targets []discover.Target) {
 	listed := map[string]bool{}
-	for _, t := range configuredTargets(r.shared.config) {
-		listed[t.address.String()] = true
+	for _, server := range scrape.Configured(cfg) {
+		listed[server.Address.String()] = true
 	}
-	for _, t := range targets {
-		address := t.URL.String()
-		if listed[address] {
-			continue
+	for i := range targets {
+		if !listed[targets[i].URL.String()] {
+			d.Probes = append(d.Probes, newProbe(group, scrape.Discovered(cfg, &targets[i])))
 		}
-		client := r.shared.config.Client
-		client.Endpoint, client.Timeout = address, t.Timeout
-		d.Probes = append(d.Probes, r.newProbe(target{
-			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval, pod: podOf(t.Pod),
-		}))
 	}
 }

@@ -1,10 +1,11 @@
-package vllmreceiver
+package scrape
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
@@ -25,12 +25,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// targetScraper scrapes one target: fetch, read, normalize, emit. It has the clock, the
+// Target is one server that is scraped: fetch, read, normalize, emit. It has the clock, the
 // log and the counters; the packages of the steps return only data and reasons.
-type targetScraper struct {
-	shared   *shared
+type Target struct {
+	shared   *Group
 	identity targetIdentity
-	// client has the settings of the client until start, which drops them: they are large.
+	// client has the settings of the client until Start, which drops them: they are large.
 	client *confighttp.ClientConfig
 	logger *zap.Logger
 
@@ -38,13 +38,13 @@ type targetScraper struct {
 	stopped context.Context
 	cancel  context.CancelFunc
 
-	fetcher *fetch.Client
+	origin Origin
+	// recorder records the requests; nil in a collector.
+	recorder *fetch.Recorder
 	// joined is its server while it uses the shared transport; empty otherwise.
-	joined string
-	// askedVersion asks the server for its version. A replay replaces it.
-	askedVersion func(context.Context) (string, error)
-	reader       *exposition.Reader
-	emitter      *emit.Target
+	joined  string
+	reader  *exposition.Reader
+	emitter *emit.Target
 
 	// version is the answer of GET /version in this run of the server process.
 	version string
@@ -60,8 +60,6 @@ type targetScraper struct {
 	canary *canary
 	// failures logs when scrapes begin to fail and succeed again.
 	failures failureLog
-	// metrics is the number of metrics of the last successful scrape.
-	metrics int
 	// pod is what Kubernetes reports about the target's pod; nil for others.
 	pod atomic.Pointer[emit.Pod]
 	// limited is true while the series limit drops points; limits restricts the log lines
@@ -72,16 +70,16 @@ type targetScraper struct {
 	judged judgedServer
 	// warned has the messages that were logged, each once for the target.
 	warned map[string]bool
-	// now is the clock. Tests replace it.
+	// now is the clock.
 	now func() time.Time
-	// wrap is put around the transport, and observe is called with what one scrape found
-	// (probe.go). Both are nil in a collector.
-	wrap    func(http.RoundTripper) http.RoundTripper
-	observe func(*observation)
 }
 
-func (s *targetScraper) start(ctx context.Context, host component.Host) error {
-	settings := s.shared.settings.TelemetrySettings
+// Start opens nothing yet. It reads certificates and finds the authenticator of the host.
+func (s *Target) Start(ctx context.Context, host component.Host) error {
+	if s.origin != nil {
+		return nil
+	}
+	settings := s.shared.settings
 	// The HTTP instrumentation would wrap the transport, and Close could not close its
 	// connections. The receiver traces the scrape.
 	settings.TracerProvider, settings.MeterProvider = nil, nil
@@ -101,27 +99,27 @@ func (s *targetScraper) start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	if s.wrap != nil {
-		httpClient.Transport = s.wrap(httpClient.Transport)
-	}
-	credentials := s.client.Auth.HasValue() || hasCredentials(headers) || s.identity.address.User != nil
+	credentials := hasCredentials(s.client, s.identity.address)
 	if credentials {
 		s.warnIfPlain()
 	}
-	s.fetcher = fetch.New(fetch.Settings{
+	s.origin = fetch.New(fetch.Settings{
 		HTTP: httpClient, Headers: headers, URL: *s.identity.address,
 		Credentials: credentials,
-		Timeout:     s.client.Timeout, Limit: int64(s.shared.config.Limits.BodySize),
-		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places,
+		Timeout:     s.client.Timeout, Limit: int64(s.shared.Config.Limits.BodySize),
+		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places, Recorder: s.recorder,
 	})
-	s.askedVersion = s.fetcher.Version
 	s.client = nil
 	return nil
 }
 
-// hasCredentials reports whether one of the headers is a secret by its name.
-func hasCredentials(headers configopaque.MapList) bool {
-	for name := range headers.Iter {
+// hasCredentials reports whether requests to a server carry credentials: a header may be a secret
+// by its name.
+func hasCredentials(client *confighttp.ClientConfig, address *url.URL) bool {
+	if client.Auth.HasValue() || address.User != nil {
+		return true
+	}
+	for name := range client.Headers.Iter {
 		switch strings.ToLower(name) {
 		case "authorization", "cookie", "x-api-key":
 			return true
@@ -131,7 +129,7 @@ func hasCredentials(headers configopaque.MapList) bool {
 }
 
 // warnIfPlain logs a warning if credentials are sent without encryption.
-func (s *targetScraper) warnIfPlain() {
+func (s *Target) warnIfPlain() {
 	host := s.identity.address.Hostname()
 	if s.identity.address.Scheme != "http" || host == "localhost" || net.ParseIP(host).IsLoopback() {
 		return
@@ -142,41 +140,90 @@ func (s *targetScraper) warnIfPlain() {
 	})
 }
 
-func (s *targetScraper) shutdown() {
+// Close closes the connections of a target that has stopped, and frees its memory.
+func (s *Target) Close() {
 	switch {
 	case s.joined != "":
 		s.shared.transport.leave(s.joined)
 		s.joined = ""
-	case s.fetcher != nil:
-		s.fetcher.Close()
+	case s.origin != nil:
+		s.origin.Close()
 	}
 	s.reader.Release()
 }
 
-// scrape returns the points of one scrape. A failed scrape also has points, for example
-// vllm.up with the value 0; its error is a *fetch.Error. ctx must end when the target stops.
-func (s *targetScraper) scrape(ctx context.Context) (pmetric.Metrics, error) {
-	out := pmetric.NewMetrics()
+// Scrape scrapes the target once. A failed scrape also has points, for example vllm.up with the
+// value 0; its error is a *fetch.Error. ctx must end when the target stops. Call Done after it.
+func (s *Target) Scrape(ctx context.Context) (*Scraped, error) {
+	out := &Scraped{Metrics: pmetric.NewMetrics()}
 	body := s.shared.buffers.Get().(*bytes.Buffer)
 	defer s.putBuffer(body)
 	at := s.now()
 	s.canary.scraping()
 	// At the same time as the metrics, so that both share one timeout.
 	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)
-	answer, err := s.fetcher.Metrics(ctx, body)
+	answer, err := s.origin.Metrics(ctx, body)
 	health := <-healthy
 	s.load.take(at, <-load)
 	if err != nil {
-		return out, s.fail(fetch.AsError(err), at, health, out)
+		return out, s.fail(fetch.AsError(err), at, health, out.Metrics)
 	}
 	defer answer.Release()
 	return out, s.take(ctx, at, health, &answer, body, out)
 }
 
-// take reads a body that was fetched at a time, and appends its points to out. Its error is
-// that of scrape.
-func (s *targetScraper) take(
-	ctx context.Context, at time.Time, health *bool, answer *fetch.Answer, body *bytes.Buffer, out pmetric.Metrics,
+// Name is host and port, and the path if it is not /metrics: service.instance.id.
+func (s *Target) Name() string { return InstanceID(s.identity.address) }
+
+// Origin is what answers the scrapes, after Start.
+func (s *Target) Origin() Origin { return s.origin }
+
+// Context ends when the target stops.
+func (s *Target) Context() context.Context { return s.stopped }
+
+// Stop cancels what runs; Close may follow when it has ended.
+func (s *Target) Stop() { s.cancel() }
+
+// SetPod sets what Kubernetes reports about the pod of the target.
+func (s *Target) SetPod(pod *emit.Pod) { s.pod.Store(pod) }
+
+// End appends the ends of all series, and returns their time.
+func (s *Target) End(out pmetric.Metrics) time.Time {
+	now := s.now()
+	s.emitter.End(now, out)
+	return now
+}
+
+// Left is what is remembered of a target that was removed.
+type Left struct {
+	at         time.Time
+	attributes map[string]string
+	emitter    *emit.Target
+}
+
+// leftFor is how long the series of a removed target are remembered, so that their start times do
+// not go back where discovery finds it again.
+const leftFor = time.Hour
+
+// Leave returns what is to be remembered of a target that is removed.
+func (s *Target) Leave() Left { return Left{s.now(), s.identity.discovered, s.emitter} }
+
+// Old reports whether what is remembered is not needed any more.
+func (l Left) Old(now time.Time) bool { return now.Sub(l.at) > leftFor }
+
+// Continue gives a target the series that it had before it was removed, if it is the same one.
+func (s *Target) Continue(l Left) {
+	if l.emitter != nil && !l.Old(s.now()) && maps.Equal(l.attributes, s.identity.discovered) {
+		s.emitter = l.emitter
+	}
+}
+
+// Done frees what the last scrape found in the body.
+func (s *Target) Done() { s.reader.Done() }
+
+// take reads a body that was fetched at a time. Its error is that of Scrape.
+func (s *Target) take(
+	ctx context.Context, at time.Time, health *bool, answer *fetch.Answer, body *bytes.Buffer, out *Scraped,
 ) error {
 	parsed := s.now()
 	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
@@ -185,15 +232,12 @@ func (s *targetScraper) take(
 		text, open = whole, !complete
 	}
 	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
-	if s.observe == nil {
-		defer s.reader.Done()
-	}
 	if snapshot.Refused {
 		// Free the memory of the target's series as well.
 		defer s.emitter.Forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
-		return s.fail(problem, at, health, out)
+		return s.fail(problem, at, health, out.Metrics)
 	}
 	s.recovered(at)
 	if cut {
@@ -204,7 +248,7 @@ func (s *targetScraper) take(
 	}
 	scrape, ok := s.plan(ctx, emit.Scrape{
 		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
-	}, out)
+	}, out.Metrics)
 	if !ok {
 		return nil
 	}
@@ -212,23 +256,17 @@ func (s *targetScraper) take(
 		Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load(),
 		Canary: s.canary.scraped(scrape),
 	}
-	report := s.emitter.Emit(scrape, own, out)
+	report := s.emitter.Emit(scrape, own, out.Metrics)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
 	s.explain(at, snapshot, scrape.Plan, &report)
 	s.logDefects(at, scrape.Plan, &report, dialect)
-	if s.observe != nil {
-		s.observe(&observation{
-			snapshot: snapshot, plan: scrape.Plan, report: &report, dialect: dialect, cut: cut, bytes: body.Len(),
-			serverTime: answer.Time, answered: parsed,
-		})
-	}
-	s.metrics = out.MetricCount()
+	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: dialect, Cut: cut, Bytes: body.Len(), Version: s.version}
 	return nil
 }
 
 // read parses a body. Only one large body is parsed at a time.
-func (s *targetScraper) read(body []byte, d exposition.Dialect) *exposition.Snapshot {
+func (s *Target) read(body []byte, d exposition.Dialect) *exposition.Snapshot {
 	if fetch.IsLarge(len(body)) {
 		s.shared.reading.Lock()
 		defer s.shared.reading.Unlock()
@@ -237,7 +275,7 @@ func (s *targetScraper) read(body []byte, d exposition.Dialect) *exposition.Snap
 }
 
 // putBuffer returns a buffer to the pool, unless it is larger than small bodies need.
-func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
+func (s *Target) putBuffer(buffer *bytes.Buffer) {
 	if buffer.Cap() <= 1<<20 {
 		s.shared.buffers.Put(buffer)
 	}
@@ -246,7 +284,7 @@ func (s *targetScraper) putBuffer(buffer *bytes.Buffer) {
 // plan returns the scrape with its plan. Before the first point of a run of the server
 // process, it sets the resource. It returns false, and changes nothing, if the target was
 // stopped meanwhile.
-func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
+func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
 	if s.resourceFixed {
 		// The answer of another process must not change the version of this one.
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
@@ -255,7 +293,7 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 		}
 	}
 	version, fixed := s.version, s.resourceFixed
-	if (!fixed || s.unconfirmed) && !s.shared.config.Source.isExporter() {
+	if (!fixed || s.unconfirmed) && !s.shared.Config.Source.isExporter() {
 		version = s.askVersion(ctx)
 		// A late answer is the assumed release or another one.
 		if fixed && version != s.version {
@@ -286,8 +324,8 @@ func (s *targetScraper) plan(ctx context.Context, scrape emit.Scrape, out pmetri
 // If the server has answered before and does not answer now, the version is taken to be
 // the same until it answers: most restarts do not change the release, and one lost answer
 // must not rename a metric.
-func (s *targetScraper) askVersion(ctx context.Context) string {
-	version, err := s.askedVersion(ctx)
+func (s *Target) askVersion(ctx context.Context) string {
+	version, err := s.origin.Version(ctx)
 	s.unconfirmed = err != nil && s.version != ""
 	if err != nil {
 		s.logger.Debug("The server did not report its version", zap.String("cause", fetch.AsError(err).Message))
@@ -298,14 +336,14 @@ func (s *targetScraper) askVersion(ctx context.Context) string {
 
 // askHealth asks /health if that is configured. The result is nil if it is not, and false
 // if there is no answer.
-func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
+func (s *Target) askHealth(ctx context.Context) <-chan *bool {
 	answer := make(chan *bool, 1)
-	if !s.shared.config.HealthCheck {
+	if !s.shared.Config.HealthCheck {
 		answer <- nil
 		return answer
 	}
 	go func() {
-		healthy, err := s.fetcher.Health(ctx)
+		healthy, err := s.origin.Health(ctx)
 		healthy = healthy && err == nil
 		answer <- &healthy
 	}()
@@ -314,7 +352,7 @@ func (s *targetScraper) askHealth(ctx context.Context) <-chan *bool {
 
 // fail ends the series of the target and reports that it is down. It returns nil if the
 // target was stopped meanwhile, because this is not a failure.
-func (s *targetScraper) fail(cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) error {
+func (s *Target) fail(cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) error {
 	if cause.Outcome == fetch.OutcomeCanceled {
 		return nil
 	}
@@ -327,19 +365,19 @@ func (s *targetScraper) fail(cause *fetch.Error, at time.Time, healthy *bool, ou
 	}
 	s.emitter.Fail(at, own, out)
 	s.shared.telemetry.scraped(cause.Outcome)
-	s.failures.failed(at, cause, s.draining())
+	s.failures.failed(at, cause, s.Draining())
 	return cause
 }
 
-// draining reports whether the target's pod is being deleted.
-func (s *targetScraper) draining() bool {
+// Draining reports whether the target's pod is being deleted.
+func (s *Target) Draining() bool {
 	pod := s.pod.Load()
 	return pod != nil && pod.Terminating
 }
 
 // recovered logs the end of a failure. The version is then asked again, because the
 // server may be another release.
-func (s *targetScraper) recovered(at time.Time) {
+func (s *Target) recovered(at time.Time) {
 	if s.failures.succeeded(at) {
 		// If the version was not known before, learning it now would start each series
 		// again under another resource.

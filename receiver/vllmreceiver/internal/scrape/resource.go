@@ -1,4 +1,4 @@
-package vllmreceiver
+package scrape
 
 import (
 	"net/url"
@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
@@ -53,11 +55,29 @@ var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
 	"vllm.simple_kv_offload.page_cache":          (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadPageCache,
 }
 
+// discoverySetters set the resource attributes from discovery that can be switched off.
+var discoverySetters = map[string]func(*metadata.ResourceBuilder, string){
+	discover.PoolAttribute: (*metadata.ResourceBuilder).SetInferenceGatewayPoolName,
+	"k8s.container.name":   (*metadata.ResourceBuilder).SetK8sContainerName,
+	"k8s.cronjob.name":     (*metadata.ResourceBuilder).SetK8sCronjobName,
+	"k8s.daemonset.name":   (*metadata.ResourceBuilder).SetK8sDaemonsetName,
+	"k8s.deployment.name":  (*metadata.ResourceBuilder).SetK8sDeploymentName,
+	"k8s.job.name":         (*metadata.ResourceBuilder).SetK8sJobName,
+	"k8s.namespace.name":   (*metadata.ResourceBuilder).SetK8sNamespaceName,
+	"k8s.node.name":        (*metadata.ResourceBuilder).SetK8sNodeName,
+	"k8s.pod.name":         (*metadata.ResourceBuilder).SetK8sPodName,
+	"k8s.pod.uid":          (*metadata.ResourceBuilder).SetK8sPodUID,
+	"k8s.replicaset.name":  (*metadata.ResourceBuilder).SetK8sReplicasetName,
+	"k8s.statefulset.name": (*metadata.ResourceBuilder).SetK8sStatefulsetName,
+	"service.instance.id":  (*metadata.ResourceBuilder).SetServiceInstanceID,
+	"service.name":         (*metadata.ResourceBuilder).SetServiceName,
+}
+
 // resource returns the resource of one run of the server process.
 func (id *targetIdentity) resource(version string, info []exposition.Label) pcommon.Resource {
 	rb := metadata.NewResourceBuilder(id.switches)
 	rb.SetServiceName(id.serviceName)
-	rb.SetServiceInstanceID(instanceID(id.address))
+	rb.SetServiceInstanceID(InstanceID(id.address))
 	rb.SetServerAddress(id.address.Hostname())
 	if n, err := strconv.ParseInt(port(id.address), 10, 64); err == nil {
 		rb.SetServerPort(n)
@@ -136,4 +156,19 @@ func (id *targetIdentity) workload(exporter pcommon.Resource, workload []exposit
 		}
 	}
 	return resource
+}
+
+// InstanceAttribute names a target for what follows: two with one name would count as one server,
+// with rates between the counters of both.
+const InstanceAttribute = "service.instance.id"
+
+// KeyOf returns the identity that a target has for the processor and the connector. The case of
+// its host does not count.
+func KeyOf(cfg *Config, address *url.URL, configured map[string]any, discovered map[string]string) string {
+	lower := *address
+	lower.Host = strings.ToLower(lower.Host)
+	id := targetIdentity{
+		serviceName: cfg.ServiceName, address: &lower, configured: configured, discovered: discovered, switches: cfg.ResourceAttributes,
+	}
+	return identity.Of(id.resource("", nil).Attributes())
 }

@@ -1,4 +1,13 @@
-package vllmreceiver
+// Package probe reads servers as the receiver reads them, without a pipeline, for programs that
+// explain what the receiver would see:
+//
+//	New, Discover  a Probe for each server that a configuration lists, or that its discovery finds.
+//	               Read asks the server once, and reports the exchange, the body and the points
+//	NewReplays     turns bodies that were recorded into what the receiver would have emitted
+//
+// Both take the way of the receiver itself. What is read is the text of another machine: Printable
+// makes it fit for a terminal.
+package probe
 
 import (
 	"cmp"
@@ -9,7 +18,6 @@ import (
 	"errors"
 	"math"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -19,15 +27,16 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
-// Probe reads one target as the receiver does, without a pipeline, and reports what it found
-// on the way. It is not safe for concurrent use; several probes are.
+// Probe reads one server from its URL, and reports what it found on the way. It is not safe for concurrent use; several probes are.
 type Probe struct {
 	// Name is host and port, and the path if it is not /metrics: service.instance.id.
 	Name string
@@ -41,21 +50,13 @@ type Probe struct {
 	// Authenticator is the extension that authenticates the requests; nil without one.
 	Authenticator *component.ID
 
-	scraper  *targetScraper
-	recorder *recorder
-	seen     *observation
+	group    *scrape.Group
+	target   *scrape.Target
+	recorder *fetch.Recorder
 }
 
-// observation is what one successful scrape found.
-type observation struct {
-	snapshot             *exposition.Snapshot
-	plan                 *normalize.Plan
-	report               *emit.Report
-	dialect              exposition.Dialect
-	cut                  bool
-	bytes                int
-	serverTime, answered time.Time
-}
+// Exchange is one request of a probe and its answer.
+type Exchange = fetch.Exchange
 
 // Reading is what a probe found in one read. Text of the server in it can have any
 // characters.
@@ -126,82 +127,85 @@ type Family struct {
 	Bounds []float64
 }
 
-// NewProbes returns a probe for each target of a configuration, which must be valid.
-// Discovered targets are not among them; see Discover. Like the targets of a collector, they
-// share the limits of memory.
-func NewProbes(cfg *Config, telemetry component.TelemetrySettings) ([]*Probe, error) {
-	// A probe asks /health itself, after the metrics.
-	own := *cfg
-	own.HealthCheck = false
-	r, err := newReceiver(&own, receiver.Settings{ID: component.NewID(NewFactory().Type()), TelemetrySettings: telemetry}, nil)
+// New returns a probe for each target of a configuration, which must be valid. Discovered
+// targets are not among them; see Discover. Like the targets of a collector, they share the limits
+// of memory.
+func New(cfg *vllmreceiver.Config, telemetry component.TelemetrySettings) ([]*Probe, error) {
+	group, err := newGroup(cfg, telemetry, "")
 	if err != nil {
 		return nil, err
 	}
 	var out []*Probe
-	for _, t := range configuredTargets(&own) {
-		out = append(out, r.newProbe(t))
+	for _, server := range scrape.Configured(cfg) {
+		out = append(out, newProbe(group, server))
 	}
 	return out, nil
 }
 
-func (r *vllmReceiver) newProbe(t target) *Probe {
-	s := r.newScraper(t)
-	p := &Probe{
-		Name: instanceID(t.address), Scheme: t.address.Scheme, Timeout: t.client.Timeout,
-		Credentials: t.client.Auth.HasValue() || hasCredentials(t.client.Headers) || t.address.User != nil,
-		Skips:       t.client.TLS.InsecureSkipVerify, scraper: s, recorder: &recorder{},
-	}
-	if auth := t.client.Auth.Get(); auth != nil {
-		p.Authenticator = &auth.AuthenticatorID
-	}
-	s.wrap = p.record
-	s.observe = func(o *observation) { p.seen = o }
-	return p
+// newGroup returns the group of the targets that are read. They ask /health themselves, or not at all.
+func newGroup(cfg *vllmreceiver.Config, telemetry component.TelemetrySettings, version string) (*scrape.Group, error) {
+	own := *cfg
+	own.HealthCheck = false
+	return scrape.NewGroup(&own, receiver.Settings{
+		ID: component.NewID(vllmreceiver.NewFactory().Type()), TelemetrySettings: telemetry, BuildInfo: component.BuildInfo{Version: version},
+	})
 }
 
-// record puts the recorder around a transport.
-func (p *Probe) record(next http.RoundTripper) http.RoundTripper {
-	p.recorder.next = next
-	return p.recorder
+func newProbe(group *scrape.Group, server scrape.Server) *Probe {
+	p := &Probe{
+		Name: scrape.InstanceID(server.Address), Scheme: server.Address.Scheme, Timeout: server.Client.Timeout,
+		Credentials: server.Credentials(), Skips: server.Client.TLS.InsecureSkipVerify, group: group, recorder: new(fetch.Recorder),
+	}
+	if auth := server.Client.Auth.Get(); auth != nil {
+		p.Authenticator = &auth.AuthenticatorID
+	}
+	server.Recorder = p.recorder
+	p.target = group.NewTarget(server)
+	return p
 }
 
 // Start opens nothing yet. It reads certificates and finds the authenticator of the host.
 func (p *Probe) Start(ctx context.Context, host component.Host) error {
-	return p.scraper.start(ctx, host)
+	return p.target.Start(ctx, host)
 }
 
 // Close closes the connections of the probe.
 func (p *Probe) Close() {
-	p.scraper.cancel()
-	p.scraper.shutdown()
+	p.target.Stop()
+	p.target.Close()
 }
 
 // Read scrapes the target once, on a connection of its own. It takes at most three timeouts:
 // one for the metrics, one for the version, and one for the health and the load together. A
 // later read knows the counters of the earlier ones.
 func (p *Probe) Read(ctx context.Context) *Reading {
-	p.scraper.fetcher.Close()
-	p.seen = nil
-	r := &Reading{At: time.Now(), Outcome: fetch.OutcomeOK.String(), Emitted: pmetric.NewMetrics()}
-	scraping, cancel := either(ctx, p.scraper.stopped)
-	out, err := p.scraper.scrape(scraping)
+	origin := p.target.Origin()
+	origin.Close()
+	r := &Reading{At: time.Now(), Outcome: fetch.OutcomeOK.String()}
+	scraping, cancel := context.WithCancel(ctx)
+	detach := context.AfterFunc(p.target.Context(), cancel)
+	found, err := p.target.Scrape(scraping)
+	detach()
 	cancel()
-	r.Took = time.Since(r.At)
-	r.Emitted = out
+	r.Took, r.Emitted = time.Since(r.At), found.Metrics
 	if err != nil {
 		failure := fetch.AsError(err)
 		r.Outcome, r.Message, r.Cause = failure.Outcome.String(), failure.Message, causeOf(failure)
-	} else if p.seen == nil {
+	} else if found.Body == nil {
 		r.Outcome, r.Message = fetch.OutcomeCanceled.String(), "the scrape was canceled"
 	}
+	if found.Body != nil {
+		r.read(found.Body, p.group.Options())
+	}
+	p.target.Done()
 	p.finish(ctx, r)
 	return r
 }
 
-// finish adds the facts of the exchanges and of the body.
+// finish adds the facts of the exchanges, and of the paths that a scrape does not ask.
 func (p *Probe) finish(ctx context.Context, r *Reading) {
 	// The metrics come first, with their redirects, and then the version.
-	exchanges := p.recorder.take()
+	exchanges := p.recorder.Take()
 	ofMetrics := slices.IndexFunc(exchanges, func(e Exchange) bool { return strings.HasSuffix(e.Path, "/version") })
 	if ofMetrics < 0 {
 		ofMetrics = len(exchanges)
@@ -212,10 +216,6 @@ func (p *Probe) finish(ctx context.Context, r *Reading) {
 	if ofMetrics < len(exchanges) {
 		r.VersionStatus = exchanges[len(exchanges)-1].Status
 	}
-	if p.seen == nil {
-		return
-	}
-	r.read(p.seen, &p.scraper.shared.plans.options, p.scraper.version)
 	if !r.IsServer {
 		return
 	}
@@ -224,28 +224,28 @@ func (p *Probe) finish(ctx context.Context, r *Reading) {
 		ctx, cancel = context.WithTimeout(ctx, p.Timeout)
 		defer cancel()
 	}
-	_, _ = p.scraper.fetcher.Health(ctx) // The exchange has the status.
+	_, _ = p.target.Origin().Health(ctx) // The exchange has the status.
 	r.HealthAsked = true
-	if asked := p.recorder.take(); len(asked) > 0 {
+	if asked := p.recorder.Take(); len(asked) > 0 {
 		r.Health = asked[len(asked)-1].Status
 	}
-	if r.Health == 0 || p.scraper.shared.emission.Own[emit.MetricLoad] == nil {
+	if r.Health == 0 || !p.group.Emits(emit.MetricLoad) {
 		return
 	}
-	if load, err := p.scraper.fetcher.Load(ctx); err == nil {
+	if load, err := p.target.Origin().Load(ctx); err == nil {
 		r.Load = &load
 	}
-	p.recorder.take()
+	p.recorder.Take()
 }
 
 // read adds the facts of a body.
-func (r *Reading) read(o *observation, options *normalize.Options, version string) {
-	plan, snapshot := o.plan, o.snapshot
-	r.Version, r.Dialect, r.Bytes, r.Cut = version, o.dialect.String(), o.bytes, o.cut
+func (r *Reading) read(body *scrape.Body, options *normalize.Options) {
+	plan, snapshot := body.Plan, body.Snapshot
+	r.Version, r.Dialect, r.Bytes, r.Cut = body.Version, body.Dialect.String(), body.Bytes, body.Cut
 	r.Kind = string(plan.Server)
-	r.Server, r.IsServer = plan.Shown(options, version, o.dialect == exposition.DialectOpenMetrics)
+	r.Server, r.IsServer = plan.Shown(options, body.Version, body.Dialect == exposition.DialectOpenMetrics)
 	r.Unknown, r.Conflicts = slices.Clone(plan.Unknown), slices.Clone(plan.Conflicts)
-	r.Samples, r.Points, r.Duplicates = snapshot.Samples, o.report.Points, snapshot.Duplicates
+	r.Samples, r.Points, r.Duplicates = snapshot.Samples, body.Report.Points, snapshot.Duplicates
 	for i := range snapshot.Layout.Families {
 		r.Families = append(r.Families, familyOf(&snapshot.Layout.Families[i], options))
 	}
@@ -255,7 +255,7 @@ func (r *Reading) read(o *observation, options *normalize.Options, version strin
 		r.FirstBad = cmp.Or(r.FirstBad, problem.Line)
 	}
 	for reason := range plan.Dropped {
-		if n := plan.Dropped[reason] + o.report.Dropped[reason]; n > 0 {
+		if n := plan.Dropped[reason] + body.Report.Dropped[reason]; n > 0 {
 			r.Dropped[normalize.Reason(reason).String()] = n
 		}
 	}
