@@ -14,9 +14,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
-// maxCanaries is how many canaries of all targets of a receiver are sent at a time. Without a
+// MaxCanaries is how many canaries of all targets of a receiver are sent at a time. Without a
 // limit a failure of all servers would keep a request to each of them in memory.
-const maxCanaries = 16
+const MaxCanaries = 16
 
 // canary sends requests for one token to a server without traffic: the metrics of a server without
 // requests do not show that its engine hangs. Its methods can be called on nil, which is a

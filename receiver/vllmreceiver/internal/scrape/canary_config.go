@@ -38,7 +38,8 @@ const (
 	alsoParallel = "data_parallel"
 )
 
-func defaultCanary() CanaryConfig {
+// DefaultCanary returns the defaults of canaries.
+func DefaultCanary() CanaryConfig {
 	return CanaryConfig{Interval: 15 * time.Second, Timeout: 15 * time.Second, Path: "/v1/completions"}
 }
 
@@ -46,7 +47,7 @@ func defaultCanary() CanaryConfig {
 // print-config prints a section that is off as null, which would switch it on when it is read.
 func (c *CanaryConfig) Unmarshal(conf *confmap.Conf) error {
 	if c.Interval == 0 && c.Timeout == 0 && c.Path == "" {
-		*c = defaultCanary()
+		*c = DefaultCanary()
 	}
 	return conf.Unmarshal(c)
 }

@@ -125,7 +125,7 @@ func NewGroup(cfg *Config, settings receiver.Settings) (*Group, error) {
 		Config: cfg, Telemetry: builder, logger: settings.Logger, settings: settings.TelemetrySettings, telemetry: newTelemetry(builder),
 		memory:  exposition.NewMemory(maxRememberedBlocks),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, maxCanaries),
+		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, MaxCanaries),
 		emission: emit.Settings{
 			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
 			SchemaURL: catalog.SchemaURL,
