@@ -224,7 +224,7 @@ func TestStoredEndsAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, len(p.running.sink.owed), maxOwedShare)
 	}
 	assert.Greater(t, len(p.running.sink.owed), maxOwedShare*9/10)
-	assert.Equal(t, 1, p.logs.FilterMessageSnippet("The pipeline refuses points"))
+	assert.Equal(t, 1, p.logs.FilterMessageSnippet("The pipeline refuses points").Len())
 	p.to.refuse(false)
 	p.deliver(wide(1))
 	assert.Greater(t, len(p.to.ends), 900)
@@ -310,7 +310,7 @@ func TestEndsOfRemovedTargetsAreBounded(t *testing.T) {
 	p.receiver.storeOwed("one more", owed)
 	p.receiver.storeOwed("another", owed)
 	assert.LessOrEqual(t, len(p.receiver.owed), before+1)
-	assert.Equal(t, 1, p.logs.FilterMessageSnippet("The pipeline refuses points"))
+	assert.Equal(t, 1, p.logs.FilterMessageSnippet("The pipeline refuses points").Len())
 }
 
 // The bound is 8 MiB, exactly.

@@ -88,8 +88,8 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 	}
 	first, later := body("metrics.txt"), body("metrics-2.txt")
 	step("first", first, "0.20.0")
-	for i := range 5 {
-		step(fmt.Sprint("later ", i), later, "0.20.0")
+	for i := range 12 {
+		step(fmt.Sprint("later ", i), fmt.Sprintf("%svllm:lately_total %d\n", later, i*i), "0.20.0")
 	}
 	step("restart", first, "0.21.0")
 	step("junk", "<html>", "0.21.0")

@@ -79,7 +79,7 @@ max_idle_conns: 7
 targets:
   - endpoint: https://vllm-1/custom/metrics
     timeout: 1s
-    tls: {ca_file: doc.go}
+    tls: {ca_file: group.go}
     auth: {authenticator: bearertokenauth}
     headers: {X-Tenant: b}
     resource_attributes: {k8s.pod.name: vllm-1, zone: 3}
@@ -91,7 +91,7 @@ targets:
 	first, second := cfg.Targets[0], cfg.Targets[1]
 
 	assert.Equal(t, time.Second, first.Client.Timeout)
-	assert.Equal(t, "doc.go", first.Client.TLS.CAFile)
+	assert.Equal(t, "group.go", first.Client.TLS.CAFile)
 	assert.True(t, first.Client.TLS.InsecureSkipVerify, "inherited inside a block that is overridden in part")
 	require.True(t, first.Client.Auth.HasValue())
 	tenant, _ := first.Client.Headers.Get("X-Tenant")
