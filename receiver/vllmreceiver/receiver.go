@@ -155,11 +155,11 @@ func (r *vllmReceiver) registerGauges() error {
 	return errors.Join(
 		t.RegisterReceiverVllmTargetsCallback(observing(r.targets.Load)),
 		t.RegisterReceiverVllmLayoutsCallback(observing(func() int64 {
-			layouts, _ := r.shared.scrapes.Layouts()
+			_, layouts, _ := r.shared.scrapes.Memory.Stats()
 			return int64(layouts)
 		})),
 		t.RegisterReceiverVllmLayoutOverflowCallback(observing(func() int64 {
-			_, overflow := r.shared.scrapes.Layouts()
+			_, _, overflow := r.shared.scrapes.Memory.Stats()
 			return int64(overflow)
 		})),
 		t.RegisterReceiverVllmDiscoveredTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {

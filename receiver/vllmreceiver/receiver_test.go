@@ -237,7 +237,7 @@ func TestReplicasShareTheirLayout(t *testing.T) {
 	for _, address := range addresses {
 		assert.Eventually(t, func() bool { return len(batches(sink, address)) >= 2 }, within, 5*time.Millisecond)
 	}
-	layouts, _ := r.shared.scrapes.Layouts()
+	_, layouts, _ := r.shared.scrapes.Memory.Stats()
 	assert.Equal(t, 1, layouts)
 }
 

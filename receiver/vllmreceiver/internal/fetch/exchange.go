@@ -104,12 +104,20 @@ func (r *Recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 // trace returns the hooks that measure the steps of an exchange.
 func (r *Recorder) trace(e *Exchange) *httptrace.ClientTrace {
 	var dns, connect, handshake, sent time.Time
+	// ended sets the duration of a step that has begun and has not failed.
+	ended := func(took *time.Duration, began *time.Time, err error) {
+		r.change(func() {
+			if err == nil && !began.IsZero() {
+				*took = time.Since(*began)
+			}
+		})
+	}
 	return &httptrace.ClientTrace{
 		GetConn:  func(address string) { r.change(func() { e.Dialed = address }) },
 		DNSStart: func(httptrace.DNSStartInfo) { r.change(func() { dns = time.Now() }) },
 		DNSDone: func(info httptrace.DNSDoneInfo) {
+			ended(&e.DNS, &dns, nil)
 			r.change(func() {
-				e.DNS = time.Since(dns)
 				for i := range info.Addrs[:min(len(info.Addrs), maxExchanges)] {
 					e.Addresses = append(e.Addresses, info.Addrs[i].IP.String())
 				}
@@ -122,29 +130,11 @@ func (r *Recorder) trace(e *Exchange) *httptrace.ClientTrace {
 				}
 			})
 		},
-		ConnectDone: func(_, _ string, err error) {
-			r.change(func() {
-				if err == nil {
-					e.Connect = time.Since(connect)
-				}
-			})
-		},
-		TLSHandshakeStart: func() { r.change(func() { handshake = time.Now() }) },
-		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
-			r.change(func() {
-				if err == nil {
-					e.TLS = time.Since(handshake)
-				}
-			})
-		},
-		WroteRequest: func(httptrace.WroteRequestInfo) { r.change(func() { sent = time.Now() }) },
-		GotFirstResponseByte: func() {
-			r.change(func() {
-				if !sent.IsZero() {
-					e.FirstByte = time.Since(sent)
-				}
-			})
-		},
+		ConnectDone:          func(_, _ string, err error) { ended(&e.Connect, &connect, err) },
+		TLSHandshakeStart:    func() { r.change(func() { handshake = time.Now() }) },
+		TLSHandshakeDone:     func(_ tls.ConnectionState, err error) { ended(&e.TLS, &handshake, err) },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { r.change(func() { sent = time.Now() }) },
+		GotFirstResponseByte: func() { ended(&e.FirstByte, &sent, nil) },
 	}
 }
 

@@ -1,7 +1,6 @@
 package scrape
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +23,6 @@ const MaxCanaries = 16
 type canary struct {
 	scraper  *Target
 	settings *CanaryConfig
-	// post sends a canary.
-	post func(context.Context, fetch.Canary) (fetch.CanaryOutcome, error)
 
 	mu sync.Mutex
 	// begun and ended count canaries. The server may have counted the first token of each that was
@@ -57,7 +54,7 @@ type serverRun struct {
 }
 
 func newCanary(s *Target, settings *CanaryConfig) *canary {
-	c := &canary{scraper: s, settings: settings, post: s.origin.SendCanary}
+	c := &canary{scraper: s, settings: settings}
 	c.durations.Start = s.now()
 	return c
 }
@@ -129,7 +126,7 @@ func (c *canary) send() (again bool) {
 	c.begun++
 	c.mu.Unlock()
 	sent := c.scraper.now()
-	outcome, err := c.post(ctx, request)
+	outcome, err := c.scraper.origin.SendCanary(ctx, request)
 	took := c.scraper.now().Sub(sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,6 +22,8 @@ import (
 type canaryRig struct {
 	*rig
 	canary *canary
+	// server is the origin of the scrapes.
+	server Origin
 
 	lock sync.Mutex
 	at   time.Time
@@ -79,7 +81,7 @@ func newCanaryRig(t *testing.T, change ...func(*Config)) *canaryRig {
 		return r.at
 	}
 	r.canary = newCanary(r.scraper, r.group.Config.Canary.Get())
-	r.scraper.canary = r.canary
+	r.scraper.canary, r.server = r.canary, r.scraper.origin
 	return r
 }
 
@@ -135,18 +137,28 @@ func (r *canaryRig) ready(lines ...string) {
 func (r *canaryRig) answer(with http.HandlerFunc) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	r.completion, r.canary.post = with, r.scraper.origin.SendCanary
+	r.completion, r.scraper.origin = with, r.server
+}
+
+// sending is an origin that sends canaries in its own way.
+type sending struct {
+	Origin
+	send func() (fetch.CanaryOutcome, error)
+}
+
+func (s sending) SendCanary(context.Context, fetch.Canary) (fetch.CanaryOutcome, error) {
+	return s.send()
 }
 
 // standsStill lets each canary time out, after that also is done. It takes 15 s of the test's clock
 // and none of the machine's, so that a slow machine changes nothing.
 func (r *canaryRig) standsStill(also ...func()) {
-	r.canary.post = func(context.Context, fetch.Canary) (fetch.CanaryOutcome, error) {
+	r.scraper.origin = sending{r.server, func() (fetch.CanaryOutcome, error) {
 		r.pass(15 * time.Second)
 		r.sent = append(r.sent, "POST /v1/completions")
 		for _, do := range also {
 			do()
 		}
 		return fetch.CanaryTimeout, nil
-	}
+	}}
 }

@@ -164,7 +164,7 @@ func TestDiscoveryCanBeConfiguredInGo(t *testing.T) {
 func TestAFileThatIsMissingIsFoundBeforeTheStart(t *testing.T) {
 	for text, want := range map[string]string{
 		"endpoint: https://a\ntls: {ca_file: testdata/none.pem}":                                    "tls::ca_file",
-		"endpoint: https://a\ntls: {cert_file: testdata/none.pem, key_file: group.go}":                "tls::cert_file",
+		"endpoint: https://a\ntls: {cert_file: testdata/none.pem, key_file: group.go}":              "tls::cert_file",
 		"targets: [{endpoint: https://a, tls: {ca_file: testdata/none.pem}}]":                       "targets::0::tls::ca_file",
 		"discovery: {kubernetes: {selector: a=b, kubeconfig_file: testdata/none.yaml}}":             "discovery::kubernetes::kubeconfig_file",
 		"discovery: {http_sd_configs: [{url: http://a, tls_config: {ca_file: testdata/none.pem}}]}": "tls_config::ca_file",

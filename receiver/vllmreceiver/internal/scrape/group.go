@@ -88,11 +88,11 @@ type Body struct {
 type Group struct {
 	Config    *Config
 	Telemetry *metadata.TelemetryBuilder
+	Memory    *exposition.Memory
 	// settings are those of the clients.
 	settings  component.TelemetrySettings
 	logger    *zap.Logger
 	telemetry *telemetry
-	memory    *exposition.Memory
 	plans     *plans
 	defects   *defectlog.Log
 	emission  emit.Settings
@@ -123,7 +123,7 @@ func NewGroup(cfg *Config, settings receiver.Settings) (*Group, error) {
 	}
 	g := &Group{
 		Config: cfg, Telemetry: builder, logger: settings.Logger, settings: settings.TelemetrySettings, telemetry: newTelemetry(builder),
-		memory:  exposition.NewMemory(maxRememberedBlocks),
+		Memory:  exposition.NewMemory(maxRememberedBlocks),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, MaxCanaries),
 		emission: emit.Settings{
@@ -132,16 +132,10 @@ func NewGroup(cfg *Config, settings receiver.Settings) (*Group, error) {
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},
 	}
-	g.memory.SetPool(cfg.Limits.memory())
+	g.Memory.SetPool(cfg.Limits.memory())
 	g.defects = defectlog.New(settings.Logger, cfg.Controller.CollectionInterval)
 	g.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
 	return g, nil
-}
-
-// Layouts returns how many layouts of bodies are remembered, and for how many there was no room.
-func (g *Group) Layouts() (layouts, overflow int) {
-	_, layouts, overflow = g.memory.Stats()
-	return layouts, overflow
 }
 
 // Options are the settings that change what a body is read as.
@@ -169,7 +163,7 @@ func (g *Group) NewTarget(of Server) *Target {
 			configured: of.Attributes, discovered: of.Discovered, switches: g.Config.ResourceAttributes,
 		},
 		logger: g.logger.WithLazy(zap.String("target", InstanceID(of.Address))),
-		reader: exposition.NewReader(g.memory),
+		reader: exposition.NewReader(g.Memory),
 		warned: map[string]bool{},
 		origin: of.Origin, recorder: of.Recorder, now: of.Now,
 	}
@@ -225,4 +219,45 @@ func PodOf(pod *discover.Pod) *emit.Pod {
 		return nil
 	}
 	return &emit.Pod{Ready: pod.Ready, Terminating: pod.Terminating}
+}
+
+// planOptions returns the settings that change a plan.
+func planOptions(cfg *Config) normalize.Options {
+	return normalize.Options{
+		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
+		CapacityFromBlocks: cfg.CapacityFromBlocks,
+		GenAI:              cfg.GenAI.Enabled,
+		Source:             planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
+		MaxAdapters: cfg.Limits.Adapters, MaxDevices: cfg.Limits.Devices,
+	}
+}
+
+func switches(cfg *Config) map[string]bool {
+	out := map[string]bool{}
+	for name, m := range cfg.Metrics {
+		if m.Enabled != nil {
+			out[name] = *m.Enabled
+		}
+	}
+	return out
+}
+
+// ownMetrics returns the enabled metrics about the scrape itself.
+func ownMetrics(cfg *Config) map[string]*catalog.Metric {
+	on := switches(cfg)
+	out := map[string]*catalog.Metric{}
+	for _, name := range emit.OwnMetrics() {
+		metric, ok := catalog.ByName(name)
+		if !ok {
+			continue
+		}
+		enabled := metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck
+		if chosen, set := on[name]; set {
+			enabled = chosen
+		}
+		if enabled {
+			out[name] = metric
+		}
+	}
+	return out
 }
