@@ -325,6 +325,18 @@ func TestTheModelIsAskedOnceForAServerProcess(t *testing.T) {
 	assert.Equal(t, both, r.turn())
 }
 
+func TestACanaryOfATargetThatStopsFreesItsPlace(t *testing.T) {
+	r := newCanaryRig(t)
+	r.ready()
+	r.answer(func(w http.ResponseWriter, request *http.Request) {
+		assert.Len(t, r.group.canaries, 1)
+		r.scraper.Stop()
+		hangs(w, request)
+	})
+	r.turn()
+	assert.Empty(t, r.group.canaries)
+}
+
 func TestACanaryThatIsOffCostsNothing(t *testing.T) {
 	off := false
 	r := newCanaryRig(t, func(cfg *Config) {

@@ -36,6 +36,7 @@ var (
 	attributes    = scrapetest.Attributes
 	kindOf        = scrapetest.KindOf
 	firstScrape   = scrapetest.FirstScrape
+	hangs         = scrapetest.Hangs
 	metricsServer = scrapetest.Server
 	gauge         = scrapetest.Gauge
 	ends          = scrapetest.Ends
