@@ -3,8 +3,6 @@ package vllmprocessor
 import (
 	"fmt"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,89 +10,31 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
 
-// scraped is what the receiver makes of n scrapes of a busy stand-in server,
-// with times 15 s apart as the stand-in's load has them.
+// scraped is what the receiver makes of n scrapes of a busy stand-in server.
 func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 	tb.Helper()
-	config.Seed = 1
+	const before = 10 * time.Minute
+	config.Seed, config.Start = 1, storyBegin.Add(-before)
 	server, err := vllmsim.New(config)
 	require.NoError(tb, err)
-	server.Advance(10 * time.Minute)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		server.Targets()[0].ServeHTTP(w, r)
-		if r.URL.Path == "/metrics" {
-			server.Advance(15 * time.Second)
-		}
-	}))
-	defer web.Close()
-	factory := vllmreceiver.NewFactory()
-	cfg := factory.CreateDefaultConfig()
-	require.NoError(tb, confmap.NewFromStringMap(map[string]any{
-		"endpoint": web.URL, "collection_interval": "100ms", "timeout": "20s", "initial_delay": "0s",
-	}).Unmarshal(cfg))
-	sink := new(consumertest.MetricsSink)
-	receiver, err := factory.CreateMetrics(tb.Context(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
-	require.NoError(tb, err)
-	require.NoError(tb, receiver.Start(tb.Context(), componenttest.NewNopHost()))
+	server.Advance(before)
+	read := receiving(tb, config.Version)
 	var batches []pmetric.Metrics
-	require.Eventually(tb, func() bool {
-		batches = slices.DeleteFunc(slices.Clone(sink.AllMetrics()), func(m pmetric.Metrics) bool {
-			return m.MetricCount() < 20 // a scrape that took longer than the interval
-		})
-		return len(batches) >= n
-	}, 2*time.Minute, 5*time.Millisecond)
-	require.NoError(tb, receiver.Shutdown(tb.Context()))
-	batches = batches[:n]
-	for _, batch := range batches {
-		// A scrape may come with the failure of the one before.
-		batch.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
-			return rm.ScopeMetrics().At(0).Metrics().Len() < 20
-		})
-	}
-	for i := range batches {
-		setTime(batches[i], storyBegin.Add(time.Duration(i)*15*time.Second))
+	for i := range n {
+		body, contentType, err := server.Targets()[0].Body()
+		require.NoError(tb, err)
+		batches = append(batches, read(answer{storyBegin.Add(time.Duration(i) * betweenAnswers), body, contentType}))
+		server.Advance(betweenAnswers)
 	}
 	return batches
-}
-
-// setTime gives all points a time.
-func setTime(metrics pmetric.Metrics, at time.Time) {
-	stamp := pcommon.NewTimestampFromTime(at)
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				switch m.Type() {
-				case pmetric.MetricTypeGauge:
-					for _, p := range m.Gauge().DataPoints().All() {
-						p.SetTimestamp(stamp)
-					}
-				case pmetric.MetricTypeSum:
-					for _, p := range m.Sum().DataPoints().All() {
-						p.SetTimestamp(stamp)
-					}
-				case pmetric.MetricTypeHistogram:
-					for _, p := range m.Histogram().DataPoints().All() {
-						p.SetTimestamp(stamp)
-					}
-				default:
-				}
-			}
-		}
-	}
 }
 
 // derivedSeries is the number of series that are derived in the course of some
@@ -148,7 +88,7 @@ func TestTheCostInSeries(t *testing.T) {
 		{"eight engines, with `percentiles::detailed`", many, "percentiles: {detailed: true}", 272},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel() // the time goes by between scrapes
+			t.Parallel()
 			series := slices.Sorted(maps.Keys(derivedSeries(t, c.sim, c.config)))
 			// Abandoned prefill, two series, is emitted until the first prompt lies beyond
 			// the last bound, which is a matter of chance here.

@@ -55,7 +55,11 @@ func (r *recorded) Metrics(_ context.Context, body *bytes.Buffer) (fetch.Answer,
 	}
 	body.Reset()
 	body.Write(r.body)
-	return fetch.Answer{ContentType: fetch.Accept, Release: func() {}}, nil
+	answer := fetch.Answer{ContentType: fetch.Accept, Release: func() {}}
+	if bytes.HasSuffix(bytes.TrimSpace(r.body), []byte("# EOF")) {
+		answer.ContentType = "application/openmetrics-text"
+	}
+	return answer, nil
 }
 
 func (r *recorded) Version(context.Context) (string, error) { return r.version, nil }
@@ -80,8 +84,8 @@ func (r *Replays) Target(endpoint string, attributes map[string]any) (*Replay, e
 	return one, nil
 }
 
-// Scrape returns the points of a body in the Prometheus text format that the server showed
-// at a time. version is what GET /version answered, empty if that is not known. A body that
+// Scrape returns the points of a body that the server showed at a time, in the Prometheus text
+// format or in OpenMetrics, which ends with "# EOF". version is what GET /version answered, empty if that is not known. A body that
 // is no metrics is a failed scrape, and its points say so.
 func (r *Replay) Scrape(at time.Time, body []byte, version string) pmetric.Metrics {
 	return r.scrape(at, recorded{body: body, version: version})

@@ -119,3 +119,15 @@ func TestAReplayNeedsAnAddress(t *testing.T) {
 	_, err = replays.Target("vllm-0", nil)
 	require.ErrorContains(t, err, "endpoint: has no scheme")
 }
+
+func TestAReplayReadsOpenMetrics(t *testing.T) {
+	replays, err := NewReplays(config(), "")
+	require.NoError(t, err)
+	replay, err := replays.Target("http://vllm-0:8000", nil)
+	require.NoError(t, err)
+	t.Cleanup(replay.Close)
+	const body = "# TYPE vllm:lately counter\nvllm:lately_total 7\n"
+	assert.Empty(t, scrapetest.Points(replay.Scrape(scrapetest.FirstScrape, []byte(body), ""), "vllm.lately"))
+	at := scrapetest.FirstScrape.Add(15 * time.Second)
+	assert.Equal(t, []string{`counter  {} from 2027-01-01T00:00:15.000000 @15 7`}, scrapetest.Points(replay.Scrape(at, []byte(body+"# EOF\n"), ""), "vllm.lately"))
+}
