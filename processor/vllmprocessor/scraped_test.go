@@ -37,13 +37,14 @@ func scraped(tb testing.TB, config vllmsim.Config, n int) []pmetric.Metrics {
 	return batches
 }
 
-// derivedSeries is the number of series that are derived in the course of some
-// scrapes of a server.
-func derivedSeries(t *testing.T, sim vllmsim.Config, config string) map[string]bool {
+// derivedSeries are the series that are derived in the course of some scrapes of a server.
+func derivedSeries(t *testing.T, scrapes []pmetric.Metrics, config string) map[string]bool {
 	t.Helper()
 	p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
 	series := map[string]bool{}
-	for i, batch := range scraped(t, sim, 12) {
+	for i, scrape := range scrapes {
+		batch := pmetric.NewMetrics()
+		scrape.CopyTo(batch)
 		p.now = func() time.Time { return storyBegin.Add(time.Duration(i) * 15 * time.Second) }
 		batch, err := p.process(t.Context(), batch)
 		require.NoError(t, err)
@@ -66,15 +67,14 @@ func TestTheCostInSeries(t *testing.T) {
 - {name: itl, metric: vllm.inter_token_latency, threshold: 100ms, target: 0.99}`
 	)
 	// No connector and no images.
-	plain := vllmsim.Config{Version: "0.24.0"}
-	all := plain
-	all.SpecDecode, all.FlopsCounters = true, true
-	many, manyAll := plain, all
-	many.Engines, manyAll.Engines = 8, 8
+	of := func(engines int, all bool) []pmetric.Metrics {
+		return scraped(t, vllmsim.Config{Version: "0.24.0", Engines: engines, SpecDecode: all, FlopsCounters: all}, 12)
+	}
+	plain, all, many, manyAll := of(1, false), of(1, true), of(8, false), of(8, true)
 	readme := readReadme(t)
 	for _, c := range []struct {
 		name   string
-		sim    vllmsim.Config
+		sim    []pmetric.Metrics
 		config string
 		want   int
 	}{
