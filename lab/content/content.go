@@ -10,7 +10,7 @@ package content
 
 import "time"
 
-//go:generate go run ../cmd/contentgen -root ../..
+//go:generate go run ../lab/cmd/contentgen -root ../..
 
 // Group is a group of rules that are evaluated together, the records first, in their order.
 type Group struct {

@@ -41,7 +41,7 @@ func (f *fleet) next() time.Time {
 	f.batches++
 	takeAdded(f.metrics)
 	at := storyBegin.Add(time.Duration(f.batches) * 15 * time.Second)
-	setTime(f.metrics, at)
+	everyPoint(f.metrics, func(p timed) { p.SetTimestamp(pcommon.NewTimestampFromTime(at)) })
 	template := f.first.ResourceMetrics().At(0).ScopeMetrics()
 	for _, rm := range f.metrics.ResourceMetrics().All() {
 		for i := range template.Len() {

@@ -122,6 +122,7 @@ func TestAWeekOfHealthyLoadLeavesNothing(t *testing.T) {
 			p := newInstance(t, remembering(), &archive.Shared{})
 			p.begin(hostWith{stateID, store})
 			server := steady("one:8000", noon)
+			server.every = 30 * time.Second
 			size := func() int {
 				p.diagnosis().Archive.Save(t.Context())
 				return len(store.data["baselines.1"])

@@ -2,21 +2,13 @@ package vllmprocessor
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -50,48 +42,19 @@ func exporterBody(seconds, hot float64) string {
 // GPU joins its pod, heat is the detail, and the energy is that of the tokens.
 func TestTheProcessorUnderstandsTheReceiver(t *testing.T) {
 	t.Parallel()
-	var seconds, hot atomic.Int64
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(exporterBody(float64(seconds.Load()), float64(hot.Load()))))
-	}))
-	t.Cleanup(web.Close)
-	factory := vllmreceiver.NewFactory()
-	config := factory.CreateDefaultConfig()
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{
-		"endpoint": web.URL, "collection_interval": "50ms", "timeout": "20s", "initial_delay": "0s", "source": "dcgm",
-	}).Unmarshal(config))
-	sink := new(consumertest.MetricsSink)
-	receiver, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), config, sink)
-	require.NoError(t, err)
-	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { assert.NoError(t, receiver.Shutdown(t.Context())) })
-	// scrape returns a scrape that began after the body changed, as of a time.
-	scrape := func(at time.Time) pmetric.Metrics {
-		seen := len(sink.AllMetrics())
-		var newest pmetric.Metrics
-		require.Eventually(t, func() bool {
-			all := sink.AllMetrics()
-			if len(all) < seen+2 {
-				return false
-			}
-			newest = pmetric.NewMetrics()
-			all[len(all)-1].CopyTo(newest)
-			return newest.DataPointCount() > 15
-		}, time.Minute, 10*time.Millisecond)
-		setTimes(newest, at)
-		return newest
-	}
+	var seconds, hot float64
+	read := receiving(t, "", func(config *vllmreceiver.Config) { config.Source = "dcgm" })
 	p := run(t, createDefaultConfig().(*Config))
 	server := steady("vllm-0:8000", noon)
 	server.every = 30 * time.Second
 	var out pmetric.Metrics
-	pass := func(scrapes int, heat int64) {
+	pass := func(scrapes int, heat float64) {
 		for range scrapes {
-			seconds.Add(30)
-			hot.Add(heat)
+			seconds += 30
+			hot += heat
 			metrics := inPod(server.scrape(), "k8s.namespace.name", "chat", "k8s.pod.name", "chat-0")
 			p.at = server.at
-			_, err := p.process(t.Context(), scrape(server.at))
+			_, err := p.process(t.Context(), read(answer{at: server.at, body: []byte(exporterBody(seconds, hot))}))
 			require.NoError(t, err)
 			out, err = p.process(t.Context(), metrics)
 			require.NoError(t, err)
@@ -109,26 +72,4 @@ func TestTheProcessorUnderstandsTheReceiver(t *testing.T) {
 	server.gap = 0.05
 	pass(16, 27)
 	assert.Equal(t, []string{"thermal"}, detailsOf(out))
-}
-
-// setTimes sets the times of all points.
-func setTimes(metrics pmetric.Metrics, at time.Time) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				points := pmetric.NewNumberDataPointSlice()
-				switch m.Type() {
-				case pmetric.MetricTypeGauge:
-					points = m.Gauge().DataPoints()
-				case pmetric.MetricTypeSum:
-					points = m.Sum().DataPoints()
-				default:
-				}
-				for _, p := range points.All() {
-					p.SetTimestamp(pcommon.NewTimestampFromTime(at))
-					p.SetStartTimestamp(0)
-				}
-			}
-		}
-	}
 }

@@ -112,7 +112,7 @@ func TestAServerWithManyModelsTakesNoTrackersFromOthers(t *testing.T) {
 	assert.Equal(t, 8, p.objectives().Trackers.Used())
 }
 
-// 30,000 servers that a sender makes up, with a series each, and the default limits.
+// 15,000 servers that a sender makes up, with a series each, and the default limits.
 func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
 	race.SkipSequential(t)
 	r := newRig(t, "")
@@ -132,9 +132,9 @@ func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	for scrape := range 4 {
+	for scrape := range 3 {
 		r.processor.now = clock(storyBegin.Add(seconds(15 * scrape)))
-		for part := range 30 {
+		for part := range 15 {
 			_, err := r.processor.process(t.Context(), payload(scrape, 1000*part, 1000*part+1000))
 			require.NoError(t, err)
 		}

@@ -25,11 +25,12 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // withCanaries sends one every 20 ms, which no configuration can have.
 func withCanaries(change ...func(*CanaryConfig)) configoptional.Optional[CanaryConfig] {
-	settings := defaultCanary()
+	settings := scrape.DefaultCanary()
 	settings.Interval, settings.Timeout, settings.Model = 20*time.Millisecond, time.Hour, "m"
 	for _, c := range change {
 		c(&settings)
@@ -101,23 +102,23 @@ func TestCanariesOfAllTargetsAreBounded(t *testing.T) {
 		open--
 		mu.Unlock()
 		panic(http.ErrAbortHandler)
-	}, maxCanaries+4)
+	}, scrape.MaxCanaries+4)
 	startCanaries(t, withCanaries(), addresses...)
 	now := func() (int, int) {
 		mu.Lock()
 		defer mu.Unlock()
 		return open, len(asked)
 	}
-	require.Eventually(t, func() bool { n, _ := now(); return n == maxCanaries }, within, time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := now(); return n == scrape.MaxCanaries }, within, time.Millisecond)
 	time.Sleep(200 * time.Millisecond) // The others would come now.
 	n, targets := now()
-	assert.Equal(t, maxCanaries, n)
-	assert.Equal(t, maxCanaries, targets, "one at a time for each target")
+	assert.Equal(t, scrape.MaxCanaries, n)
+	assert.Equal(t, scrape.MaxCanaries, targets, "one at a time for each target")
 	close(release)
-	require.Eventually(t, func() bool { _, targets := now(); return targets == maxCanaries+4 }, within, time.Millisecond)
+	require.Eventually(t, func() bool { _, targets := now(); return targets == scrape.MaxCanaries+4 }, within, time.Millisecond)
 	mu.Lock()
 	defer mu.Unlock()
-	assert.LessOrEqual(t, most, maxCanaries)
+	assert.LessOrEqual(t, most, scrape.MaxCanaries)
 }
 
 // A canary that hangs, and one that waits for its turn, end with the receiver and with their target.
@@ -126,18 +127,17 @@ func TestShutdownDoesNotWaitForACanary(t *testing.T) {
 	addresses := canaryServer(t, func(w http.ResponseWriter, r *http.Request) {
 		open.Add(1)
 		hangs(w, r)
-	}, maxCanaries+2)
+	}, scrape.MaxCanaries+2)
 	r, _ := startCanaries(t, withCanaries(), addresses...)
-	require.Eventually(t, func() bool { return open.Load() >= maxCanaries }, within, time.Millisecond)
-	for _, target := range configuredTargets(r.shared.config)[:2] {
+	require.Eventually(t, func() bool { return open.Load() >= scrape.MaxCanaries }, within, time.Millisecond)
+	for _, target := range scrape.Configured(r.shared.config)[:2] {
 		begun := time.Now()
-		require.NoError(t, r.Remove(t.Context(), target.address))
+		require.NoError(t, r.Remove(t.Context(), target.Address))
 		assert.Less(t, time.Since(begun), within)
 	}
 	begun := time.Now()
 	require.NoError(t, r.Shutdown(context.Background()))
 	assert.Less(t, time.Since(begun), within, "the deadline of a canary is an hour")
-	assert.Empty(t, r.shared.canaries, "each place is free again")
 }
 
 // A server that lies or hangs disturbs neither its own scrapes nor the next server.
@@ -170,7 +170,7 @@ func TestARemovedTargetEndsItsCanaries(t *testing.T) {
 	address := canaryServer(t, answers, 1)[0]
 	r, sink := startCanaries(t, withCanaries(), address)
 	require.Eventually(t, func() bool { return len(last(sink, address)) == 2 }, within, 5*time.Millisecond)
-	require.NoError(t, r.Remove(t.Context(), configuredTargets(r.shared.config)[0].address))
+	require.NoError(t, r.Remove(t.Context(), scrape.Configured(r.shared.config)[0].Address))
 	all := sink.AllMetrics()
 	ended := all[len(all)-1]
 	assert.Equal(t, []string{"success ok end", "unanswered  end"}, canaryPoints(ended))
@@ -193,7 +193,7 @@ func TestTheKeyOfACanaryIsInNoLog(t *testing.T) {
 				keys.Store(r.Header.Get("Authorization"), true)
 				handler(w, r)
 			}, 1)[0]
-			cfg := createDefaultConfig().(*Config)
+			cfg := scrape.DefaultConfig()
 			cfg.Client.Endpoint, cfg.Controller.CollectionInterval, cfg.Controller.InitialDelay = address, 20*time.Millisecond, 0
 			cfg.Canary = withCanaries(func(c *CanaryConfig) { c.APIKey = "hunter2" })
 			core, logs := observer.New(zap.DebugLevel)
@@ -219,7 +219,7 @@ func TestTheKeyOfACanaryIsInNoLog(t *testing.T) {
 
 func TestAKeyOverPlainHTTPIsWarnedOf(t *testing.T) {
 	for key, want := range map[configopaque.String]int{"": 0, "hunter2": 1} {
-		cfg := createDefaultConfig().(*Config)
+		cfg := scrape.DefaultConfig()
 		cfg.Client.Endpoint = "http://vllm.invalid:8000"
 		cfg.Canary = withCanaries(func(c *CanaryConfig) { c.APIKey = key })
 		core, logs := observer.New(zap.WarnLevel)
@@ -231,33 +231,6 @@ func TestAKeyOverPlainHTTPIsWarnedOf(t *testing.T) {
 		require.NoError(t, r.Shutdown(t.Context()))
 		assert.Equal(t, want, logs.FilterMessageSnippet("plain HTTP").Len())
 	}
-}
-
-// Neither a probe of vllmctl nor a replay asks a server for tokens.
-func TestProbesAndReplaysSendNoCanary(t *testing.T) {
-	var posted atomic.Bool
-	address := canaryServer(t, func(http.ResponseWriter, *http.Request) { posted.Store(true) }, 1)[0]
-	cfg := createDefaultConfig().(*Config)
-	cfg.Client.Endpoint, cfg.Canary = address, withCanaries(func(c *CanaryConfig) { c.Interval = time.Millisecond })
-	probes, err := NewProbes(cfg, componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
-	require.NoError(t, probes[0].Start(t.Context(), componenttest.NewNopHost()))
-	for range 3 {
-		reading := probes[0].Read(t.Context())
-		assert.Equal(t, "ok", reading.Outcome)
-		assert.Empty(t, canaryPoints(reading.Emitted))
-		time.Sleep(5 * time.Millisecond)
-	}
-	probes[0].Close()
-	replays, err := NewReplays(cfg, "test")
-	require.NoError(t, err)
-	replay, err := replays.Target(address, nil)
-	require.NoError(t, err)
-	for i := range 3 {
-		assert.Empty(t, canaryPoints(replay.Scrape(firstScrape.Add(time.Duration(i)*time.Minute), []byte(idle(0)), "")))
-	}
-	replay.Close()
-	assert.False(t, posted.Load())
 }
 
 // Discovered targets have the canary of the receiver.

@@ -13,8 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // targetDiscovery adds discovered targets to the receiver, and removes those that are gone.
@@ -39,15 +38,15 @@ type targetDiscovery struct {
 const removals = 8
 
 // startDiscovery starts the discovery; it returns nil if none is configured.
-func startDiscovery(r *vllmReceiver, configured []target) (*targetDiscovery, error) {
+func startDiscovery(r *vllmReceiver, configured []scrape.Server) (*targetDiscovery, error) {
 	cfg := r.shared.config
 	if !cfg.Discovery.IsSet() {
 		return nil, nil
 	}
 	d := &targetDiscovery{receiver: r, configured: map[string]bool{}, keys: map[string]string{}, scraped: map[string]discover.Target{}}
 	for _, t := range configured {
-		d.configured[t.address.String()] = true
-		d.keys[keyOf(cfg, t.address, t.attributes, nil)] = instanceID(t.address)
+		d.configured[t.Address.String()] = true
+		d.keys[scrape.KeyOf(cfg, t.Address, t.Attributes, nil)] = scrape.InstanceID(t.Address)
 	}
 	var err error
 	d.runner, err = discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
@@ -93,7 +92,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 			defer func() { <-slots }()
 			if err := d.receiver.Remove(ctx, t.URL); err != nil && ctx.Err() == nil {
 				d.receiver.shared.settings.Logger.Warn("The end of a target was refused; it is sent again every minute",
-					zap.String("target", instanceID(t.URL)), zap.Error(err))
+					zap.String("target", scrape.InstanceID(t.URL)), zap.Error(err))
 			}
 		})
 	}
@@ -104,18 +103,11 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 			break
 		}
 		if _, ok := d.scraped[address]; ok {
-			d.receiver.setPod(t.URL, podOf(t.Pod))
+			d.receiver.setPod(t.URL, scrape.PodOf(t.Pod))
 			continue
 		}
-		client := d.receiver.shared.config.Client
-		client.Endpoint = address
-		client.Timeout = t.Timeout
-		err := d.receiver.Add(ctx, target{
-			address: t.URL, client: client, discovered: t.Attributes, interval: t.Interval, pod: podOf(t.Pod),
-			canary: d.receiver.shared.config.Canary.Get(),
-		})
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", instanceID(t.URL), err))
+		if err := d.receiver.Add(ctx, scrape.Discovered(d.receiver.shared.config, &t)); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", scrape.InstanceID(t.URL), err))
 			continue
 		}
 		d.scraped[address] = t
@@ -145,30 +137,4 @@ func (d *targetDiscovery) logFailed(failed []error) {
 			failed[0].Error(), zap.Int("targets", len(failed)))
 	}
 	d.notStarted = len(failed)
-}
-
-// podOf converts the state of a pod from package discover to package emit.
-func podOf(pod *discover.Pod) *emit.Pod {
-	if pod == nil {
-		return nil
-	}
-	return &emit.Pod{Ready: pod.Ready, Terminating: pod.Terminating}
-}
-
-// discoverySetters set the resource attributes from discovery that can be switched off.
-var discoverySetters = map[string]func(*metadata.ResourceBuilder, string){
-	discover.PoolAttribute: (*metadata.ResourceBuilder).SetInferenceGatewayPoolName,
-	"k8s.container.name":   (*metadata.ResourceBuilder).SetK8sContainerName,
-	"k8s.cronjob.name":     (*metadata.ResourceBuilder).SetK8sCronjobName,
-	"k8s.daemonset.name":   (*metadata.ResourceBuilder).SetK8sDaemonsetName,
-	"k8s.deployment.name":  (*metadata.ResourceBuilder).SetK8sDeploymentName,
-	"k8s.job.name":         (*metadata.ResourceBuilder).SetK8sJobName,
-	"k8s.namespace.name":   (*metadata.ResourceBuilder).SetK8sNamespaceName,
-	"k8s.node.name":        (*metadata.ResourceBuilder).SetK8sNodeName,
-	"k8s.pod.name":         (*metadata.ResourceBuilder).SetK8sPodName,
-	"k8s.pod.uid":          (*metadata.ResourceBuilder).SetK8sPodUID,
-	"k8s.replicaset.name":  (*metadata.ResourceBuilder).SetK8sReplicasetName,
-	"k8s.statefulset.name": (*metadata.ResourceBuilder).SetK8sStatefulsetName,
-	"service.instance.id":  (*metadata.ResourceBuilder).SetServiceInstanceID,
-	"service.name":         (*metadata.ResourceBuilder).SetServiceName,
 }

@@ -9,10 +9,11 @@
 //	normalize   names: which metric each family is, from the layout only
 //	emit        pdata: points with start times, resets and staleness
 //
-// discover finds targets. exposition and normalize are pure functions. This package
-// has the clock, the log and the counters: scraper.go is one scrape of one target,
-// receiver.go, running.go, repeat.go and phases.go scrape each target at its times, discovery.go adds
-// and removes discovered targets, and owed.go repeats ends that were refused.
+// Package scrape is these four for one target, with the clock, the log and the counters; package
+// probe takes the same way for vllmctl. discover finds targets. exposition and normalize are pure
+// functions. This package has the targets: receiver.go, running.go, repeat.go and phases.go scrape
+// each at its times, discovery.go adds and removes discovered ones, and owed.go repeats ends that
+// were refused.
 package vllmreceiver
 
 //go:generate go tool mdatagen metadata.yaml

@@ -8,13 +8,14 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // NewFactory returns the factory of the vllm receiver.
 func NewFactory() receiver.Factory {
 	return receiver.NewFactory(
 		metadata.Type,
-		createDefaultConfig,
+		func() component.Config { return scrape.DefaultConfig() },
 		receiver.WithMetrics(createMetricsReceiver, metadata.MetricsStability),
 	)
 }

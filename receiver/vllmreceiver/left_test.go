@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // A series appears while its server is watched, and starts then. The target leaves discovery and returns: the series does
@@ -27,9 +29,9 @@ func TestStartTimesDoNotGoBackWhereATargetReturns(t *testing.T) {
 	})
 	sink := new(consumertest.MetricsSink)
 	r := start(t, sink, nil, metricsServer(t, quick))
-	parsed, err := parseEndpoint(address)
+	parsed, err := scrape.ParseEndpoint(address)
 	require.NoError(t, err)
-	same := target{address: parsed, client: r.shared.config.Targets[0].Client, discovered: map[string]string{"rack": "7"}}
+	same := scrape.Server{Address: parsed, Client: r.shared.config.Targets[0].Client, Discovered: map[string]string{"rack": "7"}}
 	// starts are the start times of a metric since the last call.
 	starts := func(name string) (all []pcommon.Timestamp) {
 		for _, m := range batches(sink, address) {
@@ -63,7 +65,7 @@ func TestStartTimesDoNotGoBackWhereATargetReturns(t *testing.T) {
 	// Another pod at this address is another target.
 	require.NoError(t, r.Remove(t.Context(), parsed))
 	gone = len(starts("vllm.generation_tokens"))
-	same.discovered = map[string]string{"rack": "8"}
+	same.Discovered = map[string]string{"rack": "8"}
 	require.NoError(t, r.Add(t.Context(), same))
 	assert.Equal(t, pcommon.Timestamp(began*1e9), waitFor("vllm.generation_tokens", gone+1)[gone])
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrapetest"
 )
 
 // backend is a next consumer that refuses while the test wants it, and has what is live
@@ -91,7 +93,7 @@ func newDelivery(t *testing.T, change ...func(*Config)) *delivery {
 	t.Helper()
 	p := &delivery{rig: newRig(t, change...), to: newBackend()}
 	p.receiver.next = p.to
-	p.running = &runningTarget{key: p.scraper.identity.address.String(), scraper: p.scraper, sink: p.receiver.newSink(), gone: make(chan struct{})}
+	p.running = &runningTarget{key: p.scraper.Name(), scraper: p.scraper, sink: p.receiver.newSink(), gone: make(chan struct{})}
 	return p
 }
 
@@ -147,7 +149,7 @@ func TestEndsOfSeriesAreRepeatedUntilABatchWasTaken(t *testing.T) {
 // The ends of a failed scrape are refused, and it fails on.
 func TestEndsOfAFailedScrapeAreRepeated(t *testing.T) {
 	p := newDelivery(t, func(cfg *Config) { cfg.GenAI.Enabled = true })
-	p.deliver(bodyWithEveryKind(t))
+	p.deliver(scrapetest.BodyWithEveryKind(t, "../.."))
 	require.NotEmpty(t, p.to.lives("vllm.time_to_first_token"))
 	p.to.refuse(true)
 	p.deliverFailure()
@@ -222,7 +224,7 @@ func TestStoredEndsAreBounded(t *testing.T) {
 		assert.LessOrEqual(t, len(p.running.sink.owed), maxOwedShare)
 	}
 	assert.Greater(t, len(p.running.sink.owed), maxOwedShare*9/10)
-	assert.Equal(t, 1, countLogged(p.rig, "The pipeline refuses points"))
+	assert.Equal(t, 1, p.logs.FilterMessageSnippet("The pipeline refuses points").Len())
 	p.to.refuse(false)
 	p.deliver(wide(1))
 	assert.Greater(t, len(p.to.ends), 900)
@@ -234,7 +236,7 @@ func TestStoredEndsAreBounded(t *testing.T) {
 // discovered returns a receiver that is asked for targets by the test.
 func discovered(t *testing.T, to consumer.Metrics) (*targetDiscovery, *vllmReceiver) {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Controller.CollectionInterval = 10 * time.Millisecond
 	cfg.Controller.InitialDelay = 0
 	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), to)
@@ -246,7 +248,7 @@ func discovered(t *testing.T, to consumer.Metrics) (*targetDiscovery, *vllmRecei
 
 func discoveredAt(t *testing.T, address string) discover.Target {
 	t.Helper()
-	u, err := parseEndpoint(address)
+	u, err := scrape.ParseEndpoint(address)
 	require.NoError(t, err)
 	return discover.Target{URL: u, Timeout: within}
 }
@@ -308,7 +310,7 @@ func TestEndsOfRemovedTargetsAreBounded(t *testing.T) {
 	p.receiver.storeOwed("one more", owed)
 	p.receiver.storeOwed("another", owed)
 	assert.LessOrEqual(t, len(p.receiver.owed), before+1)
-	assert.Equal(t, 1, countLogged(p.rig, "The pipeline refuses points"))
+	assert.Equal(t, 1, p.logs.FilterMessageSnippet("The pipeline refuses points").Len())
 }
 
 // The bound is 8 MiB, exactly.

@@ -1,72 +1,35 @@
 package vllmreceiver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
-	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
-
-// target is one server to scrape.
-type target struct {
-	// address is the full URL of its metrics; it identifies the target.
-	address *url.URL
-	client  confighttp.ClientConfig
-	// attributes are added to its resource.
-	attributes map[string]any
-	// discovered are resource attributes that can be switched off.
-	discovered map[string]string
-	// pod is what Kubernetes reports about its pod; nil for others.
-	pod *emit.Pod
-	// interval is the time between two scrapes; 0 means the receiver's interval.
-	interval time.Duration
-	// canary has the settings of its canary; nil without one.
-	canary *CanaryConfig
-}
 
 // shared is used by all targets of a receiver.
 type shared struct {
 	config    *Config
 	settings  receiver.Settings
-	telemetry *telemetry
-	memory    *exposition.Memory
-	plans     *plans
-	defects   *defectlog.Log
-	emission  emit.Settings
-	// buffers hold bodies while they are read. Scrapes are spread over the
-	// interval, so that many targets need few. Without them a scrape takes 1.9 times the
-	// processor time and allocates 5 times the bytes.
-	buffers sync.Pool
-	// places limit how many large bodies are in memory. reading is held while a large
-	// body is parsed, because that takes several times its size.
-	places    fetch.Places
-	reading   sync.Mutex
-	canaries  chan struct{} // limits how many are sent at a time
-	transport sharedTransport
+	telemetry *metadata.TelemetryBuilder
+	points    scrapedPoints
+	scrapes   *scrape.Group
 }
 
 // vllmReceiver scrapes each target at times of its own, so that a slow target delays no
@@ -83,7 +46,7 @@ type vllmReceiver struct {
 	running map[string]*runningTarget
 	stopped bool
 	// left are the removed targets, by address (left.go).
-	left map[string]leftTarget
+	left map[string]scrape.Left
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
 	owed      map[string]emit.Owed
@@ -110,28 +73,15 @@ type vllmReceiver struct {
 }
 
 func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics) (*vllmReceiver, error) {
-	builder, err := metadata.NewTelemetryBuilder(settings.TelemetrySettings)
+	scrapes, err := scrape.NewGroup(cfg, settings)
 	if err != nil {
 		return nil, err
 	}
-	selfTelemetry, err := newTelemetry(builder, settings)
+	points, err := newScrapedPoints(settings)
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{
-		config: cfg, settings: settings, telemetry: selfTelemetry,
-		memory:  exposition.NewMemory(maxRememberedBlocks),
-		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, maxCanaries),
-		emission: emit.Settings{
-			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
-			SchemaURL: catalog.SchemaURL,
-			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
-		},
-	}
-	s.memory.SetPool(cfg.Limits.memory())
-	s.defects = defectlog.New(settings.Logger, cfg.Controller.CollectionInterval)
-	s.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
+	s := &shared{config: cfg, settings: settings, telemetry: scrapes.Telemetry, points: points, scrapes: scrapes}
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
 	})
@@ -139,17 +89,10 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]leftTarget{}, owed: map[string]emit.Owed{},
+		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]emit.Owed{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }
-
-// largeBodies is how many bodies of more than a megabyte may be in memory at a time.
-const largeBodies = 4
-
-// maxRememberedBlocks limits the memory of layouts. A vLLM body has about 90 blocks, so
-// there is room for some hundred different models and versions.
-const maxRememberedBlocks = 50000
 
 // Start starts the targets of the configuration. If one of them cannot start, for
 // example because its certificate cannot be read, the configuration is wrong and the
@@ -162,10 +105,10 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	if err := r.registerGauges(); err != nil {
 		return err
 	}
-	targets := configuredTargets(r.shared.config)
+	targets := scrape.Configured(r.shared.config)
 	for i, t := range targets {
 		if err := r.add(ctx, t, phaseOf(r.shared.config.Controller.CollectionInterval, i, len(targets))); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", instanceID(t.address), err), r.stopAll(ctx))
+			return errors.Join(fmt.Errorf("%s: %w", scrape.InstanceID(t.Address), err), r.stopAll(ctx))
 		}
 	}
 	discovery, err := startDiscovery(r, targets)
@@ -197,95 +140,6 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 	return err
 }
 
-func (r *vllmReceiver) newScraper(t target) *targetScraper {
-	stopped, cancel := context.WithCancel(context.Background())
-	s := &targetScraper{
-		shared:  r.shared,
-		stopped: stopped,
-		cancel:  cancel,
-		client:  &t.client,
-		identity: targetIdentity{
-			serviceName: r.shared.config.ServiceName, address: t.address,
-			configured: t.attributes, discovered: t.discovered, switches: r.shared.config.ResourceAttributes,
-		},
-		logger: r.shared.settings.Logger.WithLazy(zap.String("target", instanceID(t.address))),
-		reader: exposition.NewReader(r.shared.memory),
-		warned: map[string]bool{},
-		now:    time.Now,
-	}
-	emission := r.shared.emission
-	emission.Workload = s.identity.workload
-	s.emitter = emit.New(emission)
-	s.failures.logger = s.logger
-	s.pod.Store(t.pod)
-	return s
-}
-
-// configuredTargets returns the targets of the configuration. Validate has checked each
-// address.
-func configuredTargets(cfg *Config) []target {
-	if len(cfg.Targets) == 0 {
-		address, err := parseEndpoint(cfg.Client.Endpoint)
-		if err != nil {
-			return nil
-		}
-		return []target{{address: address, client: cfg.Client, canary: cfg.Canary.Get()}}
-	}
-	targets := make([]target, 0, len(cfg.Targets))
-	for i := range cfg.Targets {
-		address, err := parseEndpoint(cfg.Targets[i].Client.Endpoint)
-		if err != nil {
-			continue
-		}
-		targets = append(targets, target{
-			address: address, client: cfg.Targets[i].Client, attributes: cfg.Targets[i].ResourceAttributes,
-			canary: cfg.Targets[i].Canary.Get(),
-		})
-	}
-	return targets
-}
-
-// planOptions returns the settings that change a plan.
-func planOptions(cfg *Config) normalize.Options {
-	return normalize.Options{
-		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
-		CapacityFromBlocks: cfg.CapacityFromBlocks,
-		GenAI:              cfg.GenAI.Enabled,
-		Source:             planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
-		MaxAdapters: cfg.Limits.Adapters, MaxDevices: cfg.Limits.Devices,
-	}
-}
-
-func switches(cfg *Config) map[string]bool {
-	out := map[string]bool{}
-	for name, m := range cfg.Metrics {
-		if m.Enabled != nil {
-			out[name] = *m.Enabled
-		}
-	}
-	return out
-}
-
-// ownMetrics returns the enabled metrics about the scrape itself.
-func ownMetrics(cfg *Config) map[string]*catalog.Metric {
-	on := switches(cfg)
-	out := map[string]*catalog.Metric{}
-	for _, name := range emit.OwnMetrics() {
-		metric, ok := catalog.ByName(name)
-		if !ok {
-			continue
-		}
-		enabled := metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck
-		if chosen, set := on[name]; set {
-			enabled = chosen
-		}
-		if enabled {
-			out[name] = metric
-		}
-	}
-	return out
-}
-
 // registerGauges registers the gauges of self-telemetry. Each has the receiver's name, because all
 // receivers of a collector share the instruments, and of equal series only the last value counts.
 func (r *vllmReceiver) registerGauges() error {
@@ -301,11 +155,11 @@ func (r *vllmReceiver) registerGauges() error {
 	return errors.Join(
 		t.RegisterReceiverVllmTargetsCallback(observing(r.targets.Load)),
 		t.RegisterReceiverVllmLayoutsCallback(observing(func() int64 {
-			_, layouts, _ := r.shared.memory.Stats()
+			_, layouts, _ := r.shared.scrapes.Memory.Stats()
 			return int64(layouts)
 		})),
 		t.RegisterReceiverVllmLayoutOverflowCallback(observing(func() int64 {
-			_, _, overflow := r.shared.memory.Stats()
+			_, _, overflow := r.shared.scrapes.Memory.Stats()
 			return int64(overflow)
 		})),
 		t.RegisterReceiverVllmDiscoveredTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -21,30 +20,15 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
-
-// within is how long a test waits for what should happen at once.
-const within = 20 * time.Second
-
-func metricsServer(t *testing.T, handler http.HandlerFunc) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/load" { // asked beside the metrics: whichever comes first takes no turn of a test
-			http.NotFound(w, r)
-			return
-		}
-		handler(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
 
 func quick(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, gauge("1")) }
 
 // start runs a receiver for these addresses, with a scrape every 20 ms.
 func start(t *testing.T, sink *consumertest.MetricsSink, change func(*Config), addresses ...string) *vllmReceiver {
 	t.Helper()
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Controller.CollectionInterval = 20 * time.Millisecond
 	cfg.Controller.InitialDelay = 0
 	for _, address := range addresses {
@@ -142,7 +126,7 @@ func (b *blocked) ConsumeMetrics(ctx context.Context, _ pmetric.Metrics) error {
 }
 
 func TestShutdownEndsASendThatBlocksWhenItsOwnTimeIsUp(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = metricsServer(t, quick)
 	cfg.Controller.InitialDelay = 0
 	next := &blocked{Consumer: consumertest.NewNop(), entered: make(chan struct{})}
@@ -176,7 +160,7 @@ func TestSendingDoesNotShareTheDeadlineOfTheFetch(t *testing.T) {
 		sent.Add(1)
 	})
 	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = metricsServer(t, quick)
 	cfg.Client.Timeout = 50 * time.Millisecond
 	cfg.Controller.Timeout = 50 * time.Millisecond
@@ -194,9 +178,9 @@ func TestTargetsComeAndGoWhileRunning(t *testing.T) {
 	first, second := metricsServer(t, quick), metricsServer(t, quick)
 	sink := new(consumertest.MetricsSink)
 	r := start(t, sink, nil, first)
-	address, err := parseEndpoint(second)
+	address, err := scrape.ParseEndpoint(second)
 	require.NoError(t, err)
-	added := target{address: address, client: r.shared.config.Targets[0].Client}
+	added := scrape.Server{Address: address, Client: r.shared.config.Targets[0].Client}
 	require.NoError(t, r.Add(t.Context(), added))
 	require.NoError(t, r.Add(t.Context(), added), "a target that is there stays")
 	assert.EqualValues(t, 2, r.targets.Load())
@@ -214,11 +198,11 @@ func TestTargetsComeAndGoWhileRunning(t *testing.T) {
 }
 
 func TestAddNeedsARunningReceiver(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = "http://127.0.0.1:1"
 	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(t, err)
-	it := configuredTargets(cfg)[0]
+	it := scrape.Configured(cfg)[0]
 	require.ErrorIs(t, r.Add(t.Context(), it), errNotRunning)
 	require.NoError(t, r.Shutdown(t.Context()), "without Start")
 	require.ErrorIs(t, r.Add(t.Context(), it), errNotRunning)
@@ -227,7 +211,7 @@ func TestAddNeedsARunningReceiver(t *testing.T) {
 // A certificate that cannot be read is a mistake of the configuration: the
 // collector does not start, and what had started ends.
 func TestStartFailsOnAMissingCertificate(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Targets = []TargetConfig{{Client: cfg.Client}, {Client: cfg.Client}}
 	cfg.Targets[0].Client.Endpoint = metricsServer(t, quick)
 	cfg.Targets[1].Client.Endpoint = "https://user:hunter2@127.0.0.1:1"
@@ -253,11 +237,8 @@ func TestReplicasShareTheirLayout(t *testing.T) {
 	for _, address := range addresses {
 		assert.Eventually(t, func() bool { return len(batches(sink, address)) >= 2 }, within, 5*time.Millisecond)
 	}
-	_, layouts, _ := r.shared.memory.Stats()
+	_, layouts, _ := r.shared.scrapes.Memory.Stats()
 	assert.Equal(t, 1, layouts)
-	r.shared.plans.mu.Lock()
-	defer r.shared.plans.mu.Unlock()
-	assert.Len(t, r.shared.plans.byKey, 1)
 }
 
 func TestTargetsStartAtAnOffsetSpreadOverTheInterval(t *testing.T) {

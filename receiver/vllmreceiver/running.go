@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 var errNotRunning = errors.New("the receiver is not running")
@@ -22,8 +23,12 @@ var errNotRunning = errors.New("the receiver is not running")
 type runningTarget struct {
 	// key is its address.
 	key     string
-	scraper *targetScraper
+	scraper *scrape.Target
 	turns   *repeater
+	// canaries sends them; nil without.
+	canaries *repeater
+	// metrics is the number of metrics of the last successful scrape.
+	metrics int
 	sink    *sink
 	// stop stops it once; gone is closed when it has stopped.
 	stop sync.Once
@@ -34,18 +39,18 @@ type runningTarget struct {
 // Add starts a target while the receiver runs. A target that is scraped already does not
 // change. If a target of the same address is stopping, Add waits for it, so that its end
 // is before the first points of the new one.
-func (r *vllmReceiver) Add(ctx context.Context, t target) error {
+func (r *vllmReceiver) Add(ctx context.Context, t scrape.Server) error {
 	interval := r.intervalOf(t)
 	r.mu.Lock()
 	passed := time.Since(r.began)
 	r.mu.Unlock()
-	return r.add(ctx, t, passed+phaseAt(interval, t.address.String(), int(r.targets.Load())+1, passed))
+	return r.add(ctx, t, passed+phaseAt(interval, t.Address.String(), int(r.targets.Load())+1, passed))
 }
 
 // intervalOf returns the time between two scrapes of a target.
-func (r *vllmReceiver) intervalOf(t target) time.Duration {
-	if t.interval > 0 {
-		return t.interval
+func (r *vllmReceiver) intervalOf(t scrape.Server) time.Duration {
+	if t.Interval > 0 {
+		return t.Interval
 	}
 	return r.shared.config.Controller.CollectionInterval
 }
@@ -67,14 +72,14 @@ func (r *vllmReceiver) setPod(address *url.URL, pod *emit.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if running, ok := r.running[address.String()]; ok {
-		running.scraper.pod.Store(pod)
+		running.scraper.SetPod(pod)
 	}
 }
 
 // add starts one target at an offset to the start of the receiver. It first waits for a target of the same address
 // that is stopping.
-func (r *vllmReceiver) add(ctx context.Context, t target, offset time.Duration) error {
-	key := t.address.String()
+func (r *vllmReceiver) add(ctx context.Context, t scrape.Server, offset time.Duration) error {
+	key := t.Address.String()
 	for {
 		leaving, err := r.tryAdd(ctx, key, t, offset)
 		if err != nil || leaving == nil {
@@ -90,14 +95,14 @@ func (r *vllmReceiver) add(ctx context.Context, t target, offset time.Duration) 
 
 // tryAdd starts one target. If one of the same address is stopping, it does not, and
 // returns a channel that is closed when that has stopped.
-func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset time.Duration) (<-chan struct{}, error) {
+func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t scrape.Server, offset time.Duration) (<-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped || r.host == nil {
 		return nil, errNotRunning
 	}
 	if running, ok := r.running[key]; ok {
-		if running.scraper.stopped.Err() != nil {
+		if running.scraper.Context().Err() != nil {
 			return running.gone, nil
 		}
 		return nil, nil
@@ -117,16 +122,16 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 
 // start starts one target at an offset to the start of the receiver. owed are the ends of a former target of the
 // same address that were refused.
-func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
-	running := &runningTarget{key: t.address.String(), scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
+func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
+	running := &runningTarget{key: t.Address.String(), scraper: r.shared.scrapes.NewTarget(t), sink: r.newSink(), gone: make(chan struct{})}
 	running.sink.owed = owed
 	r.continues(running)
-	if err := running.scraper.start(ctx, r.host); err != nil {
+	if err := running.scraper.Start(ctx, r.host); err != nil {
 		return nil, err
 	}
 	r.status.added(running.key)
-	if t.canary != nil {
-		r.startCanary(running, t.canary)
+	if t.Canary != nil {
+		r.startCanary(running, t.Canary)
 	}
 	first := r.began.Add(r.shared.config.Controller.InitialDelay + offset)
 	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
@@ -135,36 +140,39 @@ func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration
 
 // startCanary sends canaries to a target from its phase on.
 func (r *vllmReceiver) startCanary(t *runningTarget, settings *CanaryConfig) {
-	if settings.APIKey != "" {
-		t.scraper.warnIfPlain()
+	turn := t.scraper.Canary(settings)
+	if turn == nil {
+		return
 	}
-	t.scraper.canary = newCanary(t.scraper, settings)
 	passed := time.Since(r.began)
 	phase := phaseAt(settings.Interval, t.key, int(r.targets.Load())+1, passed)
-	t.scraper.canary.begin(r.began.Add(r.shared.config.Controller.InitialDelay + passed + phase))
+	t.canaries = newRepeater(r.began.Add(r.shared.config.Controller.InitialDelay+passed+phase), settings.Interval, turn)
 }
 
 // scrape scrapes a target and sends the points, also those of a scrape that failed.
 func (r *vllmReceiver) scrape(t *runningTarget) {
-	ctx, span := r.tracer.Start(t.scraper.stopped, scrapeSpan)
-	out, failure := t.scraper.scrape(ctx)
+	ctx, span := r.tracer.Start(t.scraper.Context(), scrapeSpan)
+	found, failure := t.scraper.Scrape(ctx)
+	t.scraper.Done()
+	out := found.Metrics
+	if found.Body != nil {
+		t.metrics = out.MetricCount()
+	}
 	t.sink.appendOwed(out)
-	self := r.shared.telemetry
 	scraped, errored := 0, 0
 	if failure != nil {
-		errored = max(1, t.scraper.metrics)
-		if !t.scraper.draining() {
-			r.status.failed(t.key, instanceID(t.scraper.identity.address), failure)
+		errored = max(1, t.metrics)
+		if !t.scraper.Draining() {
+			r.status.failed(t.key, t.scraper.Name(), failure)
 		}
 	} else {
 		scraped = out.MetricCount()
 		// A scrape that was canceled reports nothing.
-		if t.scraper.stopped.Err() == nil {
+		if t.scraper.Context().Err() == nil {
 			r.status.succeeded(t.key)
 		}
 	}
-	self.points.scraped.add(ctx, scraped)
-	self.points.errored.add(ctx, errored)
+	r.shared.points.add(ctx, scraped, errored)
 	endSpan(span, scraped, errored, failure)
 	// The pipeline counts the points that the next consumer refuses.
 	_ = r.send(t.sink, out)
@@ -205,18 +213,19 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 	defer release()
 	t.stop.Do(func() {
 		defer close(t.gone)
-		t.scraper.cancel()
+		t.scraper.Stop()
 		r.targets.Add(-1)
 		t.turns.stop()
-		t.scraper.canary.stop()
-		t.scraper.shutdown()
+		if t.canaries != nil {
+			t.canaries.stop()
+		}
+		t.scraper.Close()
 		r.mu.Lock()
 		stopping := r.stopped
 		r.mu.Unlock()
 		if removed && !stopping {
 			out := pmetric.NewMetrics()
-			now := t.scraper.now()
-			t.scraper.emitter.End(now, out)
+			now := t.scraper.End(out)
 			t.sink.owed.AppendAt(pcommon.NewTimestampFromTime(now), out)
 			t.err = errors.Join(t.err, r.send(t.sink, out))
 			r.storeOwed(key, t.sink.owed)
@@ -245,7 +254,7 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 	running := make(map[string]*runningTarget, len(r.running))
 	for key, t := range r.running {
 		running[key] = t
-		t.scraper.cancel()
+		t.scraper.Stop()
 	}
 	r.mu.Unlock()
 
@@ -263,7 +272,6 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 	for err := range errs {
 		all = errors.Join(all, err)
 	}
-	r.shared.defects.Close()
-	r.shared.telemetry.Shutdown()
+	r.shared.scrapes.Shutdown()
 	return all
 }

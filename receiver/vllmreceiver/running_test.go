@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // stubborn is a consumer that ignores the end of its context for a while, as one
@@ -50,17 +51,17 @@ func (s *stubborn) consumer(t *testing.T) consumer.Metrics {
 
 // startStubborn returns a receiver whose first batch is blocked by the consumer, with its
 // only target.
-func startStubborn(t *testing.T) (*vllmReceiver, *stubborn, target) {
+func startStubborn(t *testing.T) (*vllmReceiver, *stubborn, scrape.Server) {
 	t.Helper()
 	s := &stubborn{entered: make(chan struct{}), release: make(chan struct{})}
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = metricsServer(t, quick)
 	cfg.Controller.InitialDelay = 0
 	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), s.consumer(t))
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	<-s.entered
-	return r, s, configuredTargets(cfg)[0]
+	return r, s, scrape.Configured(cfg)[0]
 }
 
 // The collector stops the next component after this one, so nothing may be sent
@@ -68,7 +69,7 @@ func startStubborn(t *testing.T) (*vllmReceiver, *stubborn, target) {
 func TestNothingIsSentAfterShutdownByARemoveInProgress(t *testing.T) {
 	t.Parallel()
 	r, s, only := startStubborn(t)
-	address := only.address
+	address := only.Address
 	removed := make(chan error, 1)
 	go func() { removed <- r.Remove(context.Background(), address) }()
 	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)
@@ -116,7 +117,7 @@ func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = metricsServer(t, quick)
 	cfg.Controller.InitialDelay = 0
 	cfg.Controller.CollectionInterval = 100 * time.Millisecond
@@ -124,9 +125,9 @@ func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
 	<-entered
-	it := configuredTargets(cfg)[0]
+	it := scrape.Configured(cfg)[0]
 	removed := make(chan error, 1)
-	go func() { removed <- r.Remove(context.Background(), it.address) }()
+	go func() { removed <- r.Remove(context.Background(), it.Address) }()
 	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)
 	added := make(chan error, 1)
 	go func() { added <- r.Add(t.Context(), it) }()
@@ -156,7 +157,7 @@ func TestAnAddressThatComesBackAtOnceDoesNotEndAfterItsNewPoints(t *testing.T) {
 // does not hold Shutdown.
 func TestRemoveEndsWhenItsOwnTimeIsUp(t *testing.T) {
 	t.Parallel()
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = metricsServer(t, quick)
 	cfg.Controller.InitialDelay = 0
 	next := &blocked{Consumer: consumertest.NewNop(), entered: make(chan struct{})}
@@ -167,7 +168,7 @@ func TestRemoveEndsWhenItsOwnTimeIsUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- r.Remove(ctx, configuredTargets(cfg)[0].address) }()
+	go func() { done <- r.Remove(ctx, scrape.Configured(cfg)[0].Address) }()
 	select {
 	case <-done:
 	case <-time.After(2 * time.Second):
@@ -187,7 +188,7 @@ func TestAddRemoveShutdownInAnyOrder(t *testing.T) {
 	}
 	for range 10 {
 		sink := new(consumertest.MetricsSink)
-		cfg := createDefaultConfig().(*Config)
+		cfg := scrape.DefaultConfig()
 		cfg.Client.Endpoint = addresses[0]
 		cfg.Controller.CollectionInterval = 5 * time.Millisecond
 		cfg.Controller.InitialDelay = 0
@@ -197,9 +198,9 @@ func TestAddRemoveShutdownInAnyOrder(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
-				address, _ := parseEndpoint(addresses[i%4])
+				address, _ := scrape.ParseEndpoint(addresses[i%4])
 				for range 5 {
-					_ = r.Add(context.Background(), target{address: address, client: cfg.Client})
+					_ = r.Add(context.Background(), scrape.Server{Address: address, Client: cfg.Client})
 					time.Sleep(time.Millisecond)
 					_ = r.Remove(context.Background(), address)
 				}
@@ -238,7 +239,7 @@ func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
 	t.Parallel()
 	r, s, same := startStubborn(t)
 	removed, added := make(chan error, 1), make(chan error, 1)
-	go func() { removed <- r.Remove(context.Background(), same.address) }()
+	go func() { removed <- r.Remove(context.Background(), same.Address) }()
 	require.Eventually(t, func() bool { return r.targets.Load() == 0 }, within, time.Millisecond)
 
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -251,10 +252,10 @@ func TestAddWaitsForATargetThatIsStopping(t *testing.T) {
 	require.NoError(t, <-added)
 	assert.EqualValues(t, 1, r.targets.Load())
 	r.mu.Lock()
-	again := r.running[same.address.String()]
+	again := r.running[same.Address.String()]
 	r.mu.Unlock()
 	require.NotNil(t, again)
-	require.NoError(t, again.scraper.stopped.Err(), "the new one runs")
+	require.NoError(t, again.scraper.Context().Err(), "the new one runs")
 	require.NoError(t, r.Shutdown(t.Context()))
 }
 
@@ -263,7 +264,7 @@ func TestACanceledScrapeDoesNotChangeTheStatus(t *testing.T) {
 	p := newDelivery(t)
 	host := newStatusHost()
 	p.receiver.status.start(host)
-	p.receiver.status.added(p.scraper.identity.address.String())
+	p.receiver.status.added(p.scraper.Name())
 	p.deliverFailure()
 	require.Len(t, host.seen(), 1)
 	p.deliver(gaugeOf("num_requests_running", "1"))
@@ -271,7 +272,7 @@ func TestACanceledScrapeDoesNotChangeTheStatus(t *testing.T) {
 	require.Equal(t, "StatusOK", host.seen()[1])
 	p.deliverFailure()
 	require.Len(t, host.seen(), 3)
-	p.scraper.cancel()
+	p.scraper.Stop()
 	p.deliver(gaugeOf("num_requests_running", "1"))
 	assert.Len(t, host.seen(), 3)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // A secret in the address is in no error of the configuration.
@@ -23,7 +24,7 @@ func TestValidateReportsNoSecret(t *testing.T) {
 		"user:hunter2@vllm:8000", "vllm:8000/metrics?api_key=hunter2", "ftp://user:hunter2@vllm", "http://user:hunter2@", "http://user:hunter2@vllm:x",
 	} {
 		t.Run(endpoint, func(t *testing.T) {
-			_, err := parseEndpoint(endpoint)
+			_, err := scrape.ParseEndpoint(endpoint)
 			require.Error(t, err)
 			assert.NotContains(t, err.Error(), "hunter2")
 		})
@@ -42,7 +43,7 @@ func TestAFailedStartReportsNoSecret(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := createDefaultConfig().(*Config)
+			cfg := scrape.DefaultConfig()
 			cfg.Client.TLS.CAFile = "testdata/missing.pem"
 			change(cfg)
 			r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
@@ -76,7 +77,7 @@ func TestAnAuthenticatorsAddressIsNotInTheMessage(t *testing.T) {
 func TestTargetsOfOneInstanceAreRefused(t *testing.T) {
 	for _, second := range []string{"http://vllm:80/metrics", "http://VLLM", "http://user@vllm", "http://vllm/metrics?x=1", "http://vllm#x"} {
 		t.Run(second, func(t *testing.T) {
-			cfg := createDefaultConfig().(*Config)
+			cfg := scrape.DefaultConfig()
 			cfg.Targets = []TargetConfig{{Client: cfg.Client}, {Client: cfg.Client}}
 			cfg.Targets[0].Client.Endpoint = "http://vllm"
 			cfg.Targets[1].Client.Endpoint = second
@@ -100,7 +101,7 @@ func TestValidateFindsFurtherMistakes(t *testing.T) {
 		"a malformed proxy":                            func(c *Config) { c.Client.ProxyURL = "http://:bad" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := createDefaultConfig().(*Config)
+			cfg := scrape.DefaultConfig()
 			cfg.Client.Endpoint = "http://vllm"
 			change(cfg)
 			assert.Error(t, cfg.Validate())

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // The service sets no deadline, and an exporter may have none either.
@@ -39,7 +40,7 @@ func TestShutdownEndsWithoutADeadline(t *testing.T) {
 				return ctx.Err()
 			})
 			require.NoError(t, err)
-			cfg := createDefaultConfig().(*Config)
+			cfg := scrape.DefaultConfig()
 			cfg.Client.Endpoint = metricsServer(t, quick)
 			cfg.Controller.InitialDelay = 0
 			r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), next)
@@ -73,7 +74,7 @@ func TestTheConnectionsOfARemovedTargetWithAnAuthenticatorClose(t *testing.T) {
 	t.Cleanup(server.Close)
 	id := component.MustNewID("auth")
 	host := hostWith{componenttest.NewNopHost(), map[component.ID]component.Component{id: authenticator{}}}
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = server.URL
 	cfg.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: id})
 	cfg.Client.IdleConnTimeout = 0
@@ -84,7 +85,7 @@ func TestTheConnectionsOfARemovedTargetWithAnAuthenticatorClose(t *testing.T) {
 	require.NoError(t, r.Start(t.Context(), host))
 	t.Cleanup(func() { assert.NoError(t, r.Shutdown(context.Background())) })
 	assert.Eventually(t, func() bool { return len(sink.AllMetrics()) > 0 }, within, 5*time.Millisecond)
-	address, err := parseEndpoint(server.URL)
+	address, err := scrape.ParseEndpoint(server.URL)
 	require.NoError(t, err)
 	require.NoError(t, r.Remove(t.Context(), address))
 	select {
@@ -104,3 +105,11 @@ func (authenticator) RoundTripper(base http.RoundTripper) (http.RoundTripper, er
 }
 
 type hidden struct{ http.RoundTripper }
+
+// hostWith has one extension.
+type hostWith struct {
+	component.Host
+	extensions map[component.ID]component.Component
+}
+
+func (h hostWith) GetExtensions() map[component.ID]component.Component { return h.extensions }

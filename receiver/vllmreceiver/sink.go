@@ -52,10 +52,3 @@ func (s *sink) send(ctx context.Context, metrics pmetric.Metrics) error {
 	}
 	return err
 }
-
-// either returns a context that ends when one of two contexts ends.
-func either(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	detach := context.AfterFunc(other, cancel)
-	return ctx, func() { detach(); cancel() }
-}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadatatest"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
 // statusHost keeps the status events.
@@ -136,7 +137,7 @@ func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
 	var dead atomic.Bool
 	address := mortalServer(t, dead.Load)
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = address
 	cfg.Controller.InitialDelay = 0
 	cfg.Controller.CollectionInterval = 50 * time.Millisecond
@@ -188,7 +189,7 @@ func TestADeadTargetCountsAsErroredAndItsPointsArrive(t *testing.T) {
 func TestTheCountersOfAReceiverBeginAtZero(t *testing.T) {
 	recorded := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = "http://127.0.0.1:1"
 	r, err := newReceiver(cfg, metadatatest.NewSettings(recorded), consumertest.NewNop())
 	require.NoError(t, err)
@@ -211,7 +212,7 @@ func TestTheSpanOfAScrapeSaysWhatItDid(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
 	var dead atomic.Bool
 	address := mortalServer(t, func() bool { return dead.Swap(true) })
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = address
 	cfg.Controller.InitialDelay = 0
 	cfg.Controller.CollectionInterval = 20 * time.Millisecond
@@ -248,7 +249,7 @@ func TestTheSpanOfAScrapeSaysWhatItDid(t *testing.T) {
 func TestATargetThatWasNeverReachedCountsAsErrored(t *testing.T) {
 	recorded := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, recorded.Shutdown(context.Background())) })
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = "http://127.0.0.1:1"
 	cfg.Controller.InitialDelay = 0
 	sink := new(consumertest.MetricsSink)
@@ -263,7 +264,7 @@ func TestATargetThatWasNeverReachedCountsAsErrored(t *testing.T) {
 }
 
 func TestShutdownWithoutStartReportsNoStatus(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
+	cfg := scrape.DefaultConfig()
 	cfg.Client.Endpoint = "http://127.0.0.1:1"
 	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
 	require.NoError(t, err)

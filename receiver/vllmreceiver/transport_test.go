@@ -2,12 +2,10 @@ package vllmreceiver
 
 import (
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,11 +16,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/config/configauth"
-	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/config/configopaque"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrapetest"
 )
 
 // counted are the connections of a server by their state.
@@ -92,7 +89,6 @@ func TestEachOfManyTargetsKeepsItsConnection(t *testing.T) {
 	for _, s := range scrapes {
 		assert.Eventually(t, func() bool { return s.Load() >= 6 }, within, 5*time.Millisecond)
 	}
-	assert.Len(t, r.shared.transport.hosts, servers)
 	for i, c := range connections {
 		_, total := c.now()
 		// One for metrics, one for the version, and now and then one that came too late.
@@ -101,47 +97,6 @@ func TestEachOfManyTargetsKeepsItsConnection(t *testing.T) {
 	require.NoError(t, r.Shutdown(t.Context()))
 	for i, c := range connections {
 		assert.Eventually(t, func() bool { open, _ := c.now(); return open == 0 }, within, time.Millisecond, addresses[i])
-	}
-	assert.Empty(t, r.shared.transport.hosts)
-}
-
-func TestOnlyATargetWithTheSettingsOfTheReceiverSharesItsTransport(t *testing.T) {
-	t.Parallel()
-	cfg := createDefaultConfig().(*Config)
-	s := &shared{config: cfg}
-	address := &url.URL{Scheme: "http", Host: "127.0.0.1:8000"}
-	for name, change := range map[string]func(*confighttp.ClientConfig){
-		"the same":      func(*confighttp.ClientConfig) {},
-		"its address":   func(c *confighttp.ClientConfig) { c.Endpoint = "http://127.0.0.1:8000" },
-		"its timeout":   func(c *confighttp.ClientConfig) { c.Timeout = time.Hour },
-		"its headers":   func(c *confighttp.ClientConfig) { c.Headers.Set("Authorization", configopaque.String("secret")) },
-		"compressed":    func(c *confighttp.ClientConfig) { c.Compression = "gzip" },
-		"not: TLS":      func(c *confighttp.ClientConfig) { c.TLS.CAFile = "/ca.pem" },
-		"not: name":     func(c *confighttp.ClientConfig) { c.TLS.ServerName = "other" },
-		"not: unproven": func(c *confighttp.ClientConfig) { c.TLS.InsecureSkipVerify = true },
-		"not: proxy":    func(c *confighttp.ClientConfig) { c.ProxyURL = "http://127.0.0.1:3128" },
-		"not: buffer":   func(c *confighttp.ClientConfig) { c.ReadBufferSize = 1 << 16 },
-		"not: auth": func(c *confighttp.ClientConfig) {
-			c.Auth = configoptional.Some(configauth.Config{})
-		},
-		"not: cookies":    func(c *confighttp.ClientConfig) { c.Cookies = configoptional.Some(confighttp.CookiesConfig{}) },
-		"not: keep-alive": func(c *confighttp.ClientConfig) { c.DisableKeepAlives = true },
-	} {
-		client := cfg.Client
-		change(&client)
-		assert.Equal(t, !strings.HasPrefix(name, "not"), s.sharesTransport(client, address), name)
-	}
-	// With settings of all targets that need one each, none shares.
-	for name, change := range map[string]func(*confighttp.ClientConfig){
-		"proxy":       func(c *confighttp.ClientConfig) { c.ProxyURL = "http://127.0.0.1:3128" },
-		"authority":   func(c *confighttp.ClientConfig) { c.TLS.CAFile = "/ca.pem" },
-		"certificate": func(c *confighttp.ClientConfig) { c.TLS.CertFile = "/cert.pem" },
-		"key":         func(c *confighttp.ClientConfig) { c.TLS.KeyFile = "/key.pem" },
-		"no timeout":  func(c *confighttp.ClientConfig) { c.IdleConnTimeout = 0 },
-	} {
-		all := createDefaultConfig().(*Config)
-		change(&all.Client)
-		assert.False(t, (&shared{config: all}).sharesTransport(all.Client, address), name)
 	}
 }
 
@@ -196,7 +151,7 @@ func TestTargetsOfOneServerHaveTheirOwnConnections(t *testing.T) {
 func TestATargetThatIsAddedReadsTheCertificatesAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	old, _, _ := selfSigned(t, dir)
+	old, _, _ := scrapetest.SelfSigned(t, dir)
 	text, err := os.ReadFile(old)
 	require.NoError(t, err)
 	authority := filepath.Join(dir, "authority.pem")
@@ -215,9 +170,9 @@ func TestATargetThatIsAddedReadsTheCertificatesAgain(t *testing.T) {
 	t.Cleanup(secured.Close)
 	renewed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificate().Raw})
 	require.NoError(t, os.WriteFile(authority, renewed, 0o600))
-	at, err := parseEndpoint(secured.URL)
+	at, err := scrape.ParseEndpoint(secured.URL)
 	require.NoError(t, err)
-	require.NoError(t, r.Add(t.Context(), target{address: at, client: r.shared.config.Client}))
+	require.NoError(t, r.Add(t.Context(), scrape.Server{Address: at, Client: r.shared.config.Client}))
 	assert.Eventually(t, func() bool { return scrapes.Load() > 0 }, within, 5*time.Millisecond)
 }
 
@@ -233,43 +188,8 @@ func TestARemovedTargetKeepsNoConnectionWithoutATimeout(t *testing.T) {
 		}
 	}, stays, goes)
 	assert.Eventually(t, func() bool { return scrapes.Load() > 1 }, within, 5*time.Millisecond)
-	at, err := parseEndpoint(goes)
+	at, err := scrape.ParseEndpoint(goes)
 	require.NoError(t, err)
 	require.NoError(t, r.Remove(t.Context(), at))
 	assert.Eventually(t, func() bool { open, _ := c.now(); return open == 0 }, within, 5*time.Millisecond)
-}
-
-func TestASharedTransportThatCannotBeBuiltHasNoUser(t *testing.T) {
-	t.Parallel()
-	var s sharedTransport
-	_, err := s.join("a", func() (*http.Transport, error) { return nil, errors.New("no certificate") })
-	require.EqualError(t, err, "no certificate")
-	build := func() (*http.Transport, error) { return &http.Transport{}, nil }
-	first, err := s.join("a", build)
-	require.NoError(t, err)
-	second, err := s.join("b", build)
-	require.NoError(t, err)
-	assert.Same(t, first, second)
-	again, err := s.join("a", build)
-	require.NoError(t, err)
-	assert.Nil(t, again)
-	s.leave("a")
-	assert.Same(t, first, s.transport)
-	again, err = s.join("a", build)
-	require.NoError(t, err)
-	assert.Same(t, first, again)
-	s.leave("a")
-	s.leave("b")
-	assert.Nil(t, s.transport)
-}
-
-// What a server could keep with a transport of its own, it keeps with the shared one.
-func TestTheLimitsOfIdleConnectionsAreThoseOfEachServer(t *testing.T) {
-	t.Parallel()
-	for _, of := range []struct{ all, each, want int }{{100, 0, 2}, {0, 0, 2}, {1, 0, 1}, {100, 7, 7}, {3, 7, 3}, {0, 7, 7}} {
-		transport := &http.Transport{MaxIdleConns: of.all, MaxIdleConnsPerHost: of.each}
-		limitEach(transport)
-		assert.Zero(t, transport.MaxIdleConns)
-		assert.Equal(t, of.want, transport.MaxIdleConnsPerHost, "%+v", of)
-	}
 }

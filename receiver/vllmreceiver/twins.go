@@ -3,29 +3,12 @@ package vllmreceiver
 import (
 	"fmt"
 	"maps"
-	"net/url"
-	"strings"
 
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
-
-// instanceAttribute names a target for what follows: two with one name would count as one server,
-// with rates between the counters of both.
-const instanceAttribute = "service.instance.id"
-
-// keyOf returns the identity that a target has for the processor and the connector. The case of
-// its host does not count.
-func keyOf(cfg *Config, address *url.URL, configured map[string]any, discovered map[string]string) string {
-	lower := *address
-	lower.Host = strings.ToLower(lower.Host)
-	id := targetIdentity{
-		serviceName: cfg.ServiceName, address: &lower, configured: configured, discovered: discovered, switches: cfg.ResourceAttributes,
-	}
-	return identity.Of(id.resource("", nil).Attributes())
-}
 
 // apart returns the discovered targets with an identity for each. Those that share one get their
 // address as the instance; one that has the instance of another target even then is left out.
@@ -37,8 +20,8 @@ func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
 	}
 	keys := make([]string, len(wanted))
 	for i, t := range wanted {
-		keys[i] = keyOf(cfg, t.URL, nil, t.Attributes)
-		named[keys[i]] = append(named[keys[i]], instanceID(t.URL))
+		keys[i] = scrape.KeyOf(cfg, t.URL, nil, t.Attributes)
+		named[keys[i]] = append(named[keys[i]], scrape.InstanceID(t.URL))
 	}
 	taken := map[string]string{}
 	maps.Copy(taken, d.keys)
@@ -52,11 +35,11 @@ func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
 				example = fmt.Sprintf("%s and %s", twins[0], twins[1])
 			}
 			t.Attributes = maps.Clone(t.Attributes)
-			t.Attributes[instanceAttribute] = instanceID(t.URL)
-			key = keyOf(cfg, t.URL, nil, t.Attributes)
+			t.Attributes[scrape.InstanceAttribute] = scrape.InstanceID(t.URL)
+			key = scrape.KeyOf(cfg, t.URL, nil, t.Attributes)
 		}
 		if _, twin := taken[key]; !twin {
-			taken[key] = instanceID(t.URL)
+			taken[key] = scrape.InstanceID(t.URL)
 			out = append(out, t)
 		}
 	}

@@ -69,7 +69,8 @@ var forbidden = map[string][]edge{
 		{"receiver/vllmreceiver/internal/normalize", "./receiver/vllmreceiver/internal/emit"},
 		{"receiver/vllmreceiver/internal/normalize", "./receiver/other"},
 	},
-	"receiver-emit": {{"receiver/vllmreceiver/internal/emit", "./receiver/vllmreceiver"}},
+	"receiver-emit":   {{"receiver/vllmreceiver/internal/emit", "./receiver/vllmreceiver"}},
+	"receiver-scrape": {{"receiver/vllmreceiver/internal/scrape", "./receiver/vllmreceiver"}},
 	"simulator-engine": {
 		{"lab/vllmsim/engine", "./lab/vllmsim/scenario"},
 		{"lab/vllmsim/observed", "./processor/vllmprocessor"},

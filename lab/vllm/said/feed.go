@@ -13,13 +13,14 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/run"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Feed sends what a server showed through the receiver and the processor, in the time of the
 // run: the looks that are the interval apart, a multiple of run.Every. settings are the
 // processor's besides those of the story. emitted receives what comes out for each look.
 func Feed(ctx context.Context, r *run.Run, interval time.Duration, settings map[string]any, emitted func(s *run.Scrape, metrics pmetric.Metrics) error) (err error) {
-	replays, err := vllmreceiver.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
+	replays, err := probe.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
 	if err != nil {
 		return err
 	}

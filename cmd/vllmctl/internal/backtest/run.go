@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulestore"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Server is the API that the history is read from; promapi.Client is one.
@@ -145,7 +146,7 @@ type run struct {
 
 // judges makes a judge for each target, or one for all where there is a pool.
 func (r *run) judges(ctx context.Context, whole history.Span) error {
-	replays, err := vllmreceiver.NewReplays(r.o.Receiver, "")
+	replays, err := probe.NewReplays(r.o.Receiver, "")
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // shareOfBody and shareOfSeries are how full a limit may be without a warning.
@@ -87,9 +87,9 @@ func impossible(batch pmetric.Metrics) []string {
 }
 
 // isRay reports whether a body is that of a Ray agent.
-func isRay(r *vllmreceiver.Reading) bool {
+func isRay(r *probe.Reading) bool {
 	return slices.Contains(r.Server.Setups, "ray") ||
-		slices.ContainsFunc(r.Families, func(x vllmreceiver.Family) bool { return strings.HasPrefix(x.Name, "ray_") })
+		slices.ContainsFunc(r.Families, func(x probe.Family) bool { return strings.HasPrefix(x.Name, "ray_") })
 }
 
 func sum(counts map[string]int) int {

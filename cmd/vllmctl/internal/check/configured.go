@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Settings are the choices for a check of a configuration.
@@ -43,7 +44,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	if err != nil {
 		for failure := range strings.SplitSeq(err.Error(), "\nextensions::") {
 			failure = strings.Join(mistakes("extensions::"+strings.TrimPrefix(failure, "extensions::")), "; ")
-			f.add(CodeConfigInvalid, "An extension cannot be started: "+vllmreceiver.Printable(failure)+".")
+			f.add(CodeConfigInvalid, "An extension cannot be started: "+probe.Printable(failure)+".")
 		}
 	}
 	defer host.Shutdown(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is lost
@@ -84,11 +85,11 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 func judgeConfiguration(f *findings, file *configfile.File) {
 	for _, problem := range file.Problems {
 		for _, mistake := range mistakes(problem.Error()) {
-			f.add(CodeConfigInvalid, vllmreceiver.Printable(mistake)+".")
+			f.add(CodeConfigInvalid, probe.Printable(mistake)+".")
 		}
 	}
 	for _, warning := range file.Warnings {
-		f.add(CodeConfigWarning, vllmreceiver.Printable(warning)+".")
+		f.add(CodeConfigWarning, probe.Printable(warning)+".")
 	}
 	receives := 0
 	for _, p := range file.Pipelines {
@@ -167,13 +168,13 @@ const mostDiscovery = 2 * time.Second
 func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *configfile.Host, lookup time.Duration) []Job {
 	var (
 		wg    sync.WaitGroup
-		found = make([]*vllmreceiver.Discovered, len(file.Receivers))
+		found = make([]*probe.Discovered, len(file.Receivers))
 		errs  = make([]error, len(file.Receivers))
 	)
 	for i := range file.Receivers {
 		if cfg := file.Receivers[i].Config; cfg.Discovery.IsSet() {
 			wg.Go(func() {
-				found[i], errs[i] = vllmreceiver.Discover(ctx, cfg, configfile.Telemetry(zap.NewNop()), lookup)
+				found[i], errs[i] = probe.Discover(ctx, cfg, configfile.Telemetry(zap.NewNop()), lookup)
 			})
 		}
 	}
@@ -182,7 +183,7 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
 		processor := file.Processor(r.Name)
-		add := func(probes []*vllmreceiver.Probe) {
+		add := func(probes []*probe.Probe) {
 			for _, p := range probes {
 				job := Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Host: host}
 				if id := p.Authenticator; id != nil && host.Lacks(*id) {
@@ -191,9 +192,9 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 				jobs = append(jobs, job)
 			}
 		}
-		probes, err := vllmreceiver.NewProbes(r.Config, configfile.Telemetry(zap.NewNop()))
+		probes, err := probe.New(r.Config, configfile.Telemetry(zap.NewNop()))
 		if err != nil {
-			f.add(CodeConfigInvalid, fmt.Sprintf("receivers::%s: %s", r.Name, vllmreceiver.Printable(err.Error())))
+			f.add(CodeConfigInvalid, fmt.Sprintf("receivers::%s: %s", r.Name, probe.Printable(err.Error())))
 			continue
 		}
 		add(probes)
@@ -209,16 +210,16 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 }
 
 // judgeDiscovery judges what the discovery of a receiver has found.
-func judgeDiscovery(f *findings, receiver string, found *vllmreceiver.Discovered, err error, within time.Duration) {
+func judgeDiscovery(f *findings, receiver string, found *probe.Discovered, err error, within time.Duration) {
 	if err != nil || found == nil {
-		f.add(CodeDiscoveryError, fmt.Sprintf("The discovery of receivers::%s cannot work here: %s.", receiver, vllmreceiver.Printable(fmt.Sprint(err))))
+		f.add(CodeDiscoveryError, fmt.Sprintf("The discovery of receivers::%s cannot work here: %s.", receiver, probe.Printable(fmt.Sprint(err))))
 		return
 	}
 	for _, warning := range found.Warnings {
 		if found.Over > 0 && strings.Contains(warning, "limits::targets") {
 			continue // It has a code of its own.
 		}
-		f.add(CodeDiscoveryWarn, vllmreceiver.Printable(warning)+".")
+		f.add(CodeDiscoveryWarn, probe.Printable(warning)+".")
 	}
 	if found.Over > 0 {
 		f.add(CodeDiscoveryOver, fmt.Sprintf("The discovery of receivers::%s has found %d targets more than limits::targets.", receiver, found.Over))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // soon is how early the end of a certificate is reported.
@@ -168,7 +168,7 @@ func isReadable(encoding string) bool {
 	return false
 }
 
-func isHTML(e *vllmreceiver.Exchange) bool {
+func isHTML(e *probe.Exchange) bool {
 	begin := bytes.ToLower(bytes.TrimSpace(e.Begin))
 	return strings.HasPrefix(strings.ToLower(e.ContentType), "text/html") ||
 		bytes.HasPrefix(begin, []byte("<!doctype html")) || bytes.HasPrefix(begin, []byte("<html"))
@@ -207,7 +207,7 @@ func isLoopback(name string) bool {
 }
 
 // phases describes how long the steps of an exchange took.
-func phases(e *vllmreceiver.Exchange) string {
+func phases(e *probe.Exchange) string {
 	var parts []string
 	for _, step := range []struct {
 		name string

@@ -27,7 +27,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Exporter is one exporter and what it answered. It is plain data.
@@ -142,7 +142,7 @@ func askRemoteWrite(ctx context.Context, section map[string]any, host *configfil
 }
 
 func unusable(err error) Exporter {
-	return Exporter{Code: CodeExporterSettings, What: "the settings cannot be used: " + vllmreceiver.Printable(strings.Join(mistakes(err.Error()), "; "))}
+	return Exporter{Code: CodeExporterSettings, What: "the settings cannot be used: " + probe.Printable(strings.Join(mistakes(err.Error()), "; "))}
 }
 
 // post sends a request and judges the answer by its status.
@@ -258,7 +258,7 @@ func failed(err error, host string) Exporter {
 		operation  *net.OpError
 		netTimeout net.Error
 	)
-	out := Exporter{Code: CodeExporterFailed, What: host + ": " + vllmreceiver.Printable(err.Error())}
+	out := Exporter{Code: CodeExporterFailed, What: host + ": " + probe.Printable(err.Error())}
 	switch {
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
 		// A server of gRPC speaks first, and net/http notices it before or after its request.

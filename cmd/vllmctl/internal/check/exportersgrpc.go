@@ -26,7 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // grpcSettings are the settings of an exporter that speaks gRPC. The collector's own package
@@ -139,7 +139,7 @@ func (s *grpcSettings) address() (address string, plain bool) {
 // byCode judges the answer to a call.
 func byCode(err error, address string, took time.Duration) Exporter {
 	answer := status.Convert(err)
-	what := fmt.Sprintf("%s answers %s: %s", address, answer.Code(), vllmreceiver.Printable(answer.Message()))
+	what := fmt.Sprintf("%s answers %s: %s", address, answer.Code(), probe.Printable(answer.Message()))
 	switch answer.Code() {
 	case grpccodes.OK:
 		return Exporter{What: fmt.Sprintf("%s accepts an empty request, in %s", address, rounded(took))}

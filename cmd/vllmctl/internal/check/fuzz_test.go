@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // FuzzJudge lets a server answer two scrapes and its version with anything. Whatever it is, the
@@ -58,7 +59,7 @@ func FuzzJudge(f *testing.F) {
 		require.NoError(t, confmap.NewFromStringMap(map[string]any{"objectives": []any{
 			map[string]any{"name": "o", "metric": "vllm.time_to_first_token", "threshold": "2s", "target": 0.9},
 		}}).Unmarshal(processor))
-		probes, err := vllmreceiver.NewProbes(receiver, configfile.Telemetry(zap.NewNop()))
+		probes, err := probe.New(receiver, configfile.Telemetry(zap.NewNop()))
 		require.NoError(t, err)
 		seen := check.Look(t.Context(), []check.Job{{Probe: probes[0], Config: receiver, Processor: processor, Host: net}}, time.Nanosecond, func(int, *check.Seen) {})
 		target := check.Judge(&seen[0])

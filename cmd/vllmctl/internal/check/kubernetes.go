@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Answer is what Kubernetes says about one permission. It is plain data.
@@ -56,7 +56,7 @@ func askKubernetes(ctx context.Context, file *configfile.File, kubeconfig string
 	return out
 }
 
-func askPermission(ctx context.Context, p *vllmreceiver.Permission, kubeconfig string) Answer {
+func askPermission(ctx context.Context, p *probe.Permission, kubeconfig string) Answer {
 	out := Answer{Group: p.Group, Resource: p.Resource, Namespace: p.Namespace, Choice: p.Choice}
 	var (
 		access *rest.Config
@@ -73,7 +73,7 @@ func askPermission(ctx context.Context, p *vllmreceiver.Permission, kubeconfig s
 		err = out.ask(ctx, access)
 	}
 	if err != nil {
-		out.Failed = vllmreceiver.Printable(err.Error())
+		out.Failed = probe.Printable(err.Error())
 	}
 	return out
 }

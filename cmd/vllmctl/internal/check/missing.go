@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // The reasons why a metric is missing.
@@ -27,7 +27,7 @@ const (
 
 // have are the metrics of a server.
 type have struct {
-	reading  *vllmreceiver.Reading
+	reading  *probe.Reading
 	emitted  map[string]int
 	declared map[string]bool
 	release  catalog.Release
@@ -97,7 +97,7 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonRole, "a " + strings.ReplaceAll(h.reading.Kind, "_", " ") + " does not have it"
 	case isImitator(h.reading):
 		return reasonRole, "this program imitates vLLM and does not have it"
-	case slices.ContainsFunc(h.reading.Families, func(x vllmreceiver.Family) bool {
+	case slices.ContainsFunc(h.reading.Families, func(x probe.Family) bool {
 		return isSource(x.Source) && slices.Contains(h.reading.Conflicts, x.Name)
 	}):
 		return reasonType, "its family has another type than vLLM gives it"

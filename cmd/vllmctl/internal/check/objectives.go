@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Quantile is the bucket in which a percentile of the time between the scrapes is.
@@ -70,7 +71,7 @@ const wideBucket = 2
 
 // boundsOf returns the finite bounds of the histogram that a metric is read from. It returns
 // false where the server does not have it.
-func boundsOf(r *vllmreceiver.Reading, name string) ([]float64, bool) {
+func boundsOf(r *probe.Reading, name string) ([]float64, bool) {
 	metric, ok := catalog.ByName(name)
 	if !ok {
 		return nil, false

@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Plan is what to do for addresses of the command line.
@@ -65,13 +66,13 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 	if err != nil {
 		return nil, err
 	}
-	probes, err := vllmreceiver.NewProbes(receiver, configfile.Telemetry(zap.NewNop()))
+	probes, err := probe.New(receiver, configfile.Telemetry(zap.NewNop()))
 	if err != nil {
 		return nil, err
 	}
 	var jobs []Job
-	for _, probe := range probes {
-		jobs = append(jobs, Job{Probe: probe, Config: receiver, Processor: processor, Host: host})
+	for _, one := range probes {
+		jobs = append(jobs, Job{Probe: one, Config: receiver, Processor: processor, Host: host})
 	}
 	seen := Look(ctx, jobs, p.Delay, func(int, *Seen) {})
 	if ctx.Err() != nil {
@@ -152,7 +153,7 @@ func (p *Plan) named(message string) string {
 		if err != nil || n >= len(p.Request.Endpoints) {
 			return key
 		}
-		return vllmreceiver.Printable(p.Request.Endpoints[n])
+		return probe.Printable(p.Request.Endpoints[n])
 	})
 }
 

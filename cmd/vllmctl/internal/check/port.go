@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // askPort finds out whether the exporter could listen at its address.
@@ -37,7 +37,7 @@ func askPort(ctx context.Context, section map[string]any, _ *configfile.Host) Ex
 	if servesMetrics(ctx, "http://"+net.JoinHostPort(host, port)+"/metrics") {
 		return Exporter{Code: CodePortCollector, What: settings.Endpoint + " is taken by a program that serves Prometheus metrics"}
 	}
-	return Exporter{Code: CodePortTaken, What: "cannot listen: " + vllmreceiver.Printable(err.Error())}
+	return Exporter{Code: CodePortTaken, What: "cannot listen: " + probe.Printable(err.Error())}
 }
 
 // servesMetrics reports whether an address answers with Prometheus text.

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Disk is a directory as the file system shows it.
@@ -101,7 +101,7 @@ func queuesOf(f *findings, file *configfile.File, seen []Seen) []*directory {
 			queue, err := queueOf(section)
 			switch {
 			case err != nil:
-				f.add(CodeExporterSettings, fmt.Sprintf("%s: sending_queue cannot be used: %s.", who, vllmreceiver.Printable(strings.Join(mistakes(err.Error()), "; "))))
+				f.add(CodeExporterSettings, fmt.Sprintf("%s: sending_queue cannot be used: %s.", who, probe.Printable(strings.Join(mistakes(err.Error()), "; "))))
 			case queue.Enabled != nil && !*queue.Enabled:
 				f.pass(Queue, "%s has no queue", name)
 			case queue.Storage == "":
@@ -184,7 +184,7 @@ func storageOf(file *configfile.File, extension string) (d *directory, wrong str
 	}
 	settings := storageSettings{Directory: defaultDirectory}
 	if err := confmap.NewFromStringMap(section).Unmarshal(&settings, confmap.WithIgnoreUnused()); err != nil {
-		return nil, "whose settings cannot be used: " + vllmreceiver.Printable(err.Error())
+		return nil, "whose settings cannot be used: " + probe.Printable(err.Error())
 	}
 	return &directory{extension: "extensions::" + extension, path: settings.Directory, creates: settings.Create}, ""
 }

@@ -13,11 +13,12 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Job is one target to look at.
 type Job struct {
-	Probe *vllmreceiver.Probe
+	Probe *probe.Probe
 	// Receiver is the name of the receiver in the configuration; empty without one.
 	Receiver string
 	// Config is that of the receiver, and Processor that of the processor behind it; nil
@@ -77,7 +78,7 @@ func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}
 	free := sync.OnceFunc(func() { <-slots })
 	defer free()
 	if err := p.Start(ctx, j.Host); err != nil {
-		s.Broken = vllmreceiver.Printable(err.Error())
+		s.Broken = probe.Printable(err.Error())
 		return s
 	}
 	defer p.Close()
@@ -147,7 +148,7 @@ func refusal(ctx context.Context, address string, config *tls.Config) string {
 		_, err = connection.Read(make([]byte, 1))
 	}
 	if err != nil && strings.Contains(err.Error(), "remote error: tls:") {
-		return vllmreceiver.Printable(err.Error())
+		return probe.Printable(err.Error())
 	}
 	return ""
 }

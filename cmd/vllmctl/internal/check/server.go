@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // kindCodes are the codes of servers that are no vLLM.
@@ -60,7 +60,7 @@ func kindWords(kind string) string {
 }
 
 // described is the server in some words.
-func described(r *vllmreceiver.Reading) string {
+func described(r *probe.Reading) string {
 	out := []string{"vLLM " + versionOf(r)}
 	if name := map[string]string{"python": "V1 engine", "rust": "Rust front end", "v0": "V0 engine"}[r.Server.Engine]; name != "" {
 		out = append(out, name)
@@ -75,8 +75,8 @@ func described(r *vllmreceiver.Reading) string {
 
 // hasEngine reports whether a body declares families of an engine. The API server itself has
 // some others, which stay when the metrics of the engine are switched off.
-func hasEngine(r *vllmreceiver.Reading) bool {
-	return slices.ContainsFunc(r.Families, func(x vllmreceiver.Family) bool {
+func hasEngine(r *probe.Reading) bool {
+	return slices.ContainsFunc(r.Families, func(x probe.Family) bool {
 		return strings.HasPrefix(x.Source, catalog.Prefixes[0]) &&
 			!strings.HasPrefix(x.Source, "vllm:websocket_") && !strings.HasPrefix(x.Source, "vllm:tool_call_parser_")
 	})
@@ -84,12 +84,12 @@ func hasEngine(r *vllmreceiver.Reading) bool {
 
 // isImitator reports whether a body has metrics of an engine with labels that vLLM does not
 // have. For such a body the receiver says nothing about the server.
-func isImitator(r *vllmreceiver.Reading) bool {
+func isImitator(r *probe.Reading) bool {
 	return r.Kind == "" && !r.IsServer && samples(r) > 0 && len(r.Server.Metrics) == 0
 }
 
 // samples is the number of series of vLLM's families.
-func samples(r *vllmreceiver.Reading) int {
+func samples(r *probe.Reading) int {
 	n := 0
 	for _, x := range r.Families {
 		if strings.HasPrefix(x.Source, catalog.Prefixes[0]) {
@@ -100,7 +100,7 @@ func samples(r *vllmreceiver.Reading) int {
 }
 
 // unknownServer is the finding for a body without metrics of an engine.
-func unknownServer(r *vllmreceiver.Reading) (code, what string) {
+func unknownServer(r *probe.Reading) (code, what string) {
 	if prefix := foreignPrefix(r); prefix != "" {
 		return CodePrefix, fmt.Sprintf("Families begin with %q and end as those of vLLM do.", prefix)
 	}
@@ -125,13 +125,13 @@ func unknownServer(r *vllmreceiver.Reading) (code, what string) {
 
 // isOwn reports whether a family says what program a body is of. Client libraries add these
 // others to each.
-func isOwn(x vllmreceiver.Family) bool {
+func isOwn(x probe.Family) bool {
 	return !slices.ContainsFunc([]string{"process_", "python_", "go_", "promhttp_"}, func(prefix string) bool { return strings.HasPrefix(x.Name, prefix) })
 }
 
 // foreignPrefix returns what is in front of the names of vLLM; empty where there is nothing
 // like them.
-func foreignPrefix(r *vllmreceiver.Reading) string {
+func foreignPrefix(r *probe.Reading) string {
 	for _, x := range r.Families {
 		for _, family := range []string{"num_requests_running", "generation_tokens_total"} {
 			if prefix, found := strings.CutSuffix(x.Name, family); found && prefix != "" && len(prefix) < 100 && !strings.HasPrefix(x.Source, catalog.Prefixes[0]) &&
@@ -172,7 +172,7 @@ func named(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }
 
-func judgeHealth(f *findings, r *vllmreceiver.Reading) {
+func judgeHealth(f *findings, r *probe.Reading) {
 	switch {
 	case !r.HealthAsked || isRay(r):
 	case r.Health == http.StatusOK:
@@ -191,7 +191,7 @@ func judgeHang(f *findings, s *Seen) {
 	if isRay(r) || f.has(CodeUnhealthy) || s.ReceiverConfig.Canary.HasValue() {
 		return
 	}
-	for _, one := range []*vllmreceiver.Reading{s.First, r} {
+	for _, one := range []*probe.Reading{s.First, r} {
 		if one.Load != nil && *one.Load > 0 {
 			f.pass(Server, "/load counts the requests, so a hang that begins between two of them shows")
 			return
@@ -213,7 +213,7 @@ func judgeHang(f *findings, s *Seen) {
 	f.add(CodeHang, "A hang that begins between two requests "+what+".", "to see it: "+do)
 }
 
-func judgeDefects(f *findings, r *vllmreceiver.Reading) {
+func judgeDefects(f *findings, r *probe.Reading) {
 	sure, possible := catalog.Matters(&r.Server)
 	if len(sure) == 0 {
 		return
@@ -233,7 +233,7 @@ func judgeDefects(f *findings, r *vllmreceiver.Reading) {
 // mostSkew is how far the clocks may differ. The Date has whole seconds.
 const mostSkew = 5 * time.Second
 
-func judgeClock(f *findings, r *vllmreceiver.Reading) {
+func judgeClock(f *findings, r *probe.Reading) {
 	at := r.Metrics.ServerTime
 	if at.IsZero() {
 		return

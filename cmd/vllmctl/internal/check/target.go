@@ -9,6 +9,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Seen is what was learned of one target. It is plain data.
@@ -26,7 +27,7 @@ type Seen struct {
 	// empty for most.
 	Authenticator string
 	// First and Second are the two scrapes. Second is nil after a first one that failed.
-	First, Second *vllmreceiver.Reading
+	First, Second *probe.Reading
 	// SpeaksTLS is true where a plain request failed and the server answers a TLS handshake.
 	SpeaksTLS bool
 	// Processed are the names of the metrics that the processor emitted for both scrapes, with
@@ -72,7 +73,7 @@ func Judge(s *Seen) Target {
 
 // drop drops the points of both scrapes, which are the most of what was seen.
 func (s *Seen) drop() {
-	for _, r := range []*vllmreceiver.Reading{s.First, s.Second} {
+	for _, r := range []*probe.Reading{s.First, s.Second} {
 		if r != nil {
 			r.Emitted = pmetric.NewMetrics()
 		}
@@ -80,7 +81,7 @@ func (s *Seen) drop() {
 }
 
 // newest is the second reading if it succeeded and is of the same process, else the first.
-func (s *Seen) newest() *vllmreceiver.Reading {
+func (s *Seen) newest() *probe.Reading {
 	if s.Second != nil && s.Second.Outcome == "ok" && s.Second.Dropped["other_process"] == 0 {
 		return s.Second
 	}
@@ -88,4 +89,4 @@ func (s *Seen) newest() *vllmreceiver.Reading {
 }
 
 // version is the version that the server reports, as a part of a sentence.
-func versionOf(r *vllmreceiver.Reading) string { return cmp.Or(r.Version, "of an unknown version") }
+func versionOf(r *probe.Reading) string { return cmp.Or(r.Version, "of an unknown version") }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // names are what the settings of a processor can name: the models of targets, and the attributes of
@@ -57,7 +57,7 @@ func judgeUseless(f *findings, targets []Target, file *configfile.File) {
 		for j := range p.Config.Objectives {
 			if o := &p.Config.Objectives[j]; !slices.ContainsFunc(models, o.Matches) {
 				f.add(CodeObjectiveModel, fmt.Sprintf("The objective %q of processors::%s is for models that no target has: %s.",
-					o.Name, p.Name, strings.Join(o.Models, ", ")), "the targets have "+vllmreceiver.Printable(strings.Join(models, ", ")))
+					o.Name, p.Name, strings.Join(o.Models, ", ")), "the targets have "+probe.Printable(strings.Join(models, ", ")))
 			}
 		}
 		pool := p.Config.Pool.Get()

@@ -168,7 +168,7 @@ func spoil(random *rand.Rand, b []byte, pageSize int) []byte {
 
 // A file that is reported as sound must not crash the process that opens, reads and writes it.
 func TestASoundFileDoesNotEndTheProcess(t *testing.T) {
-	rounds := 6
+	rounds := 3
 	if testing.Short() {
 		rounds = 1
 	}

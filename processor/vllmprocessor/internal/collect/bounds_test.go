@@ -119,7 +119,7 @@ func TestManyTimesAfterManyPointsTakeMemoryInProportion(t *testing.T) {
 
 // nested is the value of an attribute whose text cannot be rendered on the stack that a test sets.
 func nested(to pcommon.Value) {
-	for range 300_000 {
+	for range 75_000 {
 		to = to.SetEmptySlice().AppendEmpty()
 	}
 }
@@ -127,7 +127,7 @@ func nested(to pcommon.Value) {
 // Nothing renders a nested value, wherever a sender puts it. A stack of 1 GB overflows with 800,000 levels, and that of
 // this test with less.
 func TestNestedValuesAreNotRendered(t *testing.T) {
-	defer debug.SetMaxStack(debug.SetMaxStack(32 << 20))
+	defer debug.SetMaxStack(debug.SetMaxStack(8 << 20))
 	for _, name := range []string{"vllm.num_requests.running", "vllm.unknown", "vllm:cache_config_info", "hw.power"} {
 		for _, attribute := range []string{"service.instance.id", "service.version", "note"} {
 			metrics, points := gauges(name)

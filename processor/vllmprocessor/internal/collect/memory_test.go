@@ -157,7 +157,7 @@ func (c *changing) next() pmetric.Metrics {
 // A reader returns the same as one that has never read, whatever changes between batches.
 func TestAReaderReturnsTheSameAsWithoutMemory(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		c, reader := newChanging(seed), &Reader{}
 		samples := 0
 		for range 30 {

@@ -23,7 +23,7 @@ func histories() (n uint64, enough int) {
 	if testing.Short() {
 		return 40, 10
 	}
-	return 240, 100
+	return 120, 50
 }
 
 // TestDerivedValuesAreTheIntegralsOfWhatHappened holds every row to a reference

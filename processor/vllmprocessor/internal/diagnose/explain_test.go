@@ -40,7 +40,7 @@ func strange(random *rand.Rand, r *reading) {
 // at most, and a baseline that has learned from it can be stored.
 func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		c := settings(1 + random.IntN(3))
 		c.SpeculationBreakEven = float64(random.IntN(3))

@@ -69,6 +69,8 @@ type Settings struct {
 	Gzip bool
 	// Places are shared by all targets; nil means no limit.
 	Places Places
+	// Recorder records the requests; nil without one.
+	Recorder *Recorder
 }
 
 // New returns a client for one target.
@@ -78,6 +80,9 @@ func New(s Settings) *Client {
 	// headers there, and they may hold a secret.
 	httpClient := *s.HTTP
 	httpClient.Timeout = 0
+	if s.Recorder != nil {
+		s.Recorder.next, httpClient.Transport = httpClient.Transport, s.Recorder
+	}
 	httpClient.CheckRedirect = func(request *http.Request, via []*http.Request) error {
 		if reason := remote.Redirect(request.URL, via[0].URL, len(via), "the endpoint"); reason != "" {
 			return newError(OutcomeRedirect, nil, "the server %s", reason)

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
 // Settings are what the judges of one backtest have in common.
@@ -69,7 +70,7 @@ type Judge struct {
 // target is one target with what feeds it.
 type target struct {
 	*history.Target
-	replay   *vllmreceiver.Replay
+	replay   *probe.Replay
 	ours     *ours
 	coverage Coverage
 	last     int64
@@ -81,7 +82,7 @@ type target struct {
 }
 
 // New returns a judge of targets. replays is shared by all judges.
-func New(ctx context.Context, s *Settings, replays *vllmreceiver.Replays, targets []*history.Target, shared func(*history.Target) bool) (*Judge, error) {
+func New(ctx context.Context, s *Settings, replays *probe.Replays, targets []*history.Target, shared func(*history.Target) bool) (*Judge, error) {
 	j := &Judge{settings: s, clock: vllmprocessor.NewManualClock(s.Begin), trackers: map[string]*tracker{}, byInstance: map[string]string{}}
 	for _, t := range targets {
 		one := &target{Target: t, engines: map[string]bool{}, shared: shared(t)}

@@ -1,0 +1,65 @@
+package scrape
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+)
+
+func decoded(t *testing.T, text string) *Config {
+	t.Helper()
+	var raw map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &raw))
+	cfg := DefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(raw).Unmarshal(cfg))
+	return cfg
+}
+
+// What one target sets must not reach the other, nor the receiver's own.
+func TestTargetsDoNotShareTheirOwnSettings(t *testing.T) {
+	cfg := decoded(t, `
+headers: {X-A: top, X-B: top}
+auth: {authenticator: basicauth}
+tls: {ca_file: top.pem, include_insecure_cipher_suites: true}
+timeout: 3s
+targets:
+- {endpoint: "http://a", headers: {X-A: one}, tls: {ca_file: one.pem}, auth: {authenticator: bearertokenauth}, timeout: 1s}
+- {endpoint: "http://b", headers: [{name: X-C, value: two}]}
+- {endpoint: "http://c"}
+`)
+	get := func(i int, name string) string {
+		v, _ := cfg.Targets[i].Client.Headers.Get(name)
+		return string(v)
+	}
+	assert.Equal(t, "one", get(0, "X-A"))
+	assert.Equal(t, "top", get(2, "X-A"))
+	assert.Equal(t, "top", get(2, "X-B"))
+	assert.Equal(t, "two", get(1, "X-C"))
+	assert.Empty(t, get(0, "X-C"))
+	assert.Equal(t, "one.pem", cfg.Targets[0].Client.TLS.CAFile)
+	assert.Equal(t, "top.pem", cfg.Targets[1].Client.TLS.CAFile)
+	assert.Equal(t, "bearertokenauth", cfg.Targets[0].Client.Auth.Get().AuthenticatorID.String())
+	assert.Equal(t, "basicauth", cfg.Targets[2].Client.Auth.Get().AuthenticatorID.String())
+	assert.Equal(t, time.Second, cfg.Targets[0].Client.Timeout)
+	assert.Equal(t, 3*time.Second, cfg.Targets[2].Client.Timeout)
+	own, _ := cfg.Client.Headers.Get("X-A")
+	assert.Equal(t, "top", string(own))
+}
+
+// A target on another host may want none of the receiver's credentials.
+func TestATargetCanDisableTheReceiversAuth(t *testing.T) {
+	cfg := decoded(t, `
+auth: {authenticator: basicauth}
+headers: {Authorization: secret}
+targets:
+- {endpoint: "http://a", auth: {enabled: false}, headers: {}}
+- {endpoint: "http://b"}
+`)
+	assert.False(t, cfg.Targets[0].Client.Auth.HasValue())
+	assert.Empty(t, cfg.Targets[0].Client.Headers)
+	assert.True(t, cfg.Targets[1].Client.Auth.HasValue())
+}

@@ -1,0 +1,386 @@
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+)
+
+// Target is one server that is scraped: fetch, read, normalize, emit. It has the clock, the
+// log and the counters; the packages of the steps return only data and reasons.
+type Target struct {
+	shared   *Group
+	identity targetIdentity
+	// client has the settings of the client until Start, which drops them: they are large.
+	client *confighttp.ClientConfig
+	logger *zap.Logger
+
+	// stopped is canceled when the target stops; this also cancels a fetch.
+	stopped context.Context
+	cancel  context.CancelFunc
+
+	origin Origin
+	// recorder records the requests; nil in a collector.
+	recorder *fetch.Recorder
+	// joined is its server while it uses the shared transport; empty otherwise.
+	joined  string
+	reader  *exposition.Reader
+	emitter *emit.Target
+
+	// version is the answer of GET /version in this run of the server process.
+	version string
+	// resourceFixed is true once the resource of this run is set. It does not change
+	// until the process restarts.
+	resourceFixed bool
+	// unconfirmed is true while the version is that of before an outage or a restart, and
+	// the server has not confirmed it.
+	unconfirmed bool
+	// load asks how many requests the server works on.
+	load loadCheck
+	// canary sends small requests to the server; nil without one.
+	canary *canary
+	// failures logs when scrapes begin to fail and succeed again.
+	failures failureLog
+	// pod is what Kubernetes reports about the target's pod; nil for others.
+	pod atomic.Pointer[emit.Pod]
+	// limited is true while the series limit drops points; limits restricts the log lines
+	// about it.
+	limited bool
+	limits  lineBudget
+	// judged is what the known defects were last looked up for.
+	judged judgedServer
+	// warned has the messages that were logged, each once for the target.
+	warned map[string]bool
+	// now is the clock.
+	now func() time.Time
+}
+
+// Start opens nothing yet. It reads certificates and finds the authenticator of the host.
+func (s *Target) Start(ctx context.Context, host component.Host) error {
+	if s.origin != nil {
+		return nil
+	}
+	settings := s.shared.settings
+	// The HTTP instrumentation would wrap the transport, and Close could not close its
+	// connections. The receiver traces the scrape.
+	settings.TracerProvider, settings.MeterProvider = nil, nil
+	if auth := s.client.Auth.Get(); auth != nil {
+		if _, runs := host.GetExtensions()[auth.AuthenticatorID]; !runs {
+			return fmt.Errorf("auth::authenticator: the extension %q does not run; configure it under extensions and list it under service::extensions",
+				auth.AuthenticatorID)
+		}
+	}
+	headers := s.client.Headers
+	httpClient, err := s.httpClient(func() (*http.Client, error) { return newHTTPClient(ctx, *s.client, host, settings) })
+	var urlError *url.Error
+	if errors.As(err, &urlError) {
+		// The full error contains the address of the proxy with its secrets.
+		return fmt.Errorf("proxy_url: %w", urlError.Err)
+	}
+	if err != nil {
+		return err
+	}
+	credentials := hasCredentials(s.client, s.identity.address)
+	if credentials {
+		s.warnIfPlain()
+	}
+	s.origin = fetch.New(fetch.Settings{
+		HTTP: httpClient, Headers: headers, URL: *s.identity.address,
+		Credentials: credentials,
+		Timeout:     s.client.Timeout, Limit: int64(s.shared.Config.Limits.BodySize),
+		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places, Recorder: s.recorder,
+	})
+	s.client = nil
+	return nil
+}
+
+// hasCredentials reports whether requests to a server carry credentials: a header may be a secret
+// by its name.
+func hasCredentials(client *confighttp.ClientConfig, address *url.URL) bool {
+	if client.Auth.HasValue() || address.User != nil {
+		return true
+	}
+	for name := range client.Headers.Iter {
+		switch strings.ToLower(name) {
+		case "authorization", "cookie", "x-api-key":
+			return true
+		}
+	}
+	return false
+}
+
+// warnIfPlain logs a warning if credentials are sent without encryption.
+func (s *Target) warnIfPlain() {
+	host := s.identity.address.Hostname()
+	if s.identity.address.Scheme != "http" || host == "localhost" || net.ParseIP(host).IsLoopback() {
+		return
+	}
+	s.once("plain", func() {
+		s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
+			"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
+	})
+}
+
+// Close closes the connections of a target that has stopped, and frees its memory.
+func (s *Target) Close() {
+	switch {
+	case s.joined != "":
+		s.shared.transport.leave(s.joined)
+		s.joined = ""
+	case s.origin != nil:
+		s.origin.Close()
+	}
+	s.reader.Release()
+}
+
+// Scrape scrapes the target once. A failed scrape also has points, for example vllm.up with the
+// value 0; its error is a *fetch.Error. ctx must end when the target stops. Call Done after it.
+func (s *Target) Scrape(ctx context.Context) (*Scraped, error) {
+	out := &Scraped{Metrics: pmetric.NewMetrics()}
+	body := s.shared.buffers.Get().(*bytes.Buffer)
+	defer s.putBuffer(body)
+	at := s.now()
+	s.canary.scraping()
+	// At the same time as the metrics, so that both share one timeout.
+	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)
+	answer, err := s.origin.Metrics(ctx, body)
+	health := <-healthy
+	s.load.take(at, <-load)
+	if err != nil {
+		return out, s.fail(fetch.AsError(err), at, health, out.Metrics)
+	}
+	defer answer.Release()
+	return out, s.take(ctx, at, health, &answer, body, out)
+}
+
+// Name is host and port, and the path if it is not /metrics: service.instance.id.
+func (s *Target) Name() string { return InstanceID(s.identity.address) }
+
+// Origin is what answers the scrapes, after Start.
+func (s *Target) Origin() Origin { return s.origin }
+
+// Context ends when the target stops.
+func (s *Target) Context() context.Context { return s.stopped }
+
+// Stop cancels what runs; Close may follow when it has ended.
+func (s *Target) Stop() { s.cancel() }
+
+// SetPod sets what Kubernetes reports about the pod of the target.
+func (s *Target) SetPod(pod *emit.Pod) { s.pod.Store(pod) }
+
+// End appends the ends of all series, and returns their time.
+func (s *Target) End(out pmetric.Metrics) time.Time {
+	now := s.now()
+	s.emitter.End(now, out)
+	return now
+}
+
+// Left is what is remembered of a target that was removed.
+type Left struct {
+	at         time.Time
+	attributes map[string]string
+	emitter    *emit.Target
+}
+
+// leftFor is how long the series of a removed target are remembered, so that their start times do
+// not go back where discovery finds it again.
+const leftFor = time.Hour
+
+// Leave returns what is to be remembered of a target that is removed.
+func (s *Target) Leave() Left { return Left{s.now(), s.identity.discovered, s.emitter} }
+
+// Old reports whether what is remembered is not needed any more.
+func (l Left) Old(now time.Time) bool { return now.Sub(l.at) > leftFor }
+
+// Continue gives a target the series that it had before it was removed, if it is the same one.
+func (s *Target) Continue(l Left) {
+	if l.emitter != nil && !l.Old(s.now()) && maps.Equal(l.attributes, s.identity.discovered) {
+		s.emitter = l.emitter
+	}
+}
+
+// Done frees what the last scrape found in the body.
+func (s *Target) Done() { s.reader.Done() }
+
+// take reads a body that was fetched at a time. Its error is that of Scrape.
+func (s *Target) take(
+	ctx context.Context, at time.Time, health *bool, answer *fetch.Answer, body *bytes.Buffer, out *Scraped,
+) error {
+	parsed := s.now()
+	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
+	if open {
+		whole, complete := exposition.WholeLines(text, dialect)
+		text, open = whole, !complete
+	}
+	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
+	if snapshot.Refused {
+		// Free the memory of the target's series as well.
+		defer s.emitter.Forget()
+	}
+	if problem := unreadable(snapshot, cut); problem != nil {
+		return s.fail(problem, at, health, out.Metrics)
+	}
+	s.recovered(at)
+	if cut {
+		s.once("cut", func() {
+			s.logger.Warn("The connection was closed within a line, and the server had not declared the length of its answer; " +
+				"the last line was dropped, because its number may be incomplete. If this is repeated, look for a proxy that cuts answers")
+		})
+	}
+	scrape, ok := s.plan(ctx, emit.Scrape{
+		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
+	}, out.Metrics)
+	if !ok {
+		return nil
+	}
+	own := emit.Own{
+		Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load(),
+		Canary: s.canary.scraped(scrape),
+	}
+	report := s.emitter.Emit(scrape, own, out.Metrics)
+	s.shared.telemetry.scraped(fetch.OutcomeOK)
+	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
+	s.explain(at, snapshot, scrape.Plan, &report)
+	s.logDefects(at, scrape.Plan, &report, dialect)
+	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: dialect, Cut: cut, Bytes: body.Len(), Version: s.version}
+	return nil
+}
+
+// read parses a body. Only one large body is parsed at a time.
+func (s *Target) read(body []byte, d exposition.Dialect) *exposition.Snapshot {
+	if fetch.IsLarge(len(body)) {
+		s.shared.reading.Lock()
+		defer s.shared.reading.Unlock()
+	}
+	return s.reader.Read(body, d)
+}
+
+// putBuffer returns a buffer to the pool, unless it is larger than small bodies need.
+func (s *Target) putBuffer(buffer *bytes.Buffer) {
+	if buffer.Cap() <= 1<<20 {
+		s.shared.buffers.Put(buffer)
+	}
+}
+
+// plan returns the scrape with its plan. Before the first point of a run of the server
+// process, it sets the resource. It returns false, and changes nothing, if the target was
+// stopped meanwhile.
+func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
+	if s.resourceFixed {
+		// The answer of another process must not change the version of this one.
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
+		if s.emitter.Foreign(scrape) {
+			return scrape, ctx.Err() == nil
+		}
+	}
+	version, fixed := s.version, s.resourceFixed
+	if (!fixed || s.unconfirmed) && !s.shared.Config.Source.isExporter() {
+		version = s.askVersion(ctx)
+		// A late answer is the assumed release or another one.
+		if fixed && version != s.version {
+			fixed = false
+			s.emitter.Restart()
+			s.canary.restarted(scrape.Time)
+		}
+	}
+	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
+	if fixed && s.emitter.Restarted(scrape) {
+		s.shared.telemetry.resets(ctx)
+		s.canary.restarted(scrape.Time)
+		version, fixed = s.askVersion(ctx), false
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
+	}
+	if ctx.Err() != nil {
+		return scrape, false
+	}
+	if !fixed || scrape.Plan.Server == normalize.KindAccelerator {
+		// The driver of GPUs can become another one while their exporter runs.
+		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), scrape.Time, out)
+	}
+	s.version, s.resourceFixed = version, true
+	return scrape, true
+}
+
+// askVersion asks the server for its version. It is empty if the server has no such path.
+// If the server has answered before and does not answer now, the version is taken to be
+// the same until it answers: most restarts do not change the release, and one lost answer
+// must not rename a metric.
+func (s *Target) askVersion(ctx context.Context) string {
+	version, err := s.origin.Version(ctx)
+	s.unconfirmed = err != nil && s.version != ""
+	if err != nil {
+		s.logger.Debug("The server did not report its version", zap.String("cause", fetch.AsError(err).Message))
+		return s.version
+	}
+	return version
+}
+
+// askHealth asks /health if that is configured. The result is nil if it is not, and false
+// if there is no answer.
+func (s *Target) askHealth(ctx context.Context) <-chan *bool {
+	answer := make(chan *bool, 1)
+	if !s.shared.Config.HealthCheck {
+		answer <- nil
+		return answer
+	}
+	go func() {
+		healthy, err := s.origin.Health(ctx)
+		healthy = healthy && err == nil
+		answer <- &healthy
+	}()
+	return answer
+}
+
+// fail ends the series of the target and reports that it is down. It returns nil if the
+// target was stopped meanwhile, because this is not a failure.
+func (s *Target) fail(cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) error {
+	if cause.Outcome == fetch.OutcomeCanceled {
+		return nil
+	}
+	own := emit.Own{
+		Healthy: healthy, Duration: s.now().Sub(at), Failure: cause.Outcome.String(), Pod: s.pod.Load(),
+		Canary: s.canary.failed(at),
+	}
+	if !s.resourceFixed && !s.emitter.Known() {
+		s.emitter.SetResource(s.identity.resource("", nil), at, out)
+	}
+	s.emitter.Fail(at, own, out)
+	s.shared.telemetry.scraped(cause.Outcome)
+	s.failures.failed(at, cause, s.Draining())
+	return cause
+}
+
+// Draining reports whether the target's pod is being deleted.
+func (s *Target) Draining() bool {
+	pod := s.pod.Load()
+	return pod != nil && pod.Terminating
+}
+
+// recovered logs the end of a failure. The version is then asked again, because the
+// server may be another release.
+func (s *Target) recovered(at time.Time) {
+	if s.failures.succeeded(at) {
+		// If the version was not known before, learning it now would start each series
+		// again under another resource.
+		s.unconfirmed = s.resourceFixed && s.version != ""
+	}
+}
