@@ -23,7 +23,7 @@ import (
 
 // A figure is what is counted in the files that a pattern matches.
 // testPackage are packages that only tests import, inside a component.
-var testPackage = regexp.MustCompile(`/internal/\w+test/`)
+var testPackage = regexp.MustCompile(`^(receiver|processor|connector|extension)/.*/internal/\w+test/`)
 
 type figure struct {
 	name   string
