@@ -122,24 +122,13 @@ func Fields(all map[string]any) string {
 // quantiles, counters and gauges.
 func BodyWithEveryKind(t *testing.T, repository string) string {
 	t.Helper()
-	bodies, err := filepath.Glob(repository + "/testdata/v1-0.24.0/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, bodies)
-	body, err := os.ReadFile(bodies[0])
-	require.NoError(t, err)
-	return string(body) + `# TYPE a_summary summary
-a_summary{quantile="0.5"} 1
-a_summary{quantile="0.99"} 7
-a_summary_sum 20
-a_summary_count 9
-# TYPE a_summary_without_sum summary
-a_summary_without_sum{quantile="0.5"} 1
-a_summary_without_sum_count 9
-# TYPE without_sum histogram
-without_sum_bucket{le="0.5"} 1
-without_sum_bucket{le="+Inf"} 3
-without_sum_count 3
-`
+	var body []byte
+	for _, file := range []string{"v1-0.24.0/metrics.txt", "every-kind.txt"} {
+		part, err := os.ReadFile(filepath.Join(repository, "testdata", file))
+		require.NoError(t, err)
+		body = append(body, part...)
+	}
+	return string(body)
 }
 
 // SelfSigned writes a client certificate and its key.
