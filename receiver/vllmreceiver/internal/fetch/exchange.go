@@ -75,6 +75,7 @@ func (r *Recorder) change(do func()) {
 	do()
 }
 
+// RoundTrip records a request and its answer.
 func (r *Recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	e := &Exchange{Path: request.URL.Path}
 	r.change(func() {

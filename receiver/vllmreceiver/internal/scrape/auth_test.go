@@ -84,7 +84,7 @@ func TestATokenFileAgainstAPickersAuthentication(t *testing.T) {
 		require.Eventually(t, func() bool {
 			// The log has one line for each time that a target starts to fail.
 			s.failures.failure = nil
-			out, _ := scrapeOnce(s, t.Context())
+			out, _ := scrapeOnce(t.Context(), s)
 			if step.words == "" {
 				return totalOf(out, pool+"endpoint.ready").value == 4
 			}

@@ -109,7 +109,7 @@ func (r *canaryRig) scrape(firstTokens int, lines ...string) pmetric.Metrics {
 // again scrapes the server once more, 15 s after the last scrape.
 func (r *canaryRig) again() pmetric.Metrics {
 	r.pass(15 * time.Second)
-	out, _ := scrapeOnce(r.scraper, r.t.Context())
+	out, _ := scrapeOnce(r.t.Context(), r.scraper)
 	return out
 }
 

@@ -263,7 +263,7 @@ func TestAHangingServerWithHealthCheckIsReportedEachInterval(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	r := newRig(t, func(c *Config) { *c = *cfg })
 	began := time.Now()
-	_, err := scrapeOnce(r.scraper, context.Background())
+	_, err := scrapeOnce(context.Background(), r.scraper)
 	require.Error(t, err)
 	assert.Equal(t, fetch.OutcomeTimeout, fetch.AsError(err).Outcome)
 	assert.Less(t, time.Since(began), 3500*time.Millisecond, "timeout is the deadline of one scrape of the target")

@@ -175,7 +175,7 @@ func (r *rig) scrape(body string) pmetric.Metrics {
 		r.date = r.now.Add(r.ahead).UTC().Format(http.TimeFormat)
 	}
 	r.mu.Unlock()
-	out, err := scrapeOnce(r.scraper, r.t.Context())
+	out, err := scrapeOnce(r.t.Context(), r.scraper)
 	if err != nil {
 		require.ErrorAs(r.t, err, new(*fetch.Error))
 	}
@@ -183,7 +183,7 @@ func (r *rig) scrape(body string) pmetric.Metrics {
 	return out
 }
 
-func scrapeOnce(s *Target, ctx context.Context) (pmetric.Metrics, error) {
+func scrapeOnce(ctx context.Context, s *Target) (pmetric.Metrics, error) {
 	found, err := s.Scrape(ctx)
 	s.Done()
 	return found.Metrics, err

@@ -51,7 +51,7 @@ func TestAPickerThatRequiresAClientCertificate(t *testing.T) {
 			})
 			require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
 			t.Cleanup(func() { s.Close() })
-			out, err := scrapeOnce(s, t.Context())
+			out, err := scrapeOnce(t.Context(), s)
 			if with {
 				require.NoError(t, err)
 				assert.Zero(t, logs.Len())

@@ -33,7 +33,7 @@ func TestABodyThatIsCutInANumber(t *testing.T) {
 		mu.Lock()
 		body = text
 		mu.Unlock()
-		out, err := scrapeOnce(r.scraper, t.Context())
+		out, err := scrapeOnce(t.Context(), r.scraper)
 		require.NoError(t, err)
 		r.now = r.now.Add(15 * time.Second)
 		return out
@@ -56,12 +56,12 @@ func TestABodyThatIsCutInANumber(t *testing.T) {
 	assert.Equal(t, late.Timestamp(), late.StartTimestamp())
 
 	// Without one whole line there is no scrape.
-	_, err := scrapeOnce(r.scraper, t.Context())
+	_, err := scrapeOnce(t.Context(), r.scraper)
 	require.NoError(t, err)
 	mu.Lock()
 	body = "vllm:x 1"
 	mu.Unlock()
-	out, _ := scrapeOnce(r.scraper, t.Context())
+	out, _ := scrapeOnce(t.Context(), r.scraper)
 	assert.Contains(t, fmt.Sprint(points(out, "vllm.up")), "0")
 	assert.NotContains(t, fmt.Sprint(r.logged("warn")), "--disable-log-stats")
 }

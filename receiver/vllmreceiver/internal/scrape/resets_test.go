@@ -76,7 +76,7 @@ func TestARedirectsAddressIsNotInTheLog(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	})
 	r := newRig(t, func(cfg *Config) { cfg.Client.Endpoint = address })
-	_, err := scrapeOnce(r.scraper, t.Context())
+	_, err := scrapeOnce(t.Context(), r.scraper)
 	require.Error(t, err)
 	log := fmt.Sprint(r.logged("warn"))
 	assert.NotContains(t, log, "hunter2")

@@ -48,7 +48,7 @@ func TestSelfTelemetryCounts(t *testing.T) {
 	for range 2 {
 		scrapeBody(t, scraper, body)
 	}
-	_, err = scrapeOnce(scraper, t.Context())
+	_, err = scrapeOnce(t.Context(), scraper)
 	require.Error(t, err)
 
 	by := func(name, value string, n int64) metricdata.DataPoint[int64] {

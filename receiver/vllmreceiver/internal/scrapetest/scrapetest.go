@@ -75,14 +75,15 @@ func RenderMetric(m pmetric.Metric) []string {
 			if p.HasSum() {
 				line += fmt.Sprintf(" sum=%v", p.Sum())
 			}
+			buckets := make([]string, p.BucketCounts().Len())
 			for i, count := range p.BucketCounts().All() {
 				if i < p.ExplicitBounds().Len() {
-					line += fmt.Sprintf(" %v:%d", p.ExplicitBounds().At(i), count)
+					buckets[i] = fmt.Sprintf(" %v:%d", p.ExplicitBounds().At(i), count)
 				} else {
-					line += fmt.Sprintf(" inf:%d", count)
+					buckets[i] = fmt.Sprintf(" inf:%d", count)
 				}
 			}
-			out = append(out, line+exemplars(p.Exemplars()))
+			out = append(out, line+strings.Join(buckets, "")+exemplars(p.Exemplars()))
 		}
 	case pmetric.MetricTypeSummary:
 		for _, p := range m.Summary().DataPoints().All() {
@@ -91,11 +92,11 @@ func RenderMetric(m pmetric.Metric) []string {
 				out = append(out, line+" end")
 				continue
 			}
-			line += fmt.Sprintf(" count=%d sum=%v", p.Count(), p.Sum())
-			for _, q := range p.QuantileValues().All() {
-				line += fmt.Sprintf(" q%v:%v", q.Quantile(), q.Value())
+			quantiles := make([]string, p.QuantileValues().Len())
+			for i, q := range p.QuantileValues().All() {
+				quantiles[i] = fmt.Sprintf(" q%v:%v", q.Quantile(), q.Value())
 			}
-			out = append(out, line)
+			out = append(out, line+fmt.Sprintf(" count=%d sum=%v", p.Count(), p.Sum())+strings.Join(quantiles, ""))
 		}
 	}
 	return out
@@ -110,14 +111,14 @@ func renderNumber(p pmetric.NumberDataPoint) string {
 }
 
 func exemplars(es pmetric.ExemplarSlice) string {
-	line := ""
+	var b strings.Builder
 	for _, e := range es.All() {
-		line += fmt.Sprintf(" exemplar=%v%s", e.DoubleValue(), Attributes(e.FilteredAttributes()))
+		fmt.Fprintf(&b, " exemplar=%v%s", e.DoubleValue(), Attributes(e.FilteredAttributes()))
 		if !e.TraceID().IsEmpty() {
-			line += " trace=" + e.TraceID().String()
+			b.WriteString(" trace=" + e.TraceID().String())
 		}
 	}
-	return line
+	return b.String()
 }
 
 // Attributes returns attributes in their order.
@@ -135,7 +136,7 @@ func Attributes(m pcommon.Map) string {
 func times(start, at pcommon.Timestamp) string {
 	line := fmt.Sprintf(" @%v", at.AsTime().Sub(FirstScrape).Seconds())
 	if start != 0 {
-		line = fmt.Sprintf(" from %s", start.AsTime().Format("2006-01-02T15:04:05.000000")) + line
+		line = " from " + start.AsTime().Format("2006-01-02T15:04:05.000000") + line
 	}
 	return line
 }
@@ -143,7 +144,7 @@ func times(start, at pcommon.Timestamp) string {
 // Points returns the rendered points of one metric, without its name.
 func Points(metrics pmetric.Metrics, name string) []string {
 	var out []string
-	for _, line := range strings.Split(Render(metrics), "\n") {
+	for line := range strings.SplitSeq(Render(metrics), "\n") {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
 			out = append(out, rest)
 		}
