@@ -112,8 +112,9 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 		put(name, "", value, ok)
 	}
 	quotient("vllm.prefix_cache.hit_ratio", 0, s.counters(collect.PrefixCacheHits, collect.PrefixCacheQueries))
-	quotient("vllm.prompt_tokens_cached_ratio", 0, s.counters(collect.PromptTokensCached, collect.PromptTokens))
-	quotient("vllm.external_prefix_cache.hit_ratio", 0, s.counters(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries))
+	for metric, of := range plainRatios {
+		quotient(metric, 0, s.counters(of[0], of[1]))
+	}
 	if rollup || alone { // the cache belongs to the front end
 		quotient("vllm.mm_cache.hit_ratio", 0, s.counters(collect.MMCacheHits, collect.MMCacheQueries))
 	}
