@@ -124,8 +124,8 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 		case "summary":
 			m.Kind = KindSummary
 		case "attributes", "sources", "exporters", "derived_from", "needs", "blind_spots":
-		case "topic", "extended_documentation", "stability", "formula":
-			// For readers of metrics.md only.
+		case "topic", "extended_documentation", "stability", "formula", "decided_as":
+			// For readers of the pages only.
 		case "also_derived":
 			assert.Equal(t, "receiver", fields["emitted_by"], "%s: also_derived is only for metrics of the receiver", name)
 		default:
