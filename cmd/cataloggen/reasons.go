@@ -39,7 +39,8 @@ func reasonParts(root, component string) (map[string]string, error) {
 			}
 			lines := strings.Split(a.Description, "<br> ")[1:]
 			of := metric[strings.LastIndex(metric, "_vllm_")+len("_vllm"):]
-			table := fmt.Sprintf("| Reason of `%s` | What it means |\n|---|---|\n", strings.TrimPrefix(of, "_diagnosis"))
+			var table strings.Builder
+			fmt.Fprintf(&table, "| Reason of `%s` | What it means |\n|---|---|\n", strings.TrimPrefix(of, "_diagnosis"))
 			for i, value := range a.Enum {
 				meaning, found := "", false
 				if i < len(lines) {
@@ -48,9 +49,9 @@ func reasonParts(root, component string) (map[string]string, error) {
 				if !found || len(lines) != len(a.Enum) {
 					return nil, fmt.Errorf("%s/metadata.yaml: attribute %s: its description needs a line \"<br> `%s`: meaning\" for each value of enum, in their order", component, name, value)
 				}
-				table += fmt.Sprintf("| `%s` | %s |\n", value, meaning)
+				fmt.Fprintf(&table, "| `%s` | %s |\n", value, meaning)
 			}
-			parts[name] = table
+			parts[name] = table.String()
 		}
 	}
 	return parts, nil

@@ -9,9 +9,9 @@ import (
 // the page that somebody opens at night would have an empty part.
 func Gaps(groups []Group) error {
 	var found []error
-	for i := range groups {
-		for j := range groups[i].Alerts {
-			found = append(found, groups[i].Alerts[j].gaps()...)
+	for _, group := range groups {
+		for i := range group.Alerts {
+			found = append(found, group.Alerts[i].gaps()...)
 		}
 	}
 	return errors.Join(found...)

@@ -27,7 +27,7 @@ func editsOf(t *testing.T, task string) (files []string) {
 			}
 		}
 	}
-	for _, file := range regexp.MustCompile(`(?m)^\+\+\+ b/(\S+)$`).FindAllStringSubmatch(edits, -1) {
+	for _, file := range regexp.MustCompile(`(?m)^\+{3} b/(\S+)$`).FindAllStringSubmatch(edits, -1) {
 		files = append(files, file[1])
 	}
 	return files
