@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,9 +43,12 @@ func TestOnlyCostlyOrUncertainMetricsAreOffByDefault(t *testing.T) {
 			want = append(want, latency+"_quantile")
 		}
 	}
+	released, err := os.ReadFile(releasedFile)
+	require.NoError(t, err)
 	var off []string
 	for _, m := range computed() {
-		if !m.Enabled {
+		// What was not released yet is listed here with its release.
+		if !m.Enabled && strings.Contains("\n"+string(released), "\n"+m.Name+" ") {
 			off = append(off, m.Name)
 		}
 	}

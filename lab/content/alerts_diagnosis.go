@@ -34,6 +34,9 @@ func severityRecords() []Record {
 	}
 }
 
+// lone is the only server of a scenario.
+var lone = []string{"vllm-0:8000"}
+
 func diagnosisGroup(p parameters) Group {
 	before := servers("vllm_diagnosis_severity offset 1h")
 	return Group{
@@ -42,30 +45,152 @@ func diagnosisGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
-				Expr:    "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
-				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
+				Expr:        "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
+				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
+				Description: "Half or more of the servers of this pool are critical, failing, stalled or unreachable. Look at the condition of each server first.",
+				Meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `critical`, `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
+				Impact:      "Most requests for the model fail, wait many times longer than usual, or get no answer. What still serves gets all the traffic and becomes slow.",
+				Diagnosis: []Step{
+					{Text: "See which condition most servers have. The page of that condition has the next steps.", Query: conditionNow, Board: "vllm-pool", Panel: "Condition"},
+					{Text: "See whether the servers can be read at all, and why not.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Board: "vllm-overview", Panel: "Condition of each pool"},
+					{Text: "Compare with the gateway, which sees what users get.", Query: "vllm_gateway:error_ratio:rate5m", Board: "vllm-pool", Panel: "Failed requests of the gateway"},
+				},
+				Mitigation: []string{
+					"Undo the newest change of the servers' image, flags or model if it began with it. Loading a model takes minutes.",
+					"Restart servers that are `stalled`, one at a time. Their running requests are lost; they were not served any more.",
+					"Send the traffic to another pool, or answer with an error at the gateway. Users then see an error at once and not a timeout.",
+				},
+				LooksTheSame: "A network policy, a certificate or a token that keeps the collector out looks like an outage: all servers are `unreachable`, but the gateway has no errors.",
+				NotConclude:  "Do not conclude that no request succeeds: up to half of the servers may be well.",
+				CannotFire:   "The processor has no `pool`, its diagnosis is off, or the collector is silent (`VLLMCollectorSilent`). A server of which no engine was ever seen is in no pool; it has `VLLMServerNotServing`. If `group_by` has other attributes than the model, the namespace and the cluster, the worst of the pools of a model counts.",
+				Monitor: &Monitor{
+					Query:   "min(last_2m):max:vllm.pool.diagnosis.severity{*} by {model_name} >= 3",
+					Text:    "The pool of {{model_name.name}} does not serve its users.",
+					Differs: "Pools of one model in several namespaces are one group; add their tags to `by` if `group_by` has them.",
+				},
+				FiresIn: map[string][]string{"whole pool down": nil},
 			},
 			{
 				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr: "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 2" +
 					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3",
-				Summary: "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
+				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
+				Description: "A part of the requests of this pool is served badly, or not at all. The causes of the pool say why.",
+				Meaning:     "The diagnosis of the pool has severity 2: some servers do not serve, or a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
+				Impact:      "Some users wait longer than usual or get errors. Which users depends on the server that their request is routed to.",
+				Diagnosis: []Step{
+					{Text: "Read the causes of the pool; each has a page.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes now"},
+					{Text: "See which servers are not healthy.", Query: "vllm_diagnosis_severity >= 2", Board: "vllm-overview", Panel: "Condition of each engine"},
+					{Text: "See whether one server gets more work than the others.", Query: "vllm_pool_imbalance_max_ratio", Board: "vllm-pool", Panel: "Busiest server over the mean"},
+				},
+				Mitigation: []string{
+					"If no server answers badly by itself, add servers. That helps against `demand_exceeds_capacity`, not against `slow_steps` or `kv_pressure` of one server.",
+					"Take a server that is worse than the others out of the routing, and restart it there. The others get its requests, so look first whether they have room.",
+					"Follow the page of the primary cause.",
+				},
+				LooksTheSame: "A pool with one server of many down has no cause: the condition of that server explains it.",
+				NotConclude:  "Do not conclude that all servers are slow: the weight of a server is the number of its requests, and one busy server can be a fifth of them.",
+				CannotFire:   "As `VLLMPoolNotServing`. It is silent after the pool has had severity 3 for two minutes.",
+				Monitor: &Monitor{
+					Query: "min(last_5m):max:vllm.pool.diagnosis.severity{*} by {model_name} == 2",
+					Text:  "The pool of {{model_name.name}} serves some of its users badly.",
+				},
+				FiresIn: map[string][]string{
+					"engine-imbalance": nil, "gateway holds requests back": nil, "lockstep": nil,
+					"one of three replicas down": nil, "one of three replicas slow": nil, "replica-imbalance": nil,
+				},
 			},
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
-				Expr:    serverSeverity + " >= 3 unless " + pooledSeverity,
-				Summary: "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
+				Expr:        serverSeverity + " >= 3 unless " + pooledSeverity,
+				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
+				Description: "No pool of the collector has this server, so no other is known to take its requests. Look at its condition.",
+				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
+				Impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
+				Diagnosis: []Step{
+					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
+					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "Send one request of your own. It is the only proof that users are served."},
+					{Text: "Read the end of the server's log, and whether the process or the pod has restarted.", Query: "resets(vllm_generation_tokens_total[1h])"},
+				},
+				Mitigation: []string{
+					"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
+					"Start the server if its process ended, or restart it if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
+					"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
+					"Route the users to another server.",
+				},
+				LooksTheSame: "A scrape that times out because the API server is busy, while requests still succeed: the condition is `unreachable` then, and the outcome of the failure is timeout.",
+				NotConclude:  "Do not conclude that the engine is dead because it is `unreachable`: only its metrics cannot be read.",
+				CannotFire:   "A pool has the model of the server: then it is a ticket (`VLLMReplicaNotServing`) and the pool pages. A server that discovery removed has no series; see `VLLMServerVanished`. A pool whose `group_by` lacks the cluster silences servers of the same model in all clusters of one Prometheus: add `k8s.cluster.name` to `group_by`.",
+				Monitor: &Monitor{
+					Query:   "min(last_2m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} >= 3",
+					Text:    "{{[service.instance.id].name}} does not serve {{model_name.name}}.",
+					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager.",
+				},
+				FiresIn: map[string][]string{
+					"cold-cache": lone, "erroring": lone, "lone server down": {"chat-a-0:8000"}, "restart": lone,
+					"stalled": lone, "unreachable": lone,
+				},
 			},
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute, KeepFiringFor: 2 * minute,
-				Expr:    pooledSeverity + " >= 3",
-				Summary: "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
+				Expr:        pooledSeverity + " >= 3",
+				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
+				Description: "One server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool's alerts say how many users notice.",
+				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and a pool of the processor has its model.",
+				Impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait; no router stops sending because an engine hangs.",
+				Diagnosis: []Step{
+					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
+					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+				},
+				Mitigation: []string{
+					"Take the server out of rotation. If it is `stalled`, save what its page asks for: a restart destroys it.",
+					"Restart the server, or delete its pod. Loading the model takes minutes, in which the capacity is missing as it is now.",
+					"If it ends again on the same node, keep it away from the node until the GPU was tested.",
+				},
+				LooksTheSame: "A server that was stopped on purpose without a deletion of its pod. A pod that is being deleted is `draining` and has no alert.",
+				NotConclude:  "Do not conclude that users notice: that is what the alerts of the pool and of the objectives are for.",
+				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages.",
+				NoMonitor:    "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",
+				FiresIn: map[string][]string{
+					"one of three replicas down": {"chat-b-0:8000"}, "replica-imbalance": lone,
+					"whole pool down": {"chat-a-0:8000", "chat-b-0:8000", "chat-c-0:8000"},
+				},
 			},
 			{
 				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				// A severity that alternates between 2 and 3 is not silent.
-				Expr:    serverSeverity + " >= 2 unless min_over_time(" + serverSeverity + "[2m]) >= 3",
-				Summary: "{{ $labels.instance }} serves " + model("its model") + " badly",
+				Expr:        serverSeverity + " >= 2 unless min_over_time(" + serverSeverity + "[2m]) >= 3",
+				Summary:     "{{ $labels.instance }} serves " + model("its model") + " badly",
+				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.",
+				Meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
+				Impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
+				Diagnosis: []Step{
+					{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known, or that the condition is `unknown`: then send one request of your own, and if no answer comes, the engine has stalled.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
+					{Text: "See how long the first token takes.", Query: `vllm_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time to first token, p95"},
+					{Text: "See how long a step takes.", Query: `vllm_inter_token_latency_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time between tokens, p95"},
+					{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition of each engine"},
+				},
+				Mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
+				LooksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests looks like a fault: `workload_shift` is a notice that names it.",
+				NotConclude:  "Do not conclude that more servers help. They help if requests wait; they do not if each step is slow.",
+				CannotFire:   "A latency that grows slowly over hours becomes the baseline, unless steps get slower, which are compared with ten days. Set objectives: they compare with a fixed number. With objectives for the time to first token and for the time between tokens, only a missed objective counts as harm, not what is unusual for the engine. A server that restarts again and again is seen if it restarts every two and a half minutes or more often, or is gone for a minute each time; one that restarts every four minutes and is back within one has no alert.",
+				Monitor: &Monitor{
+					Query: "min(last_5m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} == 2",
+					Text:  "{{[service.instance.id].name}} serves {{model_name.name}} badly.",
+				},
+				FiresIn: map[string][]string{
+					"admission-deferred": lone, "bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
+					"engine-imbalance": lone, "fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
+					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,
+					"gpu-link-errors": lone, "gpu-memory-errors": lone, "gpu-no-counters": lone, "gpu-partition": lone,
+					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
+					"lockstep": lone, "long-prompts": lone, "longer-outputs": lone,
+					"one of three replicas slow": {"chat-b-0:8000"}, "overload": lone, "prefix-reuse-fell": lone,
+					"retry-storm": lone, "slow-steps": lone, "speculation-useless": lone, "two-causes": lone,
+				},
 			},
 			{
 				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
@@ -74,18 +199,78 @@ func diagnosisGroup(p parameters) Group {
 					" unless on (" + serverLabels + ") max_over_time(vllm_diagnosis_condition{condition=\"draining\"}[1h]) == 1" +
 					" and on (" + jobLabels + ") (" + before + " > (" + servers("vllm_diagnosis_severity") + " or " + before + " * 0))" +
 					" and on (k8s_cluster_name) vllm_up",
-				Summary: "{{ $labels.instance }} is not reported any more",
+				Summary:     "{{ $labels.instance }} is not reported any more",
+				Description: "It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.",
+				Meaning:     "A server that served within the last hour has no series any more. It was not draining, and its service has fewer servers than an hour ago. So it is neither a rollout nor a pod that Kubernetes deleted in view of the collector.",
+				Impact:      "The capacity is smaller. Nothing else reports a server that discovery does not list any more.",
+				Diagnosis: []Step{
+					{Text: "See how many servers each service has.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
+					{Text: "See whether the pod exists: `kubectl get pods`. A pod without IP or with another label is no target."},
+					{Text: "See whether the receiver has fewer targets, or more than its limit.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
+				},
+				Mitigation: []string{
+					"If the server was removed on purpose, nothing: the alert ends an hour after it left.",
+					"Correct the discovery: labels, namespace, port, the permission to list pods.",
+					"Start the server again.",
+				},
+				LooksTheSame: "A smaller number of replicas, by a person or an autoscaler, where the collector did not see the pod terminate. A collector of several that ended: its servers vanish together.",
+				NotConclude:  "Do not conclude that the process died. The series end as well if discovery loses it.",
+				CannotFire:   "Nothing is left in the cluster (`VLLMCollectorSilent` fires then), another server of the service came in the same hour, the server never served, or the collector saw that its pod was being deleted, which is what an autoscaler does, too. After an hour the alert ends although the server is still gone: set `vllm_config:servers:expected` for an alert that stays.",
+				NoMonitor:    "A query cannot compare which servers there are with those of an hour ago; missing data of one server fires at each rollout, too. Use VLLMTooFewServers.",
+				FiresIn: map[string][]string{
+					"server lost with its collector": {"chat-b-0:8000"}, "server removed": {"chat-b-0:8000"},
+				},
 			},
 			{
 				Name: "VLLMTooFewServers", Severity: Page, For: 10 * minute,
 				Expr: "(count(" + byServer("vllm_diagnosis_severity or vllm_num_requests_running") + ") or vector(0))" +
 					" < on () max(vllm_config:servers:expected) and on () vllm_up",
-				Summary: "Only {{ $value }} of the expected servers are reported",
+				Summary:     "Only {{ $value }} of the expected servers are reported",
+				Description: "The number of servers that are reported is below vllm_config:servers:expected.",
+				Meaning:     "Fewer servers are reported than the recording rule `vllm_config:servers:expected` says. Its default is 1. A server that is down counts: it is reported with severity 3 and has alerts of its own.",
+				Impact:      "The capacity is smaller than planned; with no server at all, nothing is served.",
+				Diagnosis: []Step{
+					{Text: "See which servers are reported.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
+					{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
+					{Text: "Compare with the Deployment: `kubectl get deployments`."},
+				},
+				Mitigation: []string{
+					"Start the missing servers, or correct the discovery.",
+					"If the number was changed on purpose, change the rule, or `serversExpected` of the mixin.",
+				},
+				LooksTheSame: "Discovery without permission to list pods: the servers run, and the collector does not know them.",
+				NotConclude:  "Do not conclude that servers are down: those that are down are counted.",
+				CannotFire:   "Nothing at all is reported (`VLLMCollectorSilent`), or the number in the rule was never set to yours: 1 is only a guard against none.",
+				Monitor: &Monitor{
+					FiresWithoutData: true,
+					Parameter:        "serversExpected",
+					Query:            "max(last_10m):count_not_null(max:vllm.diagnosis.severity{*} by {service.instance.id}) < PARAMETER",
+					Text:             "{{value}} servers are reported, fewer than there should be.",
+					Differs:          "Set the number in the query and in the threshold. It counts only servers with a diagnosis, so it also fires where the processor is missing.",
+				},
+				ShownBy: "TestFewerServersThanExpectedPage",
 			},
 			{
 				Name: "VLLMDiagnosisMissing", Severity: Ticket, For: 15 * minute,
-				Expr:    byServer("vllm_num_requests_running") + " unless on (" + serverLabels + ") vllm_diagnosis_severity",
-				Summary: "{{ $labels.instance }} is read, but not diagnosed",
+				Expr:        byServer("vllm_num_requests_running") + " unless on (" + serverLabels + ") vllm_diagnosis_severity",
+				Summary:     "{{ $labels.instance }} is read, but not diagnosed",
+				Description: "Metrics of this server arrive, but the processor does not diagnose it.",
+				Meaning:     "A server reports its running requests, and there is no severity of it.",
+				Impact:      "No alert of the diagnosis can fire for this server.",
+				Diagnosis: []Step{
+					{Text: "See whether the processor is in the pipeline that reads this server, and whether `diagnosis::enabled` is false."},
+					{Text: "See how many servers the processor holds, and whether it drops points.", Query: "otelcol_processor_vllm_resources", Board: "vllm-collector", Panel: "Series in memory"},
+					{Text: "Read the log of the collector: the processor says once which metrics are missing."},
+				},
+				Mitigation: []string{
+					"Put the processor `vllm` into the pipeline, before any batch processor.",
+					"Raise `max_series` if the processor had to leave out servers.",
+				},
+				LooksTheSame: "Two pipelines of which only one has the processor.",
+				NotConclude:  "Do not conclude that the server is well because it has no other alert.",
+				CannotFire:   "With `naming: wire` the server's own names are used, and this rule does not see them.",
+				NoMonitor:    "A query cannot leave out the servers that another one has.",
+				FiresIn:      map[string][]string{"processor missing": {"chat-a-0:8000"}},
 			},
 		},
 	}
@@ -96,3 +281,5 @@ func servers(metric string) string { return "count by (" + jobLabels + ") (" + b
 
 // byServer is the highest value of each server.
 func byServer(metric string) string { return "max by (" + serverLabels + ") (" + metric + ")" }
+
+const conditionNow = "vllm_diagnosis_condition == 1"

@@ -10,26 +10,115 @@ func gatewayGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMGatewayErrors", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
-				Expr:    "vllm_gateway:error_ratio:rate5m > " + p.number("gatewayErrorRatio") + enough,
-				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
+				Expr:        "vllm_gateway:error_ratio:rate5m > " + p.number("gatewayErrorRatio") + enough,
+				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
+				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
+				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
+				Impact:      "These users get an error.",
+				Diagnosis: []Step{
+					{Text: "See which error it is.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Errors by code"},
+					{Text: "Refused because there is no room: see whether the servers are full.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+					{Text: "Not found or bad request: see whether one client or one model name does it; the model name may be empty."},
+					{Text: "Errors of model servers: see which server is failing.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition of each engine"},
+				},
+				Mitigation: []string{
+					"Refused for lack of room: add servers, or let less important requests go first. Clients that try again at once make it worse: send Retry-After.",
+					"Errors of model servers: follow the page of their condition.",
+					"Errors of a client: inform its owner. If a model name was removed, restore it.",
+				},
+				LooksTheSame: "One client with wrong requests looks like a fault of the service.",
+				NotConclude:  "Do not conclude that the servers are well because there is no error_code ModelServerError: behind Envoy the picker of releases up to 1.5.0 does not see their errors.",
+				CannotFire:   "The collector does not read the endpoint picker, fewer than 20 requests came in five minutes, or the errors are made in front of the picker or behind it, unseen.",
+				Monitor: &Monitor{
+					// More than one error beyond 5 % of what arrived: with few requests the share
+					// alone would fire.
+					Query: "sum(last_5m):default_zero(sum:inference_gateway.epp.request.errors{*} by {model_name}.as_count())" +
+						" - 0.05 * (default_zero(sum:inference_gateway.epp.requests{*} by {model_name}.as_count())" +
+						" + default_zero(sum:inference_gateway.epp.request.errors{!error_code:ModelServerError,!error_code:modelservererror} by {model_name}.as_count())) > 1",
+					Text:    "More than 5 % of the requests for {{model_name.name}} fail at the gateway.",
+					Differs: "It fires on errors beyond 5 % of the requests, so that few requests need no second condition. It has no `for`.",
+				},
+				FiresIn: map[string][]string{
+					"gateway refuses requests": nil, "no ready endpoints": nil,
+				},
 			},
 			{
 				Name: "VLLMGatewayNoReadyEndpoints", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
-				Expr:    "max by (" + gatewayPoolLabels + ") (inference_gateway_pool_endpoint_ready) == 0",
-				Summary: "The gateway has no ready endpoint in the pool {{ $labels.pool }}",
+				Expr:        "max by (" + gatewayPoolLabels + ") (inference_gateway_pool_endpoint_ready) == 0",
+				Summary:     "The gateway has no ready endpoint in the pool {{ $labels.pool }}",
+				Description: "The endpoint picker knows no server whose metrics are fresh.",
+				Meaning:     "No replica of the endpoint picker has a ready endpoint in this pool for a minute.",
+				Impact:      "The gateway refuses all requests for the pool, or routes them blindly.",
+				Diagnosis: []Step{
+					{Text: "See whether the servers run and can be read by the collector.", Query: "vllm_up", Board: "vllm-overview", Panel: "Servers up"},
+					{Text: "If they can, compare the selector and the port of the InferencePool with the labels and the port of the pods."},
+					{Text: "See since when.", Query: "inference_gateway_pool_endpoint_ready", Board: "vllm-pool", Panel: "Endpoints that are ready"},
+				},
+				Mitigation: []string{
+					"Start servers if there are none.",
+					"Correct the selector, the port, or the network policy between the picker and the pods.",
+				},
+				LooksTheSame: "A pool that was scaled to zero on purpose.",
+				NotConclude:  "Do not conclude that pods are not ready in the sense of Kubernetes: ready means here that the picker read their metrics within two seconds.",
+				CannotFire:   "Releases of the picker up to 1.2 keep the last number when every server is dead. The collector does not read the picker.",
+				Monitor: &Monitor{
+					Query: "max(last_2m):max:inference_gateway.pool.endpoint.ready{*} by {pool} <= 0",
+					Text:  "The gateway has no ready endpoint in the pool {{pool.name}}.",
+				},
+				FiresIn: map[string][]string{"no ready endpoints": nil},
 			},
 			{
 				Name: "VLLMGatewayLatencyHigh", Severity: Ticket, For: 10 * minute, KeepFiringFor: 10 * minute,
 				Expr: "histogram_quantile(0.99, sum by (" + gatewayLabels + ", le) (rate(inference_gateway_epp_request_duration_seconds_bucket[5m]))) > " +
 					p.number("gatewayLatencySeconds") + enough,
-				Summary: "1 % of the requests for " + model("an unknown model") + " take longer than {{ $value | humanizeDuration }} at the gateway",
+				Summary:     "1 % of the requests for " + model("an unknown model") + " take longer than {{ $value | humanizeDuration }} at the gateway",
+				Description: "The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.",
+				Meaning:     "For ten minutes, 1 % of the requests took longer at the endpoint picker than the threshold, 10 s by default.",
+				Impact:      "The slowest users wait for the whole answer that long. Long answers take long without any fault.",
+				Diagnosis: []Step{
+					{Text: "See whether the first token is late, or the answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
+					{Text: "See whether requests wait at the gateway.", Query: "inference_gateway_epp_flow_control_queue_size", Board: "vllm-pool", Panel: "Requests in the gateway's queue"},
+					{Text: "Read the causes of the pool.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes now"},
+				},
+				Mitigation: []string{
+					"Follow the page of the pool's cause.",
+					"Set the threshold to what your users accept for your lengths of answers, or use objectives instead of this alert.",
+				},
+				LooksTheSame: "Longer answers: `vllm_request_generation_tokens` grows with the duration.",
+				NotConclude:  "Do not compare the value with the number exactly: a percentile is interpolated in its bucket, and above the last bound it is that bound.",
+				CannotFire:   "Only responses that were read to their end count: requests that never end do not. Fewer than 20 requests came in five minutes.",
+				Monitor: &Monitor{
+					Parameter: "gatewayLatencySeconds",
+					Query:     "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
+					Text:      "1 % of the requests for {{model_name.name}} take longer than {{value}} s at the gateway.",
+					Differs:   "It is the slowest replica of the picker, not all of them together, and has no guard on traffic. The group without a model is the whole picker.",
+				},
+				FiresIn: map[string][]string{"slow gateway": nil},
 			},
 			{
 				Name: "VLLMLoRAAdapterNotLoaded", Severity: Ticket, For: 15 * minute,
 				Expr: "count by (" + jobLabels + ", adapter_name) (max by (" + jobLabels + ", instance, adapter_name) (inference_gateway_lora_adapter_status) == 1)" +
 					" < on (" + jobLabels + ") group_left () count by (" + jobLabels + ") (" +
 					"count by (" + jobLabels + ", instance) (inference_gateway_lora_adapter_status))",
-				Summary: "The LoRA adapter {{ $labels.adapter_name }} is loaded on only {{ $value }} of the servers of {{ $labels.job }}",
+				Summary:     "The LoRA adapter {{ $labels.adapter_name }} is loaded on only {{ $value }} of the servers of {{ $labels.job }}",
+				Description: "The syncers of some servers have this adapter loaded, those of others have not.",
+				Meaning:     "For 15 minutes, fewer LoRA syncers of a service have the adapter loaded than there are syncers.",
+				Impact:      "Requests for the adapter fail on the servers that lack it, or wait until it is loaded.",
+				Diagnosis: []Step{
+					{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters of the syncer"},
+					{Text: "Read the log of the syncer on a server that lacks it: a failed load has no metric."},
+					{Text: "See whether requests ask for it. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Adapters that wait"},
+				},
+				Mitigation: []string{
+					"Repair the source of the adapter, or the permission to read it; the syncer tries again.",
+					"Raise `--max-loras` or `--max-cpu-loras` if the server has no slot. Each slot takes GPU memory from the KV cache.",
+					"If the adapter was removed on purpose, restart the syncers that still show it.",
+				},
+				LooksTheSame: "Deployments with different adapters that have one `service.name`: give the syncers of each a `service_name` of their own. An adapter that was removed from the configuration: a syncer shows it until it restarts, so after the restart of one pod the others have it and this one does not.",
+				NotConclude:  "Do not conclude from the value 1 that the server has the adapter now: the value is the last action of the syncer.",
+				CannotFire:   "All servers lack the adapter, or there is only one server: a failed load has no series. A syncer that has loaded nothing at all has none either.",
+				NoMonitor:    "A query cannot compare the counts of two groupings.",
+				FiresIn:      map[string][]string{"LoRA adapter lost": nil},
 			},
 		},
 	}

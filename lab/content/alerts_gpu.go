@@ -15,21 +15,93 @@ func gpuGroup() Group {
 				Name: "VLLMGPUSlowsServer", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
 				Expr: "max by (" + serverModelLabels + ", detail) (" +
 					`vllm_diagnosis_cause{cause="slow_steps", detail=~"power_cap|thermal|memory_error|interconnect|clocks_low"}) == 1`,
-				Summary: "{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }})",
+				Summary:     "{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }})",
+				Description: "The same work takes longer than before, and in the same minutes a GPU of the server shows why. The detail says what it is.",
+				Meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU: `power_cap` (its power limit holds the clock down), `thermal` (heat does), `clocks_low` (its clock is low, and no limit was seen), " +
+					"`memory_error` or `interconnect` (its memory or its links have errors). A detail is reported only if the GPU shows it while steps are slow and did not show it before.",
+				Impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",
+				Diagnosis: []Step{
+					{Text: "Read the detail.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes now"},
+					{Text: "For `power_cap` and `thermal`: see which GPU it is, and since when.", Query: `rate(vllm_accelerator_throttle_time_seconds_total{reason=~"power|thermal"}[5m])`, Board: "vllm-engine", Panel: "GPU throttled"},
+					{Text: "For `thermal`: compare the temperature with other GPUs of the node. All are hot: it is the room or the fans. One is hot: it is that GPU.", Query: "hw_temperature_celsius", Board: "vllm-engine", Panel: "GPU temperature"},
+					{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a clock that was fixed, and the limits that are active.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},
+					{Text: "For `memory_error`: see how many errors there are, and read the kernel's log on the node for lines with `Xid`.", Query: "increase(vllm_accelerator_row_remap_rows_total[1h])", Board: "vllm-engine", Panel: "GPU memory errors"},
+					{Text: "For `interconnect`: see which link has errors; on the node, `nvidia-smi nvlink -e` counts them for each link.", Query: "rate(vllm_accelerator_link_errors_total[5m])", Board: "vllm-engine", Panel: "GPU link errors"},
+				},
+				Mitigation: []string{
+					"Move the traffic to other servers, or the pod to another node: it works at once, and costs the time to load the model.",
+					"`power_cap`: raise the limit (`nvidia-smi -pl`), if the rack has the power. If the limit is meant, plan with fewer requests for this server.",
+					"`thermal`: repair fans and air flow; until then use the node less.",
+					"`clocks_low`: remove the fixed clock (`nvidia-smi -rgc`, `nvidia-smi -rac`).",
+					"`memory_error`, `interconnect`: drain the node and test the GPU (`dcgmi diag -r 3`). A reset of the GPU takes replaced rows into use; it ends all processes on it.",
+				},
+				LooksTheSame: "A GPU at full load is often at its power limit, and that is normal. It is reported only where the limit acts more than before while the same work takes longer.",
+				NotConclude:  "Do not conclude that the GPU is healthy because this alert is silent: it needs an exporter that counts the evidence. Do not conclude that a GPU is broken because of `power_cap` or `clocks_low`: both are settings.",
+				CannotFire:   "No exporter of GPU metrics is read, it does not report pods, GPUs are shared or cut in partitions, or the families that count are off: in NVIDIA's exporter the counters of throttling and of NVLink are off as it is shipped. The diagnosis of a server whose steps are slow from its start has nothing to compare with.",
+				Monitor: &Monitor{
+					Query: "min(last_5m):max:vllm.diagnosis.cause{cause:slow_steps AND detail IN (power_cap,thermal,memory_error,interconnect,clocks_low)}" +
+						" by {service.instance.id,model_name,detail} >= 1",
+					Text: "{{[service.instance.id].name}} is slow because of a GPU ({{detail.name}}).",
+				},
+				FiresIn: map[string][]string{
+					"gpu-amd": nil, "gpu-clocks-low": nil, "gpu-exporter-restarts": nil, "gpu-hot": nil,
+					"gpu-link-errors": nil, "gpu-memory-errors": nil, "gpu-power-cap": nil,
+				},
 			},
 			{
 				Name: "VLLMGPUMemoryErrors", Severity: Ticket, KeepFiringFor: 15 * minute,
 				Expr: "sum by (" + gpuLabels + `) (increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected"}[1h])) > 0 or ` +
 					"sum by (" + gpuLabels + `) (increase(hw_errors_total{error_type="uncorrected"}[1h])) > 0 or ` +
 					"max by (" + gpuLabels + ") (vllm_accelerator_row_remap_failed) > 0",
-				Summary: "The memory of the GPU {{ $labels.hw_name }}{{ with $labels.k8s_pod_name }} of {{ . }}{{ end }} has uncorrected errors",
+				Summary:     "The memory of the GPU {{ $labels.hw_name }}{{ with $labels.k8s_pod_name }} of {{ . }}{{ end }} has uncorrected errors",
+				Description: "An error in the memory of this GPU could not be corrected within the last hour, or a row could not be replaced.",
+				Meaning:     "The exporter has counted an uncorrected memory error or a row that was replaced because of one, or the replacement of a row has failed.",
+				Impact:      "The process that read the bad memory usually ends, and its requests are lost. Later requests are not affected, unless errors come again.",
+				Diagnosis: []Step{
+					{Text: "See which GPU it is, and whether it has had errors before.", Query: `increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected"}[1d])`, Board: "vllm-engine", Panel: "GPU memory errors"},
+					{Text: "See whether a replacement has failed.", Query: "vllm_accelerator_row_remap_failed == 1"},
+					{Text: "On the node, read the kernel's log for lines with `Xid`, and `nvidia-smi -q -d ROW_REMAPPER,ECC`."},
+				},
+				Mitigation: []string{
+					"After one error: reset the GPU or restart the node at a quiet time, so that the replaced row comes into use. All processes on the GPU end.",
+					"After several, or if a replacement has failed: drain the node and have the GPU exchanged.",
+				},
+				LooksTheSame: "Corrected errors, which the memory repairs by itself: they are counted apart, and this alert ignores them.",
+				NotConclude:  "Do not conclude that the server is slow because of it: the diagnosis says `memory_error` if steps are slow at the same time.",
+				CannotFire:   "No exporter of GPU metrics is read, or the GPU has no error correction. NVIDIA's exporter counts replaced rows as it is shipped, and errors only if its list of counters has them.",
+				Monitor: &Monitor{
+					Query:   "sum(last_1h):sum:vllm.accelerator.row_remap.rows{error.type:uncorrected} by {service.instance.id,hw.name}.as_count() > 0",
+					Text:    "The memory of the GPU {{[hw.name].name}} of {{[service.instance.id].name}} has uncorrected errors.",
+					Differs: "It counts replaced rows only, not errors without one, nor a replacement that failed.",
+				},
+				FiresIn: map[string][]string{"gpu-memory-errors": nil},
 			},
 			{
 				Name: "VLLMGPUExporterSilent", Severity: Ticket, For: 10 * minute,
 				Expr: "count by (" + exporterLabels + ") (last_over_time(vllm_accelerator_workloads[1h]))" +
 					" unless on (" + exporterLabels + ") vllm_accelerator_workloads and on (k8s_cluster_name) vllm_up",
-				Summary: "The exporter of GPU metrics {{ $labels.instance }} is not read any more",
+				Summary:     "The exporter of GPU metrics {{ $labels.instance }} is not read any more",
+				Description: "The diagnosis cannot say any more whether a GPU is the cause, and cannot exclude it.",
+				Meaning:     "An exporter of GPU metrics was read within the last hour, and for ten minutes it is not.",
+				Impact:      "Users notice nothing. Details about GPUs, energy per token and the panels about GPUs are missing for this node.",
+				Diagnosis: []Step{
+					{Text: "See whether its scrapes fail, and why.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "See whether its pod runs on that node: `kubectl get pods -A -o wide`, and read its log. After an error of the driver the exporter often ends again and again."},
+					{Text: "See whether the receiver has fewer targets.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
+				},
+				Mitigation: []string{
+					"Restart the exporter. It takes nothing from the servers.",
+					"If it does not start, the driver may be in an error: test the node before it gets more work.",
+					"If the node was removed on purpose, nothing: the alert ends an hour later.",
+				},
+				LooksTheSame: "A node that was removed, by an autoscaler for example.",
+				NotConclude:  "Do not conclude that the GPUs do not work: the servers have alerts of their own.",
+				CannotFire:   "The exporter was never read. After an hour the alert ends although it is still gone.",
+				NoMonitor:    "A query cannot compare which exporters there are with those of an hour ago; missing data of one fires as well where a node is removed on purpose.",
+				ShownBy:      "TestAnExporterThatIsNotReadAnyMoreIsReported",
 			},
 		},
 	}
 }
+
+const gpuDetails = `vllm_diagnosis_cause{cause="slow_steps", detail!=""} == 1`

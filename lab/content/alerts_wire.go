@@ -25,8 +25,21 @@ func wireGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMRawServerDown", Severity: Page, For: 2 * minute, KeepFiringFor: 5 * minute,
-				Expr:    "up == 0 and on (job, instance) last_over_time(vllm:num_requests_running[1d])",
-				Summary: "{{ $labels.instance }} cannot be scraped",
+				Expr:        "up == 0 and on (job, instance) last_over_time(vllm:num_requests_running[1d])",
+				Summary:     "{{ $labels.instance }} cannot be scraped",
+				Description: "Prometheus cannot scrape this server, which reported requests within the last day.",
+				Meaning:     "The scrape of a target that had vLLM's metrics within a day fails for two minutes.",
+				Impact:      "Requests to this server probably fail.",
+				Diagnosis: []Step{
+					{Text: "See whether others fail, too.", Query: "up == 0"},
+					{Text: "Read why the scrape fails: the page of targets of Prometheus has the error."},
+					{Text: "Send one request of your own, and read the end of the server's log."},
+				},
+				Mitigation:   []string{"Restart the server. Loading the model takes minutes.", "Route the users to another server."},
+				LooksTheSame: "A server that is too busy to answer the scrape within its timeout.",
+				NotConclude:  "Do not conclude that the engine is dead: only its metrics cannot be read.",
+				CannotFire:   "Discovery removed the target: then there is no `up`. A server that is down for a day is forgotten.",
+				FiresIn:      map[string][]string{"unreachable": lone},
 			},
 			{
 				Name: "VLLMRawServerStalled", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
@@ -34,32 +47,103 @@ func wireGroup(p parameters) Group {
 				Expr: "sum by (job, instance, engine) (min_over_time(vllm:num_requests_running[5m])) > 0" +
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
-				Summary: "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
+				Summary:     "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
+				Description: "Requests run, and no token was computed in five minutes.",
+				Meaning:     "Requests have been running on an engine for five minutes without a new prompt token or output token of it, and this lasts for five more minutes.",
+				Impact:      "Its users wait until their own timeout.",
+				Diagnosis: []Step{
+					{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Tokens"},
+					{Text: "Send one request of your own: before 0.10.2, and by one report later as well, vLLM leaves the gauge of running requests frozen when all clients leave at once."},
+					{Text: "Read the server's log for a timeout of NCCL, or an error of the engine."},
+				},
+				Mitigation:   []string{"Restart the server. Its requests are lost; they were not served any more."},
+				LooksTheSame: "A frozen gauge on an idle server: your own request succeeds then. See `frozen_gauges`.",
+				NotConclude:  "Do not conclude that the GPU is broken.",
+				CannotFire:   "The server cannot be scraped (`VLLMRawServerDown`), or several API servers report the gauge for themselves.",
+				FiresIn:      map[string][]string{"long stalled": lone},
 			},
 			{
 				Name: "VLLMRawFirstTokenLateFast", Severity: Page, KeepFiringFor: 5 * minute,
-				Expr:    burn("burnFast", "1h", "5m", 300, "eventsFast"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
+				Expr:         burn("burnFast", "1h", "5m", 300, "eventsFast"),
+				Summary:      "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
+				Description:  "In the last hour and in the last five minutes, far more requests than allowed waited longer than 2.5 s for their first token.",
+				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 14.4 times what a target of 95 % allows, over an hour and over five minutes." + rawLate,
+				Impact:       "Most users of the model wait before they see anything.",
+				Diagnosis:    rawLateSteps(),
+				Mitigation:   burnMitigation,
+				LooksTheSame: burnLooks,
+				NotConclude:  burnNot,
+				CannotFire:   rawCannot,
+				ShownBy:      "TestAlertsOnRawNames",
 			},
 			{
 				Name: "VLLMRawFirstTokenLateMedium", Severity: Page, KeepFiringFor: 5 * minute,
-				Expr:    burn("burnMedium", "6h", "30m", 1800, "eventsMedium"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
+				Expr:         burn("burnMedium", "6h", "30m", 1800, "eventsMedium"),
+				Summary:      "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
+				Description:  "In the last six hours and in the last 30 minutes, far more requests than allowed waited longer than 2.5 s for their first token.",
+				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 6 times what a target of 95 % allows, over six hours and over 30 minutes." + rawLate,
+				Impact:       "Many users of the model wait before they see anything.",
+				Diagnosis:    rawLateSteps(),
+				Mitigation:   burnMitigation,
+				LooksTheSame: burnLooks,
+				NotConclude:  burnNot,
+				CannotFire:   rawCannot,
+				ShownBy:      "TestAlertsOnRawNames",
 			},
 			{
 				Name: "VLLMRawQueueTimeHigh", Severity: Ticket, For: 10 * minute, KeepFiringFor: 10 * minute,
 				Expr: "histogram_quantile(0.95, sum by (" + by + ", le) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > " +
 					p.number("rawQueueSeconds") + " and on (" + by + ") sum by (" + by + ") (rate(vllm:request_queue_time_seconds_count[5m])) * 300 >= " +
 					p.number("eventsFast"),
-				Summary: "5 % of the requests for " + model("an unknown model") + " wait longer than {{ $value | humanizeDuration }} in the queue",
+				Summary:     "5 % of the requests for " + model("an unknown model") + " wait longer than {{ $value | humanizeDuration }} in the queue",
+				Description: "5 % of the requests wait longer in vLLM's queue than the threshold.",
+				Meaning:     "The p95 of the time in the queue is above 5 s for ten minutes.",
+				Impact:      "These users wait before their prompt is even read.",
+				Diagnosis: []Step{
+					{Text: "See whether the queue still grows.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Requests that wait and run"},
+					{Text: "See whether the KV cache is full and requests are preempted.", Query: "sum by (model_name) (rate(vllm:num_preemptions_total[5m]))", Board: "vllm-wire", Panel: "Preemptions"},
+					{Text: "See whether more requests come than before.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Requests that ended"},
+				},
+				Mitigation:   burnMitigation,
+				LooksTheSame: "Many long prompts, fewer servers, or a slower engine: all of them make a queue.",
+				NotConclude:  "Do not conclude that it is over when the value falls: the histogram changes when requests end, so it is late.",
+				CannotFire:   "Requests wait and none of them ends: then `VLLMRawServerStalled` fires. The first bucket ends at 0.3 s, so the p95 of an empty queue reads 0.285 s.",
+				FiresIn:      map[string][]string{"overload": nil},
 			},
 			{
 				Name: "VLLMRawRequestsFailing", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
 				Expr: `sum by (` + by + `) (rate(vllm:request_success_total{finished_reason="error"}[5m])) / (sum by (` + by +
 					`) (rate(vllm:request_success_total[5m])) > 0) > ` + p.number("gatewayErrorRatio") +
 					` and on (` + by + `) sum by (` + by + `) (rate(vllm:request_success_total[5m])) * 300 >= ` + p.number("eventsFast"),
-				Summary: "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " end with an error",
+				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " end with an error",
+				Description: "{{ $value | humanizePercentage }} of the requests that ended in the last five minutes did so with an error of the engine.",
+				Meaning:     "The share of requests with `finished_reason` error is above 5 % for five minutes. The name of the metric says success, but it counts every end.",
+				Impact:      "These users get an error or a truncated answer.",
+				Diagnosis: []Step{
+					{Text: "See how requests end.", Query: "sum by (finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Requests that ended"},
+					{Text: "Read the server's log for the error."},
+				},
+				Mitigation:   []string{"Restart the server if its engine is broken.", "Undo the newest change of its image or model."},
+				LooksTheSame: "Requests that clients cancel are not counted at all; vLLM's Rust front end counts them as abort.",
+				NotConclude:  "Do not conclude that all is well without this alert: requests that are refused before the engine are not counted. HTTP metrics of the server have them.",
+				CannotFire:   "The version has no finished_reason error, or fewer than ten requests ended in five minutes.",
+				FiresIn:      map[string][]string{"erroring": nil},
 			},
 		},
+	}
+}
+
+const (
+	rawLateQuery = `histogram_quantile(0.95, sum by (model_name, le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`
+	rawLate      = " 2.5 s is a bound of vLLM's histogram, so the share is exact. Where a low target makes the factor unreachable, 90 % late requests are enough."
+	rawCannot    = "vLLM is not scraped under its own names, or fewer requests got a first token in the short window than the guard asks for. Requests that never get a first token are in no histogram."
+)
+
+func rawLateSteps() []Step {
+	return []Step{
+		{Text: "See how late the first token is.", Query: rawLateQuery, Board: "vllm-wire", Panel: "Time to first token"},
+		{Text: "See whether requests wait in the queue.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Requests that wait and run"},
+		{Text: "See whether prompts became longer.", Query: "rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)", Board: "vllm-wire", Panel: "Length of prompts"},
+		{Text: "[What you see](symptoms.md) has the next steps."},
 	}
 }

@@ -10,7 +10,7 @@ package content
 
 import "time"
 
-//go:generate go run ../lab/cmd/contentgen -root ../..
+//go:generate go run ../cmd/contentgen -root ../..
 
 // Group is a group of rules that are evaluated together, the records first, in their order.
 type Group struct {
@@ -44,7 +44,8 @@ const (
 	Ticket Severity = "ticket"
 )
 
-// Alert is an alerting rule together with its runbook.
+// Alert is an alerting rule with all that there is about it: its runbook, the monitor for Datadog,
+// and the stories that show it. Gaps names what is missing.
 type Alert struct {
 	// Name is CamelCase and begins with VLLM: VLLMPoolNotServing.
 	Name     string
@@ -76,6 +77,32 @@ type Alert struct {
 	NotConclude string
 	// CannotFire describes when the alert stays silent although it should fire.
 	CannotFire string
+
+	// Monitor is the counterpart for Datadog; NoMonitor is the reason why there is none.
+	Monitor   *Monitor
+	NoMonitor string
+	// FiresIn has the stories in which it must fire, each with the servers that it must name; nil
+	// where it names none, or all that the story harms. A story is a scenario of
+	// examples/scenarios, or one of lab/test/content.
+	FiresIn map[string][]string
+	// ShownBy is the test that shows it instead of a story.
+	ShownBy string
+}
+
+// Monitor is an alert for Datadog. Its query is not PromQL and cannot be translated from it; it has
+// the names, tags and types that examples/backends/datadog.yaml sends.
+type Monitor struct {
+	// Query is the monitor's query. PARAMETER stands for the value of Parameter.
+	Query string
+	// Parameter is the parameter that the query compares with; empty if the query has a number.
+	Parameter string
+	// Text says what happens, with Datadog's template variables.
+	Text string
+	// FiresWithoutData is true where missing data is what it is about. Other monitors resolve: the
+	// series of a server that ends are no data.
+	FiresWithoutData bool
+	// Differs is how the monitor differs from the alert; empty if it does not.
+	Differs string
 }
 
 // Step is one step of a diagnosis.

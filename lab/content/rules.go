@@ -1,7 +1,6 @@
 package content
 
 import (
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +37,6 @@ func GroupsWith(values map[string]float64) []Group {
 		for j := range groups[i].Alerts {
 			a := &groups[i].Alerts[j]
 			a.Set = groups[i].Set
-			words[a.Name].into(a)
 			a.Summary += where(a)
 		}
 	}
@@ -63,29 +61,6 @@ func where(a *Alert) string {
 // model is the model in a summary. A server that was never read has none.
 func model(otherwise string) string {
 	return "{{ with $labels.model_name }}{{ . }}{{ else }}" + otherwise + "{{ end }}"
-}
-
-// runbook is the part of an alert that is for people.
-type runbook struct {
-	description, meaning, impact          string
-	diagnosis                             []Step
-	mitigation                            []string
-	looksTheSame, notConclude, cannotFire string
-}
-
-// words are the runbooks by the name of the alert.
-var words = func() map[string]runbook {
-	all := map[string]runbook{}
-	for _, part := range []map[string]runbook{diagnosisWords, gpuWords, sloWords, gatewayWords, collectorWords, wireWords} {
-		maps.Copy(all, part)
-	}
-	return all
-}()
-
-func (r runbook) into(a *Alert) {
-	a.Description, a.Meaning, a.Impact = r.description, r.meaning, r.impact
-	a.Diagnosis, a.Mitigation = r.diagnosis, r.mitigation
-	a.LooksTheSame, a.NotConclude, a.CannotFire = r.looksTheSame, r.notConclude, r.cannotFire
 }
 
 // Parameter is a number in the rules that users may change.

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
@@ -77,25 +78,38 @@ func TestTheReadmeSaysHowLongAnAlertTakes(t *testing.T) {
 	}
 }
 
-func TestTheReadmeExplainsEveryReason(t *testing.T) {
-	readme := readReadme(t)
-	explained := func(reason fmt.Stringer) {
-		if !strings.Contains(readme, "| `"+reason.String()+"` |") {
-			t.Errorf("the README does not explain %s", reason)
-		}
+// metadata.yaml has the meaning of each reason, and the README gets it from there.
+func TestTheReasonsAreThoseOfMetadata(t *testing.T) {
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var listed struct {
+		Attributes map[string]struct{ Enum []string }
+	}
+	require.NoError(t, yaml.Unmarshal(text, &listed))
+	code := map[string][]string{}
+	add := func(attribute string, reason fmt.Stringer) {
+		code[attribute] = append(code[attribute], reason.String())
 	}
 	for r := range collect.NumReasons {
-		explained(r)
+		add("reason_ignored", r)
 	}
 	for r := range window.NumReasons {
-		explained(r)
+		add("reason_ignored", r)
 	}
 	for u := range telemetry.NumUncounted {
-		explained(u)
+		add("reason_uncounted", u)
 	}
 	for r := range derive.NumReasons {
 		if r != derive.OK && r != derive.Missing { // neither is counted
-			explained(r)
+			add("reason_absent", r)
 		}
+	}
+	for o := range accelerator.NumOutcomes {
+		if o != accelerator.Used {
+			add("reason_unused", o)
+		}
+	}
+	for attribute, reasons := range code {
+		assert.ElementsMatch(t, reasons, listed.Attributes[attribute].Enum, "%s of metadata.yaml and the reasons of the code", attribute)
 	}
 }

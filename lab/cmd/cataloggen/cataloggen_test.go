@@ -172,7 +172,7 @@ func TestMistakesInTheCatalogueAreReported(t *testing.T) {
 		"an info label without a metric": {
 			"label: block_size}]", "label: size}]", `metric "vllm.kv_cache.block_size" does not name the label "block_size"`,
 		},
-		"a formula of a scraped metric":                   {"    sources: [{family", "    formula: x\n    sources: [{family", "formula, derived_from, needs and blind_spots are for"},
+		"a formula of a scraped metric":                   {"    sources: [{family", "    formula: x\n    sources: [{family", "formula, derived_from, needs, blind_spots and decided_as are for"},
 		"also derived, without inputs":                    {"    sources: [{family", "    also_derived: true\n    sources: [{family", "metric vllm.kv_cache.block_size: derived_from is missing"},
 		"also derived, and emitted by the processor only": {"    formula: success\n", "    formula: success\n    also_derived: true\n", "also_derived is for metrics that the receiver emits"},
 		"no formula":             {"    formula: success\n", "", "metric vllm.slo.good: formula is missing"},
@@ -200,7 +200,7 @@ func TestTheGeneratedFilesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files, err := generated(root)
 	require.NoError(t, err)
-	assert.Len(t, files, 11, "the tables, the lists of metrics and five pages")
+	assert.Len(t, files, 13, "the tables, the lists of metrics and seven pages")
 	for path, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)

@@ -43,6 +43,7 @@ func parseDecisions(content []byte, k *knowledge) (*decisionList, error) {
 		return nil, err
 	}
 	problems := l.expandGroups(k.subjects())
+	l.decideAs(k)
 	return &l, errors.Join(append(problems, l.problems(k)...)...)
 }
 
@@ -72,6 +73,36 @@ func (l *decisionList) expandGroups(subjects []string) []error {
 		}
 	}
 	return problems
+}
+
+// decideAs decides the defects of a metric with decided_as as the first of these metrics does. A row
+// of its own in the file has precedence.
+func (l *decisionList) decideAs(k *knowledge) {
+	decided := map[pair]bool{}
+	for _, row := range l.Decisions {
+		for _, p := range k.meeting(row) {
+			decided[p] = true
+		}
+	}
+	for _, subject := range sortedNames(k.catalogue.Metrics) {
+		for _, other := range k.catalogue.Metrics[subject].DecidedAs {
+			for _, row := range slices.Clone(l.Decisions) {
+				if !slices.Contains(row.Of, other) {
+					continue
+				}
+				row.Of = []string{subject}
+				row.Defects = slices.DeleteFunc(slices.Clone(row.Defects), func(id string) bool {
+					return decided[pair{subject, id}] || !slices.Contains(k.meeting(row), pair{subject, id})
+				})
+				for _, id := range row.Defects {
+					decided[pair{subject, id}] = true
+				}
+				if len(row.Defects) > 0 {
+					l.Decisions = append(l.Decisions, row)
+				}
+			}
+		}
+	}
 }
 
 // problems returns every contradiction between the decisions, the defects and the

@@ -71,6 +71,25 @@ func TestADecisionConcernsThePairsThatMeet(t *testing.T) {
 }`)
 }
 
+// A metric like others is decided with them; what has a row of its own, or an earlier one of the
+// others decides, stays.
+func TestAMetricCanBeDecidedAsOthers(t *testing.T) {
+	k := knownDefects(t)
+	valid := k.catalogue.Metrics["vllm.slo.valid"]
+	valid.DecidedAs = []string{"vllm.slo.good", "vllm.success_rate"}
+	k.catalogue.Metrics["vllm.slo.valid"] = valid
+	l, err := parseDecisions([]byte(strings.Replace(smallDecisions, "vllm.slo.good, vllm.slo.valid", "vllm.slo.good", 1)), k)
+	require.NoError(t, err)
+	require.Len(t, l.Decisions, 3, "too-many, as good; success_rate says the same, and too-new is open")
+	assert.Equal(t, decision{
+		Of: []string{"vllm.slo.valid"}, Defects: []string{"too-many"}, Decision: "corrected", How: "It is divided | halved.", Test: "internal/catalog TestHalves",
+	}, l.Decisions[2])
+	assert.Contains(t, k.undecided(l), pair{"vllm.slo.valid", "too-new"})
+	own, err := parseDecisions([]byte(smallDecisions), k)
+	require.NoError(t, err)
+	assert.Len(t, own.Decisions, 2, "the row of its own is enough")
+}
+
 func TestAGatewayHasNoDefectOfAServer(t *testing.T) {
 	all := &defect{Metrics: []string{"*"}}
 	assert.True(t, all.concerns("vllm.request.success"))

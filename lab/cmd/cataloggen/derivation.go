@@ -17,14 +17,18 @@ func (d *document) derivationProblems(name string, m metric) []string {
 	}
 	check(!m.AlsoDerived || m.received(), "also_derived is for metrics that the receiver emits")
 	if !m.derived() {
-		check(m.Formula == "" && len(m.DerivedFrom) == 0 && m.Needs == "" && m.BlindSpots == "",
-			"formula, derived_from, needs and blind_spots are for what the processor derives")
+		check(m.Formula == "" && len(m.DerivedFrom) == 0 && m.Needs == "" && m.BlindSpots == "" && len(m.DecidedAs) == 0,
+			"formula, derived_from, needs, blind_spots and decided_as are for what the processor derives")
 		return problems
 	}
 	check(m.Formula != "", "formula is missing")
 	check(!strings.Contains(strings.TrimSpace(m.Formula), "\n"), "formula must be one line")
 	check(len(m.DerivedFrom) > 0, "derived_from is missing")
 	check(slices.IsSorted(m.DerivedFrom), "derived_from must be sorted")
+	for _, other := range m.DecidedAs {
+		check(other != name && d.Metrics[other].derived() && len(d.Metrics[other].DecidedAs) == 0,
+			fmt.Sprintf("decided_as %q must be another derived metric, of which decisions.yaml has rows", other))
+	}
 	for _, from := range m.DerivedFrom {
 		problems = append(problems, d.inputProblems(name, from)...)
 	}

@@ -85,8 +85,8 @@ type diagnosisDetail struct {
 	Sentence string `yaml:"sentence"`
 }
 
-// parseDiagnosis decodes the diagnosis and checks it against the catalogue.
-// Unknown keys are errors.
+// parseDiagnosis decodes the diagnosis and checks it against the catalogue, whose attributes get
+// the names of the diagnosis as values. Unknown keys are errors.
 func parseDiagnosis(content []byte, d *document) (*diagnosis, error) {
 	var g diagnosis
 	if err := decode(content, &g); err != nil {

@@ -71,7 +71,7 @@ func (g *diagnosis) validate(d *document) []error {
 		report(vllmFlag.MatchString(f.Name), "flag %q: the name must be that of a flag of vLLM", f.Name)
 		report(sentence(f.Meaning) && sentence(f.Raise) && (f.Lower == "" || sentence(f.Lower)), "flag %s: meaning, raise and lower must be whole sentences", f.Name)
 	}
-	return append(errs, g.enumProblems(d)...)
+	return append(errs, g.setValues(d)...)
 }
 
 // sentence reports whether a text begins and ends as whole sentences do.
@@ -119,22 +119,18 @@ func (g *diagnosis) quotedProblems(text string, d *document) []string {
 	return problems
 }
 
-// enumProblems compares the values of the attributes in metadata.yaml with the
-// diagnosis. The attribute signal also has values of pools.
-func (g *diagnosis) enumProblems(d *document) []error {
-	var errs []error
-	for attribute, want := range map[string][]string{
-		"condition": g.conditionNames(), "cause": g.causeNames(), "detail": g.detailNames(),
+// setValues gives the attributes of the catalogue that are names of the diagnosis their values.
+func (g *diagnosis) setValues(d *document) (errs []error) {
+	for name, values := range map[string][]string{
+		"condition": g.conditionNames(), "cause": g.causeNames(), "detail": g.detailNames(), "signal": g.signalNames(),
 	} {
-		slices.Sort(want)
-		if !slices.Equal(d.Attributes[attribute].Enum, want) {
-			errs = append(errs, fmt.Errorf("metadata.yaml: the values of the attribute %s must be [%s]", attribute, strings.Join(want, ", ")))
+		a := d.Attributes[name]
+		if len(a.Enum) > 0 {
+			errs = append(errs, fmt.Errorf("metadata.yaml: remove enum of the attribute %s: its values are those of diagnosis.yaml", name))
 		}
-	}
-	for _, signal := range g.signalNames() {
-		if !slices.Contains(d.Attributes["signal"].Enum, signal) {
-			errs = append(errs, fmt.Errorf("metadata.yaml: the attribute signal lacks the value %s", signal))
-		}
+		slices.Sort(values)
+		a.Enum = values
+		d.Attributes[name] = a
 	}
 	return errs
 }

@@ -115,6 +115,7 @@ type metric struct {
 	Formula               string        `yaml:"formula"`
 	Needs                 string        `yaml:"needs"`
 	BlindSpots            string        `yaml:"blind_spots"`
+	DecidedAs             []string      `yaml:"decided_as"`
 }
 
 // measurements are the settings of a kind. The exposition formats have one type of

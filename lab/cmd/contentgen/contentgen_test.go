@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 const root = "../../.."
 
 func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
-	files, err := generated(root)
+	files, err := generated(root, content.Groups())
 	require.NoError(t, err)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, name))
@@ -41,8 +43,17 @@ func TestOnlyStaleFilesAreRemoved(t *testing.T) {
 
 // Nothing is written if the place of a part is missing.
 func TestAPageWithoutThePlaceOfAPartIsAnError(t *testing.T) {
-	_, err := generated(t.TempDir())
+	_, err := generated(t.TempDir(), content.Groups())
 	assert.ErrorContains(t, err, "docs/alerts.md")
+}
+
+// Without this a runbook with empty parts was written, and somebody opens it at night.
+func TestAnAlertWithAGapIsRefused(t *testing.T) {
+	groups := content.Groups()
+	groups[0].Alerts[0].Mitigation, groups[0].Alerts[0].Monitor = nil, nil
+	_, err := generated(root, groups)
+	assert.EqualError(t, err, "alert VLLMPoolNotServing has no Mitigation: write the actions, each with its cost, next to its Expr in lab/content\n"+
+		"alert VLLMPoolNotServing has no Monitor: write it, or NoMonitor with the reason why Datadog has none, next to its Expr in lab/content")
 }
 
 // A user takes another spelling from the folder that is named; a name that is wrong writes nothing.
@@ -64,7 +75,7 @@ func TestAnotherSpellingIsWrittenIntoAFolder(t *testing.T) {
 
 // The repository has one spelling; the others follow from it.
 func TestOtherSpellingsAreNotCommitted(t *testing.T) {
-	files, err := generated(root)
+	files, err := generated(root, content.Groups())
 	require.NoError(t, err)
 	for name := range files {
 		assert.NotRegexp(t, "/(dotted|unsuffixed|wire)/|-raw", name)

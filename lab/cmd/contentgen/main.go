@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/shipped"
@@ -64,7 +65,7 @@ func write(folder string, names []string) error {
 
 // run writes nothing unless all content is valid.
 func run(root string) error {
-	files, err := generated(root)
+	files, err := generated(root, content.Groups())
 	if err != nil {
 		return err
 	}
@@ -83,8 +84,12 @@ func run(root string) error {
 	return nil
 }
 
-// generated returns the content of every generated file by its path below root.
-func generated(root string) (map[string][]byte, error) {
+// generated returns the content of every generated file by its path below root. A gap in one of the
+// alerts is an error.
+func generated(root string, alerts []content.Group) (map[string][]byte, error) {
+	if err := content.Gaps(alerts); err != nil {
+		return nil, err
+	}
 	files, err := shipped.Committed()
 	if err != nil {
 		return nil, err

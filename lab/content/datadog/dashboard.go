@@ -137,7 +137,13 @@ func groups() []group {
 		}},
 		{"Gateway", []widget{
 			{title: "Requests that failed", kind: "timeseries", unit: fraction, about: "The share of what arrived, also of what was refused.", lines: []line{{
-				formula: "a / b", queries: []string{gatewayErrors(scope), gatewayArrivals(scope)},
+				formula: "a / b", queries: []string{
+					"default_zero(" + of("sum", "inference_gateway.epp.request.errors", perModel) + ".as_count())",
+					// The picker counts as requests only what it scheduled, so what it refused is added.
+					// Datadog may have changed the value of the tag to lower case.
+					"default_zero(" + of("sum", "inference_gateway.epp.requests", perModel) + ".as_count()) + default_zero(" +
+						of("sum", "inference_gateway.epp.request.errors", perModel, "!error_code:ModelServerError", "!error_code:modelservererror") + ".as_count())",
+				},
 			}}},
 			{title: "Ready endpoints", kind: "timeseries", lines: one(of("max", "inference_gateway.pool.endpoint.ready", "pool"))},
 			{

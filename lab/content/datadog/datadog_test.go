@@ -19,24 +19,6 @@ import (
 // ofResources are the attributes of resources that become tags.
 var ofResources = []string{"service.name", "service.instance.id", "k8s.namespace.name"}
 
-func TestEveryAlertHasAMonitorOrAReason(t *testing.T) {
-	t.Parallel()
-	said := map[string]int{}
-	for _, m := range Monitors() {
-		said[m.Alert]++
-	}
-	for alert, reason := range WithoutMonitor() {
-		said[alert]++
-		assert.NotEmpty(t, reason, alert)
-	}
-	want := map[string]int{}
-	for _, a := range stableAlerts() {
-		want[a.Name] = 1
-	}
-	assert.Equal(t, want, said)
-	assert.Greater(t, len(want), 15)
-}
-
 // mistakes returns what is wrong with a query, judged by the catalogue.
 func mistakes(query string) (found []string) {
 	uses, err := Uses(query)
@@ -113,14 +95,10 @@ func TestAMonitorHasTheFormOfTheAPI(t *testing.T) {
 	t.Parallel()
 	files, err := Files()
 	require.NoError(t, err)
-	alerts := map[string]*content.Alert{}
-	for _, a := range stableAlerts() {
-		alerts[a.Name] = &a
-	}
 	tags := regexp.MustCompile(`\{\{(?:\[([a-z.]+)\]|([a-z_]+))\.name\}\}`)
-	for _, m := range Monitors() {
+	for _, a := range monitored() {
 		var got map[string]any
-		require.NoError(t, json.Unmarshal(files["content/datadog/monitors/"+m.Alert+".json"], &got))
+		require.NoError(t, json.Unmarshal(files["content/datadog/monitors/"+a.Name+".json"], &got))
 		assert.ElementsMatch(t, []string{"name", "type", "query", "message", "tags", "priority", "options", "assets"}, slices.Collect(maps.Keys(got)))
 		assert.Equal(t, "query alert", got["type"])
 		query := got["query"].(string)
@@ -129,14 +107,14 @@ func TestAMonitorHasTheFormOfTheAPI(t *testing.T) {
 		options := got["options"].(map[string]any)
 		assert.Equal(t, form[5], fmt.Sprint(options["thresholds"].(map[string]any)["critical"]), "the API refuses another threshold than that of the query")
 		assert.Contains(t, []string{"default", "show_no_data", "show_and_notify_no_data", "resolve"}, options["on_missing_data"])
-		assert.Contains(t, got["message"], alerts[m.Alert].RunbookURL())
-		assert.Equal(t, alerts[m.Alert].Severity == content.Page, got["priority"] == 1.0)
+		assert.Contains(t, got["message"], a.RunbookURL())
+		assert.Equal(t, a.Severity == content.Page, got["priority"] == 1.0)
 		uses, err := Uses(query)
 		require.NoError(t, err)
-		for _, named := range tags.FindAllStringSubmatch(m.Text, -1) {
-			assert.Contains(t, uses[0].By, named[1]+named[2], "%s names a tag that the query does not group by", m.Alert)
+		for _, named := range tags.FindAllStringSubmatch(a.Monitor.Text, -1) {
+			assert.Contains(t, uses[0].By, named[1]+named[2], "%s names a tag that the query does not group by", a.Name)
 		}
-		rest := tags.ReplaceAllString(m.Text, "")
+		rest := tags.ReplaceAllString(a.Monitor.Text, "")
 		for _, other := range regexp.MustCompile(`\{\{[^}]*\}\}`).FindAllString(rest, -1) {
 			assert.Contains(t, []string{"{{value}}", "{{#is_no_data}}", "{{/is_no_data}}"}, other)
 		}
@@ -148,27 +126,23 @@ func TestAMonitorHasTheFormOfTheAPI(t *testing.T) {
 func TestABurnMonitorHasTheWindowsOfItsAlert(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, m := range Monitors() {
-		if !strings.HasPrefix(m.Alert, "VLLMBudgetBurn") {
+	for _, m := range monitored() {
+		if !strings.HasPrefix(m.Name, "VLLMBudgetBurn") {
 			continue
 		}
 		seen++
-		query, err := m.query()
+		query, err := query(&m)
 		require.NoError(t, err)
 		uses, err := Uses(query)
 		require.NoError(t, err)
 		assert.Contains(t, query, ":min:vllm.slo.burn_rate")
 		assert.Equal(t, []string{"lower"}, uses[0].Filters["bound"])
 		require.Len(t, uses[0].Filters["window"], 2)
-		for _, a := range stableAlerts() {
-			if a.Name == m.Alert {
-				for _, window := range uses[0].Filters["window"] {
-					assert.Contains(t, a.Expr, "vllm_slo:error_ratio_lower:rate"+window+" > ")
-				}
-				factor := query[strings.LastIndex(query, "> ")+2:]
-				assert.Equal(t, 2, strings.Count(a.Expr, "> clamp_max("+factor+" * (1 - vllm_slo:target:last1h)"), "%s: the same factor", a.Expr)
-			}
+		for _, window := range uses[0].Filters["window"] {
+			assert.Contains(t, m.Expr, "vllm_slo:error_ratio_lower:rate"+window+" > ")
 		}
+		factor := query[strings.LastIndex(query, "> ")+2:]
+		assert.Equal(t, 2, strings.Count(m.Expr, "> clamp_max("+factor+" * (1 - vllm_slo:target:last1h)"), "%s: the same factor", m.Expr)
 	}
 	assert.Equal(t, 4, seen)
 }
@@ -233,10 +207,10 @@ func TestAMonitorOnTheSeverityHasTheLevelOfItsAlert(t *testing.T) {
 	levels := map[string]string{
 		"VLLMPoolNotServing": " >= 3", "VLLMServerNotServing": " >= 3", "VLLMPoolDegraded": " == 2", "VLLMServerDegraded": " == 2",
 	}
-	for _, m := range Monitors() {
-		if level, is := levels[m.Alert]; is {
-			assert.True(t, strings.HasSuffix(m.Query, level), m.Query)
-			delete(levels, m.Alert)
+	for _, m := range monitored() {
+		if level, is := levels[m.Name]; is {
+			assert.True(t, strings.HasSuffix(m.Monitor.Query, level), m.Monitor.Query)
+			delete(levels, m.Name)
 		}
 	}
 	assert.Empty(t, levels)
@@ -245,8 +219,8 @@ func TestAMonitorOnTheSeverityHasTheLevelOfItsAlert(t *testing.T) {
 // Where nothing is reported there is nothing to compare: only what is about that must fire.
 func TestOnlyMonitorsOfWhatIsMissingFireWithoutData(t *testing.T) {
 	t.Parallel()
-	for _, m := range Monitors() {
-		missing := m.Alert == "VLLMTooFewServers" || m.Alert == "VLLMCollectorSilent"
-		assert.Equal(t, missing, m.MissingData == notify, m.Alert)
+	for _, m := range monitored() {
+		missing := m.Name == "VLLMTooFewServers" || m.Name == "VLLMCollectorSilent"
+		assert.Equal(t, missing, m.Monitor.FiresWithoutData, m.Name)
 	}
 }

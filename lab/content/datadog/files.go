@@ -1,9 +1,13 @@
+// Package datadog writes monitors and a dashboard for Datadog. Its queries are not PromQL
+// and cannot be translated from it, so they are written by hand: those of monitors with their
+// alert, those of the dashboard here.
 package datadog
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,12 +29,12 @@ func Files() (map[string][]byte, error) {
 		files[dir+name] = data
 		return err
 	}
-	for _, m := range Monitors() {
-		made, err := m.build()
+	for _, a := range monitored() {
+		made, err := build(&a)
 		if err != nil {
 			return nil, err
 		}
-		if err := put("monitors/"+m.Alert+".json", made); err != nil {
+		if err := put("monitors/"+a.Name+".json", made); err != nil {
 			return nil, err
 		}
 	}
@@ -44,23 +48,19 @@ func Files() (map[string][]byte, error) {
 func Parts() map[string]map[string]string {
 	var table strings.Builder
 	table.WriteString("| Alert | Monitor | Needs | Difference or reason |\n|---|---|---|---|\n")
-	monitors := map[string]Monitor{}
-	for _, m := range Monitors() {
-		monitors[m.Alert] = m
-	}
 	for _, a := range stableAlerts() {
-		if m, has := monitors[a.Name]; has {
-			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s | %s |\n", a.Name, m.needs(), m.Differs)
+		if a.Monitor != nil {
+			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s | %s |\n", a.Name, needs(a.Monitor.Query), a.Monitor.Differs)
 			continue
 		}
-		fmt.Fprintf(&table, "| %s | none | | %s |\n", a.Name, WithoutMonitor()[a.Name])
+		fmt.Fprintf(&table, "| %s | none | | %s |\n", a.Name, a.NoMonitor)
 	}
 	return map[string]map[string]string{dir + "README.md": {"monitors": table.String()}}
 }
 
 // needs says what must be configured besides the example, so that the monitor has data; empty
 // if nothing must.
-func (m Monitor) needs() string {
+func needs(query string) string {
 	for _, need := range []struct{ metric, says string }{
 		{"vllm.pool.", "[pools](#pools)"},
 		{"vllm.slo.", "[objectives](#objectives)"},
@@ -68,7 +68,7 @@ func (m Monitor) needs() string {
 		{"cause:slow_steps", "[GPUs](#gpus-and-gateways)"},
 		{"inference_gateway.", "[a gateway](#gpus-and-gateways)"},
 	} {
-		if strings.Contains(m.Query, need.metric) {
+		if strings.Contains(query, need.metric) {
 			return need.says
 		}
 	}
@@ -84,6 +84,11 @@ func stableAlerts() (alerts []content.Alert) {
 		}
 	}
 	return alerts
+}
+
+// monitored are the alerts with a monitor.
+func monitored() []content.Alert {
+	return slices.DeleteFunc(stableAlerts(), func(a content.Alert) bool { return a.Monitor == nil })
 }
 
 // document writes JSON as it is imported, with "<" and ">" as they are.
@@ -126,42 +131,43 @@ type asset struct {
 	Category string `json:"category"`
 }
 
-// build returns the monitor as the API takes it.
-func (m *Monitor) build() (monitorFile, error) {
-	var alert *content.Alert
-	for _, a := range stableAlerts() {
-		if a.Name == m.Alert {
-			alert = &a
-		}
-	}
-	if alert == nil {
-		return monitorFile{}, fmt.Errorf("%s: there is no such alert", m.Alert)
-	}
-	query, err := m.query()
+// What Datadog does without data.
+const (
+	resolve = "resolve"
+	notify  = "show_and_notify_no_data"
+)
+
+// build returns the monitor of an alert as the API takes it.
+func build(alert *content.Alert) (monitorFile, error) {
+	query, err := query(alert)
 	if err != nil {
 		return monitorFile{}, err
 	}
 	words := strings.Fields(query)
 	critical, err := strconv.ParseFloat(words[len(words)-1], 64)
 	if err != nil {
-		return monitorFile{}, fmt.Errorf("%s: the query does not end with a number: %w", m.Alert, err)
+		return monitorFile{}, fmt.Errorf("%s: the query of the monitor does not end with a number: %w", alert.Name, err)
 	}
-	priority := 3
+	priority, missing := 3, resolve
 	if alert.Severity == content.Page {
 		priority = 1
 	}
+	if alert.Monitor.FiresWithoutData {
+		missing = notify
+	}
 	runbook := alert.RunbookURL()
 	return monitorFile{
-		Name: m.Alert, Type: "query alert", Query: query, Priority: priority,
-		Message: m.Text + "\n\nRunbook: " + runbook,
+		Name: alert.Name, Type: "query alert", Query: query, Priority: priority,
+		Message: alert.Monitor.Text + "\n\nRunbook: " + runbook,
 		Tags:    []string{"severity:" + string(alert.Severity), managed},
-		Options: monitorOptions{Thresholds: thresholds{critical}, OnMissingData: m.MissingData, IncludeTags: true},
+		Options: monitorOptions{Thresholds: thresholds{critical}, OnMissingData: missing, IncludeTags: true},
 		Assets:  []asset{{"Runbook", runbook, "runbook"}},
 	}, nil
 }
 
-// query is the query with the value of the parameter.
-func (m *Monitor) query() (string, error) {
+// query is the query of the monitor with the value of the parameter.
+func query(alert *content.Alert) (string, error) {
+	m := alert.Monitor
 	if m.Parameter == "" {
 		return m.Query, nil
 	}
@@ -170,7 +176,7 @@ func (m *Monitor) query() (string, error) {
 			return strings.Replace(m.Query, "PARAMETER", strconv.FormatFloat(p.Value, 'f', -1, 64), 1), nil
 		}
 	}
-	return "", fmt.Errorf("%s: there is no parameter %s", m.Alert, m.Parameter)
+	return "", fmt.Errorf("%s: the monitor compares with %s, which is none of the parameters", alert.Name, m.Parameter)
 }
 
 // The SLO is over all servers of the models with an objective. Undecided events count as good,

@@ -81,8 +81,8 @@ func Choices() (tags []string) {
 // Queries returns all queries of the monitors, the dashboard and the SLO.
 func Queries() ([]string, error) {
 	var all []string
-	for _, m := range Monitors() {
-		query, err := m.query()
+	for _, a := range monitored() {
+		query, err := query(&a)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -31,4 +32,16 @@ func readProse() (map[string]prose, error) {
 		return nil, fmt.Errorf("prose.yaml: %w", err)
 	}
 	return all, nil
+}
+
+// gap returns an error that names a part that is empty; not every cause has reasons.
+func (p *prose) gap(name string) error {
+	for key, text := range map[string]string{
+		"see": p.See, "impact": p.Impact, "mitigation": strings.Join(p.Mitigation, ""), "not_conclude": p.NotConclude, "cannot_fire": p.CannotFire,
+	} {
+		if strings.TrimSpace(text) == "" {
+			return fmt.Errorf("prose.yaml: %s has no %s, and its runbook would have an empty part: write it", name, key)
+		}
+	}
+	return nil
 }

@@ -40,6 +40,9 @@ func files(groups []content.Group) (map[string][]byte, error) {
 		if !known {
 			return nil, fmt.Errorf("prose.yaml has nothing about %s", s.name)
 		}
+		if err := text.gap(s.name); err != nil {
+			return nil, err
+		}
 		pages[path(s.name)] = s.page(&text, alerts)
 	}
 	return pages, nil

@@ -103,6 +103,20 @@ func TestTheProseIsOfConditionsAndCauses(t *testing.T) {
 	}
 }
 
+// A runbook with an empty part is not written.
+func TestAGapInTheProseIsNamed(t *testing.T) {
+	complete := prose{See: "a", Impact: "b", Mitigation: []string{"c"}, NotConclude: "d", CannotFire: "e"}
+	require.NoError(t, complete.gap("stalled"))
+	for key, change := range map[string]func(p *prose){
+		"see": func(p *prose) { p.See = "" }, "impact": func(p *prose) { p.Impact = "" }, "mitigation": func(p *prose) { p.Mitigation = nil },
+		"not_conclude": func(p *prose) { p.NotConclude = "" }, "cannot_fire": func(p *prose) { p.CannotFire = " " },
+	} {
+		p := complete
+		change(&p)
+		assert.EqualError(t, p.gap("stalled"), "prose.yaml: stalled has no "+key+", and its runbook would have an empty part: write it")
+	}
+}
+
 var (
 	quoted = regexp.MustCompile("`([^`\n]*)`")
 	fence  = regexp.MustCompile("(?s)```promql\n(.*?)```")

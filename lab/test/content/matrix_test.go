@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/scenario"
 )
@@ -65,7 +66,10 @@ func entries(t *testing.T) (all []entry) {
 	files, err := filepath.Glob(root + "/examples/scenarios/*.yaml")
 	require.NoError(t, err)
 	wanted := ofScenarios()
-	require.Len(t, files, len(wanted), "each scenario has an expectation")
+	maps.Copy(wanted, ofStories())
+	wanted = firing(content.Stable, wanted)
+	own := stories()
+	require.Len(t, wanted, len(files)+len(own), "each scenario and each story has an expectation, and alerts fire in no other")
 	for _, file := range files {
 		s, err := scenario.Load(file)
 		require.NoError(t, err)
@@ -83,9 +87,6 @@ func entries(t *testing.T) (all []entry) {
 		}}
 		all = append(all, entry{story, want, []objective{{history.Latencies, 10 * time.Second, 0.95}}})
 	}
-	wanted = ofStories()
-	own := stories()
-	require.Len(t, own, len(wanted), "each story has an expectation")
 	for _, s := range own {
 		want, known := wanted[s.Name]
 		require.True(t, known, s.Name)
@@ -128,6 +129,28 @@ func TestAlertsFireWhereTheyMust(t *testing.T) {
 	page, err = pageparts.Replace(page, map[string]string{part: table})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(alertsPage, page, 0o644))
+}
+
+// A test that shows an alert instead of a story exists, here or beside the alert.
+func TestWhatShowsAnAlertExists(t *testing.T) {
+	var tests strings.Builder
+	for _, pattern := range []string{"*_test.go", root + "/lab/content/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			tests.Write(text)
+		}
+	}
+	for _, group := range content.Groups() {
+		for i := range group.Alerts {
+			if name := group.Alerts[i].ShownBy; name != "" {
+				assert.Contains(t, tests.String(), "\nfunc "+name+"(", "ShownBy of %s", group.Alerts[i].Name)
+			}
+		}
+	}
 }
 
 // The alerts on vLLM's own names, for people without our processor, fire where the truth says

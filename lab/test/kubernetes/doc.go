@@ -9,4 +9,4 @@ package kubernetes
 
 // The charts have copies of rules and dashboards. "go generate ./..." takes the packages in the
 // order of their names, and this one is behind lab/content, which writes them.
-//go:generate go run ../../lab/cmd/chartgen -root ../../..
+//go:generate go run ../../cmd/chartgen -root ../../..

@@ -12,12 +12,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 )
 
-// The names of the metrics are a prefix, of an engine or of a pool, and one of
-// these.
+// What a metric of a diagnosis says, of an engine or of a pool.
 const (
-	enginePrefix = "vllm.diagnosis."
-	poolPrefix   = "vllm.pool.diagnosis."
-
 	severity    = "severity"
 	condition   = "condition"
 	cause       = "cause"
@@ -43,16 +39,19 @@ var own = map[string][]string{
 	signalRatio: {"signal"},
 }
 
-// lookUp returns the metric of a diagnosis with a name.
-func lookUp(name string) (which string, pool, known bool) {
-	which, pool = strings.CutPrefix(name, poolPrefix)
-	if !pool {
-		if which, known = strings.CutPrefix(name, enginePrefix); !known {
-			return "", false, false
-		}
-	}
-	_, known = own[which]
-	return which, pool, known
+// diagnosed are the metrics of a diagnosis.
+var diagnosed = map[string]struct {
+	which string
+	pool  bool
+}{
+	"vllm.diagnosis.severity":       {severity, false},
+	"vllm.diagnosis.condition":      {condition, false},
+	"vllm.diagnosis.cause":          {cause, false},
+	"vllm.diagnosis.signal":         {signal, false},
+	"vllm.diagnosis.signal_ratio":   {signalRatio, false},
+	"vllm.pool.diagnosis.severity":  {severity, true},
+	"vllm.pool.diagnosis.condition": {condition, true},
+	"vllm.pool.diagnosis.cause":     {cause, true},
 }
 
 // Read returns the frames in metrics, oldest first, and counts the
@@ -63,8 +62,8 @@ func Read(metrics pmetric.Metrics) ([]*Frame, Report) {
 		c.source, c.resource = i, ""
 		for _, scope := range rm.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {
-				if which, pool, known := lookUp(metric.Name()); known {
-					c.readMetric(rm.Resource(), metric, which, pool)
+				if is, known := diagnosed[metric.Name()]; known {
+					c.readMetric(rm.Resource(), metric, is.which, is.pool)
 				}
 			}
 		}
@@ -298,7 +297,7 @@ func Look(metrics pmetric.Metrics) Kind {
 
 func look(name string) Kind {
 	switch name {
-	case enginePrefix + severity, poolPrefix + severity:
+	case "vllm.diagnosis.severity", "vllm.pool.diagnosis.severity":
 		return Diagnosed
 	case "vllm_diagnosis_severity", "vllm_pool_diagnosis_severity":
 		return Translated

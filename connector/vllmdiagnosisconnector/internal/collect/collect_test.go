@@ -46,12 +46,12 @@ func (in input) add(name string, time int, value float64, attributes ...string) 
 func TestTheMetricsAreThoseOfTheCatalogue(t *testing.T) {
 	read := 0
 	for _, metric := range catalog.All() {
-		which, _, known := lookUp(metric.Name)
+		is, known := diagnosed[metric.Name]
 		if !known {
 			continue
 		}
 		read++
-		for _, attribute := range own[which] {
+		for _, attribute := range own[is.which] {
 			assert.Contains(t, metric.Attributes, attribute, metric.Name)
 		}
 	}

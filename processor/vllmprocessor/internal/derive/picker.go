@@ -8,21 +8,30 @@ import (
 
 // pickerRows are the derived metrics of an inference gateway's endpoint picker.
 func pickerRows() []Row {
-	const epp = "inference_gateway.epp."
 	all := []Row{
-		{Metric: epp + "request_rate", Additive: pickerRate},
-		{Metric: epp + "request.error_ratio", Quotient: pickerErrors},
-		{Metric: epp + "request.shed_ratio", Quotient: pickerShed},
-		{Metric: epp + "request.input_tokens_mean", Quotient: mean(collect.PickerInputTokens)},
-		{Metric: epp + "request.output_tokens_mean", Quotient: mean(collect.PickerOutputTokens)},
+		{Metric: "inference_gateway.epp.request_rate", Additive: pickerRate},
+		{Metric: "inference_gateway.epp.request.error_ratio", Quotient: pickerErrors},
+		{Metric: "inference_gateway.epp.request.shed_ratio", Quotient: pickerShed},
+		{Metric: "inference_gateway.epp.request.input_tokens_mean", Quotient: mean(collect.PickerInputTokens)},
+		{Metric: "inference_gateway.epp.request.output_tokens_mean", Quotient: mean(collect.PickerOutputTokens)},
 	}
 	for _, of := range []struct {
-		in   collect.Input
-		keep func(*window.View) func(collect.Label) bool
+		in                    collect.Input
+		keep                  func(*window.View) func(collect.Label) bool
+		mean, quantile, bound string
 	}{
-		{collect.PickerDuration, everything},
-		{collect.PickerTimeToFirstToken, streams},
-		{collect.PickerQueueTime, dispatched},
+		{
+			collect.PickerDuration, everything, "inference_gateway.epp.request.duration_mean",
+			"inference_gateway.epp.request.duration_quantile", "inference_gateway.epp.request.duration_quantile_bound",
+		},
+		{
+			collect.PickerTimeToFirstToken, streams, "inference_gateway.epp.request.time_to_first_token_mean",
+			"inference_gateway.epp.request.time_to_first_token_quantile", "inference_gateway.epp.request.time_to_first_token_quantile_bound",
+		},
+		{
+			collect.PickerQueueTime, dispatched, "inference_gateway.epp.flow_control.queue.duration_mean",
+			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
+		},
 	} {
 		read := func(m *Member, dst *histogram.Histogram) Reason {
 			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
@@ -30,11 +39,8 @@ func pickerRows() []Row {
 		average := func(_ *Settings, m *Member) Parts {
 			return meanOf(m.Now.MomentsWhere(of.in, of.keep(&m.Now)))
 		}
-		all = append(all,
-			Row{Metric: of.in.String() + "_mean", Quotient: average},
-			Row{Metric: of.in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read},
-			Row{Metric: of.in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
-		)
+		all = append(all, Row{Metric: of.mean, Quotient: average})
+		all = append(all, quantileRows(read, of.quantile, of.bound, false)...)
 	}
 	for i := range all {
 		all[i].picker = true

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 )
 
@@ -112,16 +113,15 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 		put(name, "", value, ok)
 	}
 	quotient("vllm.prefix_cache.hit_ratio", 0, s.counters(collect.PrefixCacheHits, collect.PrefixCacheQueries))
-	quotient("vllm.prompt_tokens_cached_ratio", 0, s.counters(collect.PromptTokensCached, collect.PromptTokens))
-	quotient("vllm.external_prefix_cache.hit_ratio", 0, s.counters(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries))
+	for metric, of := range plainRatios {
+		quotient(metric, 0, s.counters(of[0], of[1]))
+	}
 	if rollup || alone { // the cache belongs to the front end
 		quotient("vllm.mm_cache.hit_ratio", 0, s.counters(collect.MMCacheHits, collect.MMCacheQueries))
 	}
 	quotient("vllm.request.queue_time_ratio", 0, s.sums(collect.QueueTime, collect.E2ERequestLatency))
 	quotient("vllm.input_output_ratio", 0, s.sums(collect.RequestPromptTokens, collect.RequestGenerationTokens))
 	quotient("vllm.tokens_per_iteration", 1, s.average(collect.IterationTokens))
-	quotient("vllm.request.prompt_tokens_mean", 1, s.average(collect.RequestPromptTokens))
-	quotient("vllm.request.generation_tokens_mean", 1, s.average(collect.RequestGenerationTokens))
 	quotient("vllm.request.queue_wait_estimate", 0, func(e string) parts {
 		queue, k := s.level(e, collect.WaitingByReason, "capacity")
 		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
@@ -261,17 +261,17 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 var quantiles = []float64{0.5, 0.95, 0.99, 1}
 
 func (s *scope) latencies(quotient func(string, float64, func(string) parts), put func(string, string, float64, bool), wanted bool) {
-	for name, in := range map[string]collect.Input{
-		"vllm.time_to_first_token": collect.TimeToFirstToken, "vllm.inter_token_latency": collect.InterTokenLatency,
-		"vllm.e2e_request_latency": collect.E2ERequestLatency, "vllm.request.queue_time": collect.QueueTime,
-		"vllm.request.prefill_time": collect.PrefillTime, "vllm.request.decode_time": collect.DecodeTime,
-		"vllm.request.time_per_output_token": collect.TimePerOutputToken,
-		"vllm.request.prompt_tokens":         collect.RequestPromptTokens, "vllm.request.generation_tokens": collect.RequestGenerationTokens,
-	} {
+	for in := range collect.NumInputs {
+		name := in.String()
+		if _, derived := catalog.ByName(name + "_quantile"); !derived || name == "" || strings.HasPrefix(name, "inference_gateway.") {
+			continue
+		}
 		less := strings.HasSuffix(name, "decode_time") || strings.HasSuffix(name, "output_token")
-		if less {
+		_, mean := catalog.ByName(name + "_mean")
+		switch {
+		case mean && less:
 			quotient(name+"_mean", 1, s.averageOfMore(in))
-		} else {
+		case mean:
 			quotient(name+"_mean", 1, s.average(in))
 		}
 		if !wanted {

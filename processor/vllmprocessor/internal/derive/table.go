@@ -57,41 +57,64 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken},
 }, latencyRows(), lengthRows(), pickerRows())
 
+// latencies are the histograms of times, with the names of what is derived from each.
+var latencies = []struct {
+	in                    collect.Input
+	mean, quantile, bound string
+	detailed              bool
+}{
+	{
+		in: collect.TimeToFirstToken, mean: "vllm.time_to_first_token_mean", quantile: "vllm.time_to_first_token_quantile", bound: "vllm.time_to_first_token_quantile_bound",
+	},
+	{
+		in: collect.InterTokenLatency, mean: "vllm.inter_token_latency_mean", quantile: "vllm.inter_token_latency_quantile", bound: "vllm.inter_token_latency_quantile_bound",
+	},
+	{
+		in: collect.E2ERequestLatency, mean: "vllm.e2e_request_latency_mean", quantile: "vllm.e2e_request_latency_quantile", bound: "vllm.e2e_request_latency_quantile_bound",
+	},
+	{
+		in: collect.TimePerOutputToken, mean: "vllm.request.time_per_output_token_mean", quantile: "vllm.request.time_per_output_token_quantile", bound: "vllm.request.time_per_output_token_quantile_bound", detailed: true,
+	},
+	{
+		in: collect.QueueTime, mean: "vllm.request.queue_time_mean", quantile: "vllm.request.queue_time_quantile", bound: "vllm.request.queue_time_quantile_bound", detailed: true,
+	},
+	{
+		in: collect.PrefillTime, mean: "vllm.request.prefill_time_mean", quantile: "vllm.request.prefill_time_quantile", bound: "vllm.request.prefill_time_quantile_bound",
+	},
+	{
+		in: collect.DecodeTime, mean: "vllm.request.decode_time_mean", quantile: "vllm.request.decode_time_quantile", bound: "vllm.request.decode_time_quantile_bound",
+	},
+}
+
 // latencyRows are the mean, the quantiles and their bounds of each latency.
 func latencyRows() []Row {
 	var all []Row
-	for _, in := range []collect.Input{
-		collect.TimeToFirstToken, collect.InterTokenLatency, collect.E2ERequestLatency,
-		collect.TimePerOutputToken, collect.QueueTime, collect.PrefillTime, collect.DecodeTime,
-	} {
-		name := in.String()
-		read, average := trustedQuantiles(in, distribution), trusted(in, mean)
-		if in == collect.TimePerOutputToken || in == collect.DecodeTime {
-			read, average = trustedQuantiles(in, withoutZeros), trusted(in, meanWithoutZeros)
+	for _, of := range latencies {
+		read, average := trustedQuantiles(of.in, distribution), trusted(of.in, mean)
+		if of.in == collect.TimePerOutputToken || of.in == collect.DecodeTime {
+			read, average = trustedQuantiles(of.in, withoutZeros), trusted(of.in, meanWithoutZeros)
 		}
-		all = append(all,
-			Row{Metric: name + "_mean", Quotient: average},
-			Row{
-				Metric: name + "_quantile", Extra: []string{"quantile"}, Quantiles: read,
-				detailed: in == collect.TimePerOutputToken || in == collect.QueueTime,
-			},
-			Row{Metric: name + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
-		)
+		all = append(all, Row{Metric: of.mean, Quotient: average})
+		all = append(all, quantileRows(read, of.quantile, of.bound, of.detailed)...)
 	}
 	return all
 }
 
 // lengthRows are the quantiles of the lengths of prompts and outputs, and their bounds.
 func lengthRows() []Row {
-	var all []Row
-	for _, in := range []collect.Input{collect.RequestPromptTokens, collect.RequestGenerationTokens} {
-		read := distribution(in)
-		all = append(all,
-			Row{Metric: in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read, detailed: true},
-			Row{Metric: in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
-		)
+	return slices.Concat(
+		quantileRows(distribution(collect.RequestPromptTokens), "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound", true),
+		quantileRows(distribution(collect.RequestGenerationTokens), "vllm.request.generation_tokens_quantile", "vllm.request.generation_tokens_quantile_bound", true),
+	)
+}
+
+// quantileRows are the quantiles of a histogram and their bounds. percentiles::detailed switches the
+// quantiles on that are detailed.
+func quantileRows(read func(*Member, *histogram.Histogram) Reason, quantile, bound string, detailed bool) []Row {
+	return []Row{
+		{Metric: quantile, Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
+		{Metric: bound, Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
 	}
-	return all
 }
 
 // computed is what prompts have beyond cached tokens where all sources are counted as one:

@@ -51,13 +51,16 @@ func TestCauseNames(t *testing.T) {
 func TestDetailsAreTheCatalogues(t *testing.T) {
 	t.Parallel()
 	details := map[Cause]map[string]bool{}
-	for _, kv := range []float64{0.2, 0.99} {
+	for _, share := range []float64{0.2, 1} {
 		for _, waiting := range []float64{0, 5} {
 			for _, growth := range []float64{0.1, 10} {
 				for _, prompt := range []float64{1, 1e5} {
 					e := &engine{baseline: learned(1)}
 					e.last = healthyReading(0)
-					e.last.Signals[signal.KVUtilization], e.last.Signals[signal.Waiting] = kv, waiting
+					e.last.Signals[signal.Waiting] = waiting
+					for _, s := range []signal.Signal{signal.KVUtilization, signal.ErrorRatio, signal.CorruptedRatio, signal.MissedRatio, signal.DroppedRatio} {
+						e.last.Signals[s] = share
+					}
 					e.last.Signals[signal.OutputTokens] *= growth
 					e.last.Signals[signal.PromptTokens] /= growth
 					e.last.Computed *= prompt
@@ -76,7 +79,8 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 	}
 	for c := range NumCauses {
 		described, _ := catalog.CauseByName(c.String())
-		known := map[string]bool{"": len(described.Details) == 0 || c == SlowSteps} // Most slow steps are of no new version.
+		always := c == DemandExceedsCapacity || c == PrefillHeavy || c == DecodeLoad
+		known := map[string]bool{"": !always}
 		for _, detail := range described.Details {
 			known[detail.Name] = true
 		}

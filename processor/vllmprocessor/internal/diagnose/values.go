@@ -11,19 +11,22 @@ import (
 // rows are the metrics of an engine, or of a pool, which has no wait and no signals.
 type rows struct{ severity, condition, cause, share, wait, signal, ratio *derive.Row }
 
-func newRows(prefix string) *rows {
-	return &rows{
-		severity:  &derive.Row{Metric: prefix + "severity"},
-		condition: &derive.Row{Metric: prefix + "condition", Extra: []string{"condition"}},
-		cause:     &derive.Row{Metric: prefix + "cause", Extra: []string{"cause", "role", "detail"}},
-		share:     &derive.Row{Metric: prefix + "cause_share", Extra: []string{"cause"}},
-		wait:      &derive.Row{Metric: prefix + "first_token_wait"},
-		signal:    &derive.Row{Metric: prefix + "signal", Extra: []string{"signal"}},
-		ratio:     &derive.Row{Metric: prefix + "signal_ratio", Extra: []string{"signal"}},
-	}
+var engineRows = &rows{
+	severity:  &derive.Row{Metric: "vllm.diagnosis.severity"},
+	condition: &derive.Row{Metric: "vllm.diagnosis.condition", Extra: []string{"condition"}},
+	cause:     &derive.Row{Metric: "vllm.diagnosis.cause", Extra: []string{"cause", "role", "detail"}},
+	share:     &derive.Row{Metric: "vllm.diagnosis.cause_share", Extra: []string{"cause"}},
+	wait:      &derive.Row{Metric: "vllm.diagnosis.first_token_wait"},
+	signal:    &derive.Row{Metric: "vllm.diagnosis.signal", Extra: []string{"signal"}},
+	ratio:     &derive.Row{Metric: "vllm.diagnosis.signal_ratio", Extra: []string{"signal"}},
 }
 
-var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagnosis.")
+var poolRows = &rows{
+	severity:  &derive.Row{Metric: "vllm.pool.diagnosis.severity"},
+	condition: &derive.Row{Metric: "vllm.pool.diagnosis.condition", Extra: []string{"condition"}},
+	cause:     &derive.Row{Metric: "vllm.pool.diagnosis.cause", Extra: []string{"cause", "role", "detail"}},
+	share:     &derive.Row{Metric: "vllm.pool.diagnosis.cause_share", Extra: []string{"cause"}},
+}
 
 // Rows are all metrics of the diagnosis.
 func Rows() []*derive.Row {

@@ -1,8 +1,6 @@
 package pool
 
 import (
-	"strings"
-
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -16,31 +14,30 @@ const (
 	states
 )
 
-// alike are the metrics of one server that a pool has as well, under the same
-// name with vllm.pool. for vllm., by the same formula over the sums of all
-// servers' parts.
-var alike = []string{
-	"vllm.prefix_cache.hit_ratio",
-	"vllm.prompt_tokens_cached_ratio",
-	"vllm.external_prefix_cache.hit_ratio",
-	"vllm.prompt_throughput",
-	"vllm.prefill_compute_throughput",
-	"vllm.generation_throughput",
-	"vllm.request_throughput",
-	"vllm.first_token_rate",
-	"vllm.preemption_rate",
-	"vllm.arrival_rate",
-	"vllm.drop_rate",
-	"vllm.request.queue_wait_estimate",
-	"vllm.preemptions_per_first_token",
-	"vllm.request.queue_time_ratio",
-	"vllm.spec_decode.acceptance_ratio",
-	"vllm.time_to_first_token_mean",
-	"vllm.time_to_first_token_quantile",
-	"vllm.inter_token_latency_mean",
-	"vllm.inter_token_latency_quantile",
-	"vllm.e2e_request_latency_mean",
-	"vllm.e2e_request_latency_quantile",
+// alike are the metrics of one server that a pool has as well, and their names there, by the same
+// formula over the sums of all servers' parts.
+var alike = []struct{ server, pool string }{
+	{"vllm.prefix_cache.hit_ratio", "vllm.pool.prefix_cache.hit_ratio"},
+	{"vllm.prompt_tokens_cached_ratio", "vllm.pool.prompt_tokens_cached_ratio"},
+	{"vllm.external_prefix_cache.hit_ratio", "vllm.pool.external_prefix_cache.hit_ratio"},
+	{"vllm.prompt_throughput", "vllm.pool.prompt_throughput"},
+	{"vllm.prefill_compute_throughput", "vllm.pool.prefill_compute_throughput"},
+	{"vllm.generation_throughput", "vllm.pool.generation_throughput"},
+	{"vllm.request_throughput", "vllm.pool.request_throughput"},
+	{"vllm.first_token_rate", "vllm.pool.first_token_rate"},
+	{"vllm.preemption_rate", "vllm.pool.preemption_rate"},
+	{"vllm.arrival_rate", "vllm.pool.arrival_rate"},
+	{"vllm.drop_rate", "vllm.pool.drop_rate"},
+	{"vllm.request.queue_wait_estimate", "vllm.pool.request.queue_wait_estimate"},
+	{"vllm.preemptions_per_first_token", "vllm.pool.preemptions_per_first_token"},
+	{"vllm.request.queue_time_ratio", "vllm.pool.request.queue_time_ratio"},
+	{"vllm.spec_decode.acceptance_ratio", "vllm.pool.spec_decode.acceptance_ratio"},
+	{"vllm.time_to_first_token_mean", "vllm.pool.time_to_first_token_mean"},
+	{"vllm.time_to_first_token_quantile", "vllm.pool.time_to_first_token_quantile"},
+	{"vllm.inter_token_latency_mean", "vllm.pool.inter_token_latency_mean"},
+	{"vllm.inter_token_latency_quantile", "vllm.pool.inter_token_latency_quantile"},
+	{"vllm.e2e_request_latency_mean", "vllm.pool.e2e_request_latency_mean"},
+	{"vllm.e2e_request_latency_quantile", "vllm.pool.e2e_request_latency_quantile"},
 }
 
 // row is one metric of a pool.
@@ -75,8 +72,8 @@ func newTable() *table {
 	for i := range derive.Rows() {
 		of[derive.Rows()[i].Metric] = &derive.Rows()[i]
 	}
-	for _, name := range alike {
-		t.addAlike(of[name])
+	for _, names := range alike {
+		t.addAlike(names.pool, of[names.server])
 	}
 	t.add("vllm.pool.imbalance.stddev_ratio", (*Pools).deviations, "signal")
 	t.add("vllm.pool.imbalance.max_ratio", (*Pools).excesses, "signal")
@@ -88,8 +85,7 @@ func (t *table) add(metric string, values func(*Pools, *group, func(string, floa
 }
 
 // addAlike adds a metric that one server has, too.
-func (t *table) addAlike(server *derive.Row) {
-	name := "vllm.pool." + strings.TrimPrefix(server.Metric, "vllm.")
+func (t *table) addAlike(name string, server *derive.Row) {
 	switch {
 	case server.Additive != nil:
 		if server.Metric == "vllm.generation_throughput" {
