@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -97,7 +98,7 @@ const (
 // isAhead reports whether a batch shows that the times of a resource were wrong: they
 // are ahead of our clock, and for the second time in a row a batch arrives that is not,
 // and that would be out of order until the clock gets there.
-func (r *resource) isAhead(batch *collect.Batch, now time.Time) bool {
+func (r *resource) isAhead(batch *input.Batch, now time.Time) bool {
 	newest := r.Window.Time()
 	if batch.Time >= newest {
 		r.behind = time.Time{}
@@ -166,7 +167,7 @@ func (p *vllmProcessor) warn(r *resource, batch *stage.Batch, attributes pcommon
 		return
 	}
 	r.batches++
-	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s collect.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
+	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s input.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
 		p.logger.Info("counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; "+
 			"if cumulative_to_delta is before this processor, move it behind", stage.ServerFields(attributes)...)
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -86,9 +86,9 @@ type recent struct {
 func (x *recent) read(v *window.View, since time.Duration) {
 	x.over = max(recently, since)
 	half := v.Over(x.over)
-	n, mean := moments(&half, collect.TimeToFirstToken)
+	n, mean := moments(&half, input.TimeToFirstToken)
 	x.firsts, x.first = signal.OrZero(n), signal.OrZero(mean)
-	n, mean = moments(&half, collect.InterTokenLatency)
+	n, mean = moments(&half, input.InterTokenLatency)
 	x.gaps, x.gap = signal.OrZero(n), signal.OrZero(mean)
 }
 
@@ -107,7 +107,7 @@ func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading
 	} else {
 		l.clear = withoutAny
 	}
-	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured {
+	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured {
 		l = limits{0, greatObjective * longest} // Below that the objective says what is harm.
 	}
 	return l
@@ -118,7 +118,7 @@ func gapLimits(settings *Settings, b *learn.Baseline, model string) (l limits) {
 	if usual := b.Usual(signal.InterTokenLatency); b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearGap), max(clearTimes*usual, greatGap)}
 	}
-	if longest, measured := settings.longest(model, collect.InterTokenLatency); measured {
+	if longest, measured := settings.longest(model, input.InterTokenLatency); measured {
 		l = limits{0, greatObjective * longest}
 	}
 	return l
@@ -168,7 +168,7 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	// of one request is no more than that.
 	lateGap := func(limit float64) bool {
 		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps &&
-			r.recent.beyond(v, collect.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= leastFelt
+			r.recent.beyond(v, input.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= leastFelt
 	}
 	// What the open files alone show is great harm once it is certain that the engine stands still.
 	greatGap := lateGap(gap.great)
@@ -250,11 +250,11 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 	if all < leastFelt || (r.recent.firsts*r.recent.first+waited)/all <= limit {
 		return false
 	}
-	return over+r.recent.beyond(v, collect.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
+	return over+r.recent.beyond(v, input.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
 }
 
 // beyond is how many of count latencies were longer than a limit. Without buckets it is all or none, by their mean.
-func (x *recent) beyond(v *window.View, in collect.Input, limit, count, mean float64) float64 {
+func (x *recent) beyond(v *window.View, in input.Metric, limit, count, mean float64) float64 {
 	var seen histogram.Histogram
 	half := v.Over(x.over)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -91,10 +91,10 @@ func TestAnEngineThatShowsAnyWorkIsNotIdle(t *testing.T) {
 // An engine that reports one latency can be judged by it.
 func TestOneLatencyIsEnoughToJudge(t *testing.T) {
 	t.Parallel()
-	for _, left := range []collect.Input{collect.TimeToFirstToken, collect.InterTokenLatency} {
+	for _, left := range []input.Metric{input.TimeToFirstToken, input.InterTokenLatency} {
 		r := newRig(t)
 		s := serves("0")
-		for _, in := range []collect.Input{collect.TimeToFirstToken, collect.InterTokenLatency} {
+		for _, in := range []input.Metric{input.TimeToFirstToken, input.InterTokenLatency} {
 			if in != left {
 				delete(s.observed, in)
 			}
@@ -250,7 +250,7 @@ func TestOnlyAnEngineThatServesIsLearned(t *testing.T) {
 // attributes, and never later than now.
 func TestAnEngineIsFoundAgainByItsAttributes(t *testing.T) {
 	t.Parallel()
-	engine := func(number string) []collect.Attribute { return []collect.Attribute{{Name: "engine", Value: number}} }
+	engine := func(number string) []input.Attribute { return []input.Attribute{{Name: "engine", Value: number}} }
 	s := &server{restored: []savedEngine{{Attributes: engine("0"), First: 10}, {Attributes: engine("1"), First: 20}, {Attributes: engine("2")}}}
 	assert.Equal(t, int64(10), s.first(engine("0"), 100))
 	assert.Equal(t, int64(20), s.first(engine("1"), 100))
@@ -284,7 +284,7 @@ func TestTheContactWithARestoredServerGoesOn(t *testing.T) {
 // The server as a whole is not one of its engines, wherever it stands in the list.
 func TestAServerIsNoneOfItsEngines(t *testing.T) {
 	t.Parallel()
-	s := seen(nil, []collect.Attribute{{Name: "engine", Value: "0"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
+	s := seen(nil, []input.Attribute{{Name: "engine", Value: "0"}}, []input.Attribute{{Name: "engine", Value: "1"}})
 	s.engines[0].number = ServerOnly
 	for i := range s.engines {
 		s.engines[i].baseline = learned(10)
@@ -313,9 +313,9 @@ func TestAServerIsNoneOfItsEngines(t *testing.T) {
 // As many engines as fit are saved: with attributes of 100 bytes, about a hundred.
 func TestASavedServerHasTheEnginesThatFit(t *testing.T) {
 	t.Parallel()
-	var engines [][]collect.Attribute
+	var engines [][]input.Attribute
 	for range 2000 {
-		engines = append(engines, []collect.Attribute{{Name: "model_name", Value: string(make([]byte, 100))}})
+		engines = append(engines, []input.Attribute{{Name: "model_name", Value: string(make([]byte, 100))}})
 	}
 	for i := range engines {
 		for b := range 100 {

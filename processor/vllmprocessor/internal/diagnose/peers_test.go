@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 )
 
@@ -181,7 +181,7 @@ func TestALevelThatIsRelearnedTakesTheRatioWithIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow := serves("0")
-	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(12, answers(1), serves("0"))
 	r.engine("0").ratio = 0.43
 	r.minutes(40, answers(1), slow)

@@ -3,8 +3,8 @@ package diagnose
 import (
 	"iter"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -12,7 +12,7 @@ import (
 // Member is an engine as its pool sees it: its reported diagnosis and the signals of its
 // newest reading.
 type Member struct {
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	Verdict    Verdict
 	Shares     Shares
 	Signals    signal.Values
@@ -38,7 +38,7 @@ func (s *State) Members() iter.Seq[Member] {
 				continue
 			}
 			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
-			m.Model = (&collect.Group{Attributes: e.attributes}).Value("model_name")
+			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
 			if m.Harmed() {
 				for c := range NumCauses {
 					m.Details[c] = e.detail(c)
@@ -54,7 +54,7 @@ func (s *State) Members() iter.Seq[Member] {
 // Queue is what waits at a gateway in the mean over the window, by the gateway's
 // attributes.
 type Queue struct {
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	Requests   float64
 }
 
@@ -82,7 +82,7 @@ type Judgement struct {
 }
 
 // NewReport returns the report of a pool with a number and attributes.
-func NewReport(number int, attributes []collect.Attribute) *Report {
+func NewReport(number int, attributes []input.Attribute) *Report {
 	r := &Report{engine: engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: notReported}}
 	r.described = new([NumCauses]string)
 	return r

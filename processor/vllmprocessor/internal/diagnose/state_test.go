@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
@@ -233,9 +233,9 @@ func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
 
 type kept []byte
 
-func (k kept) Begin([]collect.Attribute) []byte        { return k }
-func (kept) End([]collect.Attribute, []byte)           {}
-func (kept) BeginDiagnosis([]collect.Attribute) []byte { return nil }
-func (kept) EndDiagnosis([]collect.Attribute)          {}
-func (kept) BeginServer() []byte                       { return nil }
-func (kept) EndServer([]byte)                          {}
+func (k kept) Begin([]input.Attribute) []byte        { return k }
+func (kept) End([]input.Attribute, []byte)           {}
+func (kept) BeginDiagnosis([]input.Attribute) []byte { return nil }
+func (kept) EndDiagnosis([]input.Attribute)          {}
+func (kept) BeginServer() []byte                     { return nil }
+func (kept) EndServer([]byte)                        {}

@@ -3,7 +3,7 @@ package diagnose
 import (
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -187,13 +187,13 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		ends = 1
 	}
 	model := v.Group().Value("model_name")
-	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured && !(r.leastWait > longest) {
+	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) {
 		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	} else {
 		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1
 	}
-	if _, measured := settings.longest(model, collect.InterTokenLatency); measured {
+	if _, measured := settings.longest(model, input.InterTokenLatency); measured {
 		e.harms[slowTokens] = evidence{}
 	} else {
 		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)

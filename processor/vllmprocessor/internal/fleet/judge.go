@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -30,7 +30,7 @@ const (
 
 // pool is one pool.
 type pool struct {
-	attributes []collect.Attribute
+	attributes []input.Attribute
 	report     *diagnose.Report
 	members    []member
 	// siblings are by model and configuration, at most learn.MostReferences.

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 )
 
@@ -68,7 +68,7 @@ func (p *Pools) Begin() {
 // Add adds the engines of a source. attributesOf returns the attributes of the pool that
 // an engine belongs to, by the engine's own. It returns false where an engine was left
 // out because there are too many pools.
-func (p *Pools) Add(s Source, attributesOf func(of []collect.Attribute) []collect.Attribute) (complete bool) {
+func (p *Pools) Add(s Source, attributesOf func(of []input.Attribute) []input.Attribute) (complete bool) {
 	complete = true
 	for engine := range s.Members() {
 		to := p.pool(s, attributesOf(engine.Attributes))
@@ -106,7 +106,7 @@ func (p *Pools) Queue(s Source) {
 }
 
 // pool returns the pool with some attributes; nil where there is no place for it.
-func (p *Pools) pool(s Source, attributes []collect.Attribute) *pool {
+func (p *Pools) pool(s Source, attributes []input.Attribute) *pool {
 	key := keyOf(&p.key, attributes)
 	if known := p.byKey[key]; known != nil {
 		return known
@@ -155,7 +155,7 @@ func (p *Pools) evict(s Source) bool {
 }
 
 // keyOf writes attributes into a buffer as one string.
-func keyOf(buffer *[]byte, attributes []collect.Attribute) string {
+func keyOf(buffer *[]byte, attributes []input.Attribute) string {
 	*buffer = (*buffer)[:0]
 	for _, a := range attributes {
 		*buffer = append(append(append(append(*buffer, a.Name...), 0), a.Value...), 0)
@@ -185,4 +185,4 @@ func (p *Pools) Evaluate(settings *diagnose.Settings, at int64, enabled map[*der
 
 // Attributes returns those of a pool by its number. It may be called as long as the pool
 // has members, or had some at the previous evaluation.
-func (p *Pools) Attributes(number int) []collect.Attribute { return p.pools[number].attributes }
+func (p *Pools) Attributes(number int) []input.Attribute { return p.pools[number].attributes }

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -41,8 +41,8 @@ func newPoolRig() *poolRig {
 	return &poolRig{pools: Pools{MaxPools: 10}, settings: diagnose.Settings{Window: time.Minute, Hold: 2}}
 }
 
-func named(name string) []collect.Attribute {
-	return []collect.Attribute{{Name: "model_name", Value: name}}
+func named(name string) []input.Attribute {
+	return []input.Attribute{{Name: "model_name", Value: name}}
 }
 
 func (o *one) member(model string) diagnose.Member {
@@ -71,7 +71,7 @@ func (s *source) Queues() []diagnose.Queue           { return s.queues }
 
 func server(members ...diagnose.Member) *source { return &source{members: members} }
 
-func itsModel(of []collect.Attribute) []collect.Attribute { return of }
+func itsModel(of []input.Attribute) []input.Attribute { return of }
 
 // evaluate takes pools of engines by their model, and what waits at gateways.
 func (r *poolRig) evaluate(models map[string][]one, queues ...diagnose.Queue) {
@@ -293,7 +293,7 @@ func TestAPoolStaysDegradedUntilItIsClearlyNot(t *testing.T) {
 
 func TestUpstreamStarved(t *testing.T) {
 	t.Parallel()
-	waits := func(n float64, attributes ...collect.Attribute) diagnose.Queue {
+	waits := func(n float64, attributes ...input.Attribute) diagnose.Queue {
 		return diagnose.Queue{Attributes: attributes, Requests: n}
 	}
 	for name, test := range map[string]struct {
@@ -312,7 +312,7 @@ func TestUpstreamStarved(t *testing.T) {
 		"one server has a queue":               {map[string][]one{"m": several(times(3, well), times(1, one{condition: diagnose.Healthy, load: 9, waiting: 1, kv: 0.2}))}, waits(5), "healthy"},
 		"of this model":                        {map[string][]one{"m": times(2, idle)}, waits(5, named("m")...), "degraded upstream_starved"},
 		"of another model":                     {map[string][]one{"m": times(2, idle)}, waits(5, named("other")...), "idle"},
-		"with other attributes":                {map[string][]one{"m": times(2, idle)}, waits(5, collect.Attribute{Name: "name", Value: "pool-1"}), "degraded upstream_starved"},
+		"with other attributes":                {map[string][]one{"m": times(2, idle)}, waits(5, input.Attribute{Name: "name", Value: "pool-1"}), "degraded upstream_starved"},
 		"for one of two pools, both have room": {map[string][]one{"m": times(2, idle), "n": times(2, well)}, waits(5), "degraded upstream_starved"},
 		"for one of two pools, one is full":    {map[string][]one{"m": times(2, idle), "n": times(2, full8)}, waits(5), "idle"},
 		// 3 wait for 40 that are served per second: for 75 ms.
@@ -413,8 +413,8 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 	t.Parallel()
 	p := Pools{MaxPools: 2}
 	add := func(pool string) bool {
-		return p.Add(server(well.member("m")), func([]collect.Attribute) []collect.Attribute {
-			return []collect.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
+		return p.Add(server(well.member("m")), func([]input.Attribute) []input.Attribute {
+			return []input.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
 		})
 	}
 	p.Begin()

@@ -1,8 +1,8 @@
 package fleet
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // resume reports whether the diagnosis of a pool from before the collector restarted still holds:
@@ -24,7 +24,7 @@ func (p *pool) resume(settings *diagnose.Settings, at int64) (transitions []diag
 }
 
 // Diagnoses passes the diagnosis of each pool to put, in the form that Keeper takes.
-func (p *Pools) Diagnoses(put func(attributes []collect.Attribute, diagnosis []byte)) {
+func (p *Pools) Diagnoses(put func(attributes []input.Attribute, diagnosis []byte)) {
 	for _, one := range p.pools {
 		if one == nil || p.byKey[keyOf(&p.key, one.attributes)] != one {
 			continue

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // restart begins with new pools, and what was stored of the old ones.
 func (r *poolRig) restart(away time.Duration) *poolRig {
 	keeper := kept{}
-	r.pools.Diagnoses(func(attributes []collect.Attribute, diagnosis []byte) {
+	r.pools.Diagnoses(func(attributes []input.Attribute, diagnosis []byte) {
 		keeper["diagnosis of "+attributes[0].Value] = diagnosis
 	})
 	again := newPoolRig()

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 )
 
@@ -13,13 +13,13 @@ import (
 type Keeper interface {
 	// Begin returns the references of a pool with these attributes, as End got them last; nil
 	// without any.
-	Begin(attributes []collect.Attribute) []byte
+	Begin(attributes []input.Attribute) []byte
 	// End gets the references of a pool that has gone; nil where nothing is known.
-	End(attributes []collect.Attribute, references []byte)
+	End(attributes []input.Attribute, references []byte)
 	// BeginDiagnosis returns the diagnosis of a pool from before the collector restarted; nil
 	// without one. EndDiagnosis is for a pool that has gone.
-	BeginDiagnosis(attributes []collect.Attribute) []byte
-	EndDiagnosis(attributes []collect.Attribute)
+	BeginDiagnosis(attributes []input.Attribute) []byte
+	EndDiagnosis(attributes []input.Attribute)
 }
 
 // siblings are the engines of a pool that serve one model with one configuration, and what was
@@ -140,7 +140,7 @@ func (p *pool) references() []byte {
 }
 
 // References passes what is usual in each pool to put, in the form that Keeper takes.
-func (p *Pools) References(put func(attributes []collect.Attribute, references []byte)) {
+func (p *Pools) References(put func(attributes []input.Attribute, references []byte)) {
 	for _, one := range p.pools {
 		if one == nil || p.byKey[keyOf(&p.key, one.attributes)] != one {
 			continue

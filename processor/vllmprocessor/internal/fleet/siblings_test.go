@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -35,13 +35,13 @@ func usual(t *testing.T, seconds float64, at int64) *learn.Model {
 // kept is a Keeper.
 type kept map[string][]byte
 
-func (k kept) Begin(attributes []collect.Attribute) []byte   { return k[attributes[0].Value] }
-func (k kept) End(attributes []collect.Attribute, of []byte) { k[attributes[0].Value] = of }
-func (k kept) BeginDiagnosis(attributes []collect.Attribute) []byte {
+func (k kept) Begin(attributes []input.Attribute) []byte   { return k[attributes[0].Value] }
+func (k kept) End(attributes []input.Attribute, of []byte) { k[attributes[0].Value] = of }
+func (k kept) BeginDiagnosis(attributes []input.Attribute) []byte {
 	return k["diagnosis of "+attributes[0].Value]
 }
 
-func (k kept) EndDiagnosis(attributes []collect.Attribute) {
+func (k kept) EndDiagnosis(attributes []input.Attribute) {
 	delete(k, "diagnosis of "+attributes[0].Value)
 }
 
@@ -74,7 +74,7 @@ func TestAReferenceOutlivesThePods(t *testing.T) {
 	evaluate := func(at int64, sources ...*source) {
 		r.pools.Begin()
 		for _, s := range sources {
-			r.pools.Add(s, func(of []collect.Attribute) []collect.Attribute { return of })
+			r.pools.Add(s, func(of []input.Attribute) []input.Attribute { return of })
 		}
 		r.pools.Evaluate(&r.settings, at, nil)
 	}
@@ -94,7 +94,7 @@ func TestAReferenceOutlivesThePods(t *testing.T) {
 	x, y := was.Step(2, 1100, 10), again.Usual.Step(2, 1100, 10)
 	assert.InEpsilon(t, x.Seconds, y.Seconds, 1e-9)
 	saved := 0
-	r.pools.References(func([]collect.Attribute, []byte) { saved++ })
+	r.pools.References(func([]input.Attribute, []byte) { saved++ })
 	assert.Equal(t, 1, saved)
 	evaluate(day+int64(diagnose.BaselineMemory)+1, pod("m"))
 	assert.Nil(t, again.Usual, "it is too old")
@@ -127,17 +127,17 @@ func learned(t *testing.T, engines int) *source {
 	server := window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
 	state := &diagnose.State{}
 	for minute := range 10 {
-		batch := collect.Batch{Resource: "server", Time: day + int64(minute)*int64(time.Minute)}
+		batch := input.Batch{Resource: "server", Time: day + int64(minute)*int64(time.Minute)}
 		for i := range engines {
-			batch.Groups = append(batch.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: fmt.Sprint(i)}, {Name: "model_name", Value: "m"}}))
+			batch.Groups = append(batch.Groups, input.GroupOf([]input.Attribute{{Name: "engine", Value: fmt.Sprint(i)}, {Name: "model_name", Value: "m"}}))
 			n := float64(60 * minute)
-			for in, value := range map[collect.Input]float64{
-				collect.Running: 2, collect.Waiting: 0, collect.KVCacheUtilization: 0.1, collect.PromptTokens: 500 * n, collect.GenerationTokens: 100 * n,
+			for in, value := range map[input.Metric]float64{
+				input.Running: 2, input.Waiting: 0, input.KVCacheUtilization: 0.1, input.PromptTokens: 500 * n, input.GenerationTokens: 100 * n,
 			} {
-				batch.Samples = append(batch.Samples, collect.Sample{Group: i, Input: in, Value: value})
+				batch.Samples = append(batch.Samples, input.Sample{Group: i, Input: in, Value: value})
 			}
-			for in, o := range map[collect.Input][2]float64{collect.TimeToFirstToken: {n, 0.1}, collect.InterTokenLatency: {99 * n, 0.02}} {
-				batch.Samples = append(batch.Samples, collect.Sample{Group: i, Input: in, Counts: []float64{o[0]}, Count: o[0], Sum: o[0] * o[1], HasSum: true})
+			for in, o := range map[input.Metric][2]float64{input.TimeToFirstToken: {n, 0.1}, input.InterTokenLatency: {99 * n, 0.02}} {
+				batch.Samples = append(batch.Samples, input.Sample{Group: i, Input: in, Counts: []float64{o[0]}, Count: o[0], Sum: o[0] * o[1], HasSum: true})
 			}
 		}
 		require.True(t, server.Observe(&batch, 1_000_000).Observed)
@@ -153,8 +153,8 @@ func TestAServerLeavesPlacesForTheSiblingsOfOthers(t *testing.T) {
 	r := newPoolRig()
 	r.pools.Begin()
 	add := func(s *source) {
-		r.pools.Add(s, func([]collect.Attribute) []collect.Attribute {
-			return []collect.Attribute{{Name: "model_name", Value: "m"}}
+		r.pools.Add(s, func([]input.Attribute) []input.Attribute {
+			return []input.Attribute{{Name: "model_name", Value: "m"}}
 		})
 	}
 	many, others := learned(t, 100), []*source{learned(t, 1), learned(t, 1), learned(t, 1)}

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // batchOf is all that pools are computed from, for some engines.
-func batchOf(engines int, n float64) *collect.Batch {
-	batch := &collect.Batch{Resource: "a", Time: int64(1e15 + n*1e9)}
+func batchOf(engines int, n float64) *input.Batch {
+	batch := &input.Batch{Resource: "a", Time: int64(1e15 + n*1e9)}
 	bounds := make([]float64, 20)
 	counts := make([]float64, 21)
 	for i := range counts {
@@ -23,12 +23,12 @@ func batchOf(engines int, n float64) *collect.Batch {
 	}
 	for e := range engines {
 		name := fmt.Sprint(e)
-		batch.Groups = append(batch.Groups, collect.Group{
-			Key: name, Attributes: []collect.Attribute{{Name: "engine", Value: name}, {Name: "model_name", Value: "m"}},
+		batch.Groups = append(batch.Groups, input.Group{
+			Key: name, Attributes: []input.Attribute{{Name: "engine", Value: name}, {Name: "model_name", Value: "m"}},
 		})
-		for in := range collect.NumInputs {
-			sample := collect.Sample{Input: in, Group: e, Value: n}
-			if in.Define().Kind == collect.Distribution {
+		for in := range input.NumMetrics {
+			sample := input.Sample{Input: in, Group: e, Value: n}
+			if in.Define().Kind == input.Distribution {
 				sample.Bounds, sample.Counts, sample.Count, sample.Sum, sample.HasSum = bounds, counts, 21*n, n, true
 			}
 			batch.Samples = append(batch.Samples, sample)

@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // TestDefects has a pool of two servers for each decision about pools in
 // internal/catalog/decisions.yaml: one without known defects, and one of an old version.
 func TestDefects(t *testing.T) {
-	type values = map[collect.Input]float64
-	type latencies = map[collect.Input]dist
+	type values = map[input.Metric]float64
+	type latencies = map[input.Metric]dist
 	for name, c := range map[string]struct {
 		old string
 		ray bool
@@ -26,8 +26,8 @@ func TestDefects(t *testing.T) {
 		// The old server has aborted all its requests; its gauges still show three.
 		"gauges-freeze-on-abort": {
 			old:  "0.10.0",
-			good: values{collect.Running: 2, collect.Waiting: 1, collect.KVCacheUtilization: 0.2, collect.GenerationTokens: 50},
-			bad:  values{collect.Running: 3, collect.Waiting: 4, collect.KVCacheUtilization: 0.99, collect.GenerationTokens: 0},
+			good: values{input.Running: 2, input.Waiting: 1, input.KVCacheUtilization: 0.2, input.GenerationTokens: 50},
+			bad:  values{input.Running: 3, input.Waiting: 4, input.KVCacheUtilization: 0.99, input.GenerationTokens: 0},
 			want: map[string]float64{
 				"replicas m": 2, "running m": 2, "waiting m": 1, "kv_cache.utilization_max m": 0.2, "kv_cache.utilization_mean m": 0.2, "generation_throughput m": 5,
 			},
@@ -36,58 +36,58 @@ func TestDefects(t *testing.T) {
 		// The old server reports two engines as one, whose gauges are those of either.
 		"ray-last-engine": {
 			old: "0.19.0", ray: true,
-			good: values{collect.Running: 2, collect.KVCacheUtilization: 0.2, collect.GenerationTokens: 50},
-			bad:  values{collect.Running: 3, collect.KVCacheUtilization: 0.9, collect.GenerationTokens: 30},
+			good: values{input.Running: 2, input.KVCacheUtilization: 0.2, input.GenerationTokens: 50},
+			bad:  values{input.Running: 3, input.KVCacheUtilization: 0.9, input.GenerationTokens: 30},
 			want: map[string]float64{"replicas m": 2, "running m": 2, "kv_cache.utilization_max m": 0.2, "generation_throughput m": 8},
 		},
 		// A server of a fixed version that shows the same stands still.
 		"gauges-of-a-stall": {
 			old:  "0.10.2",
-			good: values{collect.Running: 2, collect.GenerationTokens: 50},
-			bad:  values{collect.Running: 3, collect.GenerationTokens: 0},
+			good: values{input.Running: 2, input.GenerationTokens: 50},
+			bad:  values{input.Running: 3, input.GenerationTokens: 0},
 			want: map[string]float64{"replicas m": 2, "running m": 5, "imbalance.max_ratio m running": 3 / 2.5},
 		},
 		"null-block-used": {
 			old:    "0.10.1",
-			good:   values{collect.KVCacheUtilization: 0},
-			bad:    values{collect.KVCacheUtilization: 1.0 / 5000},
+			good:   values{input.KVCacheUtilization: 0},
+			bad:    values{input.KVCacheUtilization: 1.0 / 5000},
 			want:   map[string]float64{"kv_cache.utilization_max m": 0, "kv_cache.utilization_mean m": 0},
 			absent: []string{"imbalance.max_ratio m kv_cache_utilization"},
 		},
 		// What nothing corrects is left out of ratios, as of a server that does not count.
 		"left-out-of-ratios": {
 			old:  "0.15.0",
-			good: values{collect.ExternalPrefixCacheHits: 30, collect.ExternalPrefixCacheQueries: 40},
-			bad:  values{collect.ExternalPrefixCacheHits: 1, collect.ExternalPrefixCacheQueries: 60},
+			good: values{input.ExternalPrefixCacheHits: 30, input.ExternalPrefixCacheQueries: 40},
+			bad:  values{input.ExternalPrefixCacheHits: 1, input.ExternalPrefixCacheQueries: 60},
 			want: map[string]float64{"external_prefix_cache.hit_ratio m": 0.75},
 		},
 		"cache-queries-recounted": {
 			old:  "0.20.0",
-			good: values{collect.PrefixCacheHits: 50, collect.PrefixCacheQueries: 100, collect.PromptTokens: 100},
+			good: values{input.PrefixCacheHits: 50, input.PrefixCacheQueries: 100, input.PromptTokens: 100},
 			bad: values{
-				collect.PrefixCacheHits: 900, collect.PrefixCacheQueries: 1000, collect.PromptTokens: 300, collect.PromptTokensCached: 30,
+				input.PrefixCacheHits: 900, input.PrefixCacheQueries: 1000, input.PromptTokens: 300, input.PromptTokensCached: 30,
 			},
 			want: map[string]float64{"prefix_cache.hit_ratio m": 80.0 / 400, "prompt_throughput m": 40},
 		},
 		// A rate of the pool without one of its servers would be too low.
 		"sums-of-rates": {
 			old:    "0.6.3",
-			good:   values{collect.GenerationTokens: 50, collect.PromptTokens: 10},
-			bad:    values{collect.GenerationTokens: 70, collect.PromptTokens: 10},
+			good:   values{input.GenerationTokens: 50, input.PromptTokens: 10},
+			bad:    values{input.GenerationTokens: 70, input.PromptTokens: 10},
 			want:   map[string]float64{"prompt_throughput m": 2},
 			absent: []string{"generation_throughput m"},
 		},
 		// Latencies of the old server are withheld, those of the new one are not.
 		"latencies-near-zero": {
 			old:   "0.5.3",
-			times: latencies{collect.TimeToFirstToken: {[]float64{1, 4}, []float64{0, 5, 0}, 10}},
+			times: latencies{input.TimeToFirstToken: {[]float64{1, 4}, []float64{0, 5, 0}, 10}},
 			want:  map[string]float64{"time_to_first_token_mean m": 2, "first_token_rate m": 1, "time_to_first_token_quantile m 0.5": 2.5},
 		},
 		// Each request is served by both servers. The pool counts the requests of its servers.
 		"requests-on-both-sides": {
 			old:  "0.27.0",
-			good: values{collect.RequestSuccess: 10, collect.PromptTokens: 1000},
-			bad:  values{collect.RequestSuccess: 10, collect.PromptTokens: 1000},
+			good: values{input.RequestSuccess: 10, input.PromptTokens: 1000},
+			bad:  values{input.RequestSuccess: 10, input.PromptTokens: 1000},
 			want: map[string]float64{"request_throughput m": 2, "prompt_throughput m": 200},
 		},
 	} {
@@ -101,7 +101,7 @@ func TestDefects(t *testing.T) {
 				}{{"new", "0.40.0", c.good}, {"old", c.old, c.bad}} {
 					e := scraped{engine: "0", model: "m", values: values{}, distributions: latencies{}}
 					for in, value := range server.counted {
-						if in.Define().Kind != collect.Gauge {
+						if in.Define().Kind != input.Gauge {
 							value *= seconds / 10
 						}
 						e.values[in] = value
@@ -115,7 +115,7 @@ func TestDefects(t *testing.T) {
 					}
 					f.version, f.signs = server.version, 0
 					if c.ray && server.name == "old" {
-						f.signs, e.engine = collect.Ray, "1"
+						f.signs, e.engine = input.Ray, "1"
 					}
 					f.scrape(server.name, seconds, e)
 				}
@@ -142,8 +142,8 @@ func TestAnOldServerDoesNotSilenceAPool(t *testing.T) {
 			if i == 0 {
 				f.version = "0.10.0"
 			}
-			f.scrape(fmt.Sprint(i), seconds, scraped{engine: "0", model: "m", values: map[collect.Input]float64{
-				collect.PrefixCacheHits: seconds, collect.PrefixCacheQueries: 2 * seconds, collect.Preemptions: seconds, collect.Running: 1, collect.GenerationTokens: seconds,
+			f.scrape(fmt.Sprint(i), seconds, scraped{engine: "0", model: "m", values: map[input.Metric]float64{
+				input.PrefixCacheHits: seconds, input.PrefixCacheQueries: 2 * seconds, input.Preemptions: seconds, input.Running: 1, input.GenerationTokens: seconds,
 			}})
 		}
 	}

@@ -9,14 +9,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // life is what happened in one engine: its counters, which restarts clear, and
 // what they grew by since the first scrape.
 type life struct {
 	running, waiting, utilization float64
-	shown, grown                  map[collect.Input]float64
+	shown, grown                  map[input.Metric]float64
 	observed, grownBuckets        []float64
 	sum, grownSum                 float64
 	start                         float64
@@ -26,11 +26,11 @@ var bounds = []float64{0.1, 0.5, 1, 5}
 
 func (l *life) happen(r *rand.Rand, counted bool) {
 	l.running, l.waiting, l.utilization = float64(r.IntN(9)), float64(r.IntN(5)), r.Float64()
-	for _, in := range []collect.Input{collect.GenerationTokens, collect.PromptTokens, collect.PrefixCacheQueries, collect.Preemptions} {
+	for _, in := range []input.Metric{input.GenerationTokens, input.PromptTokens, input.PrefixCacheQueries, input.Preemptions} {
 		n := float64(r.IntN(1000))
 		l.add(in, n, counted)
-		if in == collect.PrefixCacheQueries {
-			l.add(collect.PrefixCacheHits, math.Floor(n*r.Float64()), counted)
+		if in == input.PrefixCacheQueries {
+			l.add(input.PrefixCacheHits, math.Floor(n*r.Float64()), counted)
 		}
 	}
 	for range r.IntN(30) {
@@ -48,7 +48,7 @@ func (l *life) happen(r *rand.Rand, counted bool) {
 	}
 }
 
-func (l *life) add(in collect.Input, n float64, counted bool) {
+func (l *life) add(in input.Metric, n float64, counted bool) {
 	l.shown[in] += n
 	if counted {
 		l.grown[in] += n
@@ -57,13 +57,13 @@ func (l *life) add(in collect.Input, n float64, counted bool) {
 
 func (l *life) restart(seconds float64) {
 	l.start = seconds
-	l.shown = map[collect.Input]float64{}
+	l.shown = map[input.Metric]float64{}
 	l.observed = make([]float64, len(bounds)+1)
 	l.sum = 0
 }
 
 func newLife() *life {
-	l := &life{grown: map[collect.Input]float64{}, grownBuckets: make([]float64, len(bounds)+1)}
+	l := &life{grown: map[input.Metric]float64{}, grownBuckets: make([]float64, len(bounds)+1)}
 	l.restart(-100)
 	return l
 }
@@ -71,8 +71,8 @@ func newLife() *life {
 func (l *life) say(engine int) scraped {
 	s := scraped{
 		engine: fmt.Sprint(engine), model: "m", start: l.start,
-		values:        map[collect.Input]float64{collect.Running: l.running, collect.Waiting: l.waiting, collect.KVCacheUtilization: l.utilization},
-		distributions: map[collect.Input]dist{collect.E2ERequestLatency: {bounds, l.observed, l.sum}},
+		values:        map[input.Metric]float64{input.Running: l.running, input.Waiting: l.waiting, input.KVCacheUtilization: l.utilization},
+		distributions: map[input.Metric]dist{input.E2ERequestLatency: {bounds, l.observed, l.sum}},
 	}
 	maps.Copy(s.values, l.shown)
 	return s
@@ -129,19 +129,19 @@ func assertHappened(t *testing.T, seed uint64, got map[string]float64, servers [
 	var running, generated, used []float64
 	var waiting, hits, queries, sum float64
 	buckets := make([]float64, len(bounds)+1)
-	rates := map[collect.Input]float64{}
+	rates := map[input.Metric]float64{}
 	for i, engines := range servers {
 		elapsed := last[i] - first[i]
 		var r, g, u float64
 		for _, l := range engines {
 			r += l.running
 			u += l.utilization / float64(len(engines))
-			g += l.grown[collect.GenerationTokens] / elapsed
+			g += l.grown[input.GenerationTokens] / elapsed
 			waiting += l.waiting
-			hits += l.grown[collect.PrefixCacheHits]
-			queries += l.grown[collect.PrefixCacheQueries]
-			rates[collect.PromptTokens] += l.grown[collect.PromptTokens] / elapsed
-			rates[collect.Preemptions] += l.grown[collect.Preemptions] / elapsed
+			hits += l.grown[input.PrefixCacheHits]
+			queries += l.grown[input.PrefixCacheQueries]
+			rates[input.PromptTokens] += l.grown[input.PromptTokens] / elapsed
+			rates[input.Preemptions] += l.grown[input.Preemptions] / elapsed
 			sum += l.grownSum
 			for b := range buckets {
 				buckets[b] += l.grownBuckets[b]
@@ -151,8 +151,8 @@ func assertHappened(t *testing.T, seed uint64, got map[string]float64, servers [
 	}
 	want := map[string]float64{
 		"replicas m": float64(len(servers)), "running m": total(running), "waiting m": waiting,
-		"generation_throughput m": total(generated), "prompt_throughput m": rates[collect.PromptTokens],
-		"preemption_rate m":           rates[collect.Preemptions],
+		"generation_throughput m": total(generated), "prompt_throughput m": rates[input.PromptTokens],
+		"preemption_rate m":           rates[input.Preemptions],
 		"kv_cache.utilization_mean m": total(used) / float64(len(used)),
 	}
 	count := total(buckets)

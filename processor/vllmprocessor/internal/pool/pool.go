@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -71,7 +71,7 @@ type replica struct {
 type engine struct {
 	number     int
 	key        string
-	attributes []collect.Attribute
+	attributes []input.Attribute
 	parts      []derive.Parts
 	// distributions are empty where the engine does not report them.
 	distributions []histogram.Histogram
@@ -83,7 +83,7 @@ type engine struct {
 type group struct {
 	number     int
 	key        string
-	attributes []collect.Attribute
+	attributes []input.Attribute
 	// servers are the engines in this pool of each of its servers, first the first of
 	// these servers. owner is the only one at the previous evaluation, or the one for
 	// which the pool was made since.
@@ -194,10 +194,10 @@ func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
 	if e.attributes != nil && string(p.key) == e.key {
 		return
 	}
-	e.key, e.attributes = string(p.key), []collect.Attribute{}
+	e.key, e.attributes = string(p.key), []input.Attribute{}
 	for i, name := range p.settings.GroupBy {
 		if value := value(i); value != "" {
-			e.attributes = append(e.attributes, collect.Attribute{Name: name, Value: value})
+			e.attributes = append(e.attributes, input.Attribute{Name: name, Value: value})
 		}
 	}
 }
@@ -355,4 +355,4 @@ func (p *Pools) evict(r *replica) bool {
 
 // Attributes returns those of a pool by its number, as long as it has values or
 // had some at the previous evaluation.
-func (p *Pools) Attributes(number int) []collect.Attribute { return p.groups[number].attributes }
+func (p *Pools) Attributes(number int) []input.Attribute { return p.groups[number].attributes }

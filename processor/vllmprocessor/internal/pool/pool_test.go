@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -21,8 +21,8 @@ import (
 type scraped struct {
 	engine, model string
 	start         float64 // in seconds; 0 where it says none
-	values        map[collect.Input]float64
-	distributions map[collect.Input]dist
+	values        map[input.Metric]float64
+	distributions map[input.Metric]dist
 }
 
 type dist struct {
@@ -45,7 +45,7 @@ type fleet struct {
 	servers map[string]*server
 	// version is that of the servers: one without defects that concern a row, if not set.
 	version string
-	signs   collect.Sign
+	signs   input.Sign
 }
 
 const minute = time.Minute
@@ -90,26 +90,26 @@ func (f *fleet) end(key string, seconds float64, engines ...scraped) {
 func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped) {
 	f.t.Helper()
 	s := f.server(key)
-	batch := collect.Batch{Resource: key, Time: at(seconds), Evidence: collect.Evidence{Version: f.version, Signs: f.signs}}
+	batch := input.Batch{Resource: key, Time: at(seconds), Evidence: input.Evidence{Version: f.version, Signs: f.signs}}
 	for i, e := range engines {
 		var start int64
 		if e.start != 0 {
 			start = at(e.start)
 		}
-		group := collect.Group{Key: e.engine + "/" + e.model}
+		group := input.Group{Key: e.engine + "/" + e.model}
 		if e.engine != "" {
-			group.Attributes = append(group.Attributes, collect.Attribute{Name: "engine", Value: e.engine})
+			group.Attributes = append(group.Attributes, input.Attribute{Name: "engine", Value: e.engine})
 		}
 		if e.model != "" {
-			group.Attributes = append(group.Attributes, collect.Attribute{Name: "model_name", Value: e.model})
+			group.Attributes = append(group.Attributes, input.Attribute{Name: "model_name", Value: e.model})
 		}
 		batch.Groups = append(batch.Groups, group)
 		for in, value := range e.values {
-			sample := collect.Sample{Input: in, Group: i, Gone: gone, Start: start, Value: value}
+			sample := input.Sample{Input: in, Group: i, Gone: gone, Start: start, Value: value}
 			switch in {
-			case collect.PromptTokensBySource:
+			case input.PromptTokensBySource:
 				sample.Label = "local_compute"
-			case collect.WaitingByReason:
+			case input.WaitingByReason:
 				sample.Label = "capacity"
 			}
 			batch.Samples = append(batch.Samples, sample)
@@ -119,7 +119,7 @@ func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped
 			for _, n := range d.counts {
 				count += n
 			}
-			batch.Samples = append(batch.Samples, collect.Sample{
+			batch.Samples = append(batch.Samples, input.Sample{
 				Input: in, Group: i, Gone: gone, Start: start,
 				Bounds: slices.Clone(d.bounds), Counts: slices.Clone(d.counts), Count: count, Sum: d.sum, HasSum: true,
 			})
@@ -160,7 +160,7 @@ func (f *fleet) read(values []derive.Value) map[string]float64 {
 }
 
 func running(model string, n float64) scraped {
-	return scraped{engine: "0", model: model, values: map[collect.Input]float64{collect.Running: n}}
+	return scraped{engine: "0", model: model, values: map[input.Metric]float64{input.Running: n}}
 }
 
 func TestEveryMetricOfTheCatalogueIsTold(t *testing.T) {
@@ -195,11 +195,11 @@ func TestEveryMetricOfTheCatalogueIsTold(t *testing.T) {
 
 // everything is an engine that says all there is, each counter in proportion.
 func everything(n float64) scraped {
-	e := scraped{engine: "0", model: "m", values: map[collect.Input]float64{}, distributions: map[collect.Input]dist{}}
-	for in := range collect.NumInputs {
+	e := scraped{engine: "0", model: "m", values: map[input.Metric]float64{}, distributions: map[input.Metric]dist{}}
+	for in := range input.NumMetrics {
 		switch {
-		case in.Define().Name == "", in == collect.CanaryDuration: // All requests would be canaries.
-		case in.Define().Kind == collect.Distribution:
+		case in.Define().Name == "", in == input.CanaryDuration: // All requests would be canaries.
+		case in.Define().Kind == input.Distribution:
 			e.distributions[in] = dist{[]float64{1, 2}, []float64{n, n, n}, 3 * n}
 		default:
 			e.values[in] = n
@@ -220,7 +220,7 @@ func TestAMetricThatIsNotWantedIsNotTold(t *testing.T) {
 func TestARatioOfThePoolIsOneOfSumsNotAMeanOfRatios(t *testing.T) {
 	f := newFleet(t)
 	hits := func(hits, queries float64) scraped {
-		return scraped{engine: "0", model: "m", values: map[collect.Input]float64{collect.PrefixCacheHits: hits, collect.PrefixCacheQueries: queries}}
+		return scraped{engine: "0", model: "m", values: map[input.Metric]float64{input.PrefixCacheHits: hits, input.PrefixCacheQueries: queries}}
 	}
 	f.scrape("busy", 0, hits(100, 1000))
 	f.scrape("quiet", 3, hits(50, 60))
@@ -234,7 +234,7 @@ func TestARatioOfThePoolIsOneOfSumsNotAMeanOfRatios(t *testing.T) {
 func TestThroughputsAddUpOverServersAndTheirEngines(t *testing.T) {
 	f := newFleet(t)
 	tokens := func(engine string, n float64) scraped {
-		return scraped{engine: engine, model: "m", values: map[collect.Input]float64{collect.GenerationTokens: n}}
+		return scraped{engine: engine, model: "m", values: map[input.Metric]float64{input.GenerationTokens: n}}
 	}
 	f.scrape("a", 0, tokens("0", 500), tokens("1", 10))
 	f.scrape("b", 5, tokens("0", 7))
@@ -251,9 +251,9 @@ func TestThroughputsAddUpOverServersAndTheirEngines(t *testing.T) {
 func TestAnEngineWithABadObservationIsLeftOutOfTheRatio(t *testing.T) {
 	f := newFleet(t)
 	of := func(n, waited, wrong float64) scraped {
-		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
-			collect.QueueTime:         {[]float64{1}, []float64{n, 0}, n*waited + wrong},
-			collect.E2ERequestLatency: {[]float64{1}, []float64{0, n}, 2 * n},
+		return scraped{engine: "0", model: "m", distributions: map[input.Metric]dist{
+			input.QueueTime:         {[]float64{1}, []float64{n, 0}, n*waited + wrong},
+			input.E2ERequestLatency: {[]float64{1}, []float64{0, n}, 2 * n},
 		}}
 	}
 	f.scrape("a", 0, of(0, 0, 0))
@@ -269,8 +269,8 @@ func TestAnEngineWithABadObservationIsLeftOutOfTheRatio(t *testing.T) {
 func TestAReplicaIsAServerWhateverTheNumberOfItsEngines(t *testing.T) {
 	f := newFleet(t)
 	engine := func(number string, running, waiting, used float64) scraped {
-		return scraped{engine: number, model: "m", values: map[collect.Input]float64{
-			collect.Running: running, collect.Waiting: waiting, collect.KVCacheUtilization: used,
+		return scraped{engine: number, model: "m", values: map[input.Metric]float64{
+			input.Running: running, input.Waiting: waiting, input.KVCacheUtilization: used,
 		}}
 	}
 	f.scrape("a", 0, engine("0", 4, 1, 0.9), engine("1", 6, 0, 0.1))
@@ -310,13 +310,13 @@ func TestQuantilesAreOfMergedBuckets(t *testing.T) {
 	f := newFleet(t)
 	// "new" has finer buckets; 0.1 and 1 are all that both have.
 	old := func(counts ...float64) scraped {
-		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
-			collect.TimeToFirstToken: {[]float64{0.1, 1}, counts, counts[0]*0.05 + counts[1]*0.5 + counts[2]*3},
+		return scraped{engine: "0", model: "m", distributions: map[input.Metric]dist{
+			input.TimeToFirstToken: {[]float64{0.1, 1}, counts, counts[0]*0.05 + counts[1]*0.5 + counts[2]*3},
 		}}
 	}
 	young := func(counts ...float64) scraped {
-		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
-			collect.TimeToFirstToken: {[]float64{0.1, 0.5, 1, 2}, counts, counts[0]*0.05 + counts[1]*0.3 + counts[2]*0.7 + counts[3]*1.5 + counts[4]*4},
+		return scraped{engine: "0", model: "m", distributions: map[input.Metric]dist{
+			input.TimeToFirstToken: {[]float64{0.1, 0.5, 1, 2}, counts, counts[0]*0.05 + counts[1]*0.3 + counts[2]*0.7 + counts[3]*1.5 + counts[4]*4},
 		}}
 	}
 	f.scrape("old", 0, old(10, 10, 10))

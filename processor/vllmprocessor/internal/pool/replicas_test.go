@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // generated is an engine of model m with a counter of tokens.
 func generated(engine string, tokens float64) scraped {
-	return scraped{engine: engine, model: "m", values: map[collect.Input]float64{
-		collect.Running: 1, collect.GenerationTokens: tokens,
+	return scraped{engine: engine, model: "m", values: map[input.Metric]float64{
+		input.Running: 1, input.GenerationTokens: tokens,
 	}}
 }
 
@@ -65,8 +65,8 @@ func TestTheQueueOfAStuckServerWeighsOnTheWholePool(t *testing.T) {
 	f := newFleet(t)
 	queue := func(waiting, first float64) scraped {
 		return scraped{
-			engine: "0", model: "m", values: map[collect.Input]float64{collect.Waiting: waiting},
-			distributions: map[collect.Input]dist{collect.TimeToFirstToken: {[]float64{1}, []float64{first, 0}, 0}},
+			engine: "0", model: "m", values: map[input.Metric]float64{input.Waiting: waiting},
+			distributions: map[input.Metric]dist{input.TimeToFirstToken: {[]float64{1}, []float64{first, 0}, 0}},
 		}
 	}
 	f.scrape("stuck", 0, queue(0, 0))
@@ -125,15 +125,15 @@ func TestWhatIsLateInABatchKeepsItsLastValue(t *testing.T) {
 	assert.Equal(t, before, f.evaluate(12))
 	f.scrape("a", 20, generated("0", 40), generated("1", 60))
 	assert.Equal(t, before, f.evaluate(20))
-	f.scrape("a", 22, scraped{engine: "0", model: "m", values: map[collect.Input]float64{collect.GenerationTokens: 44}})
+	f.scrape("a", 22, scraped{engine: "0", model: "m", values: map[input.Metric]float64{input.GenerationTokens: 44}})
 	assert.Equal(t, before, f.evaluate(22), "the states are late")
 }
 
 func TestADistributionThatIsLateKeepsWhatItSaid(t *testing.T) {
 	f := newFleet(t)
 	latency := func(n float64) scraped {
-		return scraped{engine: "0", model: "m", distributions: map[collect.Input]dist{
-			collect.E2ERequestLatency: {[]float64{1, 2}, []float64{n, n, 0}, n},
+		return scraped{engine: "0", model: "m", distributions: map[input.Metric]dist{
+			input.E2ERequestLatency: {[]float64{1, 2}, []float64{n, n, 0}, n},
 		}}
 	}
 	f.scrape("a", 0, latency(0))
@@ -192,16 +192,16 @@ func TestServersThatCountBlocksAreLeftOutOfTheHitRatio(t *testing.T) {
 	f := newFleet(t)
 	for step, seconds := range []float64{0, 10} {
 		n := float64(step)
-		f.scrape("tokens", seconds, scraped{engine: "0", model: "m", values: map[collect.Input]float64{
-			collect.PrefixCacheHits: 250 * n, collect.PrefixCacheQueries: 1000 * n,
+		f.scrape("tokens", seconds, scraped{engine: "0", model: "m", values: map[input.Metric]float64{
+			input.PrefixCacheHits: 250 * n, input.PrefixCacheQueries: 1000 * n,
 		}})
 		s := f.server("blocks")
-		batch := collect.Batch{
+		batch := input.Batch{
 			Resource: "blocks", Time: at(seconds),
-			Groups: []collect.Group{{Key: "0", Attributes: []collect.Attribute{{Name: "model_name", Value: "m"}}}},
-			Samples: []collect.Sample{
-				{Input: collect.PrefixCacheHits, Older: true, Value: 500 * n},
-				{Input: collect.PrefixCacheQueries, Older: true, Value: 500 * n},
+			Groups: []input.Group{{Key: "0", Attributes: []input.Attribute{{Name: "model_name", Value: "m"}}}},
+			Samples: []input.Sample{
+				{Input: input.PrefixCacheHits, Older: true, Value: 500 * n},
+				{Input: input.PrefixCacheQueries, Older: true, Value: 500 * n},
 			},
 		}
 		s.state.Observe(&batch, 10)
@@ -214,13 +214,13 @@ func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
 	f := newFleet(t)
 	cache := func(older bool, seconds, hits, queries float64) {
 		s := f.server("a")
-		batch := collect.Batch{
-			Resource: "a", Time: at(seconds), Evidence: collect.Evidence{Version: f.version},
-			Groups: []collect.Group{{Key: "0", Attributes: []collect.Attribute{{Name: "model_name", Value: "m"}}}},
-			Samples: []collect.Sample{
-				{Input: collect.Running, Value: 1},
-				{Input: collect.PrefixCacheHits, Older: older, Value: hits},
-				{Input: collect.PrefixCacheQueries, Older: older, Value: queries},
+		batch := input.Batch{
+			Resource: "a", Time: at(seconds), Evidence: input.Evidence{Version: f.version},
+			Groups: []input.Group{{Key: "0", Attributes: []input.Attribute{{Name: "model_name", Value: "m"}}}},
+			Samples: []input.Sample{
+				{Input: input.Running, Value: 1},
+				{Input: input.PrefixCacheHits, Older: older, Value: hits},
+				{Input: input.PrefixCacheQueries, Older: older, Value: queries},
 			},
 		}
 		if hits == 0 {
@@ -244,7 +244,7 @@ func TestServersAreGroupedByAttributesOfPointsAndResources(t *testing.T) {
 	f.server("b", "", "prod")
 	f.server("c", "", "test")
 	f.server("old", "resource-model", "")
-	f.scrape("a", 0, running("m", 1), scraped{engine: "0", model: "n", values: map[collect.Input]float64{collect.Running: 8}})
+	f.scrape("a", 0, running("m", 1), scraped{engine: "0", model: "n", values: map[input.Metric]float64{input.Running: 8}})
 	f.scrape("b", 0, running("m", 2))
 	f.scrape("c", 0, running("m", 4))
 	f.scrape("old", 0, running("", 16))
@@ -291,7 +291,7 @@ func TestAServerOfTwoModelsIsAReplicaOfBoth(t *testing.T) {
 
 func TestWhatNoPoolIsMadeOfMakesNoPool(t *testing.T) {
 	f := newFleet(t)
-	http := scraped{values: map[collect.Input]float64{collect.HTTPRequests: 5}}
+	http := scraped{values: map[input.Metric]float64{input.HTTPRequests: 5}}
 	f.scrape("a", 0, http)
 	f.scrape("a", 10, http)
 	assert.Empty(t, f.evaluate(10))
@@ -389,7 +389,7 @@ func TestANumberIsNotGivenAwayWhileItsSeriesEnd(t *testing.T) {
 	f.scrape("b", 2, running("n", 1))
 	second, _ := f.pools.Evaluate(at(3))
 	assert.NotEqual(t, number, second[0].Group)
-	assert.Equal(t, []collect.Attribute{{Name: "model_name", Value: "m"}}, f.pools.Attributes(number))
+	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}}, f.pools.Attributes(number))
 	f.pools.Evaluate(at(4))
 	f.scrape("c", 5, running("o", 1))
 	third, _ := f.pools.Evaluate(at(6))

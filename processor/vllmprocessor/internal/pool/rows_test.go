@@ -5,16 +5,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // TestEachMetricOfAPoolByHand has one server with two engines, seen for 20 s, and
 // one with a single engine, seen for 10 s.
 func TestEachMetricOfAPoolByHand(t *testing.T) {
-	type counters map[collect.Input]float64
+	type counters map[input.Metric]float64
 	f := newFleet(t)
-	engine := func(number string, grown float64, by counters, latencies map[collect.Input]dist) scraped {
-		s := scraped{engine: number, model: "m", values: counters{}, distributions: map[collect.Input]dist{}}
+	engine := func(number string, grown float64, by counters, latencies map[input.Metric]dist) scraped {
+		s := scraped{engine: number, model: "m", values: counters{}, distributions: map[input.Metric]dist{}}
 		for in, n := range by {
 			s.values[in] = 1000 + grown*n
 		}
@@ -27,32 +27,32 @@ func TestEachMetricOfAPoolByHand(t *testing.T) {
 		}
 		return s
 	}
-	latencies := func(ttft, gaps, e2e, queue dist) map[collect.Input]dist {
-		return map[collect.Input]dist{
-			collect.TimeToFirstToken: ttft, collect.InterTokenLatency: gaps, collect.E2ERequestLatency: e2e, collect.QueueTime: queue,
+	latencies := func(ttft, gaps, e2e, queue dist) map[input.Metric]dist {
+		return map[input.Metric]dist{
+			input.TimeToFirstToken: ttft, input.InterTokenLatency: gaps, input.E2ERequestLatency: e2e, input.QueueTime: queue,
 		}
 	}
 	one, two := []float64{1}, []float64{0.01, 0.03}
 	for _, grown := range []float64{0, 1} {
 		f.scrape("a", 20*grown,
 			engine("0", grown, counters{
-				collect.PromptTokens: 400, collect.PromptTokensCached: 100, collect.PromptTokensBySource: 300,
-				collect.RequestSuccess: 8, collect.Preemptions: 6,
-				collect.ExternalPrefixCacheHits: 30, collect.ExternalPrefixCacheQueries: 300,
-				collect.DraftTokens: 50, collect.AcceptedTokens: 20,
+				input.PromptTokens: 400, input.PromptTokensCached: 100, input.PromptTokensBySource: 300,
+				input.RequestSuccess: 8, input.Preemptions: 6,
+				input.ExternalPrefixCacheHits: 30, input.ExternalPrefixCacheQueries: 300,
+				input.DraftTokens: 50, input.AcceptedTokens: 20,
 			}, latencies(dist{one, []float64{4, 0}, 2}, dist{two, []float64{60, 20, 0}, 1}, dist{one, []float64{0, 8}, 40}, dist{one, []float64{8, 0}, 4})),
 			engine("1", grown, counters{
-				collect.PromptTokens: 100, collect.PromptTokensCached: 90, collect.PromptTokensBySource: 10,
-				collect.RequestSuccess: 2, collect.Preemptions: 0,
-				collect.ExternalPrefixCacheHits: 0, collect.ExternalPrefixCacheQueries: 0,
-				collect.DraftTokens: 10, collect.AcceptedTokens: 10,
+				input.PromptTokens: 100, input.PromptTokensCached: 90, input.PromptTokensBySource: 10,
+				input.RequestSuccess: 2, input.Preemptions: 0,
+				input.ExternalPrefixCacheHits: 0, input.ExternalPrefixCacheQueries: 0,
+				input.DraftTokens: 10, input.AcceptedTokens: 10,
 			}, latencies(dist{one, []float64{1, 0}, 0.5}, dist{two, []float64{0, 10, 0}, 0.2}, dist{one, []float64{0, 2}, 10}, dist{one, []float64{2, 0}, 1})),
 		)
 		// This one reports neither cached tokens nor drafts.
 		f.scrape("b", 10*grown,
 			engine("0", grown, counters{
-				collect.PromptTokens: 500, collect.RequestSuccess: 10, collect.Preemptions: 4,
-				collect.ExternalPrefixCacheHits: 60, collect.ExternalPrefixCacheQueries: 100,
+				input.PromptTokens: 500, input.RequestSuccess: 10, input.Preemptions: 4,
+				input.ExternalPrefixCacheHits: 60, input.ExternalPrefixCacheQueries: 100,
 			}, latencies(dist{one, []float64{5, 0}, 4.5}, dist{two, []float64{0, 10, 0}, 0.3}, dist{one, []float64{0, 10}, 50}, dist{one, []float64{10, 0}, 15})),
 		)
 	}
@@ -97,8 +97,8 @@ func TestAServerThatContradictsItselfIsLeftOutOfARatio(t *testing.T) {
 	f := newFleet(t)
 	for _, grown := range []float64{0, 1} {
 		for server, hits := range map[string]float64{"a": 300, "b": 20} {
-			f.scrape(server, 15*grown, scraped{engine: "0", model: "m", values: map[collect.Input]float64{
-				collect.PrefixCacheHits: grown * hits, collect.PrefixCacheQueries: grown * 100,
+			f.scrape(server, 15*grown, scraped{engine: "0", model: "m", values: map[input.Metric]float64{
+				input.PrefixCacheHits: grown * hits, input.PrefixCacheQueries: grown * 100,
 			}})
 		}
 	}

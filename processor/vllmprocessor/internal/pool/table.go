@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // The parts that are states. Those of the derived metrics follow them.
@@ -64,7 +64,7 @@ type table struct {
 
 func newTable() *table {
 	t := &table{parts: []part{
-		running: state(collect.Running), waiting: state(collect.Waiting), utilization: state(collect.KVCacheUtilization),
+		running: state(input.Running), waiting: state(input.Waiting), utilization: state(input.KVCacheUtilization),
 	}}
 	t.add("vllm.pool.replicas", (*Pools).replicas)
 	t.add("vllm.pool.running", sum(running))
@@ -116,7 +116,7 @@ func oneUnit(server *derive.Row) part {
 		return server.Of
 	}
 	return func(settings *derive.Settings, m *derive.Member) derive.Parts {
-		if m.Now.Older(collect.PrefixCacheHits) || m.Now.Older(collect.PrefixCacheQueries) {
+		if m.Now.Older(input.PrefixCacheHits) || m.Now.Older(input.PrefixCacheQueries) {
 			return derive.Parts{Reason: derive.Missing}
 		}
 		return server.Of(settings, m)
@@ -125,14 +125,14 @@ func oneUnit(server *derive.Row) part {
 
 // state reads the newest value of a gauge. A server whose gauges can be those of requests
 // that are gone is left out.
-func state(in collect.Input) part {
+func state(in input.Metric) part {
 	return func(_ *derive.Settings, m *derive.Member) derive.Parts {
 		value, status := m.Now.Gauge(in)
 		reason := derive.Because(status)
 		if reason == derive.OK && (derive.Frozen(&m.Now) || derive.Mixed(&m.Now)) {
 			reason = derive.KnownDefect
 		}
-		if in == collect.KVCacheUtilization && value < nullBlock && m.Now.Affected(catalog.DefectNullBlockUsed) {
+		if in == input.KVCacheUtilization && value < nullBlock && m.Now.Affected(catalog.DefectNullBlockUsed) {
 			value = 0
 		}
 		return derive.Parts{Numerator: value, Reason: reason}

@@ -12,6 +12,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -84,9 +85,9 @@ func (s *state) Observe(context.Context, *stage.Batch) {
 	s.views, s.engines = s.server.Window.Views(s.views, false), s.engines[:0]
 	total, counts := 0.0, true
 	for i := range s.views {
-		if _, status := s.views[i].Total(collect.GenerationTokens); status != window.Missing {
+		if _, status := s.views[i].Total(input.GenerationTokens); status != window.Missing {
 			s.engines = append(s.engines, i)
-			total += s.views[i].Group().Ever(collect.GenerationTokens)
+			total += s.views[i].Group().Ever(input.GenerationTokens)
 			counts = counts && derive.Tokens(&s.views[i])
 		}
 	}

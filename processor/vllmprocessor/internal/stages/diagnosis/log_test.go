@@ -23,12 +23,13 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+
 )
 
 // Names and values come from servers. However long they are, a line is short.
@@ -40,7 +41,7 @@ func TestLongAttributesAreCutInLines(t *testing.T) {
 	for n := range 100 {
 		resource.PutStr(fmt.Sprintf("%d%s", n, long[:1000]), long)
 	}
-	l.line(&diagnose.Transition{Attributes: []collect.Attribute{{Name: "model_name", Value: long}}}, stage.ServerFields(resource))
+	l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name", Value: long}}}, stage.ServerFields(resource))
 	require.Equal(t, 1, logs.Len())
 	line := logs.All()[0]
 	assert.True(t, utf8.ValidString(line.ContextMap()["model_name"].(string)))
@@ -59,7 +60,7 @@ func TestNamesInLinesArePrintable(t *testing.T) {
 	for _, name := range []string{"service.instance.id", "host.name"} {
 		resource := pcommon.NewMap()
 		resource.PutStr(name, hostile)
-		l.line(&diagnose.Transition{Attributes: []collect.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, stage.ServerFields(resource))
+		l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, stage.ServerFields(resource))
 	}
 	require.Equal(t, 2, logs.Len())
 	for _, line := range logs.All() {

@@ -8,10 +8,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
@@ -36,7 +36,7 @@ func (s *Stage) NewPools(limit int) *Pools {
 func (p *Pools) snapshot(put func(key string, state []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pools.References(func(attributes []collect.Attribute, references []byte) {
+	p.pools.References(func(attributes []input.Attribute, references []byte) {
 		put(archive.KeyOf("", attributes, poolName), references)
 	})
 }
@@ -45,7 +45,7 @@ func (p *Pools) snapshot(put func(key string, state []byte)) {
 func (p *Pools) snapshotDiagnoses(put func(key string, state []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pools.Diagnoses(func(attributes []collect.Attribute, diagnosis []byte) {
+	p.pools.Diagnoses(func(attributes []input.Attribute, diagnosis []byte) {
 		put(archive.KeyOf("", attributes, poolDiagnosisName), diagnosis)
 	})
 }
@@ -60,14 +60,14 @@ const (
 )
 
 // Begin returns what was usual in a pool before.
-func (k poolKeeper) Begin(attributes []collect.Attribute) []byte {
+func (k poolKeeper) Begin(attributes []input.Attribute) []byte {
 	key := archive.KeyOf("", attributes, poolName)
 	saved, _ := k.archive.Begin(key, key)
 	return saved
 }
 
 // End keeps what is usual in a pool.
-func (k poolKeeper) End(attributes []collect.Attribute, references []byte) {
+func (k poolKeeper) End(attributes []input.Attribute, references []byte) {
 	k.archive.End(archive.KeyOf("", attributes, poolName), references)
 }
 
@@ -76,14 +76,14 @@ func (k poolKeeper) End(attributes []collect.Attribute, references []byte) {
 // an engine. It returns how many servers were left out because there are too many pools.
 func (p *Pools) Append(
 	ctx context.Context, now time.Time, resource pcommon.Map, out *delivery.Output,
-	each func(visit func(server *stage.Server)), poolOf func(engine []collect.Attribute, server *stage.Server) []collect.Attribute,
+	each func(visit func(server *stage.Server)), poolOf func(engine []input.Attribute, server *stage.Server) []input.Attribute,
 ) (leftOut int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pools.Begin()
 	each(func(server *stage.Server) {
 		state, has := stage.Of[*state](server)
-		if has && !p.pools.Add(&state.engines, func(of []collect.Attribute) []collect.Attribute { return poolOf(of, server) }) {
+		if has && !p.pools.Add(&state.engines, func(of []input.Attribute) []input.Attribute { return poolOf(of, server) }) {
 			leftOut++
 		}
 	})
@@ -99,13 +99,13 @@ func (p *Pools) Append(
 }
 
 // BeginDiagnosis returns the diagnosis of a pool before the collector restarted.
-func (k poolKeeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
+func (k poolKeeper) BeginDiagnosis(attributes []input.Attribute) []byte {
 	key := archive.KeyOf("", attributes, poolDiagnosisName)
 	saved, _ := k.diagnoses.Begin(key, key)
 	return saved
 }
 
 // EndDiagnosis forgets the diagnosis of a pool.
-func (k poolKeeper) EndDiagnosis(attributes []collect.Attribute) {
+func (k poolKeeper) EndDiagnosis(attributes []input.Attribute) {
 	k.diagnoses.Forget(archive.KeyOf("", attributes, poolDiagnosisName))
 }

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -75,7 +75,7 @@ func budgets(window time.Duration) archive.Kind {
 }
 
 // Steps are the distributions of which the window must keep steps.
-func (s *Stage) Steps() [collect.NumInputs]bool { return s.plan.Steps() }
+func (s *Stage) Steps() [input.NumMetrics]bool { return s.plan.Steps() }
 
 // Start opens the storage and logs once what can be said about objectives in advance.
 func (s *Stage) Start(ctx context.Context, host component.Host) error {

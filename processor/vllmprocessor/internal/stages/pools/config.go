@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
@@ -75,7 +75,7 @@ func letters(name string) string {
 // isInputLabel reports whether an attribute belongs to single metrics, as
 // finished_reason does, and never to an engine.
 func isInputLabel(name string) bool {
-	for in := range collect.NumInputs {
+	for in := range input.NumMetrics {
 		if slices.Contains(in.Define().Labels, name) {
 			return true
 		}

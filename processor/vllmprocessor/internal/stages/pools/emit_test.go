@@ -20,15 +20,16 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+
 )
 
 // bench is the stage with servers, a clock and a consumer that the test chooses.
@@ -80,9 +81,9 @@ func (b *bench) add(key, model string) *stage.Server {
 		Window: window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
 	}
 	server.Attributes.PutStr("cluster", "c1")
-	batch := &collect.Batch{Resource: key, Time: b.now.UnixNano(), Groups: []collect.Group{
-		collect.NewGroup([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: model}}),
-	}, Samples: []collect.Sample{{Input: collect.Running, Value: 1}, {Input: collect.Waiting}, {Input: collect.GenerationTokens, Value: 5}}}
+	batch := &input.Batch{Resource: key, Time: b.now.UnixNano(), Groups: []input.Group{
+		input.GroupOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: model}}),
+	}, Samples: []input.Sample{{Input: input.Running, Value: 1}, {Input: input.Waiting}, {Input: input.GenerationTokens, Value: 5}}}
 	server.Window.Observe(batch, 1000)
 	engines := diagnosis.DefaultConfig()
 	state := b.engines(&engines).Begin(server, &emit.Memory{})
@@ -149,10 +150,10 @@ func TestAnEngineBelongsToThePoolOfItsOwnAttributesFirst(t *testing.T) {
 	server := &stage.Server{Attributes: pcommon.NewMap()}
 	server.Attributes.PutStr("model_name", "of the server")
 	server.Attributes.PutStr("cluster", "c1")
-	assert.Equal(t, []collect.Attribute{{Name: "model_name", Value: "m"}, {Name: "cluster", Value: "c1"}},
-		b.poolOf([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, server))
-	assert.Equal(t, []collect.Attribute{{Name: "model_name", Value: "of the server"}, {Name: "cluster", Value: "c1"}},
-		b.poolOf([]collect.Attribute{{Name: "engine", Value: "0"}}, server))
+	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}, {Name: "cluster", Value: "c1"}},
+		b.poolOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, server))
+	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "of the server"}, {Name: "cluster", Value: "c1"}},
+		b.poolOf([]input.Attribute{{Name: "engine", Value: "0"}}, server))
 }
 
 // Warnings about what a user can correct are logged once; what is left out is counted each

@@ -1,14 +1,13 @@
-// Package collect reads the points of vLLM's metrics, under their names in the catalogue
-// or on the wire, and groups them by resource and time. It is the first step of the
-// processor. Only collect and emit use pdata. It does not change the metrics.
-package collect
+// Package input has the metrics that derived metrics are computed from, and their points
+// as all steps after collect know them, without pdata.
+package input
 
-// Input is a metric that a derived metric is computed from.
-type Input uint8
+// Metric is a metric that a derived metric is computed from.
+type Metric uint8
 
 // The inputs. Their names and kinds are in the table below.
 const (
-	PromptTokens Input = iota
+	PromptTokens Metric = iota
 	PromptTokensCached
 	PromptTokensBySource
 	GenerationTokens
@@ -88,7 +87,7 @@ const (
 	PickerQueueTime
 
 	// NumInputs is the number of inputs, for arrays over them.
-	NumInputs
+	NumMetrics
 )
 
 // Kind is the kind of an input.
@@ -127,10 +126,10 @@ type Definition struct {
 	Level string
 }
 
-// maxLabels is the most labels of an input.
-const maxLabels = 3
+// MaxLabels is the most labels of an input.
+const MaxLabels = 3
 
-var definitions = [NumInputs]Definition{
+var definitions = [NumMetrics]Definition{
 	PromptTokens:               {Name: "vllm.prompt_tokens"},
 	PromptTokensCached:         {Name: "vllm.prompt_tokens_cached"},
 	PromptTokensBySource:       {Name: "vllm.prompt_tokens_by_source", Labels: []string{"source"}},
@@ -224,25 +223,25 @@ var definitions = [NumInputs]Definition{
 }
 
 // OfPicker reports whether an input belongs to the requests of an endpoint picker.
-func (in Input) OfPicker() bool { return in >= PickerRequests && in <= PickerQueueTime }
+func (in Metric) OfPicker() bool { return in >= PickerRequests && in <= PickerQueueTime }
 
 // OfReceiver reports whether an input has values without an answer of the server.
-func (in Input) OfReceiver() bool {
+func (in Metric) OfReceiver() bool {
 	return in == Up || in == Healthy || in == CanaryDuration || in == CanaryUnanswered
 }
 
 // OfGateway reports whether an input belongs to an inference gateway.
-func (in Input) OfGateway() bool { return in == GatewayQueue || in.OfPicker() }
+func (in Metric) OfGateway() bool { return in == GatewayQueue || in.OfPicker() }
 
 // Define returns the definition of an input.
-func (in Input) Define() *Definition { return &definitions[in] }
+func (in Metric) Define() *Definition { return &definitions[in] }
 
 // String is the input's name in the catalogue.
-func (in Input) String() string { return definitions[in].Name }
+func (in Metric) String() string { return definitions[in].Name }
 
 // ByName returns the input with a name of the catalogue.
-func ByName(name string) (Input, bool) {
-	for in := range NumInputs {
+func ByName(name string) (Metric, bool) {
+	for in := range NumMetrics {
 		if name != "" && definitions[in].Name == name {
 			return in, true
 		}

@@ -1,4 +1,4 @@
-package collect
+package input
 
 import (
 	"hash/maphash"
@@ -66,9 +66,25 @@ type Group struct {
 	print uint64
 }
 
-// NewGroup returns the group with some attributes, which must be sorted by name.
-func NewGroup(attributes []Attribute) Group {
-	return Group{Key: KeyWithout(attributes, ""), Attributes: attributes}
+// GroupOf returns the group with some attributes, which must be sorted by name.
+func GroupOf(attributes []Attribute) Group { return NewGroup(KeyWithout(attributes, ""), attributes) }
+
+// NewGroup returns a group with a key of AppendKey and its attributes, which are copied.
+func NewGroup(key string, attributes []Attribute) Group {
+	g := Group{Key: key, Attributes: slices.Clone(attributes)}
+	at := 0
+	part := func(length int) string {
+		text := g.Key[at : at+length]
+		at += length + len(separator)
+		return text
+	}
+	for i := range g.Attributes {
+		a := &g.Attributes[i]
+		// They are parts of the key, so that nothing larger is kept for them.
+		a.Name = part(len(a.Name))
+		a.Value = part(len(a.Value))
+	}
+	return g
 }
 
 // KeyWithout returns a key that is equal for attributes that are equal except for the one
@@ -77,13 +93,14 @@ func KeyWithout(attributes []Attribute, name string) string {
 	var key []byte
 	for i, a := range attributes {
 		if a.Name != name {
-			key = appendKey(key, attributes[i:i+1])
+			key = AppendKey(key, attributes[i:i+1])
 		}
 	}
 	return string(key)
 }
 
-func appendKey(key []byte, attributes []Attribute) []byte {
+// AppendKey appends the key of attributes, which must be sorted by name.
+func AppendKey(key []byte, attributes []Attribute) []byte {
 	for _, a := range attributes {
 		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
 	}
@@ -147,7 +164,7 @@ func (l Label) Value(i int) string {
 
 // Sample is one point. There are many, so the small fields stand together.
 type Sample struct {
-	Input Input
+	Input Metric
 	// Delta is true where the point is the change since the previous one.
 	Delta bool
 	// Gone is true where the point ends its series.
@@ -159,13 +176,6 @@ type Sample struct {
 	Level bool
 	// HasSum is true where a distribution has a sum.
 	HasSum bool
-
-	// summed is true where the point is summed, see Definition.Summed.
-	summed bool
-	// contradicted is true where another process reported the same series.
-	contradicted bool
-	// rank is that of the name, see names.go.
-	rank int16
 
 	// Group is an index into the batch's groups.
 	Group int
@@ -179,45 +189,4 @@ type Sample struct {
 	// bounds, which must not be changed. The counts are the sample's own.
 	Bounds, Counts []float64
 	Count, Sum     float64
-	// process is the process that reported the point, where vLLM names it.
-	process string
 }
-
-// Reason is why a point is not used. The point passes through unchanged.
-type Reason uint8
-
-// The reasons.
-const (
-	// TypeConflict means: a known name with points of another kind, as Ray's gauge
-	// twin of a counter.
-	TypeConflict Reason = iota
-	// UnsupportedTemporality means: neither cumulative nor delta.
-	UnsupportedTemporality
-	// NotANumber means: a value that is NaN or infinite, or a negative count.
-	NotANumber
-	// BadHistogram means: bounds out of order, or counts that do not fit them.
-	BadHistogram
-	// NoTimestamp means: a point without a time.
-	NoTimestamp
-	// OlderName means: the same series also exists under a newer name.
-	OlderName
-	// TooLarge means: the attributes of the point, or of its resource, exceed the limits.
-	TooLarge
-	// SeveralProcesses means: each API server of a server reports the gauge for itself,
-	// and none of the values is right for the whole.
-	SeveralProcesses
-
-	// NumReasons is the number of reasons, for arrays over them.
-	NumReasons
-)
-
-// String is the reason as the processor's own telemetry spells it.
-func (r Reason) String() string {
-	return [NumReasons]string{
-		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name", "too_large",
-		"several_processes",
-	}[r]
-}
-
-// Report counts what was not used.
-type Report [NumReasons]int
