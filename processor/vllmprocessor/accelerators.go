@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/collector/processor/processorhelper"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
 )
@@ -26,9 +26,9 @@ type gpus struct {
 func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pmetric.Metrics, now int64, last bool) {
 	report := p.accelerators.Observe(found.Batches, now, found.matched)
 	if !last {
-		report[accelerator.Unmatched], report[accelerator.SeveralServers] = 0, 0
+		report[gpu.Unmatched], report[gpu.SeveralServers] = 0, 0
 	}
-	report[accelerator.DeviceLimit] += found.Excess
+	report[gpu.DeviceLimit] += found.Excess
 	found.Excess = 0
 	p.telemetry.Devices(ctx, &report)
 	for about, outcome := range gpuTopics {
@@ -39,9 +39,9 @@ func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pm
 }
 
 // gpuTopics are what the log says of readings that are not used.
-var gpuTopics = map[topic]accelerator.Outcome{
-	aboutSharedGPUs: accelerator.SharedDevice, aboutHostGPUs: accelerator.SeveralServers,
-	aboutGPULimit: accelerator.DeviceLimit, aboutGPUsAhead: accelerator.FutureTime,
+var gpuTopics = map[topic]gpu.Outcome{
+	aboutSharedGPUs: gpu.SharedDevice, aboutHostGPUs: gpu.SeveralServers,
+	aboutGPULimit: gpu.DeviceLimit, aboutGPUsAhead: gpu.FutureTime,
 }
 
 var gpuWarnings = map[topic]string{
@@ -56,16 +56,16 @@ var gpuWarnings = map[topic]string{
 }
 
 // gpuFields name the first resource with GPUs of one kind.
-func gpuFields(found *gpus, metrics pmetric.Metrics, outcome accelerator.Outcome, now int64) []zap.Field {
+func gpuFields(found *gpus, metrics pmetric.Metrics, outcome gpu.Outcome, now int64) []zap.Field {
 	for i := range found.Batches {
 		b := &found.Batches[i]
 		shared := false
 		for j := range b.Readings {
-			shared = shared || b.Readings[j].Sharing == accelerator.Shared || b.Readings[j].Sharing == accelerator.Partitioned
+			shared = shared || b.Readings[j].Sharing == gpu.Shared || b.Readings[j].Sharing == gpu.Partitioned
 		}
 		switch {
-		case found.matched[i] == (outcome == accelerator.SeveralServers), outcome == accelerator.SharedDevice && !shared,
-			outcome == accelerator.FutureTime && !accelerator.IsAhead(b.Time, now):
+		case found.matched[i] == (outcome == gpu.SeveralServers), outcome == gpu.SharedDevice && !shared,
+			outcome == gpu.FutureTime && !gpu.IsAhead(b.Time, now):
 			continue
 		}
 		return stage.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())

@@ -16,10 +16,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
@@ -53,7 +53,7 @@ type vllmProcessor struct {
 	advised atomic.Int64
 	defects *defectlog.Log
 	// accelerators are the GPUs of the servers.
-	accelerators *accelerator.Store
+	accelerators *gpu.Store
 	// series and engines are shared among the resources.
 	series  *quota.Quota
 	engines *quota.Quota
@@ -85,7 +85,7 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		series:    quota.New(config.MaxSeries),
 		defects:   defectlog.New(settings.Logger, config.Window),
 
-		accelerators: accelerator.NewStore(config.Window),
+		accelerators: gpu.NewStore(config.Window),
 
 		engines: quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -97,7 +96,7 @@ type limits struct{ clear, great float64 }
 
 // firstLimits are those of the first token. A longer prompt takes longer: without a queue that alone is
 // no harm before it is great.
-func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading) (l limits) {
+func firstLimits(settings *Settings, b *signal.Baseline, model string, r *reading) (l limits) {
 	usual := b.Usual(signal.TimeToFirstToken)
 	if b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst, usual*math.Exp(farDeviations*signal.OrZero(b.Spread(signal.TimeToFirstToken))))}
@@ -114,7 +113,7 @@ func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading
 }
 
 // gapLimits are those of the time between tokens.
-func gapLimits(settings *Settings, b *learn.Baseline, model string) (l limits) {
+func gapLimits(settings *Settings, b *signal.Baseline, model string) (l limits) {
 	if usual := b.Usual(signal.InterTokenLatency); b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearGap), max(clearTimes*usual, greatGap)}
 	}
@@ -159,7 +158,7 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 }
 
 // observe takes a reading, and returns whether the newest half minute alone shows harm.
-func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r *reading) (now bool) {
+func (f *felt) observe(settings *Settings, b *signal.Baseline, v *window.View, r *reading) (now bool) {
 	f.waits.observe(r)
 	model := v.Group().Value("model_name")
 	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
@@ -275,7 +274,7 @@ func (f *felt) drained(r *reading, limit float64) bool {
 
 // over reports whether measured harm has ended: requests are served as usual again. Without requests
 // nothing shows that.
-func (f *felt) over(settings *Settings, b *learn.Baseline, v *window.View, r *reading) bool {
+func (f *felt) over(settings *Settings, b *signal.Baseline, v *window.View, r *reading) bool {
 	ttft := r.recent.first
 	if r.recent.firsts < leastFelt {
 		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) && (f.first || !(r.recent.gaps >= leastSteps)) {

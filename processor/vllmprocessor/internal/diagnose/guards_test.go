@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -22,7 +21,7 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 			if c == then {
 				continue
 			}
-			s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+			s, e := &State{}, &engine{baseline: signal.NewBaseline()}
 			at := int64(time.Hour)
 			step := func(raw Condition) bool {
 				at += scrape
@@ -51,7 +50,7 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 		}
 	}
 	// From one standstill into another is no end.
-	s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+	s, e := &State{}, &engine{baseline: signal.NewBaseline()}
 	for n, raw := range repeat(Asleep, 10, Starting, 10, Stalled, 10) {
 		at := int64(time.Hour) + int64(n)*scrape
 		e.last = healthyReading(at)
@@ -82,7 +81,7 @@ func TestAnEngineThatShowsAnyWorkIsNotIdle(t *testing.T) {
 		r := healthyReading(int64(time.Hour))
 		r.runningNow, r.waitingNow, r.Signals[signal.Running], r.FirstTokens, r.Generation = 0, 0, 0, 0, 0
 		test.change(&r)
-		e := &engine{baseline: learn.NewBaseline()}
+		e := &engine{baseline: signal.NewBaseline()}
 		e.progress.observe(&r)
 		assert.Equal(t, test.want, e.judge(settings(2), &r, &symptoms{}), name)
 	}
@@ -156,7 +155,7 @@ func TestAShiftOfTheWorkNeedsItsEvidence(t *testing.T) {
 		"still, but as usual":      {func(e *engine) { e.last.Signals[signal.ArrivalRate] = 1 }, true, false},
 		"three requests":           {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen }, false, true},
 		"two requests":             {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen - 1 }, false, false},
-		"nothing is usual yet":     {func(e *engine) { e.baseline = learn.NewBaseline() }, false, false},
+		"nothing is usual yet":     {func(e *engine) { e.baseline = signal.NewBaseline() }, false, false},
 		"all have ended":           {func(e *engine) { e.last.recent, e.last.runningNow = recent{}, 0 }, true, false},
 		"not in an idle engine":    {func(e *engine) { e.reported.Condition = Idle }, false, false},
 		"not in a degraded engine": {func(e *engine) { e.reported.Condition = Degraded }, false, false},
@@ -230,7 +229,7 @@ func TestOnlyAnEngineThatServesIsLearned(t *testing.T) {
 	t.Parallel()
 	for c := range NumConditions {
 		for _, windows := range []int{0, 10} {
-			e := &engine{baseline: learn.NewBaseline()}
+			e := &engine{baseline: signal.NewBaseline()}
 			if windows > 0 {
 				e.baseline = learned(windows)
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Keeper keeps what was learned of engines that have gone, for when they come back. Its
@@ -37,10 +37,10 @@ func Age(data []byte) (at int64, sound bool) {
 	if saved, sound := decodeServer(data); sound {
 		return saved.At, true
 	}
-	if _, newest, sound := learn.DecodeReferences(data); sound {
+	if _, newest, sound := signal.DecodeReferences(data); sound {
 		return newest, true
 	}
-	b, sound := learn.Decode(data)
+	b, sound := signal.DecodeBaseline(data)
 	if !sound {
 		return 0, false
 	}
@@ -50,14 +50,14 @@ func Age(data []byte) (at int64, sound bool) {
 // beginBaseline returns the baseline of an engine that is seen for the first time: the
 // stored one, else a new one. Where the clock was set back since it was stored, it counts
 // as learned now, or nothing would be learned until the old time comes again.
-func (s *State) beginBaseline(attributes []input.Attribute, now int64) *learn.Baseline {
+func (s *State) beginBaseline(attributes []input.Attribute, now int64) *signal.Baseline {
 	if s.Keeper != nil {
-		if b, sound := learn.Decode(s.Keeper.Begin(attributes)); sound {
+		if b, sound := signal.DecodeBaseline(s.Keeper.Begin(attributes)); sound {
 			b.Learned, b.SlowLearned = min(b.Learned, now), min(b.SlowLearned, now)
 			return b
 		}
 	}
-	return learn.NewBaseline()
+	return signal.NewBaseline()
 }
 
 // endEngine hands the baseline of an engine that has gone to the keeper, and ends its diagnosis.

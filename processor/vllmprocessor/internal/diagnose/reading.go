@@ -7,14 +7,13 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // reading is what an engine reports over the window that ends now.
 type reading struct {
-	learn.Window
+	signal.Window
 
 	// elapsed is the length of the window in seconds; 0 where there is none yet.
 	elapsed float64
@@ -123,7 +122,7 @@ func value(v float64, status window.Status) float64 {
 
 // before is the time of the reading before; 0 without one.
 func (r *reader) read(v *window.View, at, before int64) reading {
-	out := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
+	out := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
 	out.runningNow = value(v.Gauge(input.Running))
 	out.waitingNow = value(v.Gauge(input.Waiting))
 	out.deferredNow = value(v.GaugeOf(input.WaitingByReason, "deferred"))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -83,7 +82,7 @@ type Judgement struct {
 
 // NewReport returns the report of a pool with a number and attributes.
 func NewReport(number int, attributes []input.Attribute) *Report {
-	r := &Report{engine: engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: notReported}}
+	r := &Report{engine: engine{number: number, attributes: attributes, baseline: signal.NewBaseline(), follows: notReported}}
 	r.described = new([NumCauses]string)
 	return r
 }

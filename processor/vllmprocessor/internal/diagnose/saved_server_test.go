@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // seen is a server that was read, with engines of some attributes.
 func seen(attributes ...[]input.Attribute) *State {
 	s := &State{server: server{begun: true, read: true}}
 	for n, a := range attributes {
-		e := &engine{number: n, attributes: a, first: 5, baseline: learn.NewBaseline()}
+		e := &engine{number: n, attributes: a, first: 5, baseline: signal.NewBaseline()}
 		e.last.At = int64(time.Hour)
 		s.engines = append(s.engines, e)
 	}
@@ -39,7 +39,7 @@ func TestAServerSurvivesItsEncoding(t *testing.T) {
 		{Attributes: s.engines[1].attributes, First: 5, Unreachable: true, Since: int64(time.Minute)},
 	}, saved.Engines)
 	assert.Nil(t, (&State{}).Server(), "a server that was never read is not known")
-	_, sound = learn.Decode(s.Server())
+	_, sound = signal.DecodeBaseline(s.Server())
 	assert.False(t, sound, "it is no baseline")
 	_, sound = decodeServer(learned(10).Encode())
 	assert.False(t, sound, "and a baseline is no server")
@@ -75,7 +75,7 @@ func FuzzDecodeServer(f *testing.F) {
 		s := &State{server: server{begun: true, read: true, restored: saved.Engines}}
 		for i := range s.server.restored {
 			one := &s.server.restored[i]
-			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: learn.NewBaseline(), at: saved.At}
+			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: signal.NewBaseline(), at: saved.At}
 			s.engines = append(s.engines, e)
 		}
 		s.server.contact.resume(saved.Engines)

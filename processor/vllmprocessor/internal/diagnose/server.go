@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -137,7 +136,7 @@ func (s *State) restore(settings *Settings, r *window.Resource) {
 // reportUnreachable judges the engines of a server that does not answer.
 func (s *State) reportUnreachable(settings *Settings, at int64) {
 	if len(s.engines) == 0 {
-		s.include(&engine{number: ServerOnly, first: at, baseline: learn.NewBaseline(), follows: notReported})
+		s.include(&engine{number: ServerOnly, first: at, baseline: signal.NewBaseline(), follows: notReported})
 	}
 	for _, e := range s.engines {
 		e.listed, e.waits = true, false

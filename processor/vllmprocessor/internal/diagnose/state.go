@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -116,9 +115,9 @@ type engine struct {
 	// collector restarted; began that of its first batch since; at that of its newest
 	// reading.
 	first, began, at int64
-	baseline         *learn.Baseline
+	baseline         *signal.Baseline
 	// next is the level, observed since nextSince, that becomes the baseline if it lasts.
-	next      *learn.Baseline
+	next      *signal.Baseline
 	nextSince int64
 	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []unlearned
@@ -133,11 +132,11 @@ type engine struct {
 	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
 	// greatest logarithm by how much of late. blocks is the number of KV blocks; 0 where it is not known.
 	peers           *Peers
-	model           *learn.Model
+	model           *signal.Model
 	slowerThanPeers [2]change
 	ratio, blocks   float64
 	// instead is the median sibling while it shows more than the own baseline; else nil.
-	instead *learn.Model
+	instead *signal.Model
 	// slowed is the logarithm by how much longer its steps take for the same work, slowedPrefills
 	// that of its prefills. excess is what its GPUs show of that.
 	slowed, slowedPrefills float64
@@ -225,7 +224,7 @@ type State struct {
 	// Keeper keeps the baselines of engines that have gone; nil for none.
 	Keeper Keeper
 	// GPUs calls visit with the GPUs of the server, if it has any; nil where none are known.
-	GPUs func(visit func(*accelerator.Joined))
+	GPUs func(visit func(*gpu.Joined))
 
 	engines []*engine
 	// byNumber finds an engine by the number of its group.

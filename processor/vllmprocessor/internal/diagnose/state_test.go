@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -21,7 +20,7 @@ func settings(hold int) *Settings {
 
 // healthyReading is one of an engine that serves a request a second.
 func healthyReading(at int64) reading {
-	r := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
+	r := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
 	s := &r.Signals
 	s[signal.Running], s[signal.KVUtilization], s[signal.Waiting], s[signal.Deferred] = 2, 0.1, 0, 0
 	s[signal.TimeToFirstToken], s[signal.StepTime], s[signal.InterTokenLatency] = 0.1, 0.02, 0.02
@@ -35,8 +34,8 @@ func healthyReading(at int64) reading {
 }
 
 // learned is a baseline of some healthy windows.
-func learned(windows int) *learn.Baseline {
-	b := learn.NewBaseline()
+func learned(windows int) *signal.Baseline {
+	b := signal.NewBaseline()
 	for n := range max(windows, 5) {
 		r := healthyReading(int64(n+1) * int64(time.Minute))
 		b.Learn(&r.Window, time.Minute, &signal.Set{})
@@ -48,7 +47,7 @@ func learned(windows int) *learn.Baseline {
 // after each.
 func reported(hold int, raw []Condition) (all []Condition) {
 	s := &State{}
-	e := &engine{baseline: learn.NewBaseline()}
+	e := &engine{baseline: signal.NewBaseline()}
 	for n, condition := range raw {
 		at := int64(n+1) * scrape
 		e.last = healthyReading(at)

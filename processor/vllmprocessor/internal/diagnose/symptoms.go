@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -210,7 +209,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 }
 
 // withoutFirstToken adds what is certain where requests wait and none gets its first token.
-func (x *losses) withoutFirstToken(b *learn.Baseline, r *reading) {
+func (x *losses) withoutFirstToken(b *signal.Baseline, r *reading) {
 	usual := b.Usual(signal.TimeToFirstToken)
 	if !b.Ready() || !signal.Known(usual) || !(r.leastWait > 0 && r.waitingNow > 1) || r.doubtful {
 		return

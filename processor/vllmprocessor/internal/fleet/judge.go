@@ -33,7 +33,7 @@ type pool struct {
 	attributes []input.Attribute
 	report     *diagnose.Report
 	members    []member
-	// siblings are by model and configuration, at most learn.MostReferences.
+	// siblings are by model and configuration, at most signal.MostReferences.
 	siblings []*siblings
 	// first is the first source of its members; shared is true where it has others.
 	// owner is the only source at the previous evaluation, or the one for which the pool

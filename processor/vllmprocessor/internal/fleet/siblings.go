@@ -6,7 +6,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Keeper keeps what is to be kept of pools, for when they come back.
@@ -25,7 +25,7 @@ type Keeper interface {
 // siblings are the engines of a pool that serve one model with one configuration, and what was
 // usual for such engines before.
 type siblings struct {
-	learn.Reference
+	signal.Reference
 	// peers are those of the evaluation before; found are those of this one.
 	peers *diagnose.Peers
 	found []diagnose.Sibling
@@ -67,7 +67,7 @@ func (p *pool) siblingsOf(m *diagnose.Member) *siblings {
 			return s
 		}
 	}
-	if len(p.siblings) >= learn.MostReferences {
+	if len(p.siblings) >= signal.MostReferences {
 		// A configuration that nothing is known of gives its place to a new one.
 		unknown := slices.IndexFunc(p.siblings, func(s *siblings) bool { return s.Usual == nil && len(s.found) == 0 })
 		if unknown < 0 {
@@ -75,7 +75,7 @@ func (p *pool) siblingsOf(m *diagnose.Member) *siblings {
 		}
 		p.siblings = slices.Delete(p.siblings, unknown, unknown+1)
 	}
-	s := &siblings{Reference: learn.Reference{Model: m.Model, Blocks: m.Blocks}}
+	s := &siblings{Reference: signal.Reference{Model: m.Model, Blocks: m.Blocks}}
 	p.siblings = append(p.siblings, s)
 	return s
 }
@@ -96,7 +96,7 @@ func (p *pool) conclude(at int64) {
 // remember makes the median of the engines the reference. Engines that are slow now, or have
 // another version since a short time, are left out: the reference is what was usual before.
 func (s *siblings) remember() {
-	var settled []*learn.Model
+	var settled []*signal.Model
 	for i := range s.found {
 		if one := &s.found[i]; one.Settled {
 			settled = append(settled, one.Usual)
@@ -106,7 +106,7 @@ func (s *siblings) remember() {
 		return
 	}
 	load := settled[0]
-	slices.SortStableFunc(settled, func(a, b *learn.Model) int { return cmp.Compare(load.TypicalStep(a), load.TypicalStep(b)) })
+	slices.SortStableFunc(settled, func(a, b *signal.Model) int { return cmp.Compare(load.TypicalStep(a), load.TypicalStep(b)) })
 	s.Usual = settled[len(settled)/2]
 }
 
@@ -115,7 +115,7 @@ func (p *pool) begin(keeper Keeper) {
 	if keeper == nil {
 		return
 	}
-	saved, _, _ := learn.DecodeReferences(keeper.Begin(p.attributes))
+	saved, _, _ := signal.DecodeReferences(keeper.Begin(p.attributes))
 	for i := range saved {
 		p.siblings = append(p.siblings, &siblings{Reference: saved[i], peers: &diagnose.Peers{Before: saved[i].Usual}})
 	}
@@ -132,11 +132,11 @@ func (p *pool) end(keeper Keeper) {
 
 // references are what is usual in the pool, in the form that Keeper takes.
 func (p *pool) references() []byte {
-	all := make([]learn.Reference, 0, len(p.siblings))
+	all := make([]signal.Reference, 0, len(p.siblings))
 	for _, s := range p.siblings {
 		all = append(all, s.Reference)
 	}
-	return learn.EncodeReferences(all)
+	return signal.EncodeReferences(all)
 }
 
 // References passes what is usual in each pool to put, in the form that Keeper takes.

@@ -11,23 +11,22 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // usual is the model of an engine whose steps take so many seconds, learned up to a time.
-func usual(t *testing.T, seconds float64, at int64) *learn.Model {
+func usual(t *testing.T, seconds float64, at int64) *signal.Model {
 	t.Helper()
-	b := learn.NewBaseline()
+	b := signal.NewBaseline()
 	for n := range 30 {
-		w := learn.Window{Signals: signal.Unknown(), At: at - int64(29-n)*int64(time.Minute), FirstTokens: 60, Generation: 100, Computed: 500}
+		w := signal.Window{Signals: signal.Unknown(), At: at - int64(29-n)*int64(time.Minute), FirstTokens: 60, Generation: 100, Computed: 500}
 		s := &w.Signals
 		s[signal.StepTime], s[signal.InterTokenLatency] = seconds, seconds
 		s[signal.PromptTokens], s[signal.ComputedTokens], s[signal.OutputTokens] = 500, 500, 100
 		b.Learn(&w, time.Minute, &signal.Set{})
 	}
-	m := learn.NewModel(b)
+	m := signal.NewModel(b)
 	require.NotNil(t, m)
 	return m
 }
@@ -107,7 +106,7 @@ func TestAPoolKeepsFewOfItsEngines(t *testing.T) {
 	for i := range 1000 {
 		p.meet(nil, &diagnose.Member{Model: fmt.Sprint("model-", i), Blocks: 1000})
 	}
-	assert.LessOrEqual(t, len(p.siblings), learn.MostReferences)
+	assert.LessOrEqual(t, len(p.siblings), signal.MostReferences)
 	first := p.siblings[0]
 	first.Usual = usual(t, 0.02, day)
 	for i := range 1000 {

@@ -9,12 +9,12 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
 // Telemetry is the processor's own telemetry. It makes its attribute sets in advance.
@@ -25,7 +25,7 @@ type Telemetry struct {
 	ignored    [window.NumReasons]metric.MeasurementOption
 	absences   [derive.NumReasons]metric.MeasurementOption
 	steps      [NumUncounted]metric.MeasurementOption
-	devices    [accelerator.NumOutcomes]metric.MeasurementOption
+	devices    [gpu.NumOutcomes]metric.MeasurementOption
 }
 
 // Uncounted is why a step did not count for an objective.
@@ -71,16 +71,16 @@ func New(settings component.TelemetrySettings, name component.ID) (*Telemetry, e
 	for u := range NumUncounted {
 		t.steps[u] = reason(u.String())
 	}
-	for o := range accelerator.NumOutcomes {
+	for o := range gpu.NumOutcomes {
 		t.devices[o] = reason(o.String())
 	}
 	return t, nil
 }
 
 // Devices counts the readings of GPUs that are not used.
-func (t *Telemetry) Devices(ctx context.Context, report *accelerator.Report) {
+func (t *Telemetry) Devices(ctx context.Context, report *gpu.Report) {
 	for o, n := range report {
-		if n > 0 && accelerator.Outcome(o) != accelerator.Used {
+		if n > 0 && gpu.Outcome(o) != gpu.Used {
 			t.ProcessorVllmUnusedDeviceReadings.Add(ctx, int64(n), t.devices[o])
 		}
 	}

@@ -7,11 +7,11 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -29,7 +29,7 @@ var (
 
 // Stage reports what the GPUs of servers do.
 type Stage struct {
-	store   *accelerator.Store
+	store   *gpu.Store
 	window  int64
 	enabled map[*derive.Row]bool
 }
@@ -124,7 +124,7 @@ func (s *state) Append(_ context.Context, out *delivery.Output) {
 		}
 	}
 	if at, certain := s.place(); certain {
-		s.store.Of(s.server.Key, func(j *accelerator.Joined) { values = s.values(j, at, values) })
+		s.store.Of(s.server.Key, func(j *gpu.Joined) { values = s.values(j, at, values) })
 	}
 	out.Append(s.series, values, s.server.Window.Time())
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 )
 
 func TestAnUnknownChoiceIsReported(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTokensOfASpanAreOnTheLineBetweenScrapes(t *testing.T) {
 		g.add(int64(i+1)*second, total, 8*second)
 	}
 	in := func(from, to float64) float64 {
-		return g.in(accelerator.Span{From: int64(from * 1e9), To: int64(to * 1e9)})
+		return g.in(gpu.Span{From: int64(from * 1e9), To: int64(to * 1e9)})
 	}
 	assert.InDelta(t, 20, in(1.5, 2.5), 1e-9)
 	assert.InDelta(t, 40, in(1, 3), 1e-9)

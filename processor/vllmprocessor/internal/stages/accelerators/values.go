@@ -4,8 +4,8 @@ import (
 	"math"
 	"sort"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 )
 
 // The values of the attribute energy_source.
@@ -16,12 +16,12 @@ const (
 
 // values appends what the GPUs of a server did. GPUs that others may use as well say nothing of
 // it, and neither do those of a pod with several servers.
-func (s *state) values(j *accelerator.Joined, at derive.Value, values []derive.Value) []derive.Value {
+func (s *state) values(j *gpu.Joined, at derive.Value, values []derive.Value) []derive.Value {
 	if j.Ambiguous || j.Servers != 1 {
 		return values
 	}
 	now := s.server.Window.Time()
-	var current []*accelerator.Device
+	var current []*gpu.Device
 	for _, d := range j.Devices {
 		if now-d.NewestReading() <= j.Apart {
 			current = append(current, d)
@@ -33,12 +33,12 @@ func (s *state) values(j *accelerator.Joined, at derive.Value, values []derive.V
 			values = append(values, at)
 		}
 	}
-	if span, whole := s.span(current, accelerator.Utilization, now, j.Apart); whole {
-		add(utilization, sum(current, func(d *accelerator.Device) float64 { return d.MeanOf(accelerator.Utilization, span, j.Apart) })/float64(len(current)), derive.Extra{})
+	if span, whole := s.span(current, gpu.Utilization, now, j.Apart); whole {
+		add(utilization, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Utilization, span, j.Apart) })/float64(len(current)), derive.Extra{})
 	}
-	add(memory, sum(current, func(d *accelerator.Device) float64 { return d.NewestOf(accelerator.MemoryUsage, now-j.Apart) }), derive.Extra{})
-	if span, whole := s.span(current, accelerator.Power, now, j.Apart); whole {
-		add(power, sum(current, func(d *accelerator.Device) float64 { return d.MeanOf(accelerator.Power, span, j.Apart) }), derive.Extra{})
+	add(memory, sum(current, func(d *gpu.Device) float64 { return d.NewestOf(gpu.MemoryUsage, now-j.Apart) }), derive.Extra{})
+	if span, whole := s.span(current, gpu.Power, now, j.Apart); whole {
+		add(power, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, j.Apart) }), derive.Extra{})
 	}
 	perToken, source := s.perToken(current, now, j.Apart)
 	add(energy, perToken, derive.Extra{source})
@@ -46,7 +46,7 @@ func (s *state) values(j *accelerator.Joined, at derive.Value, values []derive.V
 }
 
 // sum adds up a number of all GPUs; NaN where it is not known of one of them, or without any.
-func sum(devices []*accelerator.Device, of func(*accelerator.Device) float64) (total float64) {
+func sum(devices []*gpu.Device, of func(*gpu.Device) float64) (total float64) {
 	for _, d := range devices {
 		total += of(d)
 	}
@@ -58,25 +58,25 @@ func sum(devices []*accelerator.Device, of func(*accelerator.Device) float64) (t
 
 // span is the window that ends with the newest readings that all GPUs have, and so a little
 // before the batch. It returns false where they are too old.
-func (s *state) span(devices []*accelerator.Device, f accelerator.Field, now, apart int64) (span accelerator.Span, whole bool) {
+func (s *state) span(devices []*gpu.Device, f gpu.Field, now, apart int64) (span gpu.Span, whole bool) {
 	end := now
 	for _, d := range devices {
 		end = min(end, d.Newest(f))
 	}
-	return accelerator.Span{From: end - s.window, To: end}, len(devices) > 0 && now-end <= apart
+	return gpu.Span{From: end - s.window, To: end}, len(devices) > 0 && now-end <= apart
 }
 
 // perToken is the energy of the GPUs by the tokens that the engines generated in the same time.
 // Without a counter of energy it is the mean of the power, times the time.
-func (s *state) perToken(devices []*accelerator.Device, now, apart int64) (joules float64, source string) {
-	if span, whole := s.span(devices, accelerator.Energy, now, apart); whole {
-		all := sum(devices, func(d *accelerator.Device) float64 { return d.EnergyOf(span, apart) })
+func (s *state) perToken(devices []*gpu.Device, now, apart int64) (joules float64, source string) {
+	if span, whole := s.span(devices, gpu.Energy, now, apart); whole {
+		all := sum(devices, func(d *gpu.Device) float64 { return d.EnergyOf(span, apart) })
 		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
 			return perToken, byCounter
 		}
 	}
-	if span, whole := s.span(devices, accelerator.Power, now, apart); whole {
-		all := sum(devices, func(d *accelerator.Device) float64 { return d.MeanOf(accelerator.Power, span, apart) }) * float64(s.window) / 1e9
+	if span, whole := s.span(devices, gpu.Power, now, apart); whole {
+		all := sum(devices, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, apart) }) * float64(s.window) / 1e9
 		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
 			return perToken, byPower
 		}
@@ -118,7 +118,7 @@ func (t *tokens) add(at int64, total float64, window int64) {
 }
 
 // in is how many tokens were generated in a span; NaN where it is not known.
-func (t *tokens) in(span accelerator.Span) float64 { return t.at(span.To) - t.at(span.From) }
+func (t *tokens) in(span gpu.Span) float64 { return t.at(span.To) - t.at(span.From) }
 
 // at is the total at a time, on the line between the ones around it.
 func (t *tokens) at(at int64) float64 {

@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 )
@@ -18,7 +18,7 @@ import (
 // Stage derives values over the window of a server.
 type Stage struct {
 	settings  derive.Settings
-	hardware  []hardware.Rule
+	hardware  []gpu.Rule
 	telemetry *telemetry.Telemetry
 	metrics   map[string]bool
 	// evaluators are for reuse. Without them a batch of one server takes 1.1 to 1.25 times the

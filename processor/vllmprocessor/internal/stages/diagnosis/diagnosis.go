@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
@@ -29,7 +29,7 @@ type Stage struct {
 	Archive, Diagnoses *archive.User
 
 	settings diagnose.Settings
-	gpus     *accelerator.Store
+	gpus     *gpu.Store
 	enabled  map[*derive.Row]bool
 	// pools are nil without pools.
 	pools *Pools
@@ -122,7 +122,7 @@ func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vl
 func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
 	started := &state{Stage: s, server: server, series: series}
 	started.engines.Keeper = &keeper{s.Archive, s.Diagnoses, server.Key}
-	started.engines.GPUs = func(visit func(*accelerator.Joined)) { s.gpus.Of(server.Key, visit) }
+	started.engines.GPUs = func(visit func(*gpu.Joined)) { s.gpus.Of(server.Key, visit) }
 	return started
 }
 
