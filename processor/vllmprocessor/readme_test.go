@@ -15,7 +15,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -90,7 +90,7 @@ func TestTheReadmeExplainsEveryReason(t *testing.T) {
 	for r := range window.NumReasons {
 		explained(r)
 	}
-	for u := range telemetry.NumUncounted {
+	for u := range stages.NumUncounted {
 		explained(u)
 	}
 	for r := range derive.NumReasons {

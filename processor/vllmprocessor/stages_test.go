@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
@@ -47,7 +47,7 @@ func (c *counting) Shutdown(context.Context) error {
 
 func (*counting) Derives(metric string) bool { return metric == countingRow.Metric }
 
-func (c *counting) Begin(server *stage.Server, series *emit.Memory) stage.State {
+func (c *counting) Begin(server *stages.Server, series *emit.Memory) stages.State {
 	c.calls = append(c.calls, "begin "+server.Key[strings.LastIndex(server.Key, "vllm"):strings.LastIndex(server.Key, ":")])
 	return &count{counting: c, series: series}
 }
@@ -60,7 +60,7 @@ type count struct {
 	at int64
 }
 
-func (c *count) Observe(_ context.Context, batch *stage.Batch) {
+func (c *count) Observe(_ context.Context, batch *stages.Batch) {
 	c.batches++
 	c.at = batch.Time
 	call := "observe"

@@ -60,7 +60,7 @@ func TestThresholdsInTheGuideAreThoseOfTheCode(t *testing.T) {
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	var files []string
-	for _, folder := range []string{".", "../learn", "../fleet", "../accelerator"} {
+	for _, folder := range []string{".", "../signal", "../pooldiagnosis", "../gpu"} {
 		inside, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		require.NoError(t, err)
 		files = append(files, inside...)

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Hardware is what one GPU of some servers can do at best: by the name of the GPU, or
@@ -41,7 +41,7 @@ const (
 	minBandwidth = 1e9
 )
 
-func (c *Config) checkHardware(invalid stage.Invalid) {
+func (c *Config) checkHardware(invalid stages.Invalid) {
 	for i := range c.Hardware {
 		h := &c.Hardware[i]
 		key := fmt.Sprintf("hardware::%d", i)
@@ -73,7 +73,7 @@ func (c *Config) checkHardware(invalid stage.Invalid) {
 	}
 }
 
-func checkPeak(key string, value, least float64, unit string, invalid stage.Invalid) {
+func checkPeak(key string, value, least float64, unit string, invalid stages.Invalid) {
 	if value != 0 && (!(value >= least) || math.IsInf(value, 0)) {
 		invalid(key, "%g is too small or not a number; write %s", value, unit)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooldiagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Pools diagnoses pools of servers from the diagnosis of their engines.
@@ -23,12 +23,12 @@ type Pools struct {
 	// mu guards pools, which are saved at other times than they are judged. It is taken before
 	// the locks of the servers, and before that of the archive.
 	mu    sync.Mutex
-	pools fleet.Pools
+	pools pooldiagnosis.Pools
 }
 
 // NewPools returns the diagnosis of at most so many pools.
 func (s *Stage) NewPools(limit int) *Pools {
-	s.pools = &Pools{stage: s, pools: fleet.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive, s.Diagnoses}}}
+	s.pools = &Pools{stage: s, pools: pooldiagnosis.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive, s.Diagnoses}}}
 	return s.pools
 }
 
@@ -76,19 +76,19 @@ func (k poolKeeper) End(attributes []input.Attribute, references []byte) {
 // an engine. It returns how many servers were left out because there are too many pools.
 func (p *Pools) Append(
 	ctx context.Context, now time.Time, resource pcommon.Map, out *delivery.Output,
-	each func(visit func(server *stage.Server)), poolOf func(engine []input.Attribute, server *stage.Server) []input.Attribute,
+	each func(visit func(server *stages.Server)), poolOf func(engine []input.Attribute, server *stages.Server) []input.Attribute,
 ) (leftOut int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pools.Begin()
-	each(func(server *stage.Server) {
-		state, has := stage.Of[*state](server)
+	each(func(server *stages.Server) {
+		state, has := stages.Of[*state](server)
 		if has && !p.pools.Add(&state.engines, func(of []input.Attribute) []input.Attribute { return poolOf(of, server) }) {
 			leftOut++
 		}
 	})
-	each(func(server *stage.Server) {
-		if state, has := stage.Of[*state](server); has {
+	each(func(server *stages.Server) {
+		if state, has := stages.Of[*state](server); has {
 			p.pools.Queue(&state.engines)
 		}
 	})

@@ -8,19 +8,19 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // state is the diagnosis of one server.
 type state struct {
 	*Stage
-	server  *stage.Server
+	server  *stages.Server
 	series  *emit.Memory
 	engines diagnose.State
 }
 
 // Observe diagnoses the engines at the time of a batch, and logs what has changed.
-func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
+func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
 	if batch.Skipped {
 		return
 	}

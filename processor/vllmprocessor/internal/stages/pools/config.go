@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Config adds up servers that share attributes. A pool has the servers of one pipeline
@@ -34,7 +34,7 @@ func DefaultConfig() Config {
 const minInterval = time.Second
 
 // Check reports all invalid values.
-func (c *Config) Check(invalid stage.Invalid) {
+func (c *Config) Check(invalid stages.Invalid) {
 	if !invalid.LacksUnit("pool::interval", c.Interval) && c.Interval < minInterval {
 		invalid("pool::interval", "%s is too short; write the time between two scrapes, for example 15s", c.Interval)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // failureLogInterval is the least time between two warnings about refused metrics.
@@ -88,8 +88,8 @@ func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 // because there are too many pools. A server that does not answer any more counts, other
 // than for the sums, until no batch at all has arrived about it for max_staleness.
 func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
-	live := func(visit func(server *stage.Server)) {
-		s.Each(func(server *stage.Server) {
+	live := func(visit func(server *stages.Server)) {
+		s.Each(func(server *stages.Server) {
 			if now.Sub(server.Arrived) <= s.MaxStaleness {
 				visit(server)
 			}
@@ -100,7 +100,7 @@ func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Outpu
 
 // poolOf returns the attributes of the pool that an engine belongs to: its own, or
 // those of its server.
-func (s *Stage) poolOf(engine []input.Attribute, server *stage.Server) []input.Attribute {
+func (s *Stage) poolOf(engine []input.Attribute, server *stages.Server) []input.Attribute {
 	of := make([]input.Attribute, 0, len(s.groupBy))
 	for _, name := range s.groupBy {
 		value := (&input.Group{Attributes: engine}).Value(name)

@@ -1,4 +1,4 @@
-// Package pool adds up servers that share attributes, such as a model's name: sums,
+// Package pooltotals adds up servers that share attributes, such as a model's name: sums,
 // ratios of sums, quantiles of merged buckets, and how unequal the servers are.
 // It is pure: time is a parameter.
 //
@@ -6,7 +6,7 @@
 // ends there. Servers are scraped at different times, so these windows are not
 // the same to the second. One that is late keeps its last values; it leaves when
 // its series have ended, or else when it has been silent for MaxStaleness.
-package pool
+package pooltotals
 
 import (
 	"math"

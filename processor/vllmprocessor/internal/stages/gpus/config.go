@@ -1,6 +1,6 @@
-package accelerators
+package gpus
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
 // Config has the choices for the metrics of GPUs.
 type Config struct {
@@ -25,7 +25,7 @@ const (
 func DefaultConfig() Config { return Config{Unmatched: Keep} }
 
 // Check reports all invalid values.
-func (c *Config) Check(invalid stage.Invalid) {
+func (c *Config) Check(invalid stages.Invalid) {
 	if c.Unmatched != Keep && c.Unmatched != Drop {
 		invalid("accelerators::unmatched", "%q is not known; write keep, or drop where several collectors read the same exporters of GPUs", c.Unmatched)
 	}

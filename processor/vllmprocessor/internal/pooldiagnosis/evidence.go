@@ -1,4 +1,4 @@
-package fleet
+package pooldiagnosis
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"

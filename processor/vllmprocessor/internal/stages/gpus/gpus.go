@@ -1,6 +1,6 @@
-// Package accelerators is the stage that says where the servers run, for the join with their
+// Package gpus is the stage that says where the servers run, for the join with their
 // GPUs, and that reports what the GPUs of a server do for it.
-package accelerators
+package gpus
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -35,7 +35,7 @@ type Stage struct {
 }
 
 // New returns the stage.
-func New(p *stage.Processor) *Stage {
+func New(p *stages.Processor) *Stage {
 	s := &Stage{store: p.Accelerators, window: int64(p.Window), enabled: map[*derive.Row]bool{}}
 	for _, row := range rows {
 		s.enabled[row] = p.Enabled(row.Metric)
@@ -60,14 +60,14 @@ func (*Stage) Derives(metric string) bool {
 }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
+func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
 	return &state{Stage: s, server: server, series: series}
 }
 
 // state is what is kept of one server.
 type state struct {
 	*Stage
-	server *stage.Server
+	server *stages.Server
 	series *emit.Memory
 	views  []window.View
 	// engines are the places in views of the engines, generated the newest totals of the
@@ -77,7 +77,7 @@ type state struct {
 }
 
 // Observe says where a server with engines runs, and counts its tokens.
-func (s *state) Observe(context.Context, *stage.Batch) {
+func (s *state) Observe(context.Context, *stages.Batch) {
 	if !s.store.Seen() {
 		return
 	}

@@ -1,6 +1,6 @@
-// Package fleet diagnoses pools: it judges each pool by the reported diagnoses of its
+// Package pooldiagnosis diagnoses pools: it judges each pool by the reported diagnoses of its
 // engines. It is pure: time comes as a parameter.
-package fleet
+package pooldiagnosis
 
 import (
 	"iter"

@@ -1,8 +1,8 @@
-// Package stage is what the stages of the processor have in common. A stage derives one
+// Package stages is what the stages of the processor have in common. A stage derives one
 // part of what the processor emits for a server: values over a window, objectives, the
 // diagnosis, or what a server contributes to its pools. The processor has one list of
 // stages and calls each of them in the order of the list.
-package stage
+package stages
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -95,7 +94,7 @@ type Processor struct {
 	Next consumer.Metrics
 	// Window and MaxStaleness are settings of the processor.
 	Window, MaxStaleness time.Duration
-	Telemetry            *telemetry.Telemetry
+	Telemetry            *Telemetry
 	Archive              archive.Settings
 	// Now is the clock, and Every calls a function at an interval of it, see clocks.Clock.
 	Now   func() time.Time

@@ -1,4 +1,4 @@
-package pool_test
+package pooltotals_test
 
 import (
 	"fmt"

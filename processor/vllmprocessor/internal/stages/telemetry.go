@@ -1,5 +1,4 @@
-// Package telemetry counts what the processor does.
-package telemetry
+package stages
 
 import (
 	"context"
@@ -50,7 +49,7 @@ func (u Uncounted) String() string {
 
 // New returns the telemetry of one processor. Its gauges have the name of the processor, because all
 // processors of a collector share the instruments, and of equal series only the last value counts.
-func New(settings component.TelemetrySettings, name component.ID) (*Telemetry, error) {
+func NewTelemetry(settings component.TelemetrySettings, name component.ID) (*Telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(settings)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package accelerators
+package gpus
 
 import (
 	"math"

@@ -9,12 +9,12 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
 )
 
-// gpus are the readings of GPUs in a request.
-type gpus struct {
+// gpuReadings are the readings of GPUs in a request.
+type gpuReadings struct {
 	*collect.Accelerators
 	// matched is true for those of servers here.
 	matched []bool
@@ -23,7 +23,7 @@ type gpus struct {
 // observeGPUs takes the readings of GPUs. It is called before the servers of the request are
 // judged, and again after it for those that belong to no server, because a server is known
 // with its first batch only.
-func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpus, metrics pmetric.Metrics, now int64, last bool) {
+func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpuReadings, metrics pmetric.Metrics, now int64, last bool) {
 	report := p.accelerators.Observe(found.Batches, now, found.matched)
 	if !last {
 		report[gpu.Unmatched], report[gpu.SeveralServers] = 0, 0
@@ -56,7 +56,7 @@ var gpuWarnings = map[topic]string{
 }
 
 // gpuFields name the first resource with GPUs of one kind.
-func gpuFields(found *gpus, metrics pmetric.Metrics, outcome gpu.Outcome, now int64) []zap.Field {
+func gpuFields(found *gpuReadings, metrics pmetric.Metrics, outcome gpu.Outcome, now int64) []zap.Field {
 	for i := range found.Batches {
 		b := &found.Batches[i]
 		shared := false
@@ -68,15 +68,15 @@ func gpuFields(found *gpus, metrics pmetric.Metrics, outcome gpu.Outcome, now in
 			outcome == gpu.FutureTime && !gpu.IsAhead(b.Time, now):
 			continue
 		}
-		return stage.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())
+		return stages.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())
 	}
 	return nil
 }
 
 // dropUnmatched removes the GPUs that belong to no server here, where the configuration asks
 // for it. Where nothing is left, nothing is sent.
-func (p *vllmProcessor) dropUnmatched(found *gpus, metrics pmetric.Metrics) error {
-	if p.config.Accelerators.Unmatched != accelerators.Drop {
+func (p *vllmProcessor) dropUnmatched(found *gpuReadings, metrics pmetric.Metrics) error {
+	if p.config.Accelerators.Unmatched != gpus.Drop {
 		return nil
 	}
 	keep := map[int]bool{}
