@@ -1,4 +1,4 @@
-// Written by lab/cmd/contentgen from lab/content. Do not edit: run "make generate".
+// Written by lab/cmd/contentgen from cmd/vllmctl/content. Do not edit: run "make generate".
 {
   _config+:: {
     // Matchers for each series except the collector's own, for example 'k8s_cluster_name="prod"'. Servers, pools

@@ -16,10 +16,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
@@ -51,7 +51,7 @@ type Config struct {
 	// Pool adds up servers; there are no pools without it.
 	Pool configoptional.Optional[pools.Config] `mapstructure:"pool"`
 	// Accelerators has the choices for the metrics of GPUs.
-	Accelerators accelerators.Config `mapstructure:"accelerators"`
+	Accelerators gpus.Config `mapstructure:"accelerators"`
 	// Diagnosis has the choices for the diagnosis.
 	Diagnosis diagnosis.Config `mapstructure:"diagnosis"`
 
@@ -78,7 +78,7 @@ func createDefaultConfig() component.Config {
 		BudgetWindow: promises.BudgetWindow,
 		BurnWindows:  promises.BurnWindows,
 		Pool:         configoptional.Default(pools.DefaultConfig()),
-		Accelerators: accelerators.DefaultConfig(),
+		Accelerators: gpus.DefaultConfig(),
 		Diagnosis:    diagnosis.DefaultConfig(),
 	}
 }
@@ -138,7 +138,7 @@ const minWindow = time.Second
 // Validate reports all invalid values together.
 func (c *Config) Validate() error {
 	errs := slices.Clone(c.unread)
-	var invalid stage.Invalid = func(key, format string, args ...any) {
+	var invalid stages.Invalid = func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
 	switch {
@@ -185,7 +185,7 @@ func (c *Config) enabled(name string) bool {
 // metric needs.
 func (c *Config) emits(name string) bool { return c.enabled(name) && c.lacks(name) == "" }
 
-func (c *Config) checkMetrics(invalid stage.Invalid) {
+func (c *Config) checkMetrics(invalid stages.Invalid) {
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		key := "metrics::" + name
 		if mistake := unknownMetric(name); mistake != "" {

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // judgedServer is what the known defects of a resource were last looked up for.
@@ -46,11 +46,11 @@ func (p *vllmProcessor) logDefects(r *resource, attributes pcommon.Map, now time
 func serverName(attributes pcommon.Map) string {
 	for _, name := range []string{"service.instance.id", "k8s.pod.name"} {
 		if value, has := attributes.Get(name); has && value.AsString() != "" {
-			return stage.Cut(value.AsString())
+			return stages.Cut(value.AsString())
 		}
 	}
 	var parts []string
-	for _, field := range stage.ServerFields(attributes) {
+	for _, field := range stages.ServerFields(attributes) {
 		parts = append(parts, field.String)
 	}
 	return strings.Join(parts, " ")

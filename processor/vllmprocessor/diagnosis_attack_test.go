@@ -10,7 +10,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // becomes passes scrapes through until the diagnosis reports something, and returns how long that
@@ -100,7 +100,7 @@ func TestAClockThatJumpsIsNoFault(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, saved, 1)
 		for _, state := range saved {
-			baseline, sound := learn.Decode(state)
+			baseline, sound := signal.DecodeBaseline(state)
 			require.True(t, sound)
 			assert.Greater(t, baseline.Windows, 40, "it learns on after a jump by %s", jump)
 		}

@@ -10,7 +10,7 @@
 //	stages    what is derived: one package for each stage, in the list of stages.go
 //	delivery  pdata: the values next to their input, and the ends of series
 //
-// window is pure, and so are the packages that the stages compute with. This package has
+// All of them know the points as package input has them. window is pure, and so are the packages that the stages compute with. This package has
 // the clock, the locks and the list of servers.
 package vllmprocessor
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // derivedElsewhere finds what another vllm processor has derived before this one, in the
@@ -30,7 +30,7 @@ func (p *vllmProcessor) derivedElsewhere(metrics pmetric.Metrics) map[string][]b
 				all[key] = make([]bool, len(p.stages))
 			}
 			for _, metric := range scope.Metrics().All() {
-				if i := slices.IndexFunc(p.stages, func(s stage.Stage) bool { return s.Derives(metric.Name()) }); i >= 0 {
+				if i := slices.IndexFunc(p.stages, func(s stages.Stage) bool { return s.Derives(metric.Name()) }); i >= 0 {
 					all[key][i] = true
 				}
 			}

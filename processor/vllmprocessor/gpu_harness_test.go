@@ -10,7 +10,7 @@ import (
 
 // gpu is a GPU as its exporter shows it. What it does is in the fields of a second; all that the
 // exporter shows follows from them.
-type gpu struct {
+type simulatedGPU struct {
 	id string
 	// power and heat are the shares of the time in which they limit the clock. watts is the
 	// power, clock in MHz.
@@ -26,8 +26,8 @@ type gpu struct {
 	limitedByPower, limitedByHeat, joules float64
 }
 
-func newGPU(id string) *gpu {
-	return &gpu{id: id, watts: 500, clock: 1980, busy: 0.9, sharing: "exclusive", limitedByPower: 1000, limitedByHeat: 5000, joules: 1e6}
+func newGPU(id string) *simulatedGPU {
+	return &simulatedGPU{id: id, watts: 500, clock: 1980, busy: 0.9, sharing: "exclusive", limitedByPower: 1000, limitedByHeat: 5000, joules: 1e6}
 }
 
 // exporter is an exporter that reads its GPUs at each scrape.
@@ -36,12 +36,12 @@ type exporter struct {
 	at       time.Time
 	// pods have their GPUs by the key of the pod: its UID, or its namespace and name with a slash
 	// between them; empty for the node.
-	pods map[string][]*gpu
+	pods map[string][]*simulatedGPU
 	// skew is how far its clock is ahead.
 	skew time.Duration
 }
 
-func newExporter(at time.Time, pods map[string][]*gpu) *exporter {
+func newExporter(at time.Time, pods map[string][]*simulatedGPU) *exporter {
 	return &exporter{instance: "node-1:9400", at: at, pods: pods}
 }
 
@@ -76,7 +76,7 @@ func (e *exporter) scrape(at time.Time) pmetric.Metrics {
 }
 
 // show appends what the exporter shows of a GPU.
-func (g *gpu) show(to pmetric.MetricSlice, at time.Time) {
+func (g *simulatedGPU) show(to pmetric.MetricSlice, at time.Time) {
 	add := func(name string, value float64, counter bool, attributes ...string) {
 		for _, without := range g.without {
 			if strings.HasPrefix(name, without) {
@@ -149,10 +149,10 @@ type world struct {
 	newest pmetric.Metrics
 }
 
-func newWorld(i *instance, gpus ...*gpu) *world {
+func newWorld(i *instance, gpus ...*simulatedGPU) *world {
 	i.at = noon
 	return &world{
-		instance: i, server: steady("vllm-0:8000", noon), exporter: newExporter(noon, map[string][]*gpu{"uid-0": gpus}), owner: []string{"k8s.pod.uid", "uid-0"},
+		instance: i, server: steady("vllm-0:8000", noon), exporter: newExporter(noon, map[string][]*simulatedGPU{"uid-0": gpus}), owner: []string{"k8s.pod.uid", "uid-0"},
 	}
 }
 

@@ -16,13 +16,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
 )
 
 // dropping is a configuration that drops the GPUs of others.
 func dropping() *Config {
 	config := createDefaultConfig().(*Config)
-	config.Accelerators.Unmatched = accelerators.Drop
+	config.Accelerators.Unmatched = gpus.Drop
 	return config
 }
 
@@ -64,7 +64,7 @@ func TestEachGPUSeriesLeavesOnceWithShards(t *testing.T) {
 	t.Parallel()
 	for shards, config := range map[int]*Config{1: createDefaultConfig().(*Config), 2: dropping()} {
 		first, second := newGPU("GPU-1"), newGPU("GPU-2")
-		all := newExporter(noon, map[string][]*gpu{"chat/a": {first}, "chat/b": {second}, "": {newGPU("GPU-3")}})
+		all := newExporter(noon, map[string][]*simulatedGPU{"chat/a": {first}, "chat/b": {second}, "": {newGPU("GPU-3")}})
 		servers := []*load{steady("a:8000", noon), steady("b:8000", noon)}
 		pods := []string{"a", "b"}
 		var instances []*instance
@@ -128,7 +128,7 @@ func TestAServerAndItsGPUsInOneRequest(t *testing.T) {
 	gpuSeries(w.send(both), got)
 	assert.Equal(t, want, got)
 
-	other := newExporter(noon, map[string][]*gpu{"uid-1": {newGPU("GPU-2")}}).scrape(noon)
+	other := newExporter(noon, map[string][]*simulatedGPU{"uid-1": {newGPU("GPU-2")}}).scrape(noon)
 	_, err := w.process(t.Context(), other)
 	require.ErrorIs(t, err, processorhelper.ErrSkipProcessingData, "nothing is left")
 }
@@ -137,7 +137,7 @@ func TestAServerAndItsGPUsInOneRequest(t *testing.T) {
 func TestGPUsOfOthersChangeNothing(t *testing.T) {
 	t.Parallel()
 	with, without := run(t, createDefaultConfig().(*Config)), run(t, createDefaultConfig().(*Config))
-	pods := map[string][]*gpu{}
+	pods := map[string][]*simulatedGPU{}
 	for i := range 50 {
 		for j := range 8 {
 			pods["uid-"+strconv.Itoa(100+i)] = append(pods["uid-"+strconv.Itoa(100+i)], newGPU(fmt.Sprint(i, "-", j)))
@@ -174,7 +174,7 @@ func TestGPUsOfOthersChangeNothing(t *testing.T) {
 // What one sender claims is bounded: GPUs of one pod, and pods.
 func TestManyGPUsAreBounded(t *testing.T) {
 	t.Parallel()
-	var many []*gpu
+	var many []*simulatedGPU
 	for i := range 300 {
 		many = append(many, newGPU(strconv.Itoa(i)))
 	}

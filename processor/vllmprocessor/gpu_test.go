@@ -16,23 +16,23 @@ func slows(w *world) { w.server.gap = 0.05 }
 func TestTheDetailIsWhatTheGPUShows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		from func(*gpu)
+		from func(*simulatedGPU)
 		want string
 	}{
-		"power":                           {func(g *gpu) { g.power, g.clock = 0.8, 1000 }, "power_cap"},
-		"heat":                            {func(g *gpu) { g.heat, g.clock = 0.8, 1000 }, "thermal"},
-		"more heat than power":            {func(g *gpu) { g.heat, g.power = 0.8, 0.7 }, "thermal"},
-		"heat, by its reasons alone":      {func(g *gpu) { g.heat = 0.8 }, "thermal"},
-		"an error of the memory":          {func(g *gpu) { g.errors++ }, "memory_error"},
-		"a code of the memory":            {func(g *gpu) { g.code = 94 }, "memory_error"},
-		"replays of NVLink":               {func(g *gpu) { g.replays += 3 }, "interconnect"},
-		"a low clock":                     {func(g *gpu) { g.clock = 900 }, "clocks_low"},
-		"a clock that is a little lower":  {func(g *gpu) { g.clock = 1800 }, "not_throttled"},
-		"a low clock of a GPU that idles": {func(g *gpu) { g.clock, g.busy = 300, 0.01 }, "not_throttled"},
-		"heat that cannot explain it":     {func(g *gpu) { g.heat = 0.09 }, "-"},
-		"a code of another kind":          {func(g *gpu) { g.code = 13 }, "not_throttled"},
-		"nothing":                         {func(*gpu) {}, "not_throttled"},
-		"nothing, and no counters":        {func(*gpu) {}, "-"},
+		"power":                           {func(g *simulatedGPU) { g.power, g.clock = 0.8, 1000 }, "power_cap"},
+		"heat":                            {func(g *simulatedGPU) { g.heat, g.clock = 0.8, 1000 }, "thermal"},
+		"more heat than power":            {func(g *simulatedGPU) { g.heat, g.power = 0.8, 0.7 }, "thermal"},
+		"heat, by its reasons alone":      {func(g *simulatedGPU) { g.heat = 0.8 }, "thermal"},
+		"an error of the memory":          {func(g *simulatedGPU) { g.errors++ }, "memory_error"},
+		"a code of the memory":            {func(g *simulatedGPU) { g.code = 94 }, "memory_error"},
+		"replays of NVLink":               {func(g *simulatedGPU) { g.replays += 3 }, "interconnect"},
+		"a low clock":                     {func(g *simulatedGPU) { g.clock = 900 }, "clocks_low"},
+		"a clock that is a little lower":  {func(g *simulatedGPU) { g.clock = 1800 }, "not_throttled"},
+		"a low clock of a GPU that idles": {func(g *simulatedGPU) { g.clock, g.busy = 300, 0.01 }, "not_throttled"},
+		"heat that cannot explain it":     {func(g *simulatedGPU) { g.heat = 0.09 }, "-"},
+		"a code of another kind":          {func(g *simulatedGPU) { g.code = 13 }, "not_throttled"},
+		"nothing":                         {func(*simulatedGPU) {}, "not_throttled"},
+		"nothing, and no counters":        {func(*simulatedGPU) {}, "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,14 +53,14 @@ func TestTheDetailIsWhatTheGPUShows(t *testing.T) {
 func TestEvidenceMustComeWithTheExcess(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		before, after func(*gpu)
+		before, after func(*simulatedGPU)
 		want          string
 	}{
-		"power limits as before":       {func(g *gpu) { g.power = 0.8 }, func(*gpu) {}, "-"},
-		"heat limits a little more":    {func(g *gpu) { g.heat = 0.5 }, func(g *gpu) { g.heat = 0.85 }, "-"},
-		"heat limits far more":         {func(g *gpu) { g.heat = 0.2 }, func(g *gpu) { g.heat = 0.85 }, "thermal"},
-		"the clock was as low":         {func(g *gpu) { g.clock = 900 }, func(*gpu) {}, "not_throttled"},
-		"errors of a time long before": {func(g *gpu) { g.errors, g.replays, g.code = 50, 50, 48 }, func(*gpu) {}, "not_throttled"},
+		"power limits as before":       {func(g *simulatedGPU) { g.power = 0.8 }, func(*simulatedGPU) {}, "-"},
+		"heat limits a little more":    {func(g *simulatedGPU) { g.heat = 0.5 }, func(g *simulatedGPU) { g.heat = 0.85 }, "-"},
+		"heat limits far more":         {func(g *simulatedGPU) { g.heat = 0.2 }, func(g *simulatedGPU) { g.heat = 0.85 }, "thermal"},
+		"the clock was as low":         {func(g *simulatedGPU) { g.clock = 900 }, func(*simulatedGPU) {}, "not_throttled"},
+		"errors of a time long before": {func(g *simulatedGPU) { g.errors, g.replays, g.code = 50, 50, 48 }, func(*simulatedGPU) {}, "not_throttled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,12 +124,12 @@ func TestLateAndSkewedReadings(t *testing.T) {
 // counters begin anew or one that shows another GPU from then on.
 func TestWhatIsNotSeenIsNotRuledOut(t *testing.T) {
 	t.Parallel()
-	for name, then := range map[string]func(*world, *gpu){
-		"it stops":        func(w *world, _ *gpu) { w.off = true },
-		"counters reset":  func(_ *world, g *gpu) { g.limitedByHeat, g.limitedByPower, g.joules = 0, 0, 0 },
-		"another GPU":     func(_ *world, g *gpu) { g.id = "GPU-2" },
-		"a GPU is shared": func(_ *world, g *gpu) { g.sharing = "shared" },
-		"a partition":     func(_ *world, g *gpu) { g.sharing = "partition" },
+	for name, then := range map[string]func(*world, *simulatedGPU){
+		"it stops":        func(w *world, _ *simulatedGPU) { w.off = true },
+		"counters reset":  func(_ *world, g *simulatedGPU) { g.limitedByHeat, g.limitedByPower, g.joules = 0, 0, 0 },
+		"another GPU":     func(_ *world, g *simulatedGPU) { g.id = "GPU-2" },
+		"a GPU is shared": func(_ *world, g *simulatedGPU) { g.sharing = "shared" },
+		"a partition":     func(_ *world, g *simulatedGPU) { g.sharing = "partition" },
 	} {
 		g := newGPU("GPU-1")
 		w := newWorld(run(t, createDefaultConfig().(*Config)), g)
@@ -145,11 +145,11 @@ func TestWhatIsNotSeenIsNotRuledOut(t *testing.T) {
 func TestWhatTheGPUsOfAnEngineUse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		adjust func(a, b *gpu)
+		adjust func(a, b *simulatedGPU)
 		source string
 	}{
-		"by the counter": {func(*gpu, *gpu) {}, "counter"},
-		"by the power":   {func(_, b *gpu) { b.without = []string{"hw.energy"} }, "power"},
+		"by the counter": {func(*simulatedGPU, *simulatedGPU) {}, "counter"},
+		"by the power":   {func(_, b *simulatedGPU) { b.without = []string{"hw.energy"} }, "power"},
 	} {
 		a, b := newGPU("GPU-1"), newGPU("GPU-2")
 		b.watts, b.busy = 300, 0.5
@@ -278,12 +278,12 @@ func TestAnotherGPUUnderTheSameNameIsNotCompared(t *testing.T) {
 	g := newGPU("GPU-1")
 	w := newWorld(run(t, createDefaultConfig().(*Config)), g)
 	w.owner = []string{"k8s.namespace.name", "chat", "k8s.pod.name", "vllm-0"}
-	w.exporter.pods = map[string][]*gpu{"chat/vllm-0": {g}, "other/vllm-0": {newGPU("GPU-9")}}
+	w.exporter.pods = map[string][]*simulatedGPU{"chat/vllm-0": {g}, "other/vllm-0": {newGPU("GPU-9")}}
 	w.pass(30 * time.Minute)
 	slows(w)
 	hot := newGPU("GPU-2")
 	hot.heat, hot.clock = 0.9, 900
-	w.exporter.pods["chat/vllm-0"] = []*gpu{hot}
+	w.exporter.pods["chat/vllm-0"] = []*simulatedGPU{hot}
 	assert.Equal(t, []string{"-"}, w.pass(8*time.Minute))
 	assert.InDelta(t, 500, pointsByName(w.newest)["vllm.gpu.power"][0].DoubleValue(), 1e-9, "neither that of the old GPU nor of the other namespace")
 }

@@ -16,13 +16,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -33,10 +32,10 @@ type vllmProcessor struct {
 	logger    *zap.Logger
 	version   string
 	now       func() time.Time
-	telemetry *telemetry.Telemetry
+	telemetry *stages.Telemetry
 	status    *archive.Status
 	// stages are what the processor derives, in the order of addStages.
-	stages []stage.Stage
+	stages []stages.Stage
 	// readers are for reuse. Without them a batch of one server takes 1.3 times the processor
 	// time and allocates twice the bytes.
 	readers sync.Pool
@@ -53,7 +52,7 @@ type vllmProcessor struct {
 	advised atomic.Int64
 	defects *defectlog.Log
 	// accelerators are the GPUs of the servers.
-	accelerators *accelerator.Store
+	accelerators *gpu.Store
 	// series and engines are shared among the resources.
 	series  *quota.Quota
 	engines *quota.Quota
@@ -69,7 +68,7 @@ const (
 )
 
 func newProcessor(config *Config, settings processor.Settings, next consumer.Metrics, archives *archive.Shared, by Clock) (*vllmProcessor, error) {
-	own, err := telemetry.New(settings.TelemetrySettings, settings.ID)
+	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +84,13 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		series:    quota.New(config.MaxSeries),
 		defects:   defectlog.New(settings.Logger, config.Window),
 
-		accelerators: accelerator.NewStore(config.Window),
+		accelerators: gpu.NewStore(config.Window),
 
 		engines: quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
 	p.readers.New = func() any { return &collect.Reader{} }
 	now := func() time.Time { return p.now() }
-	err = p.addStages(&stage.Processor{
+	err = p.addStages(&stages.Processor{
 		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
 		Accelerators: p.accelerators, Now: now, Every: by.Every, Each: p.each, Enabled: config.enabled, Emits: config.emits,
 		Archive: archive.Settings{
@@ -139,9 +138,9 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 	p.warnSize(&unread)
 	now := p.now()
 	p.expireSilent(ctx, now)
-	var found *gpus
+	var found *gpuReadings
 	if read := reader.Accelerators(); len(read.Sources) > 0 {
-		found = &gpus{Accelerators: read, matched: make([]bool, len(read.Batches))}
+		found = &gpuReadings{Accelerators: read, matched: make([]bool, len(read.Batches))}
 		p.observeGPUs(ctx, found, metrics, now.UnixNano(), false)
 	}
 	elsewhere := p.derivedElsewhere(metrics)
@@ -166,7 +165,7 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 			r.strict = now.Add(p.config.MaxStaleness)
 		}
 		p.deriveElsewhere(r, elsewhere[batch.Resource], now)
-		p.batch(ctx, r, &stage.Batch{Batch: batch, Now: now}, metrics, left[batch.Resource])
+		p.batch(ctx, r, &stages.Batch{Batch: batch, Now: now}, metrics, left[batch.Resource])
 		p.release(r)
 	}
 	if found == nil {
@@ -178,7 +177,7 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 
 // batch takes one batch into the state of its resource and adds what is derived. later is
 // the number of batches of the resource that the same request has for later times.
-func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stage.Batch, metrics pmetric.Metrics, later int) {
+func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stages.Batch, metrics pmetric.Metrics, later int) {
 	if ahead := aheadOf(batch); ahead > lead || ahead > skew && batch.Now.Before(r.strict) {
 		var report window.Report
 		report.Ignored[window.Future] = len(batch.Samples)
@@ -214,7 +213,7 @@ func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stage.Bat
 }
 
 // observe takes a batch into the window of its resource, as far as the limits allow.
-func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stage.Batch, attributes pcommon.Map) window.Report {
+func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stages.Batch, attributes pcommon.Map) window.Report {
 	if batch.Now.Sub(r.trimmed) >= p.config.MaxStaleness/4 {
 		r.trimmed = batch.Now
 		r.Window.Trim()
@@ -240,7 +239,7 @@ func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stage.B
 }
 
 // derive runs the stages.
-func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stage.Batch, out *delivery.Output) {
+func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stages.Batch, out *delivery.Output) {
 	if len(r.States) == 0 {
 		for i, s := range p.stages {
 			r.States = append(r.States, s.Begin(&r.Server, &r.parts[i].series))
@@ -263,7 +262,7 @@ func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stage.Ba
 
 // move ends the derived series under the attributes that the resource had before,
 // where the input does the same with its own: a server that was updated in place.
-func (p *vllmProcessor) move(r *resource, batch *stage.Batch, attributes pcommon.Map, metrics pmetric.Metrics, out *delivery.Output) {
+func (p *vllmProcessor) move(r *resource, batch *stages.Batch, attributes pcommon.Map, metrics pmetric.Metrics, out *delivery.Output) {
 	if attributes.Equal(r.Attributes) {
 		return
 	}
@@ -279,7 +278,7 @@ func (p *vllmProcessor) move(r *resource, batch *stage.Batch, attributes pcommon
 }
 
 // resend adds what was written for a batch before to the same batch that is sent again.
-func (p *vllmProcessor) resend(ctx context.Context, outputs []*delivery.Output, batch *stage.Batch, metrics pmetric.Metrics) {
+func (p *vllmProcessor) resend(ctx context.Context, outputs []*delivery.Output, batch *stages.Batch, metrics pmetric.Metrics) {
 	for _, out := range outputs {
 		out.Resend(delivery.CallOf(ctx))
 		values, ends := out.Counts()

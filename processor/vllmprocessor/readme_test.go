@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -96,7 +96,7 @@ func TestTheReasonsAreThoseOfMetadata(t *testing.T) {
 	for r := range window.NumReasons {
 		add("reason_ignored", r)
 	}
-	for u := range telemetry.NumUncounted {
+	for u := range stages.NumUncounted {
 		add("reason_uncounted", u)
 	}
 	for r := range derive.NumReasons {
@@ -104,8 +104,8 @@ func TestTheReasonsAreThoseOfMetadata(t *testing.T) {
 			add("reason_absent", r)
 		}
 	}
-	for o := range accelerator.NumOutcomes {
-		if o != accelerator.Used {
+	for o := range gpu.NumOutcomes {
+		if o != gpu.Used {
 			add("reason_unused", o)
 		}
 	}

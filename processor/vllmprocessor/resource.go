@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -20,7 +20,7 @@ import (
 type resource struct {
 	mu sync.Mutex
 	// Server is what the stages know.
-	stage.Server
+	stages.Server
 	// share is its part of max_series, engines that of the engines.
 	share, engines *quota.Share
 	// lacked counts the first batches with series beyond its share.
@@ -58,7 +58,7 @@ func (p *vllmProcessor) acquire(key string, now time.Time) *resource {
 		r := p.resources[key]
 		if r == nil {
 			r = &resource{
-				Server: stage.Server{Key: key, Window: window.NewResource(p.window), Attributes: pcommon.NewMap(), Arrived: now},
+				Server: stages.Server{Key: key, Window: window.NewResource(p.window), Attributes: pcommon.NewMap(), Arrived: now},
 				share:  p.series.Open(), engines: p.engines.Open(), parts: make([]part, len(p.stages)),
 			}
 			p.resources[key] = r
@@ -101,7 +101,7 @@ func (p *vllmProcessor) forget(r *resource) {
 }
 
 // each calls visit for every resource, with its lock held.
-func (p *vllmProcessor) each(visit func(server *stage.Server)) {
+func (p *vllmProcessor) each(visit func(server *stages.Server)) {
 	p.mu.Lock()
 	all := maps.Clone(p.resources)
 	p.mu.Unlock()

@@ -1,10 +1,10 @@
 package vllmprocessor
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/accelerators"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
@@ -12,13 +12,13 @@ import (
 // addStages makes the list of stages that the configuration asks for. This is the one
 // place that a new stage is added to. Every stage observes a batch, and then every stage
 // appends what it derives, both in this order.
-func (p *vllmProcessor) addStages(shared *stage.Processor) error {
+func (p *vllmProcessor) addStages(shared *stages.Processor) error {
 	config := p.config
 	values, err := derived.New(&config.Derived, shared)
 	if err != nil {
 		return err
 	}
-	p.stages = []stage.Stage{values, accelerators.New(shared)}
+	p.stages = []stages.Stage{values, gpus.New(shared)}
 	if len(config.Objectives) > 0 {
 		promises, err := objectives.New(config.objectives(), shared)
 		if err != nil {

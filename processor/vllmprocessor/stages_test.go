@@ -14,12 +14,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
 )
 
 // counting is a stage that counts the batches of a server. It has a metric of the
@@ -46,7 +47,7 @@ func (c *counting) Shutdown(context.Context) error {
 
 func (*counting) Derives(metric string) bool { return metric == countingRow.Metric }
 
-func (c *counting) Begin(server *stage.Server, series *emit.Memory) stage.State {
+func (c *counting) Begin(server *stages.Server, series *emit.Memory) stages.State {
 	c.calls = append(c.calls, "begin "+server.Key[strings.LastIndex(server.Key, "vllm"):strings.LastIndex(server.Key, ":")])
 	return &count{counting: c, series: series}
 }
@@ -59,7 +60,7 @@ type count struct {
 	at int64
 }
 
-func (c *count) Observe(_ context.Context, batch *stage.Batch) {
+func (c *count) Observe(_ context.Context, batch *stages.Batch) {
 	c.batches++
 	c.at = batch.Time
 	call := "observe"
@@ -71,7 +72,7 @@ func (c *count) Observe(_ context.Context, batch *stage.Batch) {
 
 func (c *count) Append(_ context.Context, out *delivery.Output) {
 	c.calls = append(c.calls, "append")
-	value := derive.Value{Row: &countingRow, Attributes: []collect.Attribute{{Name: "model_name", Value: "m"}}, Number: c.batches}
+	value := derive.Value{Row: &countingRow, Attributes: []input.Attribute{{Name: "model_name", Value: "m"}}, Number: c.batches}
 	out.Append(c.series, []derive.Value{value}, c.at)
 }
 

@@ -10,7 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -97,7 +98,7 @@ const (
 // isAhead reports whether a batch shows that the times of a resource were wrong: they
 // are ahead of our clock, and for the second time in a row a batch arrives that is not,
 // and that would be out of order until the clock gets there.
-func (r *resource) isAhead(batch *collect.Batch, now time.Time) bool {
+func (r *resource) isAhead(batch *input.Batch, now time.Time) bool {
 	newest := r.Window.Time()
 	if batch.Time >= newest {
 		r.behind = time.Time{}
@@ -120,7 +121,7 @@ func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
 	}
 	p.logger.Warn(fmt.Sprintf("points of a server were %s ahead of this machine's clock, and later ones were not; its windows start anew, "+
 		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
-		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), stage.ServerFields(r.Attributes)...)
+		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), stages.ServerFields(r.Attributes)...)
 }
 
 // warnTimes warns once that nothing is derived for some times of a request.
@@ -130,10 +131,10 @@ func (p *vllmProcessor) warnTimes(r *resource) {
 	}
 	p.logger.Warn(fmt.Sprintf("a request has many times of one server with %d engines and models; all of them are counted, and values are "+
 		"derived for the newest %d times only; place this processor before any batch processor, and send fewer times in one request",
-		r.Window.Engines(), r.times()), stage.ServerFields(r.Attributes)...)
+		r.Window.Engines(), r.times()), stages.ServerFields(r.Attributes)...)
 }
 
-func (p *vllmProcessor) warnFuture(batch *stage.Batch) {
+func (p *vllmProcessor) warnFuture(batch *stages.Batch) {
 	if !p.warned.first(aboutFuture) {
 		return
 	}
@@ -142,7 +143,7 @@ func (p *vllmProcessor) warnFuture(batch *stage.Batch) {
 }
 
 // aheadOf is how far a batch is ahead of our clock. Times beyond the year 2262 are negative.
-func aheadOf(batch *stage.Batch) time.Duration {
+func aheadOf(batch *stages.Batch) time.Duration {
 	if batch.Time < 0 {
 		return math.MaxInt64
 	}
@@ -155,20 +156,20 @@ const jitter = 10
 
 // warn logs once what a user can correct. before is the time of the previous batch in
 // Unix nanoseconds.
-func (p *vllmProcessor) warn(r *resource, batch *stage.Batch, attributes pcommon.Map, report *window.Report, before int64) {
+func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommon.Map, report *window.Report, before int64) {
 	p.warnSeries(r, report)
 	if report.Ignored[window.GroupLimit] > 0 && p.warned.first(aboutEngines) {
 		p.logger.Warn(fmt.Sprintf("there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
 			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
-			"give each of them its own service.instance.id", p.engines.Limit()), stage.ServerFields(attributes)...)
+			"give each of them its own service.instance.id", p.engines.Limit()), stages.ServerFields(attributes)...)
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {
 		return
 	}
 	r.batches++
-	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s collect.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
+	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s input.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
 		p.logger.Info("counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; "+
-			"if cumulative_to_delta is before this processor, move it behind", stage.ServerFields(attributes)...)
+			"if cumulative_to_delta is before this processor, move it behind", stages.ServerFields(attributes)...)
 	}
 	// One gap can be an accident, so two intervals have to be long.
 	interval := time.Duration(batch.Time - before)

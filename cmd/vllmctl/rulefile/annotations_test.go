@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // rendered expands an annotation as Prometheus does.

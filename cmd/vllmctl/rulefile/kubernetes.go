@@ -1,8 +1,8 @@
 package rulefile
 
 import (
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // resource is what the Prometheus operator reads.

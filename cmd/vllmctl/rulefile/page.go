@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // Page is the page about the alerts.

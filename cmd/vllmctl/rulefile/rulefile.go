@@ -10,12 +10,12 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // generatedBy is the first line of each file.
-const generatedBy = "# Written by lab/cmd/contentgen from lab/content. Do not edit: run \"make generate\".\n"
+const generatedBy = "# Written by lab/cmd/contentgen from cmd/vllmctl/content. Do not edit: run \"make generate\".\n"
 
 // raw begins the names of the files on vLLM's own names, beside those on ours.
 func raw(to spelling.Spelling) string {

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // files are those of all spellings.

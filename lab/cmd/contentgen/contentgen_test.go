@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
 const root = "../../.."
@@ -52,8 +52,8 @@ func TestAnAlertWithAGapIsRefused(t *testing.T) {
 	groups := content.Groups()
 	groups[0].Alerts[0].Mitigation, groups[0].Alerts[0].Monitor = nil, nil
 	_, err := generated(root, groups)
-	assert.EqualError(t, err, "alert VLLMPoolNotServing has no Mitigation: write the actions, each with its cost, next to its Expr in lab/content\n"+
-		"alert VLLMPoolNotServing has no Monitor: write it, or NoMonitor with the reason why Datadog has none, next to its Expr in lab/content")
+	assert.EqualError(t, err, "alert VLLMPoolNotServing has no Mitigation: write the actions, each with its cost, next to its Expr in cmd/vllmctl/content\n"+
+		"alert VLLMPoolNotServing has no Monitor: write it, or NoMonitor with the reason why Datadog has none, next to its Expr in cmd/vllmctl/content")
 }
 
 // A user takes another spelling from the folder that is named; a name that is wrong writes nothing.

@@ -1,5 +1,5 @@
 // Command contentgen writes what the project ships besides programs: rules, dashboards and
-// the runbooks of alerts. They are defined in lab/content; one package below it
+// the runbooks of alerts. They are defined in cmd/vllmctl/content; one package below it
 // writes each format. A file below content/ that no builder writes is removed.
 package main
 
@@ -14,10 +14,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/shipped"

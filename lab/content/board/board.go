@@ -11,9 +11,9 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // Columns is the width of a board.

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/grafana"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/perses"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
 // Parts returns the generated parts of the pages about dashboards.

@@ -1,6 +1,6 @@
 package datadog
 
-import "github.com/otelcol-vllm/otelcol-vllm/lab/content"
+import "github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 
 type dashboardFile struct {
 	Title             string         `json:"title"`

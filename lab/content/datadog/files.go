@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
 const (

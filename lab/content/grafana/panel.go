@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/board"
 )
 

@@ -3,7 +3,7 @@ package perses
 import (
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
 func format(p content.Panel) object {

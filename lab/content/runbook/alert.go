@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // alertPage returns the runbook of an alert.
@@ -20,7 +20,7 @@ func alertPage(a *content.Alert) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", a.Name, err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "lab/content")
+	fmt.Fprintf(&b, generated, "cmd/vllmctl/content")
 	fmt.Fprintf(&b, "# %s\n\n%s[All alerts](../alerts.md)\n\n", a.Name, navigation)
 	fmt.Fprintf(&b, "> %s\n\n", severities[a.Severity])
 	section := func(title, text string) {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 const introduction = `# Runbooks
@@ -27,7 +27,7 @@ same, What not to conclude, and When this cannot fire.
 // first, then causes.
 func index(alerts []*content.Alert) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "lab/content and internal/catalog/diagnosis.yaml")
+	fmt.Fprintf(&b, generated, "cmd/vllmctl/content and internal/catalog/diagnosis.yaml")
 	b.WriteString(introduction)
 	for _, set := range []struct{ name, title string }{
 		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},

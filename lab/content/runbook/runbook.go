@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // Folder is where the runbooks are, below the root of the repository.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
 // expected is what must happen in a story, from what the story does: the truth.

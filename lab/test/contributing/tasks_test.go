@@ -83,7 +83,7 @@ func TestTheTasksCanBeDone(t *testing.T) {
 	assert.Contains(t, string(rules), "alert: VLLMServerAsleep\n")
 	assert.FileExists(t, filepath.Join(folder, "docs", "runbooks", "VLLMServerAsleep.md"))
 	tests := "go test -vet=off ./internal/catalog ./lab/cmd/cataloggen ./lab/content/datadog ./processor/vllmprocessor/internal/derive " +
-		"./processor/vllmprocessor/internal/accelerator -run '^(TestTheTableIsTheYAML|TestOnlyCostlyOrUncertainMetricsAreOffByDefault|" +
+		"./processor/vllmprocessor/internal/gpu -run '^(TestTheTableIsTheYAML|TestOnlyCostlyOrUncertainMetricsAreOffByDefault|" +
 		"TestEveryPairOfASubjectAndADefectIsDecided|TestTheTableNamesEachAlertOnce|TestTheTableIsTheCatalogues|TestAGPUWithALongNameIsNotKept)$'"
 	if *runAll {
 		tests = "go test ./internal/catalog ./cmd/... ./lab/content/... ./lab/test/content ./lab/test/truth ./processor/... ./receiver/vllmreceiver"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // address is the absolute address of a runbook. Templates, which put a name in later, do

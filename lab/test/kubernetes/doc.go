@@ -8,5 +8,5 @@
 package kubernetes
 
 // The charts have copies of rules and dashboards. "go generate ./..." takes the packages in the
-// order of their names, and this one is behind lab/content, which writes them.
+// order of their names, and this one is behind cmd/vllmctl/content, which writes them.
 //go:generate go run ../../cmd/chartgen -root ../../..

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/content"
 )
 
 // Whatever is parsed, the linter returns, soon, and each finding is about a part of the

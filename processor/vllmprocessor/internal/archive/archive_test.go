@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 var noon = time.Unix(1_800_000_000, 0)
@@ -216,8 +216,8 @@ func TestAKeyHasEveryPart(t *testing.T) {
 	all := map[string]bool{}
 	for _, key := range []string{
 		KeyOf("a", nil, "x"), KeyOf("b", nil, "x"), KeyOf("a", nil, "y"), KeyOf("x", nil, "a"),
-		KeyOf("a", []collect.Attribute{{Name: "n", Value: "v"}}, "x"), KeyOf("a", []collect.Attribute{{Name: "v", Value: "n"}}, "x"),
-		KeyOf("a", []collect.Attribute{{Name: "nv"}}, "x"),
+		KeyOf("a", []input.Attribute{{Name: "n", Value: "v"}}, "x"), KeyOf("a", []input.Attribute{{Name: "v", Value: "n"}}, "x"),
+		KeyOf("a", []input.Attribute{{Name: "nv"}}, "x"),
 	} {
 		assert.Len(t, key, 32)
 		all[key] = true

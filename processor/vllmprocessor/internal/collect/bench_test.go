@@ -14,16 +14,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // body is what a server with several engines says: every input once for each
 // engine, three times where it has labels.
-func body(engines int, name func(Input) string) pmetric.Metrics {
+func body(engines int, name func(input.Metric) string) pmetric.Metrics {
 	metrics := pmetric.NewMetrics()
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	rm.Resource().Attributes().PutStr("service.instance.id", "a")
 	sm := rm.ScopeMetrics().AppendEmpty()
-	for in := range NumInputs {
+	for in := range input.NumMetrics {
 		if in.Define().Name == "" {
 			continue
 		}
@@ -42,22 +43,22 @@ func body(engines int, name func(Input) string) pmetric.Metrics {
 			}
 		}
 		switch in.Define().Kind {
-		case Counter:
+		case input.Counter:
 			m.SetEmptySum().SetIsMonotonic(true)
 			m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-		case Gauge:
+		case input.Gauge:
 			m.SetEmptyGauge()
-		case Distribution:
+		case input.Distribution:
 			m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 		}
 		for engine := range engines {
 			for i := range 1 + 2*min(1, len(in.Define().Labels)) {
 				switch in.Define().Kind {
-				case Counter:
+				case input.Counter:
 					about(m.Sum().DataPoints().AppendEmpty(), engine, strconv.Itoa(i))
-				case Gauge:
+				case input.Gauge:
 					about(m.Gauge().DataPoints().AppendEmpty(), engine, strconv.Itoa(i))
-				case Distribution:
+				case input.Distribution:
 					p := m.Histogram().DataPoints().AppendEmpty()
 					about(p, engine, strconv.Itoa(i))
 					for b := range 20 {
@@ -72,7 +73,7 @@ func body(engines int, name func(Input) string) pmetric.Metrics {
 	return metrics
 }
 
-func newest(in Input) string {
+func newest(in input.Metric) string {
 	metric, _ := catalog.ByName(in.String())
 	for _, source := range slices.Backward(metric.Sources) {
 		if source.Label == "" {
@@ -84,7 +85,7 @@ func newest(in Input) string {
 
 func BenchmarkRead(b *testing.B) {
 	for _, engines := range []int{1, 8, 256} {
-		for naming, name := range map[string]func(Input) string{"canonical": Input.String, "wire": newest} {
+		for naming, name := range map[string]func(input.Metric) string{"canonical": input.Metric.String, "wire": newest} {
 			metrics := body(engines, name)
 			b.Run(fmt.Sprintf("engines=%d/%s", engines, naming), func(b *testing.B) {
 				b.ReportAllocs()
@@ -104,7 +105,7 @@ func shuffled(n int) []int { return rand.New(rand.NewPCG(1, 2)).Perm(n) }
 // each metric.
 func hostile(n int) map[string]pmetric.Metrics {
 	groups, labels, twins := newInput(), newInput(), newInput()
-	for _, in := range []Input{PromptTokens, GenerationTokens, Preemptions} {
+	for _, in := range []input.Metric{input.PromptTokens, input.GenerationTokens, input.Preemptions} {
 		for _, i := range shuffled(n) {
 			groups.counter(in.String(), 1, "engine", strconv.Itoa(i))
 		}

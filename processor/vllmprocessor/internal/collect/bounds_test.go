@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // gauges is a payload with one gauge and no points yet.
@@ -45,7 +47,7 @@ func TestFairnessIDsAreSummed(t *testing.T) {
 	for i, s := range batches[0].Samples {
 		assert.Equal(t, 3.0*495, s.Value)
 		assert.False(t, s.Gone)
-		assert.Equal(t, NewLabel(fmt.Sprint(i), ""), s.Label)
+		assert.Equal(t, input.NewLabel(fmt.Sprint(i), ""), s.Label)
 	}
 }
 

@@ -7,16 +7,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // cacheConfigNumbers are the labels of vLLM's cache configuration that are read.
 var cacheConfigNumbers = [...]struct {
 	label string
-	input Input
+	input input.Metric
 }{
-	{"block_size", KVCacheBlockSize},
-	{"num_gpu_blocks", KVCacheBlocks},
-	{"kv_cache_size_tokens", CacheConfigTokens},
+	{"block_size", input.KVCacheBlockSize},
+	{"num_gpu_blocks", input.KVCacheBlocks},
+	{"kv_cache_size_tokens", input.CacheConfigTokens},
 }
 
 // readCacheConfig reads the numbers in the labels of vLLM's cache configuration. It is for
@@ -53,10 +54,12 @@ func (c *collector) readCacheConfig(metric pmetric.Metric) {
 			if err != nil || !finite(parsed) || parsed < 0 {
 				continue // "None" means: not set
 			}
-			c.add(point.Timestamp(), engine, &Sample{Input: number.input, Value: parsed, rank: rankWire})
+			c.origin = origin{rank: rankWire}
+			c.add(point.Timestamp(), engine, &input.Sample{Input: number.input, Value: parsed})
 		}
 		if hybrid(point.Attributes()) {
-			c.add(point.Timestamp(), engine, &Sample{Input: CacheConfigHybrid, Value: 1, rank: rankWire})
+			c.origin = origin{rank: rankWire}
+			c.add(point.Timestamp(), engine, &input.Sample{Input: input.CacheConfigHybrid, Value: 1})
 		}
 	}
 }

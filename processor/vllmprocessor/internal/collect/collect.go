@@ -1,3 +1,6 @@
+// Package collect reads the points of vLLM's metrics, under their names in the catalogue
+// or on the wire, and groups them by resource and time. It is the first step of the
+// processor. Only collect and emit use pdata. It does not change the metrics.
 package collect
 
 import (
@@ -8,11 +11,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Read returns the batches in metrics, sorted by time, and counts the points of known
 // metrics that it cannot use.
-func Read(metrics pmetric.Metrics) ([]Batch, Report) { return new(Reader).Read(metrics) }
+func Read(metrics pmetric.Metrics) ([]input.Batch, Report) { return new(Reader).Read(metrics) }
 
 // Reader reads batches and uses the memory of the last ones again. Its results are the same
 // as those of a new one. It is not safe for concurrent use.
@@ -21,7 +25,7 @@ type Reader struct{ collector collector }
 // Read returns the batches in metrics, sorted by time, and counts the points of known
 // metrics that it cannot use. The samples of the batches are valid until the next call;
 // their labels, their bounds, and the groups stay.
-func (r *Reader) Read(metrics pmetric.Metrics) ([]Batch, Report) {
+func (r *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
 	c := &r.collector
 	c.begin()
 	resources := metrics.ResourceMetrics()
@@ -34,7 +38,7 @@ func (r *Reader) Read(metrics pmetric.Metrics) ([]Batch, Report) {
 		c.batches[i].Evidence = c.evidenceOf[c.batches[i].Resource]
 	}
 	if len(c.batches) > 1 {
-		slices.SortStableFunc(c.batches, func(a, b Batch) int { return cmp.Compare(a.Time, b.Time) })
+		slices.SortStableFunc(c.batches, func(a, b input.Batch) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	return c.batches, c.report
 }
@@ -46,7 +50,7 @@ type batchKey struct {
 
 type collector struct {
 	memory  memory
-	batches []Batch
+	batches []input.Batch
 	// pending has the same length as batches.
 	pending []pending
 	index   map[batchKey]int
@@ -54,7 +58,7 @@ type collector struct {
 	// contradictions is true where a sample must be removed.
 	contradictions bool
 	// evidenceOf is by resource.
-	evidenceOf   map[string]Evidence
+	evidenceOf   map[string]input.Evidence
 	accelerators Accelerators
 
 	// These are of the current resource.
@@ -64,15 +68,16 @@ type collector struct {
 	// a resource until its first batch begins.
 	tooLarge bool
 	points   int
-	evidence Evidence
+	evidence seen
 	// current is the place in batches of the batch of the last point; -1 without one.
 	current int
 
 	// These are of the current point.
-	sample Sample
-	rest   []Attribute
+	sample input.Sample
+	origin origin
+	rest   []input.Attribute
 	key    []byte
-	labels [maxLabels]string
+	labels [input.MaxLabels]string
 	// last is the group of the previous point.
 	last int
 	// lastDevice is the GPU of the previous point of an exporter.
@@ -91,7 +96,7 @@ func (c *collector) begin() {
 	clear(c.pending)
 	c.batches, c.pending = c.batches[:0], c.pending[:0]
 	if c.index == nil {
-		c.index, c.evidenceOf = map[batchKey]int{}, map[string]Evidence{}
+		c.index, c.evidenceOf = map[batchKey]int{}, map[string]input.Evidence{}
 	}
 	clear(c.index)
 	clear(c.evidenceOf)
@@ -106,7 +111,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 		c.readAccelerator(index, rm)
 		return
 	}
-	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, Evidence{}, -1
+	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, seen{}, -1
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {
@@ -139,7 +144,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 	}
 	c.evidence.resource(rm.Resource().Attributes())
 	all := c.evidenceOf[c.resource]
-	all.Join(&c.evidence)
+	all.Join(&c.evidence.Evidence)
 	c.evidenceOf[c.resource] = all
 }
 
@@ -160,15 +165,15 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 	kind := n.input.Define().Kind
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:
-		if n.level = kind == Counter && n.input.Define().Level != ""; n.level {
+		if n.level = kind == input.Counter && n.input.Define().Level != ""; n.level {
 			n.rank = rankLevel
 		}
-		c.readNumbers(metric.Gauge().DataPoints(), n, kind == Gauge || n.level, false)
+		c.readNumbers(metric.Gauge().DataPoints(), n, kind == input.Gauge || n.level, false)
 	case pmetric.MetricTypeSum:
 		sum := metric.Sum()
 		// A sum that can fall, as an up-down counter does, is a gauge here.
-		fits := kind == Counter && sum.IsMonotonic() ||
-			kind == Gauge && !sum.IsMonotonic() && sum.AggregationTemporality() == pmetric.AggregationTemporalityCumulative
+		fits := kind == input.Counter && sum.IsMonotonic() ||
+			kind == input.Gauge && !sum.IsMonotonic() && sum.AggregationTemporality() == pmetric.AggregationTemporalityCumulative
 		if fits && sum.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified {
 			c.report[UnsupportedTemporality] += sum.DataPoints().Len()
 			return
@@ -178,7 +183,7 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 		histogram := metric.Histogram()
 		points := histogram.DataPoints()
 		switch {
-		case kind != Distribution:
+		case kind != input.Distribution:
 			c.report[TypeConflict] += points.Len()
 		case histogram.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified:
 			c.report[UnsupportedTemporality] += points.Len()
@@ -201,17 +206,18 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
-		*sample = Sample{
+		*sample = input.Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
-			Start: int64(point.StartTimestamp()), Older: n.older, Level: n.level, rank: n.rank,
+			Start: int64(point.StartTimestamp()), Older: n.older, Level: n.level,
 		}
+		c.origin = origin{rank: n.rank}
 		if !sample.Gone {
 			if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
 				sample.Value = float64(point.IntValue())
 			} else {
 				sample.Value = point.DoubleValue()
 			}
-			if !finite(sample.Value) || (sample.Value < 0 && n.input.Define().Kind == Counter) {
+			if !finite(sample.Value) || (sample.Value < 0 && n.input.Define().Kind == input.Counter) {
 				c.report[NotANumber]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
@@ -225,10 +231,11 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
-		*sample = Sample{
+		*sample = input.Sample{
 			Input: n.input, Delta: delta, Gone: point.Flags().NoRecordedValue(),
-			Start: int64(point.StartTimestamp()), Older: n.older, rank: n.rank,
+			Start: int64(point.StartTimestamp()), Older: n.older,
 		}
+		c.origin = origin{rank: n.rank}
 		if !sample.Gone {
 			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())
 			if !c.readBuckets(sample, point) {
@@ -242,7 +249,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 }
 
 // readBuckets copies the buckets. A point without any has one open bucket.
-func (c *collector) readBuckets(s *Sample, point pmetric.HistogramDataPoint) bool {
+func (c *collector) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) bool {
 	bounds, counts := point.ExplicitBounds(), point.BucketCounts()
 	if counts.Len() == 0 && bounds.Len() == 0 {
 		s.Counts = c.memory.counts(1)

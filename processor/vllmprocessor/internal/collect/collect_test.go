@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 func TestNothingIsReadFromNothing(t *testing.T) {
@@ -81,24 +83,24 @@ func TestTheFrontEndsCountersHaveTheirLabelsInOneOrder(t *testing.T) {
 }
 
 func TestPointsOfAnotherKindAreLeftOut(t *testing.T) {
-	for name, add := range map[string]func(*input){
-		"Ray's gauge twin of a counter": func(in *input) { in.gauge("ray_vllm_generation_tokens", 1) },
-		"a counter of a state":          func(in *input) { in.counter("vllm:num_requests_running", 1) },
-		"a counter of a distribution":   func(in *input) { in.counter("vllm:time_to_first_token_seconds", 1) },
-		"a histogram of a counter":      func(in *input) { in.histogram("vllm:prompt_tokens_total", nil, []uint64{1}) },
-		"a histogram of a state":        func(in *input) { in.histogram("vllm:num_requests_running", nil, []uint64{1}) },
-		"a sum that falls, of a counter": func(in *input) {
+	for name, add := range map[string]func(*request){
+		"Ray's gauge twin of a counter": func(in *request) { in.gauge("ray_vllm_generation_tokens", 1) },
+		"a counter of a state":          func(in *request) { in.counter("vllm:num_requests_running", 1) },
+		"a counter of a distribution":   func(in *request) { in.counter("vllm:time_to_first_token_seconds", 1) },
+		"a histogram of a counter":      func(in *request) { in.histogram("vllm:prompt_tokens_total", nil, []uint64{1}) },
+		"a histogram of a state":        func(in *request) { in.histogram("vllm:num_requests_running", nil, []uint64{1}) },
+		"a sum that falls, of a counter": func(in *request) {
 			in.counter("x", 1)
 			last(in).Sum().SetIsMonotonic(false)
 			last(in).SetName("vllm:prompt_tokens_total")
 		},
-		"a delta of a state":          func(in *input) { upDown(in, pmetric.AggregationTemporalityDelta) },
-		"a state without temporality": func(in *input) { upDown(in, pmetric.AggregationTemporalityUnspecified) },
-		"a summary":                   func(in *input) { in.metric("vllm.time_to_first_token").SetEmptySummary().DataPoints().AppendEmpty() },
-		"an exponential histogram": func(in *input) {
+		"a delta of a state":          func(in *request) { upDown(in, pmetric.AggregationTemporalityDelta) },
+		"a state without temporality": func(in *request) { upDown(in, pmetric.AggregationTemporalityUnspecified) },
+		"a summary":                   func(in *request) { in.metric("vllm.time_to_first_token").SetEmptySummary().DataPoints().AppendEmpty() },
+		"an exponential histogram": func(in *request) {
 			in.metric("vllm.time_to_first_token").SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
 		},
-		"an exponential histogram, a counter": func(in *input) {
+		"an exponential histogram, a counter": func(in *request) {
 			in.metric("vllm.prompt_tokens").SetEmptyExponentialHistogram().DataPoints().AppendEmpty()
 		},
 	} {
@@ -111,9 +113,9 @@ func TestPointsOfAnotherKindAreLeftOut(t *testing.T) {
 }
 
 // last is the metric that was added last.
-func last(in *input) pmetric.Metric { return in.scope.Metrics().At(in.scope.Metrics().Len() - 1) }
+func last(in *request) pmetric.Metric { return in.scope.Metrics().At(in.scope.Metrics().Len() - 1) }
 
-func upDown(in *input, temporality pmetric.AggregationTemporality) {
+func upDown(in *request, temporality pmetric.AggregationTemporality) {
 	in.counter("vllm.num_requests.running", 3)
 	last(in).Sum().SetIsMonotonic(false)
 	last(in).Sum().SetAggregationTemporality(temporality)
@@ -261,7 +263,7 @@ func TestTheReasonsOfRefusalsAreAddedUp(t *testing.T) {
 		batches, report := Read(in.metrics)
 		assert.Equal(t, Report{}, report)
 		if assert.Len(t, batches[0].Groups, 1, name) && assert.Len(t, batches[0].Samples, 1, name) {
-			assert.Equal(t, []Attribute{{Name: "model_name", Value: "m"}}, batches[0].Groups[0].Attributes, name)
+			assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}}, batches[0].Groups[0].Attributes, name)
 			assert.InDelta(t, 7, batches[0].Samples[0].Value, 0, name)
 		}
 	}

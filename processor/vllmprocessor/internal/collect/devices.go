@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // Accelerators are the readings of GPUs in a request. They are valid until the next call of the
 // reader.
 type Accelerators struct {
-	Batches []accelerator.Batch
+	Batches []gpu.Batch
 	// Sources are the indices of all resources of exporters, also of those without a reading
 	// that is of use; the batches of a resource are together. Excess is the number of points
 	// of more GPUs than a resource can have.
@@ -44,59 +44,59 @@ func isAccelerator(resource pcommon.Map) bool {
 type meaningOfDevice struct {
 	// attribute must have one of some values; empty for a metric that is one field.
 	attribute string
-	fields    map[string]accelerator.Field
+	fields    map[string]gpu.Field
 	// second is a further attribute that must have a value, where it is not empty.
 	second, value string
-	field         accelerator.Field
-	how           func(*accelerator.Reading, accelerator.Field, float64)
+	field         gpu.Field
+	how           func(*gpu.Reading, gpu.Field, float64)
 	counter       bool
 }
 
 var (
-	adds     = (*accelerator.Reading).Add
-	raises   = (*accelerator.Reading).Raise
-	averages = (*accelerator.Reading).Average
+	adds     = (*gpu.Reading).Add
+	raises   = (*gpu.Reading).Raise
+	averages = (*gpu.Reading).Average
 )
 
 // devices is what the metrics of exporters mean, by their names in the catalogue.
 var devices = map[string][]meaningOfDevice{
-	"vllm.accelerator.throttle.time": {{attribute: "reason", how: adds, counter: true, fields: map[string]accelerator.Field{
-		"power": accelerator.PowerTime, "thermal": accelerator.ThermalTime,
+	"vllm.accelerator.throttle.time": {{attribute: "reason", how: adds, counter: true, fields: map[string]gpu.Field{
+		"power": gpu.PowerTime, "thermal": gpu.ThermalTime,
 	}}},
 	// The kinds of heat of AMD's firmware can overlap, so their sum is at least the time of any.
-	"vllm.accelerator.throttle.residency": {{attribute: "reason", how: adds, counter: true, fields: map[string]accelerator.Field{
-		"power": accelerator.PowerResidency, "thermal": accelerator.ThermalResidency, "processor_hot": accelerator.ThermalResidency,
-		"vr_thermal": accelerator.ThermalResidency, "memory_thermal": accelerator.ThermalResidency,
+	"vllm.accelerator.throttle.residency": {{attribute: "reason", how: adds, counter: true, fields: map[string]gpu.Field{
+		"power": gpu.PowerResidency, "thermal": gpu.ThermalResidency, "processor_hot": gpu.ThermalResidency,
+		"vr_thermal": gpu.ThermalResidency, "memory_thermal": gpu.ThermalResidency,
 	}}},
-	"vllm.accelerator.throttle.reference": {{field: accelerator.ResidencyReference, how: adds, counter: true}},
+	"vllm.accelerator.throttle.reference": {{field: gpu.ResidencyReference, how: adds, counter: true}},
 	// The power brake is a signal from outside that the supply of power asks for. hw_slowdown can
 	// be either, and has its own reason beside it.
-	"vllm.accelerator.throttle.active": {{attribute: "reason", how: raises, fields: map[string]accelerator.Field{
-		"power_cap": accelerator.PowerActive, "hw_power_brake": accelerator.PowerActive,
-		"sw_thermal": accelerator.ThermalActive, "hw_thermal": accelerator.ThermalActive, "gpu_idle": accelerator.IdleActive,
+	"vllm.accelerator.throttle.active": {{attribute: "reason", how: raises, fields: map[string]gpu.Field{
+		"power_cap": gpu.PowerActive, "hw_power_brake": gpu.PowerActive,
+		"sw_thermal": gpu.ThermalActive, "hw_thermal": gpu.ThermalActive, "gpu_idle": gpu.IdleActive,
 	}}},
-	"vllm.accelerator.throttle.ratio": {{attribute: "reason", how: raises, fields: map[string]accelerator.Field{
-		"power": accelerator.PowerRatio, "thermal": accelerator.ThermalRatio, "processor_hot": accelerator.ThermalRatio,
-		"vr_thermal": accelerator.ThermalRatio, "memory_thermal": accelerator.ThermalRatio,
+	"vllm.accelerator.throttle.ratio": {{attribute: "reason", how: raises, fields: map[string]gpu.Field{
+		"power": gpu.PowerRatio, "thermal": gpu.ThermalRatio, "processor_hot": gpu.ThermalRatio,
+		"vr_thermal": gpu.ThermalRatio, "memory_thermal": gpu.ThermalRatio,
 	}}},
-	"vllm.accelerator.clock.frequency": {{attribute: "clock_domain", how: averages, fields: map[string]accelerator.Field{"compute": accelerator.Clock}}},
-	"hw.gpu.utilization":               {{attribute: "hw.gpu.task", how: raises, fields: map[string]accelerator.Field{"general": accelerator.Utilization}}},
-	"hw.gpu.memory.usage":              {{field: accelerator.MemoryUsage, how: raises}},
-	"hw.power":                         {{field: accelerator.Power, how: raises}},
-	"hw.energy":                        {{field: accelerator.Energy, how: adds, counter: true}},
-	"hw.errors": {{attribute: "error.type", how: adds, counter: true, fields: map[string]accelerator.Field{
-		"uncorrected": accelerator.MemoryErrors, "deferred": accelerator.MemoryErrors, "corrected": accelerator.CorrectedErrors,
+	"vllm.accelerator.clock.frequency": {{attribute: "clock_domain", how: averages, fields: map[string]gpu.Field{"compute": gpu.Clock}}},
+	"hw.gpu.utilization":               {{attribute: "hw.gpu.task", how: raises, fields: map[string]gpu.Field{"general": gpu.Utilization}}},
+	"hw.gpu.memory.usage":              {{field: gpu.MemoryUsage, how: raises}},
+	"hw.power":                         {{field: gpu.Power, how: raises}},
+	"hw.energy":                        {{field: gpu.Energy, how: adds, counter: true}},
+	"hw.errors": {{attribute: "error.type", how: adds, counter: true, fields: map[string]gpu.Field{
+		"uncorrected": gpu.MemoryErrors, "deferred": gpu.MemoryErrors, "corrected": gpu.CorrectedErrors,
 	}}},
-	"vllm.accelerator.row_remap.rows":   {{field: accelerator.MemoryErrors, how: adds, counter: true}},
-	"vllm.accelerator.retired_pages":    {{field: accelerator.MemoryErrors, how: adds, counter: true}},
-	"vllm.accelerator.row_remap.failed": {{field: accelerator.RemapFailed, how: raises}},
-	"vllm.accelerator.xid.last":         {{field: accelerator.XID, how: raises}},
+	"vllm.accelerator.row_remap.rows":   {{field: gpu.MemoryErrors, how: adds, counter: true}},
+	"vllm.accelerator.retired_pages":    {{field: gpu.MemoryErrors, how: adds, counter: true}},
+	"vllm.accelerator.row_remap.failed": {{field: gpu.RemapFailed, how: raises}},
+	"vllm.accelerator.xid.last":         {{field: gpu.XID, how: raises}},
 	"vllm.accelerator.link.errors": {
-		{attribute: "error.type", second: "link", value: "nvlink", how: adds, counter: true, fields: map[string]accelerator.Field{
-			"replay": accelerator.LinkErrors, "recovery": accelerator.LinkErrors, "crc_flit": accelerator.LinkCRC, "crc_data": accelerator.LinkCRC,
+		{attribute: "error.type", second: "link", value: "nvlink", how: adds, counter: true, fields: map[string]gpu.Field{
+			"replay": gpu.LinkErrors, "recovery": gpu.LinkErrors, "crc_flit": gpu.LinkCRC, "crc_data": gpu.LinkCRC,
 		}},
-		{attribute: "error.type", second: "link", value: "pcie", how: adds, counter: true, fields: map[string]accelerator.Field{
-			"replay": accelerator.PCIeReplays, "recovery": accelerator.PCIeReplays,
+		{attribute: "error.type", second: "link", value: "pcie", how: adds, counter: true, fields: map[string]gpu.Field{
+			"replay": gpu.PCIeReplays, "recovery": gpu.PCIeReplays,
 		}},
 	},
 }
@@ -104,9 +104,9 @@ var devices = map[string][]meaningOfDevice{
 // workloads is the metric that says who uses a GPU.
 const workloads = "vllm.accelerator.workloads"
 
-var sharings = map[string]accelerator.Sharing{
-	"none": accelerator.Unused, "exclusive": accelerator.Exclusive, "shared": accelerator.Shared,
-	"partition": accelerator.Partitioned, "partitioned": accelerator.Partitioned,
+var sharings = map[string]gpu.Sharing{
+	"none": gpu.Unused, "exclusive": gpu.Exclusive, "shared": gpu.Shared,
+	"partition": gpu.Partitioned, "partitioned": gpu.Partitioned,
 }
 
 // readAccelerator reads a resource of an exporter.
@@ -138,7 +138,7 @@ func (c *collector) readAccelerator(index int, rm pmetric.ResourceMetrics) {
 	}
 	if len(c.accelerators.Batches) == from {
 		// Series that end belong to a workload as well.
-		c.accelerators.Batches = append(c.accelerators.Batches, accelerator.Batch{Workload: workloadOf(resource), Source: index})
+		c.accelerators.Batches = append(c.accelerators.Batches, gpu.Batch{Workload: workloadOf(resource), Source: index})
 	}
 }
 
@@ -175,7 +175,7 @@ func (c *collector) readDevices(index int, resource pcommon.Map, points pmetric.
 }
 
 // of returns the field that a point is about.
-func (m *meaningOfDevice) of(attributes pcommon.Map) (field accelerator.Field, means bool) {
+func (m *meaningOfDevice) of(attributes pcommon.Map) (field gpu.Field, means bool) {
 	if m == nil {
 		_, means = attributes.Get("vllm.accelerator.sharing")
 		return 0, means
@@ -197,7 +197,7 @@ func (m *meaningOfDevice) of(attributes pcommon.Map) (field accelerator.Field, m
 }
 
 // reading returns the reading that a point belongs to; nil where there are too many.
-func (c *collector) reading(index int, resource pcommon.Map, point pmetric.NumberDataPoint, from int) *accelerator.Reading {
+func (c *collector) reading(index int, resource pcommon.Map, point pmetric.NumberDataPoint, from int) *gpu.Reading {
 	id, has := point.Attributes().Get("hw.id")
 	if !has || id.AsString() == "" {
 		return nil
@@ -213,7 +213,7 @@ func (c *collector) reading(index int, resource pcommon.Map, point pmetric.Numbe
 			all.Excess++
 			return nil
 		}
-		all.Batches = append(all.Batches, accelerator.Batch{Workload: workloadOf(resource), Time: at, Source: index})
+		all.Batches = append(all.Batches, gpu.Batch{Workload: workloadOf(resource), Time: at, Source: index})
 	}
 	b, device := &all.Batches[place], id.AsString()
 	for i := range b.Readings {
@@ -228,7 +228,7 @@ func (c *collector) reading(index int, resource pcommon.Map, point pmetric.Numbe
 		all.Excess++
 		return nil
 	}
-	b.Readings = append(b.Readings, accelerator.Reading{})
+	b.Readings = append(b.Readings, gpu.Reading{})
 	c.lastDevice = len(b.Readings) - 1
 	reading := &b.Readings[c.lastDevice]
 	reading.Reset(device)
@@ -236,7 +236,7 @@ func (c *collector) reading(index int, resource pcommon.Map, point pmetric.Numbe
 		reading.Name = name.AsString()
 	}
 	if _, part := point.Attributes().Get("hw.parent"); part {
-		reading.Sharing = accelerator.Partitioned
+		reading.Sharing = gpu.Partitioned
 	}
 	return reading
 }
@@ -244,16 +244,16 @@ func (c *collector) reading(index int, resource pcommon.Map, point pmetric.Numbe
 // workloadOf returns whose GPUs a resource is about. The instance of its identity is the
 // exporter, so that the workload is a part of the key, and the host as well, because agents on
 // every node read "localhost".
-func workloadOf(resource pcommon.Map) accelerator.Workload {
-	w := accelerator.Workload{Owner: OwnerOf(resource)}
+func workloadOf(resource pcommon.Map) gpu.Workload {
+	w := gpu.Workload{Owner: OwnerOf(resource)}
 	w.Exporter = strings.Join([]string{textOf(resource, "service.instance.id"), w.Cluster, w.Host, w.Node}, "\x00")
 	w.Key = strings.Join([]string{identity.Of(resource), w.Host, w.Node, w.PodUID, w.Pod, w.Container}, "\x00")
 	return w
 }
 
 // OwnerOf returns where the process of a resource runs.
-func OwnerOf(resource pcommon.Map) accelerator.Owner {
-	return accelerator.Owner{
+func OwnerOf(resource pcommon.Map) gpu.Owner {
+	return gpu.Owner{
 		PodUID: textOf(resource, "k8s.pod.uid"), Cluster: textOf(resource, "k8s.cluster.name"), Namespace: textOf(resource, "k8s.namespace.name"),
 		Pod: textOf(resource, "k8s.pod.name"), Container: textOf(resource, "k8s.container.name"),
 		Host: textOf(resource, "host.name"), Node: textOf(resource, "k8s.node.name"),

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 )
 
 // gpuPoint is a point of an exporter.
@@ -54,41 +54,41 @@ func TestWhatExportersSayOfAGPU(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		points []gpuPoint
-		field  accelerator.Field
+		field  gpu.Field
 		want   float64
 	}{
 		"the power brake is of the power": {[]gpuPoint{
 			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "power_cap"}},
 			{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
-		}, accelerator.PowerActive, 1},
+		}, gpu.PowerActive, 1},
 		"and not of the heat": {[]gpuPoint{
 			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "sw_thermal"}},
 			{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
-		}, accelerator.ThermalActive, 0},
-		"an idle GPU is not limited": {[]gpuPoint{{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "gpu_idle"}}}, accelerator.PowerActive, math.NaN()},
+		}, gpu.ThermalActive, 0},
+		"an idle GPU is not limited": {[]gpuPoint{{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "gpu_idle"}}}, gpu.PowerActive, math.NaN()},
 		"a sliding count is no counter": {[]gpuPoint{
 			{"vllm.accelerator.throttle.recent", false, 9, []string{"reason", "power_cap"}},
 			{"vllm.accelerator.xid.recent", false, 9, []string{"xid", "48"}},
-		}, accelerator.PowerActive, math.NaN()},
+		}, gpu.PowerActive, math.NaN()},
 		"errors of the memory are added up": {[]gpuPoint{
 			{"hw.errors", true, 2, []string{"error.type", "uncorrected"}},
 			{"hw.errors", true, 100, []string{"error.type", "corrected"}},
 			{"vllm.accelerator.row_remap.rows", true, 3, []string{"error.type", "corrected"}},
 			{"vllm.accelerator.retired_pages", true, 4, []string{"error.type", "uncorrected"}},
-		}, accelerator.MemoryErrors, 9},
+		}, gpu.MemoryErrors, 9},
 		"links are added up, by their kind": {[]gpuPoint{
 			{"vllm.accelerator.link.errors", true, 2, []string{"link", "nvlink", "error.type", "replay", "link_index", "0"}},
 			{"vllm.accelerator.link.errors", true, 3, []string{"link", "nvlink", "error.type", "replay", "link_index", "1"}},
 			{"vllm.accelerator.link.errors", true, 50, []string{"link", "pcie", "error.type", "replay"}},
-		}, accelerator.LinkErrors, 5},
+		}, gpu.LinkErrors, 5},
 		"the clock of the compute units": {[]gpuPoint{
 			{"vllm.accelerator.clock.frequency", false, 1e9, []string{"clock_domain", "compute", "clock_index", "0"}},
 			{"vllm.accelerator.clock.frequency", false, 2e9, []string{"clock_domain", "compute", "clock_index", "1"}},
 			{"vllm.accelerator.clock.frequency", false, 9e9, []string{"clock_domain", "memory"}},
-		}, accelerator.Clock, 1.5e9},
-		"a counter that is a gauge":   {[]gpuPoint{{"hw.energy", false, 1, nil}}, accelerator.Energy, math.NaN()},
-		"what is not a number":        {[]gpuPoint{{"hw.power", false, math.NaN(), nil}}, accelerator.Power, math.NaN()},
-		"a number that is impossible": {[]gpuPoint{{"hw.power", false, -1, nil}}, accelerator.Power, math.NaN()},
+		}, gpu.Clock, 1.5e9},
+		"a counter that is a gauge":   {[]gpuPoint{{"hw.energy", false, 1, nil}}, gpu.Energy, math.NaN()},
+		"what is not a number":        {[]gpuPoint{{"hw.power", false, math.NaN(), nil}}, gpu.Power, math.NaN()},
+		"a number that is impossible": {[]gpuPoint{{"hw.power", false, -1, nil}}, gpu.Power, math.NaN()},
 	} {
 		reader := new(Reader)
 		batches, _ := reader.Read(exported(append(test.points, gpuPoint{"hw.gpu.memory.usage", false, 1, nil})...))
@@ -125,8 +125,8 @@ func TestTheMetricsOfGPUsAreThoseOfTheCatalogue(t *testing.T) {
 
 func TestPartitionsAndSharedGPUsAreMarked(t *testing.T) {
 	t.Parallel()
-	for sharing, want := range map[string]accelerator.Sharing{
-		"none": accelerator.Unused, "exclusive": accelerator.Exclusive, "shared": accelerator.Shared, "partition": accelerator.Partitioned, "partitioned": accelerator.Partitioned,
+	for sharing, want := range map[string]gpu.Sharing{
+		"none": gpu.Unused, "exclusive": gpu.Exclusive, "shared": gpu.Shared, "partition": gpu.Partitioned, "partitioned": gpu.Partitioned,
 	} {
 		reader := new(Reader)
 		reader.Read(exported(gpuPoint{workloads, false, 1, []string{"vllm.accelerator.sharing", sharing}}))
@@ -134,7 +134,7 @@ func TestPartitionsAndSharedGPUsAreMarked(t *testing.T) {
 	}
 	reader := new(Reader)
 	reader.Read(exported(gpuPoint{"hw.gpu.memory.usage", false, 1, []string{"hw.parent", "GPU-0"}}))
-	assert.Equal(t, accelerator.Partitioned, reader.Accelerators().Batches[0].Readings[0].Sharing)
+	assert.Equal(t, gpu.Partitioned, reader.Accelerators().Batches[0].Readings[0].Sharing)
 	reader.Read(pmetric.NewMetrics())
 	assert.Empty(t, reader.Accelerators().Sources, "nothing is left of the request before")
 }

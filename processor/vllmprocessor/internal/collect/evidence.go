@@ -9,96 +9,42 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-)
-
-// Evidence is what a resource and the names of its metrics show of the server.
-type Evidence struct {
-	// Version is the attribute service.version; empty without it.
-	Version string
-	// Least is the oldest version that can expose all families that were seen; 0 where
-	// none of them proves a version.
-	Least catalog.Release
-	// ProcessStart is when the process of the server began, in Unix seconds of its own
-	// clock; 0 where it does not say.
-	ProcessStart float64
-	// Signs are the signs of an implementation or of a setup.
-	Signs Sign
-}
-
-// Sign is a set of what can be seen of a server.
-type Sign uint8
-
-// The signs.
-const (
-	// Imitator means: another program that writes vLLM's names. Its version is not one of
-	// vLLM.
-	Imitator Sign = 1 << iota
-	// V0 means: a family that only the V0 engine has.
-	V0
-	// Ray means: metrics through the agent of Ray.
-	Ray
-	// Connector means: a family of a KV connector.
-	Connector
-	// LoRA means: a family of adapters.
-	LoRA
-	// Processes means: a gauge of one process of several.
-	Processes
-	// Received means: metrics of our receiver, which logs itself what is known of them.
-	Received
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // receiverScope is the instrumentation scope of our receiver.
 const receiverScope = "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 
-// Has reports whether all given signs were seen.
-func (s Sign) Has(signs Sign) bool { return s&signs == signs }
-
-// Join adds the evidence of another part of the same server.
-func (e *Evidence) Join(other *Evidence) {
-	if other.Version != "" {
-		e.Version = other.Version
-	}
-	if other.ProcessStart != 0 {
-		e.ProcessStart = other.ProcessStart
-	}
-	e.raise(other.Least)
-	e.Signs |= other.Signs
-}
-
-func (e *Evidence) raise(least catalog.Release) {
-	if e.Least.Compare(least) < 0 {
-		e.Least = least
-	}
-}
+// seen is filled while the parts of a resource are read.
+type seen struct{ input.Evidence }
 
 // proof is what the name of a metric shows.
 type proof struct {
 	least catalog.Release
-	signs Sign
+	signs input.Sign
 }
 
 // resource reads the attributes of a resource.
-func (e *Evidence) resource(attributes pcommon.Map) {
+func (e *seen) resource(attributes pcommon.Map) {
 	if version, has := attributes.Get("service.version"); has {
 		e.Version = version.AsString()
 	}
 	// The receiver writes the kind only of what is no vLLM server.
 	if kind, has := attributes.Get("vllm.server.kind"); has && kind.AsString() != "" {
-		e.Signs |= Imitator
+		e.Signs |= input.Imitator
 	}
 }
 
 // scope reads the name of an instrumentation scope.
-func (e *Evidence) scope(name string) {
+func (e *seen) scope(name string) {
 	if name == receiverScope {
-		e.Signs |= Received
+		e.Signs |= input.Received
 	}
 }
 
 // prove takes what the name of a metric shows.
-func (e *Evidence) prove(p *proof) {
-	e.raise(p.least)
-	e.Signs |= p.signs
+func (e *seen) prove(p *proof) {
+	e.Join(&input.Evidence{Least: p.least, Signs: p.signs})
 }
 
 // processStart is the gauge of Prometheus's client libraries. vLLM has it only where one
@@ -106,7 +52,7 @@ func (e *Evidence) prove(p *proof) {
 const processStart = "process_start_time_seconds"
 
 // process reads the start of the process. Our receiver sends it only on request, others do.
-func (e *Evidence) process(metric pmetric.Metric) {
+func (e *seen) process(metric pmetric.Metric) {
 	if metric.Name() != processStart || metric.Type() != pmetric.MetricTypeGauge || metric.Gauge().DataPoints().Len() != 1 {
 		return
 	}
@@ -118,32 +64,32 @@ func (e *Evidence) process(metric pmetric.Metric) {
 
 // label reads the name of an attribute of a point, and returns the attribute that it means
 // where an imitator has another name for it.
-func (e *Evidence) label(name string) (alias string, imitator bool) {
+func (e *seen) label(name string) (alias string, imitator bool) {
 	switch name {
 	case "engine", "model_name":
 		return "", false
 	case "WorkerId", "ReplicaId":
-		e.Signs |= Ray
+		e.Signs |= input.Ray
 	}
 	if alias, imitator = catalog.AttributeAliases[name]; imitator {
-		e.Signs |= Imitator
+		e.Signs |= input.Imitator
 	}
 	return alias, imitator
 }
 
 // signsOf returns the signs of a family.
-func signsOf(family string) (signs Sign) {
+func signsOf(family string) (signs input.Sign) {
 	if slices.Contains(catalog.OnlyV0, family) {
-		signs |= V0
+		signs |= input.V0
 	}
 	if slices.ContainsFunc(catalog.ConnectorPrefixes, func(prefix string) bool { return strings.HasPrefix(family, prefix) }) {
-		signs |= Connector
+		signs |= input.Connector
 	}
 	if strings.HasPrefix(family, catalog.AdapterPrefix) {
-		signs |= LoRA
+		signs |= input.LoRA
 	}
 	if slices.Contains(catalog.Simulator.Families, family) || slices.Contains(catalog.Router.Families, family) {
-		signs |= Imitator
+		signs |= input.Imitator
 	}
 	return signs
 }
@@ -193,7 +139,7 @@ var proofs = sync.OnceValue(func() map[string]proof {
 		}
 	}
 	for _, family := range slices.Concat(catalog.Simulator.Families, catalog.Router.Families) {
-		addSpellings(family, proof{signs: Imitator}, add)
+		addSpellings(family, proof{signs: input.Imitator}, add)
 	}
 	return index
 })
@@ -203,7 +149,7 @@ func addSpellings(family string, of proof, add func(string, proof)) {
 	for _, name := range spellings(family) {
 		p := of
 		if strings.HasPrefix(name, "ray_") {
-			p.signs |= Ray
+			p.signs |= input.Ray
 		}
 		add(name, p)
 		for _, suffix := range []string{"_total", "_seconds", "_info"} {

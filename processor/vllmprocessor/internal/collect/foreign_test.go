@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // gauge is a batch of one server with one point.
@@ -30,9 +32,9 @@ func TestAGroupDoesNotGetTheAttributesOfAnotherServer(t *testing.T) {
 	r.Read(gauge("hostile", map[string]any{"engine": "0\x00model_name\x00m"}))
 	batches, _ := r.Read(gauge("honest", map[string]any{"engine": "0", "model_name": "m"}))
 	require.Len(t, batches, 1)
-	assert.Equal(t, []Attribute{{"engine", "0"}, {"model_name", "m"}}, batches[0].Groups[0].Attributes)
+	assert.Equal(t, []input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, batches[0].Groups[0].Attributes)
 	batches, _ = r.Read(gauge("hostile", map[string]any{"engine": "0\x00model_name\x00m"}))
-	assert.Equal(t, []Attribute{{"engine", "0\x00model_name\x00m"}}, batches[0].Groups[0].Attributes)
+	assert.Equal(t, []input.Attribute{{Name: "engine", Value: "0\x00model_name\x00m"}}, batches[0].Groups[0].Attributes)
 }
 
 // A request with the points of many times, as after an outage, must not keep its memory in

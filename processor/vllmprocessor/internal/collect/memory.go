@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // The bounds of a memory. What does not fit is read as if there were no memory.
@@ -11,7 +13,7 @@ const (
 	// maxSharedBounds is the most bounds of a distribution that are shared.
 	maxSharedBounds = 64
 	// maxSpareSamples and maxSpareNumbers bound what is kept for the next batches. A sample
-	// has 136 bytes.
+	// has 112 bytes.
 	maxSpareSamples, maxSpareNumbers = 2048, 8192
 	// maxSpareBatches bounds the lists of batches. A batch has 224 bytes with what is needed
 	// to read it.
@@ -23,10 +25,10 @@ type memory struct {
 	// bounds are those of the last distributions of each input. Without them a batch of one server
 	// allocates 1.09 times the bytes with one engine, and 1.15 times with eight, which then
 	// keep 3% more.
-	bounds [NumInputs]knownBounds
+	bounds [input.NumMetrics]knownBounds
 	// spare are lists of samples of the previous call. Without them a batch of one server
 	// allocates 1.4 times the bytes.
-	spare [][]Sample
+	spare [][]input.Sample
 	// chunk has the counts of the buckets of a call, and numbers is what is left of it. Without
 	// it a batch of one server allocates 1.1 times the bytes with one engine, and 1.15 times with
 	// eight.
@@ -42,7 +44,7 @@ type knownBounds struct {
 }
 
 // begin prepares for a call. The samples of the previous one are used again.
-func (m *memory) begin(before []Batch) {
+func (m *memory) begin(before []input.Batch) {
 	m.spare = m.spare[:0]
 	total := 0
 	for i := range before {
@@ -61,7 +63,7 @@ var noBounds = []float64{}
 
 // boundsOf returns the first n bounds of a distribution of an input; nil where they are not in
 // order. Distributions with the same bounds share them.
-func (m *memory) boundsOf(in Input, bounds pcommon.Float64Slice, n int) []float64 {
+func (m *memory) boundsOf(in input.Metric, bounds pcommon.Float64Slice, n int) []float64 {
 	if n == 0 {
 		return noBounds
 	}
@@ -97,10 +99,10 @@ func equal(bounds pcommon.Float64Slice, known []float64) bool {
 
 // samples returns an empty list with room for n samples, or for as many as a batch before
 // had.
-func (m *memory) samples(n int) []Sample {
+func (m *memory) samples(n int) []input.Sample {
 	last := len(m.spare) - 1
 	if last < 0 {
-		return make([]Sample, 0, n)
+		return make([]input.Sample, 0, n)
 	}
 	samples := m.spare[last]
 	m.spare = m.spare[:last]

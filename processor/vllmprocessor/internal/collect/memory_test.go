@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // changing are the batches of some servers, whose layout changes.
@@ -21,7 +23,7 @@ type changing struct {
 
 func newChanging(seed uint64) *changing {
 	c := &changing{Rand: rand.New(rand.NewPCG(seed, 7))}
-	for in := range NumInputs {
+	for in := range input.NumMetrics {
 		if name := in.Define().Name; name != "" {
 			c.names = append(c.names, name, strings.ReplaceAll(name, ".", "_"))
 		}
@@ -71,18 +73,18 @@ func (c *changing) point(p interface {
 func (c *changing) metric(m pmetric.Metric, name string) {
 	m.SetName(name)
 	var numbers pmetric.NumberDataPointSlice
-	in, known := ByName(strings.ReplaceAll(name, "_", "."))
+	in, known := input.ByName(strings.ReplaceAll(name, "_", "."))
 	if is := meanings()[name]; is.known {
 		in, known = is.input, true
 	}
-	kind := Kind(c.IntN(3))
+	kind := input.Kind(c.IntN(3))
 	if known && c.IntN(12) > 0 {
 		kind = in.Define().Kind
 	}
 	switch kind {
-	case Gauge:
+	case input.Gauge:
 		numbers = m.SetEmptyGauge().DataPoints()
-	case Counter:
+	case input.Counter:
 		m.SetEmptySum().SetIsMonotonic(c.IntN(20) > 0)
 		m.Sum().SetAggregationTemporality(pmetric.AggregationTemporality(min(2, 1+c.IntN(9))))
 		numbers = m.Sum().DataPoints()
@@ -180,8 +182,8 @@ func TestGroupsLabelsAndBoundsStay(t *testing.T) {
 	t.Parallel()
 	c, reader := newChanging(1), &Reader{}
 	type kept struct {
-		group  Group
-		label  Label
+		group  input.Group
+		label  input.Label
 		bounds []float64
 	}
 	var all []kept

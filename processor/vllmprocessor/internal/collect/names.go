@@ -5,11 +5,12 @@ import (
 	"sync"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // named is the meaning of a metric's name.
 type named struct {
-	input Input
+	input input.Metric
 	// rank decides between several names of one input in one batch, for example an old
 	// family and the new one: the highest rank is used.
 	rank int16
@@ -39,13 +40,13 @@ const cacheConfigFamily = "vllm:cache_config_info"
 // the suffix that some receivers cut off.
 var inputs = sync.OnceValue(func() map[string]named {
 	index := map[string]named{}
-	add := func(name string, in Input, rank int16) {
+	add := func(name string, in input.Metric, rank int16) {
 		known, taken := index[name]
 		if !taken || known.rank < rank {
 			index[name] = named{input: in, rank: rank, older: rank == rankOlder || (taken && known.older)}
 		}
 	}
-	for in := range NumInputs {
+	for in := range input.NumMetrics {
 		definition := in.Define()
 		if definition.Name == "" {
 			continue

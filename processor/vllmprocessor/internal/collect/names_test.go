@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // sources are the metrics of the catalogue that an input is read from.
-func sources(in Input) []string {
+func sources(in input.Metric) []string {
 	definition := in.Define()
 	if definition.Name == "" {
 		return nil
@@ -26,7 +27,7 @@ func sources(in Input) []string {
 }
 
 func TestAnInputIsFoundUnderEveryFamilyOfItsMetric(t *testing.T) {
-	for in := range NumInputs {
+	for in := range input.NumMetrics {
 		for _, name := range sources(in) {
 			metric, known := catalog.ByName(name)
 			require.True(t, known, name)
@@ -61,7 +62,7 @@ func TestAnInputIsFoundUnderTheNamesThatPrometheusGivesIt(t *testing.T) {
 		otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation,
 	} {
 		namer := otlptranslator.NewMetricNamer("", strategy)
-		for in := range NumInputs {
+		for in := range input.NumMetrics {
 			for _, name := range sources(in) {
 				metric, _ := catalog.ByName(name)
 				translated, err := namer.Build(otlptranslator.Metric{Name: name, Unit: metric.Unit, Type: types[metric.Kind]})
@@ -75,8 +76,8 @@ func TestAnInputIsFoundUnderTheNamesThatPrometheusGivesIt(t *testing.T) {
 
 // A name that two inputs claim would be given to one of them in silence.
 func TestNoNameMeansTwoInputs(t *testing.T) {
-	claimed := map[string]Input{}
-	for in := range NumInputs {
+	claimed := map[string]input.Metric{}
+	for in := range input.NumMetrics {
 		for _, name := range sources(in) {
 			claim := func(name string) {
 				if other, taken := claimed[name]; taken {
@@ -98,14 +99,14 @@ func TestNoNameMeansTwoInputs(t *testing.T) {
 }
 
 func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
-	kinds := map[catalog.Kind]Kind{catalog.KindGauge: Gauge, catalog.KindSum: Counter, catalog.KindHistogram: Distribution}
-	for in := range NumInputs {
-		assert.LessOrEqual(t, len(in.Define().Labels), maxLabels)
+	kinds := map[catalog.Kind]input.Kind{catalog.KindGauge: input.Gauge, catalog.KindSum: input.Counter, catalog.KindHistogram: input.Distribution}
+	for in := range input.NumMetrics {
+		assert.LessOrEqual(t, len(in.Define().Labels), input.MaxLabels)
 		for _, name := range sources(in) {
 			metric, _ := catalog.ByName(name)
 			want := in.Define().Kind
 			if name == in.Define().Level {
-				want = Gauge
+				want = input.Gauge
 			}
 			assert.Equal(t, want, kinds[metric.Kind], name)
 			for _, label := range in.Define().Labels {
@@ -115,7 +116,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 			for _, attribute := range metric.Attributes {
 				of := []string{"engine", "model_name"}
 				switch {
-				case in == GatewayQueue:
+				case in == input.GatewayQueue:
 					of = append(of, "pool") // A gateway has a queue for each pool.
 				case in.OfPicker():
 					of = append(of, "target_model_name")
@@ -124,7 +125,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 				assert.Contains(t, append(of, in.Define().Labels...), attribute,
 					"%s: Labels of the input lack %s, so that each of its values would be an engine of its own", name, attribute)
 			}
-			found, known := ByName(in.String())
+			found, known := input.ByName(in.String())
 			assert.True(t, known)
 			assert.Equal(t, in, found)
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 func TestANameThatCanMeanBlocksIsToldApart(t *testing.T) {
@@ -26,7 +28,7 @@ func TestANameThatCanMeanBlocksIsToldApart(t *testing.T) {
 		n, known := lookUp(name)
 		require.True(t, known, name)
 		points := metric.SetEmptyGauge().DataPoints()
-		if n.input.Define().Kind == Counter {
+		if n.input.Define().Kind == input.Counter {
 			sum := metric.SetEmptySum()
 			sum.SetIsMonotonic(true)
 			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)

@@ -67,14 +67,14 @@ func TestClientsWithOtherBucketsAreNotAddedUp(t *testing.T) {
 // A newer picker writes two generations of names, and only the newer has a priority: they
 // are the same requests, in whatever order they come.
 func TestTwoGenerationsOfAPickerCountOnce(t *testing.T) {
-	older := func(in *input) {
+	older := func(in *request) {
 		in.counter("inference_objective_request_total", 7, "model_name", "m", "target_model_name", "m")
 	}
-	newer := func(in *input) {
+	newer := func(in *request) {
 		in.counter("llm_d_epp_request_total", 4, "model_name", "m", "target_model_name", "m", "priority", "0", "fairness_id", "a")
 		in.counter("llm_d_epp_request_total", 3, "model_name", "m", "target_model_name", "m", "priority", "9", "fairness_id", "a")
 	}
-	for name, write := range map[string][]func(*input){"older first": {older, newer}, "newer first": {newer, older}} {
+	for name, write := range map[string][]func(*request){"older first": {older, newer}, "newer first": {newer, older}} {
 		in := newInput()
 		for _, w := range write {
 			w(in)

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // pending is what is needed while a batch is read.
@@ -15,23 +16,41 @@ type pending struct {
 	groups map[string]int
 	// twins is an index of the samples. It is created at the first point whose series can
 	// also have another name or process.
-	twins map[sampleKey]int
+	twins map[sampleKey]twin
 	// newest is the highest rank of the names of each input of a picker, and mixed is true
 	// where there are several.
-	newest map[Input]int16
+	newest map[input.Metric]int16
 	mixed  bool
 	// valued is true once there is a value.
 	valued bool
 }
 
 type sampleKey struct {
-	input Input
+	input input.Metric
 	group int
-	label Label
+	label input.Label
+}
+
+// origin is where a point comes from, which is needed only until its batch is read.
+type origin struct {
+	// rank is that of the name, see names.go.
+	rank int16
+	// summed is true where the point is summed, see Definition.Summed.
+	summed bool
+	// process is the process that reported the point, where vLLM names it.
+	process string
+}
+
+// twin is a sample that others of the same series are compared with.
+type twin struct {
+	origin
+	at int
+	// contradicted is true where another process reported the same series.
+	contradicted bool
 }
 
 // add adds a sample to the batch of its time.
-func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample *Sample) {
+func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample *input.Sample) {
 	if timestamp == 0 {
 		c.report[NoTimestamp]++
 		return
@@ -48,7 +67,7 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 		batch.Source, p.valued = c.source, !sample.Gone
 	}
 	sample.Group = c.group(batch, p)
-	p.compare(sample)
+	p.compare(sample, c.origin.rank)
 	if c.replaces(batch, p, sample) {
 		return
 	}
@@ -57,11 +76,12 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 }
 
 // addUnread records that a series exists whose point cannot be used.
-func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, in Input) {
-	if timestamp == 0 || in.Define().Kind == Gauge {
+func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, in input.Metric) {
+	if timestamp == 0 || in.Define().Kind == input.Gauge {
 		return
 	}
-	sample := Sample{Input: in}
+	sample := input.Sample{Input: in}
+	c.origin = origin{}
 	if !c.read(attributes, &sample) {
 		return
 	}
@@ -71,7 +91,7 @@ func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Ma
 }
 
 // batch returns the batch of a time.
-func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
+func (c *collector) batch(timestamp pcommon.Timestamp) (*input.Batch, *pending) {
 	if c.current >= 0 && c.batches[c.current].Time == int64(timestamp) {
 		return &c.batches[c.current], &c.pending[c.current]
 	}
@@ -80,7 +100,7 @@ func (c *collector) batch(timestamp pcommon.Timestamp) (*Batch, *pending) {
 	if !known {
 		at = len(c.batches)
 		c.index[key] = at
-		c.batches = append(c.batches, Batch{
+		c.batches = append(c.batches, input.Batch{
 			Resource: c.resource, Time: int64(timestamp), Samples: c.memory.samples(min(max(minSamples, c.most), c.points)),
 			Source: c.source, Ends: -1,
 		})
@@ -104,7 +124,7 @@ const pidLabel = "pid"
 // read divides the attributes of a point: the input's labels go into the sample, all
 // others into c.rest, sorted. As in Prometheus, an attribute without a value is ignored.
 // It returns false where the attributes exceed the limits.
-func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
+func (c *collector) read(attributes pcommon.Map, sample *input.Sample) bool {
 	if identity.Size(attributes) > maxPointBytes {
 		return false
 	}
@@ -118,15 +138,15 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 			continue
 		}
 		if name == pidLabel {
-			if definition.Kind == Gauge || sample.Level {
-				sample.process = text
-				c.evidence.Signs |= Processes
+			if definition.Kind == input.Gauge || sample.Level {
+				c.origin.process = text
+				c.evidence.Signs |= input.Processes
 				continue
 			}
 		}
 		alias, imitator := c.evidence.label(name)
 		if slices.Contains(definition.Summed, name) {
-			sample.summed = true
+			c.origin.summed = true
 			continue
 		}
 		if imitator {
@@ -138,13 +158,13 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 			labels[i] = text
 			continue
 		}
-		c.rest = append(c.rest, Attribute{name, text})
+		c.rest = append(c.rest, input.Attribute{Name: name, Value: text})
 	}
 	if len(c.rest) > 1 {
-		slices.SortFunc(c.rest, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(c.rest, func(a, b input.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	}
-	sample.Label = NewLabel(labels...)
-	c.key = appendKey(c.key[:0], c.rest)
+	sample.Label = input.NewLabel(labels...)
+	c.key = input.AppendKey(c.key[:0], c.rest)
 	return true
 }
 
@@ -152,12 +172,12 @@ func (c *collector) read(attributes pcommon.Map, sample *Sample) bool {
 const fewGroups = 8
 
 // group returns the group with the attributes in c.rest.
-func (c *collector) group(batch *Batch, p *pending) int {
+func (c *collector) group(batch *input.Batch, p *pending) int {
 	c.last = c.place(batch, p)
 	return c.last
 }
 
-func (c *collector) place(batch *Batch, p *pending) int {
+func (c *collector) place(batch *input.Batch, p *pending) int {
 	n := len(batch.Groups)
 	// A body has the engines in the same order for each metric, so the next group is
 	// likely the one after the last.
@@ -170,7 +190,7 @@ func (c *collector) place(batch *Batch, p *pending) int {
 	if at, known := p.groups[string(c.key)]; known {
 		return at
 	}
-	batch.Groups = append(batch.Groups, newGroup(c.key, c.rest))
+	batch.Groups = append(batch.Groups, input.NewGroup(string(c.key), c.rest))
 	if n >= fewGroups {
 		if p.groups == nil {
 			p.groups = make(map[string]int, 4*fewGroups)
@@ -183,72 +203,61 @@ func (c *collector) place(batch *Batch, p *pending) int {
 	return n
 }
 
-// newGroup returns a group with a key and its attributes, which are copied.
-func newGroup(key []byte, attributes []Attribute) Group {
-	g := Group{Key: string(key), Attributes: slices.Clone(attributes)}
-	at := 0
-	part := func(length int) string {
-		text := g.Key[at : at+length]
-		at += length + len(separator)
-		return text
-	}
-	for i := range g.Attributes {
-		a := &g.Attributes[i]
-		// They are parts of the key, so that nothing larger is kept for them.
-		a.Name = part(len(a.Name))
-		a.Value = part(len(a.Value))
-	}
-	return g
-}
-
 // replaces resolves several points of one series at one time. A value wins over an end, a
 // newer name over an older one, and a point without a process over one with a process.
 // Points of several processes contradict each other, unless they are equal. It reports whether the sample is
 // handled and must not be added.
-func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
+func (c *collector) replaces(batch *input.Batch, p *pending, sample *input.Sample) bool {
+	from := c.origin
 	if p.twins == nil {
-		if sample.rank == rankCanonical && sample.process == "" && !sample.summed {
+		if from == (origin{rank: rankCanonical}) {
 			return false
 		}
-		p.twins = make(map[sampleKey]int, len(batch.Samples))
+		p.twins = make(map[sampleKey]twin, len(batch.Samples))
 		for i := range batch.Samples {
-			p.twins[batch.Samples[i].key()] = i
+			p.twins[keyOf(&batch.Samples[i])] = twin{origin: origin{rank: rankCanonical}, at: i}
 		}
 	}
-	i, twin := p.twins[sample.key()]
-	if !twin {
-		p.twins[sample.key()] = len(batch.Samples)
+	key := keyOf(sample)
+	known, has := p.twins[key]
+	if !has {
+		p.twins[key] = twin{origin: from, at: len(batch.Samples)}
 		return false
 	}
-	other := &batch.Samples[i]
+	other := &batch.Samples[known.at]
+	use := func() {
+		*other = *sample
+		p.twins[key] = twin{origin: from, at: known.at}
+	}
 	switch {
 	case other.Gone != sample.Gone:
 		// One name or process has ended and another has a value.
 		if other.Gone {
-			*other = *sample
+			use()
 		}
-	case other.rank != sample.rank:
+	case known.rank != from.rank:
 		c.report[OlderName]++
-		if other.rank < sample.rank {
-			*other = *sample
+		if known.rank < from.rank {
+			use()
 		}
-	case sample.summed || other.summed:
-		if !other.sum(sample) {
+	case from.summed || known.summed:
+		if !sum(other, sample) {
 			c.report[BadHistogram]++
 		}
-	case other.process == "" && sample.process == "":
+	case known.process == "" && from.process == "":
 		// The same name twice: the window uses the first and counts the other.
 		return false
-	case other.process == "" || sample.process == "":
-		if sample.process == "" {
-			*other = *sample
+	case known.process == "" || from.process == "":
+		if from.process == "" {
+			use()
 		}
 		c.report[SeveralProcesses]++
-	case !sample.Gone && sample.Value == other.Value && !other.contradicted:
+	case !sample.Gone && sample.Value == other.Value && !known.contradicted:
 		// Whichever of them is the current one, this is its value.
 	case !sample.Gone:
-		if !other.contradicted {
-			other.contradicted = true
+		if !known.contradicted {
+			known.contradicted = true
+			p.twins[key] = known
 			c.contradictions = true
 			c.report[SeveralProcesses]++
 		}
@@ -257,9 +266,9 @@ func (c *collector) replaces(batch *Batch, p *pending, sample *Sample) bool {
 	return true
 }
 
-// sum adds the sample of another value of a summed attribute. It returns false where the
+// sum adds to a sample that of another value of a summed attribute. It returns false where the
 // buckets differ; no release of a picker has such a family.
-func (s *Sample) sum(other *Sample) bool {
+func sum(s, other *input.Sample) bool {
 	if other.Gone {
 		return true
 	}
@@ -280,16 +289,16 @@ func (s *Sample) sum(other *Sample) bool {
 
 // compare records the rank of a picker's name. A newer picker writes each family under the
 // names of two generations, whose labels differ.
-func (p *pending) compare(sample *Sample) {
+func (p *pending) compare(sample *input.Sample, rank int16) {
 	if !sample.Input.OfPicker() || sample.Gone {
 		return
 	}
 	newest, known := p.newest[sample.Input]
-	p.mixed = p.mixed || known && newest != sample.rank
+	p.mixed = p.mixed || known && newest != rank
 	if p.newest == nil {
-		p.newest = map[Input]int16{}
+		p.newest = map[input.Metric]int16{}
 	}
-	p.newest[sample.Input] = max(newest, sample.rank)
+	p.newest[sample.Input] = max(newest, rank)
 }
 
 // dropOlderGenerations removes the samples of a picker whose input also has a newer name in
@@ -301,8 +310,8 @@ func (c *collector) dropOlderGenerations() {
 			continue
 		}
 		batch := &c.batches[i]
-		batch.Samples = slices.DeleteFunc(batch.Samples, func(s Sample) bool {
-			if !s.Input.OfPicker() || s.Gone || s.rank == p.newest[s.Input] {
+		batch.Samples = slices.DeleteFunc(batch.Samples, func(s input.Sample) bool {
+			if !s.Input.OfPicker() || s.Gone || p.twins[keyOf(&s)].rank == p.newest[s.Input] {
 				return false
 			}
 			c.report[OlderName]++
@@ -311,7 +320,7 @@ func (c *collector) dropOlderGenerations() {
 	}
 }
 
-func (s *Sample) key() sampleKey { return sampleKey{s.Input, s.Group, s.Label} }
+func keyOf(s *input.Sample) sampleKey { return sampleKey{s.Input, s.Group, s.Label} }
 
 // dropContradictions removes the gauges of which several processes report different values.
 // An engine of vLLM sends its state to one of the API servers at a time, to any of them, so
@@ -322,11 +331,12 @@ func (c *collector) dropContradictions() {
 	}
 	for i := range c.batches {
 		batch := &c.batches[i]
-		batch.Samples = slices.DeleteFunc(batch.Samples, func(s Sample) bool {
-			if s.contradicted {
-				batch.Contradicted = append(batch.Contradicted, Sample{Input: s.Input, Group: s.Group, Label: s.Label})
+		batch.Samples = slices.DeleteFunc(batch.Samples, func(s input.Sample) bool {
+			contradicted := c.pending[i].twins[keyOf(&s)].contradicted
+			if contradicted {
+				batch.Contradicted = append(batch.Contradicted, input.Sample{Input: s.Input, Group: s.Group, Label: s.Label})
 			}
-			return s.contradicted
+			return contradicted
 		})
 	}
 }

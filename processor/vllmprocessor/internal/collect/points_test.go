@@ -6,28 +6,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // input is metrics of one resource that a test puts together.
-type input struct {
+type request struct {
 	metrics pmetric.Metrics
 	scope   pmetric.ScopeMetrics
 	// at is the time of the next points, in seconds.
 	at int64
 }
 
-func newInput(resource ...string) *input {
-	in := &input{metrics: pmetric.NewMetrics(), at: 100}
+func newInput(resource ...string) *request {
+	in := &request{metrics: pmetric.NewMetrics(), at: 100}
 	in.resource(resource...)
 	return in
 }
 
 // resource begins a new ResourceMetrics. The attributes are pairs.
-func (in *input) resource(attributes ...string) *input {
+func (in *request) resource(attributes ...string) *request {
 	rm := in.metrics.ResourceMetrics().AppendEmpty()
 	put(rm.Resource().Attributes(), attributes)
 	in.scope = rm.ScopeMetrics().AppendEmpty()
@@ -41,36 +42,36 @@ func put(to pcommon.Map, pairs []string) {
 	}
 }
 
-func (in *input) time(seconds int64) *input {
+func (in *request) time(seconds int64) *request {
 	in.at = seconds
 	return in
 }
 
-func (in *input) metric(name string) pmetric.Metric {
+func (in *request) metric(name string) pmetric.Metric {
 	m := in.scope.Metrics().AppendEmpty()
 	m.SetName(name)
 	return m
 }
 
-func (in *input) number(p pmetric.NumberDataPoint, value float64, attributes []string) pmetric.NumberDataPoint {
+func (in *request) number(p pmetric.NumberDataPoint, value float64, attributes []string) pmetric.NumberDataPoint {
 	p.SetTimestamp(pcommon.Timestamp(in.at * 1e9))
 	p.SetDoubleValue(value)
 	put(p.Attributes(), attributes)
 	return p
 }
 
-func (in *input) counter(name string, value float64, attributes ...string) pmetric.NumberDataPoint {
+func (in *request) counter(name string, value float64, attributes ...string) pmetric.NumberDataPoint {
 	sum := in.metric(name).SetEmptySum()
 	sum.SetIsMonotonic(true)
 	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	return in.number(sum.DataPoints().AppendEmpty(), value, attributes)
 }
 
-func (in *input) gauge(name string, value float64, attributes ...string) pmetric.NumberDataPoint {
+func (in *request) gauge(name string, value float64, attributes ...string) pmetric.NumberDataPoint {
 	return in.number(in.metric(name).SetEmptyGauge().DataPoints().AppendEmpty(), value, attributes)
 }
 
-func (in *input) histogram(name string, bounds []float64, counts []uint64, attributes ...string) pmetric.HistogramDataPoint {
+func (in *request) histogram(name string, bounds []float64, counts []uint64, attributes ...string) pmetric.HistogramDataPoint {
 	histogram := in.metric(name).SetEmptyHistogram()
 	histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	p := histogram.DataPoints().AppendEmpty()
@@ -90,14 +91,14 @@ func end(p pmetric.NumberDataPoint) {
 }
 
 // read returns what was read, one line for each sample.
-func (in *input) read(t *testing.T) []string {
+func (in *request) read(t *testing.T) []string {
 	t.Helper()
 	lines, report := in.reported(t)
 	require.Equal(t, Report{}, report)
 	return lines
 }
 
-func (in *input) reported(t *testing.T) ([]string, Report) {
+func (in *request) reported(t *testing.T) ([]string, Report) {
 	t.Helper()
 	batches, report := Read(in.metrics)
 	var lines []string
@@ -109,13 +110,13 @@ func (in *input) reported(t *testing.T) ([]string, Report) {
 	return lines, report
 }
 
-func render(batch *Batch, s *Sample) string {
+func render(batch *input.Batch, s *input.Sample) string {
 	var attributes []string
 	for _, a := range batch.Groups[s.Group].Attributes {
 		attributes = append(attributes, a.Name+"="+a.Value)
 	}
 	name := s.Input.String()
-	if s.Input == CacheConfigTokens {
+	if s.Input == input.CacheConfigTokens {
 		name = "tokens"
 	}
 	line := name + "{" + strings.Join(attributes, ",") + "}"
@@ -125,7 +126,7 @@ func render(batch *Batch, s *Sample) string {
 	switch {
 	case s.Gone:
 		line += " end"
-	case s.Input.Define().Kind == Distribution:
+	case s.Input.Define().Kind == input.Distribution:
 		line += fmt.Sprintf(" %v %v count %v", s.Bounds, s.Counts, s.Count)
 		if s.HasSum {
 			line += fmt.Sprintf(" sum %v", s.Sum)
@@ -148,24 +149,4 @@ func sorted(lines []string) []string {
 func count(reason Reason, n int) (r Report) {
 	r[reason] = n
 	return r
-}
-
-func TestALabelHasTheValuesItWasMadeOf(t *testing.T) {
-	for _, values := range [][]string{{}, {"a"}, {"", ""}, {"200", "/v1/completions", "POST"}, {"", "b", ""}, {"a", "", "c"}} {
-		label := NewLabel(values...)
-		for i, want := range values {
-			assert.Equal(t, want, label.Value(i), "%q", values)
-		}
-		assert.Empty(t, label.Value(len(values)), "%q", values)
-	}
-}
-
-// The key leaves out one attribute, and no two lists of attributes have the same key.
-func TestAKeyLeavesOutOneAttribute(t *testing.T) {
-	a, b := Attribute{Name: "engine", Value: "0"}, Attribute{Name: "model_name", Value: "m"}
-	group := NewGroup([]Attribute{a, b})
-	assert.Equal(t, group.Key, KeyWithout([]Attribute{a, b}, "pod"))
-	assert.Equal(t, NewGroup([]Attribute{b}).Key, KeyWithout([]Attribute{a, b}, "engine"))
-	assert.Equal(t, []Attribute{b}, group.Model())
-	assert.NotEqual(t, NewGroup([]Attribute{{Name: "ab", Value: "c"}}).Key, NewGroup([]Attribute{{Name: "a", Value: "bc"}}).Key)
 }

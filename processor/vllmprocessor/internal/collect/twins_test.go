@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // eachOrder calls check with the additions in each order of them.
-func eachOrder(t *testing.T, check func(*input), additions ...func(*input)) {
+func eachOrder(t *testing.T, check func(*request), additions ...func(*request)) {
 	t.Helper()
 	order := make([]int, len(additions))
 	for i := range order {
@@ -37,16 +38,16 @@ func eachOrder(t *testing.T, check func(*input), additions ...func(*input)) {
 }
 
 func TestTheNewestNameCountsInAnyOrder(t *testing.T) {
-	canonical := func(in *input) { in.gauge("vllm.kv_cache.utilization", 0.3, "engine", "0") }
-	newer := func(in *input) { in.gauge("vllm:kv_cache_usage_perc", 0.2, "engine", "0") }
-	older := func(in *input) { in.gauge("vllm:gpu_cache_usage_perc", 0.1, "engine", "0") }
-	another := func(in *input) { in.gauge("vllm:gpu_cache_usage_perc", 0.7, "engine", "1") }
-	eachOrder(t, func(in *input) {
+	canonical := func(in *request) { in.gauge("vllm.kv_cache.utilization", 0.3, "engine", "0") }
+	newer := func(in *request) { in.gauge("vllm:kv_cache_usage_perc", 0.2, "engine", "0") }
+	older := func(in *request) { in.gauge("vllm:gpu_cache_usage_perc", 0.1, "engine", "0") }
+	another := func(in *request) { in.gauge("vllm:gpu_cache_usage_perc", 0.7, "engine", "1") }
+	eachOrder(t, func(in *request) {
 		lines, report := in.reported(t)
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{engine=0} 0.2", "100 vllm.kv_cache.utilization{engine=1} 0.7"}, sorted(lines))
 		assert.Equal(t, count(OlderName, 1), report)
 	}, newer, older, another)
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		lines, report := in.reported(t)
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{engine=0} 0.3"}, lines)
 		assert.Equal(t, count(OlderName, 2), report)
@@ -54,14 +55,14 @@ func TestTheNewestNameCountsInAnyOrder(t *testing.T) {
 }
 
 func TestTheOldNameOfTheCacheCountsOnlyAlone(t *testing.T) {
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		lines, report := in.reported(t)
 		assert.Equal(t, []string{"100 vllm.prefix_cache.hits{} 5", "100 vllm.prefix_cache.queries{} 3"}, sorted(lines))
 		assert.Equal(t, count(OlderName, 1), report)
 	},
-		func(in *input) { in.counter("vllm:prefix_cache_hits_total", 5) },
-		func(in *input) { in.counter("vllm:gpu_prefix_cache_hits_total", 80) },
-		func(in *input) { in.counter("vllm:gpu_prefix_cache_queries_total", 3) },
+		func(in *request) { in.counter("vllm:prefix_cache_hits_total", 5) },
+		func(in *request) { in.counter("vllm:gpu_prefix_cache_hits_total", 80) },
+		func(in *request) { in.counter("vllm:gpu_prefix_cache_queries_total", 3) },
 	)
 	in := newInput()
 	in.counter("vllm.gpu_prefix_cache.hits", 2)
@@ -71,13 +72,13 @@ func TestTheOldNameOfTheCacheCountsOnlyAlone(t *testing.T) {
 
 // A server that was updated ends the series of the old name.
 func TestAValueWinsOverTheEndOfAnotherName(t *testing.T) {
-	value := func(name string) func(*input) { return func(in *input) { in.counter(name, 5) } }
-	gone := func(name string) func(*input) { return func(in *input) { end(in.counter(name, 0)) } }
+	value := func(name string) func(*request) { return func(in *request) { in.counter(name, 5) } }
+	gone := func(name string) func(*request) { return func(in *request) { end(in.counter(name, 0)) } }
 	for _, names := range [][2]string{
 		{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
 		{"vllm:gpu_prefix_cache_hits_total", "vllm:prefix_cache_hits_total"},
 	} {
-		eachOrder(t, func(in *input) {
+		eachOrder(t, func(in *request) {
 			lines, _ := in.reported(t)
 			assert.Equal(t, []string{"100 vllm.prefix_cache.hits{} 5"}, lines)
 		}, value(names[0]), gone(names[1]))
@@ -108,57 +109,57 @@ func TestAGaugeOfOneProcessIsTheEngines(t *testing.T) {
 }
 
 func TestAGaugeOfSeveralProcessesIsNotUsed(t *testing.T) {
-	of := func(value float64, pid string) func(*input) {
-		return func(in *input) { in.gauge("vllm.kv_cache.utilization", value, "engine", "0", "pid", pid) }
+	of := func(value float64, pid string) func(*request) {
+		return func(in *request) { in.gauge("vllm.kv_cache.utilization", value, "engine", "0", "pid", pid) }
 	}
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		lines, report := in.reported(t)
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{engine=1} 0.5"}, lines)
 		assert.Equal(t, count(SeveralProcesses, 3), report)
 	},
 		of(0.1, "71"), of(0.2, "72"), of(0.3, "73"),
-		func(in *input) { in.gauge("vllm.kv_cache.utilization", 0.5, "engine", "1", "pid", "71") },
+		func(in *request) { in.gauge("vllm.kv_cache.utilization", 0.5, "engine", "1", "pid", "71") },
 	)
 }
 
 // The current value is one of them.
 func TestAGaugeOfWhichAllProcessesReportTheSameIsUsed(t *testing.T) {
-	of := func(value float64, pid string) func(*input) {
-		return func(in *input) { in.gauge("vllm.kv_cache.utilization", value, "engine", "0", "pid", pid) }
+	of := func(value float64, pid string) func(*request) {
+		return func(in *request) { in.gauge("vllm.kv_cache.utilization", value, "engine", "0", "pid", pid) }
 	}
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		lines, report := in.reported(t)
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{engine=0} 0.1"}, lines)
 		assert.Equal(t, Report{}, report)
 	}, of(0.1, "71"), of(0.1, "72"), of(0.1, "73"))
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		lines, _ := in.reported(t)
 		assert.Empty(t, lines)
 		batches, _ := Read(in.metrics)
 		require.Len(t, batches[0].Contradicted, 1)
-		assert.Equal(t, KVCacheUtilization, batches[0].Contradicted[0].Input)
+		assert.Equal(t, input.KVCacheUtilization, batches[0].Contradicted[0].Input)
 	}, of(0.1, "71"), of(0.1, "72"), of(0.3, "73"))
 }
 
 func TestTheGaugeWithoutAProcessIsRight(t *testing.T) {
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		lines, report := in.reported(t)
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{} 0.4"}, lines)
 		assert.Positive(t, report[SeveralProcesses])
 	},
-		func(in *input) { in.gauge("vllm:kv_cache_usage_perc", 0.4) },
-		func(in *input) { in.gauge("vllm:kv_cache_usage_perc", 0.1, "pid", "71") },
-		func(in *input) { in.gauge("vllm:kv_cache_usage_perc", 0.2, "pid", "72") },
+		func(in *request) { in.gauge("vllm:kv_cache_usage_perc", 0.4) },
+		func(in *request) { in.gauge("vllm:kv_cache_usage_perc", 0.1, "pid", "71") },
+		func(in *request) { in.gauge("vllm:kv_cache_usage_perc", 0.2, "pid", "72") },
 	)
 }
 
 // The previous process ends in the same batch in which the next one begins.
 func TestAProcessThatEndedDoesNotContradictTheNext(t *testing.T) {
-	eachOrder(t, func(in *input) {
+	eachOrder(t, func(in *request) {
 		assert.Equal(t, []string{"100 vllm.kv_cache.utilization{} 0.4"}, in.read(t))
 	},
-		func(in *input) { in.gauge("vllm:kv_cache_usage_perc", 0.4, "pid", "72") },
-		func(in *input) { end(in.gauge("vllm:kv_cache_usage_perc", 0, "pid", "71")) },
+		func(in *request) { in.gauge("vllm:kv_cache_usage_perc", 0.4, "pid", "72") },
+		func(in *request) { end(in.gauge("vllm:kv_cache_usage_perc", 0, "pid", "71")) },
 	)
 }
 

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 var row = derive.Row{Metric: "vllm.generation_throughput"}
@@ -20,7 +20,7 @@ var row = derive.Row{Metric: "vllm.generation_throughput"}
 // values are one value for each of some engines.
 func values(engines ...int) (all []derive.Value) {
 	for _, engine := range engines {
-		all = append(all, derive.Value{Row: &row, Group: engine, Attributes: []collect.Attribute{{Name: "engine", Value: fmt.Sprint(engine)}}})
+		all = append(all, derive.Value{Row: &row, Group: engine, Attributes: []input.Attribute{{Name: "engine", Value: fmt.Sprint(engine)}}})
 	}
 	return all
 }
@@ -165,7 +165,7 @@ func TestEndsOfAFormerResourceAreWrittenUnderItsAttributes(t *testing.T) {
 	out.Append(&s.series, values(0), s.at)
 	metrics := pmetric.NewMetrics()
 	s.attributes.CopyTo(metrics.ResourceMetrics().AppendEmpty().Resource().Attributes())
-	out.Put(metrics, &collect.Batch{Ends: -1}, "1.2.3")
+	out.Put(metrics, &input.Batch{Ends: -1}, "1.2.3")
 	assert.Equal(t, 2, metrics.ResourceMetrics().Len())
 	for i, want := range []pcommon.Map{s.attributes, former} {
 		rm := metrics.ResourceMetrics().At(i)

@@ -6,9 +6,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
@@ -77,7 +78,7 @@ func (o *Output) Resend(call *Call) {
 
 // Put appends an output to the metrics that its batch belongs to. version is that of
 // the scope.
-func (o *Output) Put(metrics pmetric.Metrics, batch *collect.Batch, version string) {
+func (o *Output) Put(metrics pmetric.Metrics, batch *input.Batch, version string) {
 	type destination struct {
 		attributes pcommon.Map
 		added      pmetric.MetricSlice
@@ -105,7 +106,7 @@ func (o *Output) Put(metrics pmetric.Metrics, batch *collect.Batch, version stri
 
 // resourceOf returns the resource in metrics that points belong to, and adds it where
 // it is missing.
-func resourceOf(attributes pcommon.Map, batch *collect.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
+func resourceOf(attributes pcommon.Map, batch *input.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
 	source := metrics.ResourceMetrics().At(batch.Source)
 	if attributes == (pcommon.Map{}) {
 		return source

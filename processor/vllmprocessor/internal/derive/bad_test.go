@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -27,21 +27,21 @@ func TestABadObservationOfOneEngineWithholdsTheMeanOverAll(t *testing.T) {
 	}
 	var count, bad float64
 	for i := range 12 {
-		batch := &collect.Batch{Time: int64(i) * 15e9}
+		batch := &input.Batch{Time: int64(i) * 15e9}
 		if count += 10; i == 3 {
 			bad = 1
 		}
 		for engine, negative := range map[string]float64{"0": 0, "1": bad} {
-			batch.Groups = append(batch.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: engine}, {Name: "model_name", Value: "m"}}))
+			batch.Groups = append(batch.Groups, input.GroupOf([]input.Attribute{{Name: "engine", Value: engine}, {Name: "model_name", Value: "m"}}))
 			group, n := len(batch.Groups)-1, count+negative
 			batch.Samples = append(
 				batch.Samples,
-				collect.Sample{
-					Input: collect.QueueTime, Group: group, Bounds: []float64{0.3}, Counts: []float64{n, 0}, Count: n,
+				input.Sample{
+					Input: input.QueueTime, Group: group, Bounds: []float64{0.3}, Counts: []float64{n, 0}, Count: n,
 					Sum: count*0.1 - negative*86_400, HasSum: true,
 				},
-				collect.Sample{
-					Input: collect.E2ERequestLatency, Group: group, Bounds: []float64{0.3}, Counts: []float64{0, n}, Count: n, Sum: n, HasSum: true,
+				input.Sample{
+					Input: input.E2ERequestLatency, Group: group, Bounds: []float64{0.3}, Counts: []float64{0, n}, Count: n, Sum: n, HasSum: true,
 				},
 			)
 		}
@@ -49,7 +49,7 @@ func TestABadObservationOfOneEngineWithholdsTheMeanOverAll(t *testing.T) {
 		evaluator := &derive.Evaluator{}
 		got := map[string][]string{}
 		for _, v := range evaluator.Evaluate(&settings, resource) {
-			group := collect.NewGroup(v.Attributes)
+			group := input.GroupOf(v.Attributes)
 			got[v.Row.Metric] = append(got[v.Row.Metric], group.Engine())
 			if v.Row.Metric == metric {
 				assert.InDelta(t, 0.1, v.Number, 1e-9)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -31,8 +31,8 @@ var (
 )
 
 // observe is a distribution of one number of each request.
-func observe(in collect.Input, bounds []float64, all []ended, of func(ended) float64) point {
-	s := collect.Sample{Input: in, Bounds: bounds, Counts: make([]float64, len(bounds)+1), HasSum: true}
+func observe(in input.Metric, bounds []float64, all []ended, of func(ended) float64) point {
+	s := input.Sample{Input: in, Bounds: bounds, Counts: make([]float64, len(bounds)+1), HasSum: true}
 	for _, one := range all {
 		value, bucket := of(one), 0
 		for bucket < len(bounds) && value > bounds[bucket] {
@@ -61,26 +61,26 @@ func serverOf(engine string, all []ended) []point {
 	inferred := func(r ended) float64 { return r.whole - r.queue }
 	perToken := func(r ended) float64 { return (r.whole - r.first) / max(r.output-1, 1) }
 	points := []point{
-		observe(collect.TimeToFirstToken, firstBounds, all, first), observe(collect.E2ERequestLatency, requestBounds, all, whole),
-		observe(collect.QueueTime, requestBounds, all, func(r ended) float64 { return r.queue }), observe(collect.InferenceTime, requestBounds, all, inferred),
-		observe(collect.PrefillTime, requestBounds, all, func(r ended) float64 { return r.first - r.queue }),
-		observe(collect.DecodeTime, requestBounds, all, func(r ended) float64 { return r.whole - r.first }), observe(collect.TimePerOutputToken, firstBounds, all, perToken),
-		observe(collect.RequestPromptTokens, lengthBounds, all, func(r ended) float64 { return r.prompt }),
-		observe(collect.RequestGenerationTokens, lengthBounds, all, func(r ended) float64 { return r.output }),
-		count(collect.PromptTokens, prompts), count(collect.GenerationTokens, outputs), count(collect.PromptTokensCached, 0),
-		count(collect.PromptTokensBySource, prompts, "local_compute"), count(collect.PromptTokensBySource, 0, "local_cache_hit"),
-		count(collect.PrefixCacheQueries, prompts), count(collect.PrefixCacheHits, 0), count(collect.Preemptions, 0),
-		count(collect.RequestSuccess, stopped, "stop"), count(collect.RequestSuccess, cut, "length"), count(collect.RequestSuccess, 0, "abort"),
-		count(collect.Running, 0), count(collect.Waiting, 0),
-		count(collect.HTTPRequests, stopped, "2xx", "/v1/chat/completions", "POST"), count(collect.HTTPRequests, cut, "2xx", "/v1/completions", "POST"),
-		count(collect.HTTPRequests, 2, "4xx", "/v1/completions", "POST"), count(collect.HTTPRequests, 0, "5xx", "/v1/completions", "POST"),
+		observe(input.TimeToFirstToken, firstBounds, all, first), observe(input.E2ERequestLatency, requestBounds, all, whole),
+		observe(input.QueueTime, requestBounds, all, func(r ended) float64 { return r.queue }), observe(input.InferenceTime, requestBounds, all, inferred),
+		observe(input.PrefillTime, requestBounds, all, func(r ended) float64 { return r.first - r.queue }),
+		observe(input.DecodeTime, requestBounds, all, func(r ended) float64 { return r.whole - r.first }), observe(input.TimePerOutputToken, firstBounds, all, perToken),
+		observe(input.RequestPromptTokens, lengthBounds, all, func(r ended) float64 { return r.prompt }),
+		observe(input.RequestGenerationTokens, lengthBounds, all, func(r ended) float64 { return r.output }),
+		count(input.PromptTokens, prompts), count(input.GenerationTokens, outputs), count(input.PromptTokensCached, 0),
+		count(input.PromptTokensBySource, prompts, "local_compute"), count(input.PromptTokensBySource, 0, "local_cache_hit"),
+		count(input.PrefixCacheQueries, prompts), count(input.PrefixCacheHits, 0), count(input.Preemptions, 0),
+		count(input.RequestSuccess, stopped, "stop"), count(input.RequestSuccess, cut, "length"), count(input.RequestSuccess, 0, "abort"),
+		count(input.Running, 0), count(input.Waiting, 0),
+		count(input.HTTPRequests, stopped, "2xx", "/v1/chat/completions", "POST"), count(input.HTTPRequests, cut, "2xx", "/v1/completions", "POST"),
+		count(input.HTTPRequests, 2, "4xx", "/v1/completions", "POST"), count(input.HTTPRequests, 0, "5xx", "/v1/completions", "POST"),
 	}
 	return as(engine, points...)
 }
 
 // sent is what the receiver counts of canaries.
 func sent(canaries []ended) point {
-	return observe(collect.CanaryDuration, firstBounds, canaries, func(r ended) float64 { return r.whole })
+	return observe(input.CanaryDuration, firstBounds, canaries, func(r ended) float64 { return r.whole })
 }
 
 // fewUsers are few requests beside many canaries: 20 in 300 s, as with one each 15 s.
@@ -120,8 +120,8 @@ func TestACanaryThatEndsItsTextIsNoRequestOfAUser(t *testing.T) {
 	users, canaries := fewUsers()
 	points := append(serverOf("0", append(users, canaries...)), sent(canaries))
 	for i := range points {
-		if points[i].Input == collect.RequestSuccess {
-			points[i].Value = map[collect.Label]float64{"stop": 23, "length": 2}[points[i].Label]
+		if points[i].Input == input.RequestSuccess {
+			points[i].Value = map[input.Label]float64{"stop": 23, "length": 2}[points[i].Label]
 		}
 	}
 	got, _ := derived(t, release("0.21.0"), points)

@@ -2,16 +2,16 @@ package derive
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // capacity is only for input without the metric of our receiver.
 func capacity(settings *Settings, m *Member) (float64, Reason) {
-	if _, status := m.Now.Gauge(collect.KVCacheCapacity); status != window.Missing {
+	if _, status := m.Now.Gauge(input.KVCacheCapacity); status != window.Missing {
 		return 0, Missing
 	}
-	if tokens, status := m.Now.Gauge(collect.CacheConfigTokens); status != window.Missing {
+	if tokens, status := m.Now.Gauge(input.CacheConfigTokens); status != window.Missing {
 		return tokens, Because(status)
 	}
 	if !settings.CapacityFromBlocks {
@@ -22,13 +22,13 @@ func capacity(settings *Settings, m *Member) (float64, Reason) {
 
 // free is absent where the use of the cache may be that of requests that are gone.
 func free(settings *Settings, m *Member) (float64, Reason) {
-	used, status := m.Now.Gauge(collect.KVCacheUtilization)
+	used, status := m.Now.Gauge(input.KVCacheUtilization)
 	if status != window.Present {
 		return 0, Because(status)
 	}
-	tokens, status := m.Now.Engine(collect.KVCacheCapacity)
+	tokens, status := m.Now.Engine(input.KVCacheCapacity)
 	if status == window.Missing {
-		tokens, status = m.Now.Engine(collect.CacheConfigTokens)
+		tokens, status = m.Now.Engine(input.CacheConfigTokens)
 	}
 	ofAll := status == window.Present && lastOfSeveral(&m.Now)
 	reason := Because(status)
@@ -46,7 +46,7 @@ func Capacity(v *window.View) (tokens float64, known bool) {
 	if lastOfSeveral(v) || Mixed(v) {
 		return 0, false
 	}
-	for _, in := range []collect.Input{collect.KVCacheCapacity, collect.CacheConfigTokens} {
+	for _, in := range []input.Metric{input.KVCacheCapacity, input.CacheConfigTokens} {
 		if n, status := v.Engine(in); status == window.Present {
 			return n, true
 		}
@@ -58,19 +58,19 @@ func Capacity(v *window.View) (tokens float64, known bool) {
 // fromBlocks returns the tokens of an engine's blocks. Engines that share a front end each
 // report the blocks of all of them. Without this defect they would have different numbers
 // of blocks now and then, but never exactly the same multiple: so equal numbers are divided.
-func fromBlocks(v *window.View, read func(collect.Input) (float64, window.Status)) (float64, Reason) {
-	blocks, status := read(collect.KVCacheBlocks)
-	size, statusSize := read(collect.KVCacheBlockSize)
+func fromBlocks(v *window.View, read func(input.Metric) (float64, window.Status)) (float64, Reason) {
+	blocks, status := read(input.KVCacheBlocks)
+	size, statusSize := read(input.KVCacheBlockSize)
 	reason := worst(status, statusSize)
 	if reason != OK {
 		return 0, reason
 	}
-	if hybrid, has := read(collect.CacheConfigHybrid); has == window.Present && hybrid > 0 {
+	if hybrid, has := read(input.CacheConfigHybrid); has == window.Present && hybrid > 0 {
 		return 0, KnownDefect
 	}
 	engines, equal := 0, true
 	for e := range v.Server() {
-		n, status := e.Gauge(collect.KVCacheBlocks)
+		n, status := e.Gauge(input.KVCacheBlocks)
 		if status == window.Missing || status == window.Gone {
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 func defectCases() map[string][]defectCase {
@@ -20,40 +20,40 @@ func defectCases() map[string][]defectCase {
 func cacheCases() map[string][]defectCase {
 	const hits = "prefix_cache.hit_ratio"
 	lookups := []point{
-		count(collect.PrefixCacheHits, 900), count(collect.PrefixCacheQueries, 1000), count(collect.PromptTokens, 100),
-		count(collect.Running, 0), lengths(collect.RequestPromptTokens, 100, 0, 1),
+		count(input.PrefixCacheHits, 900), count(input.PrefixCacheQueries, 1000), count(input.PromptTokens, 100),
+		count(input.Running, 0), lengths(input.RequestPromptTokens, 100, 0, 1),
 	}
 	// 1000 lookups, and prompts that ended their prefill.
 	prompts := func(tokens float64) []point {
 		return []point{
-			count(collect.PrefixCacheHits, 900), count(collect.PrefixCacheQueries, 1000), count(collect.PromptTokens, tokens),
-			count(collect.Running, 8), count(collect.Waiting, 0), lengths(collect.RequestPromptTokens, tokens, 0, 60), times(collect.TimeToFirstToken, 60, 60),
+			count(input.PrefixCacheHits, 900), count(input.PrefixCacheQueries, 1000), count(input.PromptTokens, tokens),
+			count(input.Running, 8), count(input.Waiting, 0), lengths(input.RequestPromptTokens, tokens, 0, 60), times(input.TimeToFirstToken, 60, 60),
 		}
 	}
 	inBlocks := func(tokens, size float64) []point {
 		all := prompts(tokens)
 		all[0].Older, all[1].Older = true, true
 		// Nothing ran and nothing waited when the window began.
-		all[3], all[4] = count(collect.Running, 0), count(collect.Waiting, 0)
+		all[3], all[4] = count(input.Running, 0), count(input.Waiting, 0)
 		if size > 0 {
-			all = append(all, count(collect.KVCacheBlockSize, size))
+			all = append(all, count(input.KVCacheBlockSize, size))
 		}
 		return all
 	}
-	cached := append(slices.Clone(lookups), count(collect.PromptTokensCached, 40))
+	cached := append(slices.Clone(lookups), count(input.PromptTokensCached, 40))
 	sources := append(slices.Clone(cached),
-		count(collect.PromptTokensBySource, 60, "local_compute"), count(collect.PromptTokensBySource, 31, "local_cache_hit"),
-		count(collect.PromptTokensBySource, 10, "external_kv_transfer"))
-	connector := append(slices.Clone(cached), count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 10))
-	loaded := append(slices.Clone(sources), count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 10))
+		count(input.PromptTokensBySource, 60, "local_compute"), count(input.PromptTokensBySource, 31, "local_cache_hit"),
+		count(input.PromptTokensBySource, 10, "external_kv_transfer"))
+	connector := append(slices.Clone(cached), count(input.ExternalPrefixCacheQueries, 60), count(input.ExternalPrefixCacheHits, 10))
+	loaded := append(slices.Clone(sources), count(input.ExternalPrefixCacheQueries, 60), count(input.ExternalPrefixCacheHits, 10))
 	preempted := func(n float64) []point {
 		return []point{
-			count(collect.PrefixCacheHits, 90), count(collect.PrefixCacheQueries, 100), count(collect.PromptTokens, 100),
-			count(collect.Running, 0), count(collect.Waiting, 0), lengths(collect.RequestPromptTokens, 100, 0, 1), times(collect.TimeToFirstToken, 1, 1),
-			count(collect.Preemptions, n),
+			count(input.PrefixCacheHits, 90), count(input.PrefixCacheQueries, 100), count(input.PromptTokens, 100),
+			count(input.Running, 0), count(input.Waiting, 0), lengths(input.RequestPromptTokens, 100, 0, 1), times(input.TimeToFirstToken, 1, 1),
+			count(input.Preemptions, n),
 		}
 	}
-	external := []point{count(collect.ExternalPrefixCacheQueries, 60), count(collect.ExternalPrefixCacheHits, 15)}
+	external := []point{count(input.ExternalPrefixCacheQueries, 60), count(input.ExternalPrefixCacheHits, 15)}
 	return map[string][]defectCase{
 		"cache-queries-recounted": {
 			{name: "cached tokens", server: release("0.20.0"), points: cached, want: map[string]float64{hits: 0.4}},
@@ -79,7 +79,7 @@ func cacheCases() map[string][]defectCase {
 			{name: "blocks or tokens", points: inBlocks(16000+450, 0), want: map[string]float64{hits: absent}},
 			{
 				name: "no prefix cache", server: release("0.20.0"), want: map[string]float64{hits: absent}, uncounted: true,
-				points: []point{count(collect.PrefixCacheHits, 0), count(collect.PrefixCacheQueries, 0), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 0)},
+				points: []point{count(input.PrefixCacheHits, 0), count(input.PrefixCacheQueries, 0), count(input.PromptTokens, 100), count(input.PromptTokensCached, 0)},
 			},
 		},
 		"negative-token-counts": {
@@ -97,7 +97,7 @@ func cacheCases() map[string][]defectCase {
 		},
 		"decode-side-finds-nothing": {{
 			name: "nothing is found, and 0 says so", server: release("0.22.0"), want: map[string]float64{hits: 0},
-			points: []point{count(collect.PrefixCacheHits, 0), count(collect.PrefixCacheQueries, 100), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 0)},
+			points: []point{count(input.PrefixCacheHits, 0), count(input.PrefixCacheQueries, 100), count(input.PromptTokens, 100), count(input.PromptTokensCached, 0)},
 		}},
 		"external-hits-wrong": {
 			{name: "local hits are among the queries", server: release("0.15.1"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": absent}},
@@ -108,12 +108,12 @@ func cacheCases() map[string][]defectCase {
 				name: "two engines", server: release("0.20.0"), want: map[string]float64{
 					"mm_cache.hit_ratio": absent, "mm_cache.hit_ratio 1": absent, "mm_cache.hit_ratio all": 0.25,
 				},
-				points: append([]point{count(collect.MMCacheHits, 5), count(collect.MMCacheQueries, 10)},
-					as("1", count(collect.MMCacheHits, 5), count(collect.MMCacheQueries, 30))...),
+				points: append([]point{count(input.MMCacheHits, 5), count(input.MMCacheQueries, 10)},
+					as("1", count(input.MMCacheHits, 5), count(input.MMCacheQueries, 30))...),
 			},
 			{
 				name: "one engine", server: release("0.20.0"), want: map[string]float64{"mm_cache.hit_ratio": 0.5},
-				points: []point{count(collect.MMCacheHits, 5), count(collect.MMCacheQueries, 10)},
+				points: []point{count(input.MMCacheHits, 5), count(input.MMCacheQueries, 10)},
 			},
 		},
 	}
@@ -122,17 +122,17 @@ func cacheCases() map[string][]defectCase {
 // Through Ray, all ten finished requests have one reason, and all 100 prompt tokens, 40 of
 // them cached, one source.
 func labelCases() map[string][]defectCase {
-	finished := []point{count(collect.RequestSuccess, 10, "error")}
+	finished := []point{count(input.RequestSuccess, 10, "error")}
 	sources := []point{
-		count(collect.PromptTokensBySource, 100, "external_kv_transfer"), count(collect.PromptTokens, 100), count(collect.PromptTokensCached, 40),
+		count(input.PromptTokensBySource, 100, "external_kv_transfer"), count(input.PromptTokens, 100), count(input.PromptTokensCached, 40),
 	}
 	positions := []point{
-		count(collect.Drafts, 10), count(collect.DraftTokens, 30), count(collect.AcceptedTokens, 9), count(collect.AcceptedTokensPerPosition, 9, "2"),
+		count(input.Drafts, 10), count(input.DraftTokens, 30), count(input.AcceptedTokens, 9), count(input.AcceptedTokensPerPosition, 9, "2"),
 	}
 	engine := as("1",
-		count(collect.GenerationTokens, 30), times(collect.TimeToFirstToken, 3, 3), count(collect.RequestSuccess, 3, "stop"),
-		count(collect.Running, 1), count(collect.Waiting, 1), count(collect.KVCacheUtilization, 0.5), count(collect.CacheConfigTokens, 100),
-		count(collect.PromptTokens, 100), lengths(collect.RequestPromptTokens, 100, 0, 1),
+		count(input.GenerationTokens, 30), times(input.TimeToFirstToken, 3, 3), count(input.RequestSuccess, 3, "stop"),
+		count(input.Running, 1), count(input.Waiting, 1), count(input.KVCacheUtilization, 0.5), count(input.CacheConfigTokens, 100),
+		count(input.PromptTokens, 100), lengths(input.RequestPromptTokens, 100, 0, 1),
 	)
 	gauges := map[string]float64{
 		"arrival_rate 1": absent, "request.queue_wait_estimate 1": absent, "request.cancelled_estimate 1": absent, "kv_cache.free 1": absent,
@@ -141,53 +141,53 @@ func labelCases() map[string][]defectCase {
 	}
 	return map[string][]defectCase{
 		"ray-last-label": {
-			{name: "one reason", server: signed("0.19.0", collect.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": absent, "request_throughput": 10.0 / interval}},
+			{name: "one reason", server: signed("0.19.0", input.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": absent, "request_throughput": 10.0 / interval}},
 			{
-				name: "several reasons", server: signed("0.19.0", collect.Ray), points: []point{count(collect.RequestSuccess, 30, "stop"), count(collect.RequestSuccess, 10, "error")},
+				name: "several reasons", server: signed("0.19.0", input.Ray), points: []point{count(input.RequestSuccess, 30, "stop"), count(input.RequestSuccess, 10, "error")},
 				want: map[string]float64{"request.finished_ratio error": 0.25, "request.finished_ratio stop": 0.75},
 			},
 			{name: "not Ray", server: release("0.19.0"), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
-			{name: "fixed", server: signed("0.21.0", collect.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
+			{name: "fixed", server: signed("0.21.0", input.Ray), points: finished, want: map[string]float64{"request.finished_ratio error": 1}},
 			{
-				name: "the source external_kv_transfer", server: signed("0.19.0", collect.Ray), points: sources,
+				name: "the source external_kv_transfer", server: signed("0.19.0", input.Ray), points: sources,
 				want: map[string]float64{"prefill_compute_throughput": 60.0 / interval, "prompt_tokens_cached_ratio": 0.4},
 			},
 			{
-				name: "no cached tokens to correct it", server: signed("0.19.0", collect.Ray), points: sources[:2],
+				name: "no cached tokens to correct it", server: signed("0.19.0", input.Ray), points: sources[:2],
 				want: map[string]float64{"prefill_compute_throughput": absent},
 			},
 			{
-				name: "the last position", server: signed("0.19.0", collect.Ray), points: positions,
+				name: "the last position", server: signed("0.19.0", input.Ray), points: positions,
 				want: map[string]float64{"spec_decode.position_acceptance_ratio 2": absent, "spec_decode.acceptance_ratio": 0.3},
 			},
 			{
-				name: "one position", server: signed("0.19.0", collect.Ray), want: map[string]float64{"spec_decode.position_acceptance_ratio 0": 0.9},
-				points: append(slices.Clone(positions[:3]), count(collect.AcceptedTokensPerPosition, 9, "0")),
+				name: "one position", server: signed("0.19.0", input.Ray), want: map[string]float64{"spec_decode.position_acceptance_ratio 0": 0.9},
+				points: append(slices.Clone(positions[:3]), count(input.AcceptedTokensPerPosition, 9, "0")),
 			},
 			{
-				name: "the reason that was set last", server: signed("0.20.0", collect.Ray), want: map[string]float64{"request.queue_wait_estimate": 50},
-				points: []point{count(collect.WaitingByReason, 0, "deferred"), count(collect.Waiting, 1), times(collect.TimeToFirstToken, 3, 6)},
+				name: "the reason that was set last", server: signed("0.20.0", input.Ray), want: map[string]float64{"request.queue_wait_estimate": 50},
+				points: []point{count(input.WaitingByReason, 0, "deferred"), count(input.Waiting, 1), times(input.TimeToFirstToken, 3, 6)},
 			},
 		},
 		"ray-last-engine": {
-			{name: "the last of two engines", server: signed("0.19.0", collect.Ray), points: engine, want: gauges},
+			{name: "the last of two engines", server: signed("0.19.0", input.Ray), points: engine, want: gauges},
 			{
-				name: "fixed", server: signed("0.21.0", collect.Ray), points: engine,
+				name: "fixed", server: signed("0.21.0", input.Ray), points: engine,
 				want: map[string]float64{"arrival_rate 1": 3.0 / interval, "request.queue_wait_estimate 1": 100, "kv_cache.free 1": 50},
 			},
 		},
 		"only-last-engine": {{
-			name: "the last engine says what is its own", server: release("0.9.1"), points: as("1", count(collect.GenerationTokens, 30), count(collect.RequestSuccess, 3, "stop")),
+			name: "the last engine says what is its own", server: release("0.9.1"), points: as("1", count(input.GenerationTokens, 30), count(input.RequestSuccess, 3, "stop")),
 			want: map[string]float64{"generation_throughput 1": 30.0 / interval, "request_throughput 1": 3.0 / interval, "generation_throughput": absent}, uncounted: true,
 		}, {
 			name: "the blocks name no engine", server: release("0.9.2"), want: map[string]float64{"kv_cache.free 2": absent},
-			points: append(as(noEngine, count(collect.KVCacheBlocks, 150), count(collect.KVCacheBlockSize, 16)), as("2", count(collect.KVCacheUtilization, 0.25))...),
+			points: append(as(noEngine, count(input.KVCacheBlocks, 150), count(input.KVCacheBlockSize, 16)), as("2", count(input.KVCacheUtilization, 0.25))...),
 		}, {
 			name: "nor does the capacity", server: release("0.9.2"), want: map[string]float64{"kv_cache.free 2": absent},
-			points: append(as(noEngine, count(collect.KVCacheCapacity, 2400)), as("2", count(collect.KVCacheUtilization, 0.25))...),
+			points: append(as(noEngine, count(input.KVCacheCapacity, 2400)), as("2", count(input.KVCacheUtilization, 0.25))...),
 		}, {
 			name: "the first engine", server: release("0.9.2"), want: map[string]float64{"kv_cache.free": 1800},
-			points: append(as(noEngine, count(collect.KVCacheCapacity, 2400)), as("0", count(collect.KVCacheUtilization, 0.25))...),
+			points: append(as(noEngine, count(input.KVCacheCapacity, 2400)), as("0", count(input.KVCacheUtilization, 0.25))...),
 		}},
 	}
 }
@@ -196,13 +196,13 @@ func labelCases() map[string][]defectCase {
 func capacityCases() map[string][]defectCase {
 	const capacity, free = "kv_cache.capacity", "kv_cache.free"
 	blocks := func(engine string, n float64) []point {
-		return as(engine, count(collect.KVCacheBlocks, n), count(collect.KVCacheBlockSize, 16), count(collect.KVCacheUtilization, 0.25))
+		return as(engine, count(input.KVCacheBlocks, n), count(input.KVCacheBlockSize, 16), count(input.KVCacheUtilization, 0.25))
 	}
 	two := func(n, m float64) []point { return append(blocks("0", n), blocks("1", m)...) }
 	busy := func(tokens float64) []point {
 		return []point{
-			count(collect.CacheConfigTokens, 800), count(collect.KVCacheUtilization, 0.75), count(collect.Running, 4), count(collect.Waiting, 0),
-			count(collect.GenerationTokens, tokens),
+			count(input.CacheConfigTokens, 800), count(input.KVCacheUtilization, 0.75), count(input.Running, 4), count(input.Waiting, 0),
+			count(input.GenerationTokens, tokens),
 		}
 	}
 	return map[string][]defectCase{
@@ -221,21 +221,21 @@ func capacityCases() map[string][]defectCase {
 			},
 			{
 				name: "the last of several engines, with the capacity of all", server: release("0.9.1"), uncounted: true,
-				points: as("1", count(collect.CacheConfigTokens, 800), count(collect.KVCacheUtilization, 0.25)),
+				points: as("1", count(input.CacheConfigTokens, 800), count(input.KVCacheUtilization, 0.25)),
 				want:   map[string]float64{free + " 1": absent},
 			},
 			{
-				name: "the last of several engines, through Ray", server: signed("0.19.0", collect.Ray), points: blocks("1", 100),
+				name: "the last of several engines, through Ray", server: signed("0.19.0", input.Ray), points: blocks("1", 100),
 				want: map[string]float64{capacity + " 1": absent, free + " 1": absent},
 			},
 			{name: "an engine behind a load balancer", server: release("0.20.0"), points: blocks("1", 50), want: map[string]float64{capacity + " 1": 800}},
 		},
 		"block-size-of-hybrid-models": {{
-			name: "labels of a hybrid model", server: release("0.20.0"), points: append(blocks("0", 50), count(collect.CacheConfigHybrid, 1)),
+			name: "labels of a hybrid model", server: release("0.20.0"), points: append(blocks("0", 50), count(input.CacheConfigHybrid, 1)),
 			want: map[string]float64{capacity: absent, free: absent},
 		}},
 		"blocks-not-a-number": {{
-			name: "no blocks", server: release("0.8.5"), points: []point{count(collect.KVCacheBlockSize, 16), count(collect.KVCacheUtilization, 0.25)},
+			name: "no blocks", server: release("0.8.5"), points: []point{count(input.KVCacheBlockSize, 16), count(input.KVCacheUtilization, 0.25)},
 			want: map[string]float64{capacity: absent, free: absent}, uncounted: true,
 		}},
 		"gauges-freeze-on-abort": {
@@ -251,36 +251,36 @@ func answerCases() map[string][]defectCase {
 	const client, server = "http.error_ratio 4xx", "http.error_ratio 5xx"
 	answers := func(more ...point) []point {
 		return append([]point{
-			count(collect.HTTPRequests, 85, "2xx", "/v1/completions"), count(collect.HTTPRequests, 5, "4xx", "/v1/completions"),
-			count(collect.HTTPRequests, 10, "5xx", "/v1/completions"),
+			count(input.HTTPRequests, 85, "2xx", "/v1/completions"), count(input.HTTPRequests, 5, "4xx", "/v1/completions"),
+			count(input.HTTPRequests, 10, "5xx", "/v1/completions"),
 		}, more...)
 	}
 	engine := func(tokens, running float64) []point {
-		return []point{count(collect.GenerationTokens, tokens), count(collect.Running, running), count(collect.Waiting, 0)}
+		return []point{count(input.GenerationTokens, tokens), count(input.Running, running), count(input.Waiting, 0)}
 	}
 	as := map[string]float64{client: 0.05, server: 0.1}
 	unclear := map[string]float64{client: absent, server: absent}
 	return map[string][]defectCase{
 		"client-errors-as-server-errors": {
 			{name: "nothing explains them", server: release("0.20.0"), points: answers(engine(500, 2)...), want: unclear},
-			{name: "only some are explained", server: release("0.20.0"), points: answers(append(engine(500, 2), count(collect.RequestSuccess, 9, "error"))...), want: unclear},
-			{name: "engine errors explain them", server: release("0.20.0"), points: answers(append(engine(500, 2), count(collect.RequestSuccess, 10, "error"))...), want: as},
+			{name: "only some are explained", server: release("0.20.0"), points: answers(append(engine(500, 2), count(input.RequestSuccess, 9, "error"))...), want: unclear},
+			{name: "engine errors explain them", server: release("0.20.0"), points: answers(append(engine(500, 2), count(input.RequestSuccess, 10, "error"))...), want: as},
 			{name: "the engine stands still", server: release("0.20.0"), points: answers(engine(0, 2)...), want: as},
 			{name: "the engine is idle", server: release("0.20.0"), points: answers(engine(0, 0)...), want: unclear},
-			{name: "gauges may be frozen", server: collect.Evidence{}, points: answers(engine(0, 2)...), want: unclear},
-			{name: "not healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 0)), want: as},
-			{name: "healthy", server: release("0.20.0"), points: answers(count(collect.Healthy, 1)), want: unclear},
+			{name: "gauges may be frozen", server: input.Evidence{}, points: answers(engine(0, 2)...), want: unclear},
+			{name: "not healthy", server: release("0.20.0"), points: answers(count(input.Healthy, 0)), want: as},
+			{name: "healthy", server: release("0.20.0"), points: answers(count(input.Healthy, 1)), want: unclear},
 			{name: "before", server: release("0.16.0"), points: answers(engine(500, 2)...), want: as},
 			{name: "fixed", server: release("0.26.0"), points: answers(engine(500, 2)...), want: as},
 			{
 				name: "no 5xx", server: release("0.20.0"), want: map[string]float64{client: 0.05, server: 0},
-				points: []point{count(collect.HTTPRequests, 95, "2xx", "/v1/completions"), count(collect.HTTPRequests, 5, "4xx", "/v1/completions")},
+				points: []point{count(input.HTTPRequests, 95, "2xx", "/v1/completions"), count(input.HTTPRequests, 5, "4xx", "/v1/completions")},
 			},
 		},
 		"handler-lost": {{
 			name: "the handler is none", server: release("0.26.0"), want: as,
 			points: []point{
-				count(collect.HTTPRequests, 85, "2xx", "none"), count(collect.HTTPRequests, 5, "4xx", "none"), count(collect.HTTPRequests, 10, "5xx", "none"),
+				count(input.HTTPRequests, 85, "2xx", "none"), count(input.HTTPRequests, 5, "4xx", "none"), count(input.HTTPRequests, 10, "5xx", "none"),
 			},
 		}},
 	}

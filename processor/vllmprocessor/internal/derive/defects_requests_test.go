@@ -1,7 +1,7 @@
 package derive_test
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // requestCases have defects that change what counts as a request, or which requests are
@@ -17,10 +17,10 @@ func requestCases() map[string][]defectCase {
 	// each, and gaps of 0.1 s between their tokens.
 	requests := func(first, done, prompts, tokens float64) []point {
 		return []point{
-			times(collect.TimeToFirstToken, first, 0, first), count(collect.RequestSuccess, done, "stop"), times(collect.E2ERequestLatency, 5*done, 0, 0, done),
-			count(collect.PromptTokens, prompts), lengths(collect.RequestPromptTokens, 100*done, 0, done), count(collect.PromptTokensCached, prompts/4),
-			count(collect.GenerationTokens, tokens), times(collect.InterTokenLatency, 0.1*(tokens-first), 0, tokens-first), count(collect.Drafts, 0),
-			lengths(collect.RequestGenerationTokens, 10*done, 0, done), count(collect.Running, 0), count(collect.Waiting, 0), count(collect.Preemptions, 2),
+			times(input.TimeToFirstToken, first, 0, first), count(input.RequestSuccess, done, "stop"), times(input.E2ERequestLatency, 5*done, 0, 0, done),
+			count(input.PromptTokens, prompts), lengths(input.RequestPromptTokens, 100*done, 0, done), count(input.PromptTokensCached, prompts/4),
+			count(input.GenerationTokens, tokens), times(input.InterTokenLatency, 0.1*(tokens-first), 0, tokens-first), count(input.Drafts, 0),
+			lengths(input.RequestGenerationTokens, 10*done, 0, done), count(input.Running, 0), count(input.Waiting, 0), count(input.Preemptions, 2),
 		}
 	}
 	counted := map[string]float64{
@@ -29,14 +29,14 @@ func requestCases() map[string][]defectCase {
 		"e2e_request_latency_mean": 5, "time_to_first_token_mean": 1, "preemptions_per_first_token": 0.5, perToken: 0.1, lower: 0, upper: 0,
 	}
 	phases := []point{
-		times(collect.E2ERequestLatency, 20, 0, 0, 4), times(collect.TimeToFirstToken, 4, 0, 4), times(collect.QueueTime, 2, 0, 4), times(collect.InferenceTime, 16, 0, 0, 4),
-		times(collect.PrefillTime, 4, 0, 4), times(collect.DecodeTime, 12, 0, 0, 4), lengths(collect.RequestGenerationTokens, 40, 0, 4),
+		times(input.E2ERequestLatency, 20, 0, 0, 4), times(input.TimeToFirstToken, 4, 0, 4), times(input.QueueTime, 2, 0, 4), times(input.InferenceTime, 16, 0, 0, 4),
+		times(input.PrefillTime, 4, 0, 4), times(input.DecodeTime, 12, 0, 0, 4), lengths(input.RequestGenerationTokens, 40, 0, 4),
 	}
 	measured := map[string]float64{
 		"time_to_first_token_mean": 1, "e2e_request_latency_mean": 5, "request.queue_time_mean": 0.5, "request.prefill_time_mean": 1, "request.decode_time_mean": 3,
 		"request.queue_time_ratio": 0.1, "frontend_overhead_mean": 0.5, "e2e_request_latency_quantile 1": 10,
 	}
-	failed := append(requests(4, 4, 400, 40)[1:], times(collect.TimeToFirstToken, 5, 0, 5), count(collect.RequestSuccess, 1, "error"))
+	failed := append(requests(4, 4, 400, 40)[1:], times(input.TimeToFirstToken, 5, 0, 5), count(input.RequestSuccess, 1, "error"))
 	return map[string][]defectCase{
 		// One request for four choices of ten tokens: the engine serves four requests.
 		"choices-counted-singly": {{name: "four choices", server: release("0.27.0"), points: requests(4, 4, 400, 40), want: counted}},
@@ -66,7 +66,7 @@ func requestCases() map[string][]defectCase {
 			points: failed,
 		}},
 		"errors-uncounted": {{
-			name: "before the reason error", server: release("0.12.0"), points: []point{count(collect.RequestSuccess, 3, "stop"), count(collect.RequestSuccess, 1, "length")},
+			name: "before the reason error", server: release("0.12.0"), points: []point{count(input.RequestSuccess, 3, "stop"), count(input.RequestSuccess, 1, "length")},
 			want: map[string]float64{"request.finished_ratio stop": 0.75, "request_throughput": 4.0 / interval},
 		}},
 		"arrival-time-moved": {
@@ -78,7 +78,7 @@ func requestCases() map[string][]defectCase {
 		"gap-per-output": {{
 			name: "three tokens in each output", server: release("0.27.0"), want: map[string]float64{"inter_token_latency_mean": 1, perToken: 10.0 / 30},
 			points: []point{
-				times(collect.InterTokenLatency, 10, 0, 10), count(collect.GenerationTokens, 31), times(collect.TimeToFirstToken, 1, 0, 1), count(collect.Drafts, 10),
+				times(input.InterTokenLatency, 10, 0, 10), count(input.GenerationTokens, 31), times(input.TimeToFirstToken, 1, 0, 1), count(input.Drafts, 10),
 			},
 		}},
 		"preemptions-counted-late": {{
@@ -86,7 +86,7 @@ func requestCases() map[string][]defectCase {
 			want: map[string]float64{"preemption_rate": 2.0 / interval, "preemptions_per_first_token": 0.5},
 		}},
 		"negative-accepted-tokens": {{
-			name: "until it fails", server: release("0.15.0"), points: []point{count(collect.Drafts, 10), count(collect.DraftTokens, 30), count(collect.AcceptedTokens, 9), count(collect.AcceptedTokensPerPosition, 9, "0"), count(collect.GenerationTokens, 20)},
+			name: "until it fails", server: release("0.15.0"), points: []point{count(input.Drafts, 10), count(input.DraftTokens, 30), count(input.AcceptedTokens, 9), count(input.AcceptedTokensPerPosition, 9, "0"), count(input.GenerationTokens, 20)},
 			want: map[string]float64{"spec_decode.acceptance_ratio": 0.3, "spec_decode.mean_acceptance_length": 1.9, "wasted_tokens_ratio rejected_drafts": 21.0 / 50},
 		}},
 	}
@@ -95,10 +95,10 @@ func requestCases() map[string][]defectCase {
 // gaugeCases have defects of gauges and of estimates.
 func gaugeCases() map[string][]defectCase {
 	queue := func(more ...point) []point {
-		return append([]point{times(collect.TimeToFirstToken, 3, 6), count(collect.Running, 2), count(collect.Waiting, 4)}, more...)
+		return append([]point{times(input.TimeToFirstToken, 3, 6), count(input.Running, 2), count(input.Waiting, 4)}, more...)
 	}
 	work := []point{
-		count(collect.EstimatedFLOPs, interval/4), count(collect.EstimatedReadBytes, interval/2), count(collect.EstimatedWriteBytes, 0), count(collect.GenerationTokens, 10),
+		count(input.EstimatedFLOPs, interval/4), count(input.EstimatedReadBytes, interval/2), count(input.EstimatedWriteBytes, 0), count(input.GenerationTokens, 10),
 	}
 	estimated := map[string]float64{"model_flops_utilization": 0.25, "memory_bandwidth_utilization": 0.5}
 	return map[string][]defectCase{
@@ -106,35 +106,35 @@ func gaugeCases() map[string][]defectCase {
 		"deferred-in-waiting": {
 			{name: "all that wait", server: release("0.19.1"), points: queue(), want: map[string]float64{"arrival_rate": 6.0 / interval, "request.queue_wait_estimate": 4.0 * interval / 6}},
 			{
-				name: "those that wait for capacity", server: release("0.20.0"), points: queue(count(collect.WaitingByReason, 3, "capacity"), count(collect.WaitingByReason, 1, "deferred")),
+				name: "those that wait for capacity", server: release("0.20.0"), points: queue(count(input.WaitingByReason, 3, "capacity"), count(input.WaitingByReason, 1, "deferred")),
 				want: map[string]float64{"arrival_rate": 6.0 / interval, "request.queue_wait_estimate": 3.0 * interval / 6},
 			},
 		},
 		// The gauges are those of the step before: the counters are not.
 		"gauges-trail-steps": {{
 			name: "gauges of 0", server: release("0.27.0"), want: map[string]float64{"arrival_rate": 2.0 / interval, "first_token_rate": 2.0 / interval},
-			points: []point{times(collect.TimeToFirstToken, 1, 0, 2), count(collect.Waiting, 0), count(collect.Running, 0)},
+			points: []point{times(input.TimeToFirstToken, 1, 0, 2), count(input.Waiting, 0), count(input.Running, 0)},
 		}},
 		// No request is served and none arrives while gauges are frozen.
 		"frozen-rates": {{
 			name: "frozen", server: release("0.10.0"), want: map[string]float64{"arrival_rate": 0, "request.queue_wait_estimate": absent}, uncounted: true,
-			points: []point{times(collect.TimeToFirstToken, 0), count(collect.Waiting, 3), count(collect.Running, 5)},
+			points: []point{times(input.TimeToFirstToken, 0), count(input.Waiting, 3), count(input.Running, 5)},
 		}},
 		// 100 blocks of eight tokens, one of which can never be used.
 		"null-block-used": {{
-			name: "an idle cache", server: release("0.10.0"), points: []point{count(collect.CacheConfigTokens, 800), count(collect.KVCacheUtilization, 0.01)},
+			name: "an idle cache", server: release("0.10.0"), points: []point{count(input.CacheConfigTokens, 800), count(input.KVCacheUtilization, 0.01)},
 			want: map[string]float64{"kv_cache.free": 99 * 8},
 		}},
 		"usage-per-process": {{
-			name: "no use is known", server: release("0.11.0"), points: []point{count(collect.CacheConfigTokens, 800)},
+			name: "no use is known", server: release("0.11.0"), points: []point{count(input.CacheConfigTokens, 800)},
 			want: map[string]float64{"kv_cache.free": absent, "kv_cache.capacity": 800}, uncounted: true,
 		}},
 		"blocks-unknown-to-api-servers": {{
-			name: "no blocks", server: release("0.11.0"), points: []point{count(collect.KVCacheBlockSize, 16), count(collect.KVCacheUtilization, 0.25)},
+			name: "no blocks", server: release("0.11.0"), points: []point{count(input.KVCacheBlockSize, 16), count(input.KVCacheUtilization, 0.25)},
 			want: map[string]float64{"kv_cache.capacity": absent, "kv_cache.free": absent}, uncounted: true,
 		}},
 		"steps-without-outputs": {{
-			name: "those with outputs", server: release("0.27.0"), points: []point{lengths(collect.IterationTokens, 1000, 0, 10)},
+			name: "those with outputs", server: release("0.27.0"), points: []point{lengths(input.IterationTokens, 1000, 0, 10)},
 			want: map[string]float64{"tokens_per_iteration": 100},
 		}},
 		"estimates": {
@@ -142,7 +142,7 @@ func gaugeCases() map[string][]defectCase {
 			{name: "0.27", server: release("0.27.0"), points: work, want: estimated},
 		},
 		"rust-served-name": {{
-			name: "another name", server: release("0.23.0"), points: []point{count(collect.GenerationTokens, 30)}, want: map[string]float64{"generation_throughput": 30.0 / interval},
+			name: "another name", server: release("0.23.0"), points: []point{count(input.GenerationTokens, 30)}, want: map[string]float64{"generation_throughput": 30.0 / interval},
 		}},
 	}
 }

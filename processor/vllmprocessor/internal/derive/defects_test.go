@@ -10,25 +10,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // point is a sample of engine 0, if it names no other.
 type point struct {
 	engine string
-	collect.Sample
+	input.Sample
 }
 
-func count(in collect.Input, value float64, labels ...string) point {
-	return point{"0", collect.Sample{Input: in, Value: value, Label: collect.NewLabel(labels...)}}
+func count(in input.Metric, value float64, labels ...string) point {
+	return point{"0", input.Sample{Input: in, Value: value, Label: input.NewLabel(labels...)}}
 }
 
 // times are observations in the buckets up to 0.1, 1 and 10, and beyond.
-func times(in collect.Input, sum float64, counts ...float64) point {
+func times(in input.Metric, sum float64, counts ...float64) point {
 	counts = append(counts, make([]float64, 4-len(counts))...)
-	s := collect.Sample{Input: in, Sum: sum, HasSum: true, Bounds: []float64{0.1, 1, 10}, Counts: counts}
+	s := input.Sample{Input: in, Sum: sum, HasSum: true, Bounds: []float64{0.1, 1, 10}, Counts: counts}
 	for _, n := range counts {
 		s.Count += n
 	}
@@ -36,7 +36,7 @@ func times(in collect.Input, sum float64, counts ...float64) point {
 }
 
 // lengths are numbers of tokens in the buckets up to 1, 100 and 1000, and beyond.
-func lengths(in collect.Input, sum float64, counts ...float64) point {
+func lengths(in input.Metric, sum float64, counts ...float64) point {
 	p := times(in, sum, counts...)
 	p.Bounds = []float64{1, 100, 1000}
 	return p
@@ -57,22 +57,22 @@ func as(engine string, points ...point) []point {
 const noEngine = "none"
 
 // batch is points of one time.
-func batch(seconds int64, evidence collect.Evidence, points []point) *collect.Batch {
-	b := &collect.Batch{Time: origin + seconds*second, Evidence: evidence}
+func batch(seconds int64, evidence input.Evidence, points []point) *input.Batch {
+	b := &input.Batch{Time: origin + seconds*second, Evidence: evidence}
 	groups := map[string]int{}
 	for _, p := range points {
-		var attributes []collect.Attribute
+		var attributes []input.Attribute
 		switch p.Input {
-		case collect.HTTPRequests, collect.Healthy, collect.CanaryDuration:
+		case input.HTTPRequests, input.Healthy, input.CanaryDuration:
 			p.engine = frontEnd
-		case collect.KVCacheBlocks, collect.KVCacheBlockSize, collect.CacheConfigTokens, collect.CacheConfigHybrid, collect.KVCacheCapacity:
+		case input.KVCacheBlocks, input.KVCacheBlockSize, input.CacheConfigTokens, input.CacheConfigHybrid, input.KVCacheCapacity:
 			if p.engine != noEngine {
-				attributes = []collect.Attribute{{Name: "engine", Value: p.engine}}
+				attributes = []input.Attribute{{Name: "engine", Value: p.engine}}
 			}
 		default:
-			attributes = []collect.Attribute{{Name: "engine", Value: p.engine}, {Name: "model_name", Value: model}}
+			attributes = []input.Attribute{{Name: "engine", Value: p.engine}, {Name: "model_name", Value: model}}
 		}
-		group := collect.NewGroup(attributes)
+		group := input.GroupOf(attributes)
 		if _, known := groups[group.Key]; !known {
 			groups[group.Key] = len(b.Groups)
 			b.Groups = append(b.Groups, group)
@@ -87,7 +87,7 @@ func batch(seconds int64, evidence collect.Evidence, points []point) *collect.Ba
 func zero(points []point) []point {
 	var all []point
 	for _, p := range points {
-		if p.Input.Define().Kind != collect.Gauge {
+		if p.Input.Define().Kind != input.Gauge {
 			p.Value, p.Sum, p.Count, p.Counts = 0, 0, 0, make([]float64, len(p.Counts))
 		}
 		all = append(all, p)
@@ -100,7 +100,7 @@ const interval = 300
 // derived are the values of a server that began at 0 and has the points after five minutes,
 // by metric without "vllm." and own attributes, and the values that are absent because of a
 // defect. An attribute engine is left out where there is one engine.
-func derived(t *testing.T, evidence collect.Evidence, points []point) (map[string]float64, int) {
+func derived(t *testing.T, evidence input.Evidence, points []point) (map[string]float64, int) {
 	t.Helper()
 	resource := window.NewResource(window.Settings{Window: interval * time.Second, MaxStaleness: 2 * interval * time.Second})
 	require.True(t, resource.Observe(batch(0, evidence, zero(points)), math.MaxInt).Observed)
@@ -117,7 +117,7 @@ func derived(t *testing.T, evidence collect.Evidence, points []point) (map[strin
 	for _, v := range evaluator.Evaluate(&settings, resource) {
 		require.False(t, v.Pending)
 		key := strings.TrimPrefix(v.Row.Metric, "vllm.")
-		group := collect.NewGroup(v.Attributes)
+		group := input.GroupOf(v.Attributes)
 		if engine := group.Engine(); engine != "" && engine != "0" {
 			key += " " + engine
 		}
@@ -135,11 +135,11 @@ func derived(t *testing.T, evidence collect.Evidence, points []point) (map[strin
 }
 
 // release is what is known of a server that says its version.
-func release(version string) collect.Evidence { return collect.Evidence{Version: version} }
+func release(version string) input.Evidence { return input.Evidence{Version: version} }
 
 // signed adds a sign.
-func signed(version string, sign collect.Sign) collect.Evidence {
-	return collect.Evidence{Version: version, Signs: sign}
+func signed(version string, sign input.Sign) input.Evidence {
+	return input.Evidence{Version: version, Signs: sign}
 }
 
 // absent is expected where a value is withheld.
@@ -180,7 +180,7 @@ func TestDefects(t *testing.T) {
 // defectCase is a server and what is expected of it.
 type defectCase struct {
 	name   string
-	server collect.Evidence
+	server input.Evidence
 	points []point
 	want   map[string]float64
 	// uncounted is true where a value is absent for another reason, elsewhere where values
@@ -189,7 +189,7 @@ type defectCase struct {
 }
 
 // A newer family proves the version of a server that does not say it.
-func proves(least string) collect.Evidence {
+func proves(least string) input.Evidence {
 	release, _ := catalog.ParseRelease(least)
-	return collect.Evidence{Least: release}
+	return input.Evidence{Least: release}
 }

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -15,7 +15,7 @@ import (
 // Mean returns how many observations a distribution got over the window, and their mean.
 // Both are NaN where the server does not report them, and the mean where a defect makes
 // it wrong.
-func Mean(v *window.View, in collect.Input) (count, mean float64) {
+func Mean(v *window.View, in input.Metric) (count, mean float64) {
 	from, why := source(v, in)
 	n, sum, hasSum, status := v.Moments(from)
 	switch {
@@ -44,7 +44,7 @@ func FoundInCache(v *window.View) (share float64, reason Reason) {
 
 // Reasons reports whether the server counts finished requests by the reason for which they
 // ended. Under Ray, some count all of them under the last one.
-func Reasons(v *window.View) bool { return !underLast(v, collect.RequestSuccess, lastReasons) }
+func Reasons(v *window.View) bool { return !underLast(v, input.RequestSuccess, lastReasons) }
 
 // Tokens reports whether the server counts generated tokens rightly. The V0 engine did not with
 // several steps per scheduling, and nothing shows that setting.
@@ -52,7 +52,7 @@ func Tokens(v *window.View) bool { return !v.AffectedV0(catalog.DefectMultiStepM
 
 // Observations adds the observations of a distribution over the window to a histogram.
 // They are those of another distribution where a server swaps the two.
-func Observations(v *window.View, dst *histogram.Histogram, in collect.Input) Reason {
+func Observations(v *window.View, dst *histogram.Histogram, in input.Metric) Reason {
 	from, why := source(v, in)
 	switch {
 	case why != OK:

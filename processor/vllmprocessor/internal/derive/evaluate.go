@@ -4,8 +4,8 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -57,7 +57,7 @@ type Value struct {
 	// Extra is the values of the row's own attributes.
 	Extra Extra
 	// Attributes are those of the engine and model.
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	// Start is when the counting began, in Unix nanoseconds; only for a sum.
 	Start int64
 	// Number is the value. Where Pending is true there is no value yet, and the series is
@@ -164,9 +164,9 @@ func (e *Evaluator) drafts(resource *window.Resource, up *window.Rollup) scope {
 	credited, uncredited, pending, counted := 0, 0, false, false
 	for g := range resource.Groups(up) {
 		switch {
-		case g.Ever(collect.Drafts) > 0:
+		case g.Ever(input.Drafts) > 0:
 			credited++
-		case g.Ever(collect.GenerationTokens) > 0:
+		case g.Ever(input.GenerationTokens) > 0:
 			uncredited++
 		}
 		// A group that the batch lacks has no view, and perhaps never had a place.
@@ -174,8 +174,8 @@ func (e *Evaluator) drafts(resource *window.Resource, up *window.Rollup) scope {
 			continue
 		}
 		if i := e.places[g.Place()]; i < len(e.now) && e.now[i].Group() == g {
-			_, drafts := e.now[i].Total(collect.Drafts)
-			_, tokens := e.now[i].Total(collect.GenerationTokens)
+			_, drafts := e.now[i].Total(input.Drafts)
+			_, tokens := e.now[i].Total(input.GenerationTokens)
 			pending = pending || drafts == window.Pending || tokens == window.Pending
 			counted = counted || drafts != window.Missing
 		}
@@ -186,7 +186,7 @@ func (e *Evaluator) drafts(resource *window.Resource, up *window.Rollup) scope {
 // scope is one engine, or the roll-up over the engines of a model.
 type scope struct {
 	number     int
-	attributes []collect.Attribute
+	attributes []input.Attribute
 	rollup     bool
 	// alone is true for an engine that is in no roll-up.
 	alone         bool

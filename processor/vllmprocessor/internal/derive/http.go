@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -31,7 +31,7 @@ func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 	return noParts, OK
 }
 
-// These are the places of the own attributes of collect.HTTPRequests.
+// These are the places of the own attributes of input.HTTPRequests.
 const (
 	httpStatus = iota
 	httpHandler
@@ -72,10 +72,10 @@ type answers struct {
 }
 
 func httpAnswers(v *window.View) (a answers, reason Reason) {
-	if _, status := v.Increase(collect.HTTPRequests); status != window.Present {
+	if _, status := v.Increase(input.HTTPRequests); status != window.Present {
 		return a, Because(status)
 	}
-	for label, n := range v.Increases(collect.HTTPRequests) {
+	for label, n := range v.Increases(input.HTTPRequests) {
 		status, handler := label.Value(httpStatus), label.Value(httpHandler)
 		if slices.Contains(unserved, handler) || status == "" {
 			continue
@@ -102,15 +102,15 @@ func explained(v *window.View) (n float64) {
 	all := math.Inf(1)
 	progress, requests, counts, frozen := 0.0, 0.0, false, false
 	for e := range v.Server() {
-		if healthy, status := e.Gauge(collect.Healthy); e.RestartedWithin() || status == window.Present && healthy == 0 {
+		if healthy, status := e.Gauge(input.Healthy); e.RestartedWithin() || status == window.Present && healthy == 0 {
 			return all
 		}
-		if failed, status := e.IncreaseOf(collect.RequestSuccess, "error"); status == window.Present {
+		if failed, status := e.IncreaseOf(input.RequestSuccess, "error"); status == window.Present {
 			n += failed
 		}
 		known, did := progressOf(e)
-		running, _ := e.Gauge(collect.Running)
-		waiting, _ := e.Gauge(collect.Waiting)
+		running, _ := e.Gauge(input.Running)
+		waiting, _ := e.Gauge(input.Waiting)
 		counts, progress, requests = counts || known, progress+did, requests+running+waiting
 		frozen = frozen || Frozen(e)
 	}

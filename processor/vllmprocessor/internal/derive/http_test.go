@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -20,8 +20,8 @@ func TestARestartExplainsAnswersOf5xx(t *testing.T) {
 		resource := window.NewResource(window.Settings{Window: interval * time.Second, MaxStaleness: 2 * interval * time.Second})
 		observe := func(at int64, tokens, failed float64) {
 			points := []point{
-				count(collect.GenerationTokens, tokens), count(collect.PromptTokens, tokens),
-				count(collect.HTTPRequests, 10+failed, "2xx", "/v1/completions"), count(collect.HTTPRequests, failed, "5xx", "/v1/completions"),
+				count(input.GenerationTokens, tokens), count(input.PromptTokens, tokens),
+				count(input.HTTPRequests, 10+failed, "2xx", "/v1/completions"), count(input.HTTPRequests, failed, "5xx", "/v1/completions"),
 			}
 			require.True(t, resource.Observe(batch(at, release("0.20.0"), points), math.MaxInt).Observed)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -170,7 +170,7 @@ func (r *reference) everything(now int) values {
 	}
 	for _, e := range r.engines {
 		if tokens := r.scope(now, e); r.up[e][now] {
-			value, _ := tokens.level(e, collect.CacheConfigTokens, "")
+			value, _ := tokens.level(e, input.CacheConfigTokens, "")
 			put("engine="+e+",", map[string]values{"vllm.kv_cache.capacity": {"": value}})
 		}
 	}

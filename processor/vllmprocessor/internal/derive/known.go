@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -29,7 +29,7 @@ var (
 // underLast reports whether a server counts everything under the last value of a label.
 // It then exposes no other value. A server without the defect exposes all of them from
 // the beginning.
-func underLast(v *window.View, in collect.Input, last []string) bool {
+func underLast(v *window.View, in input.Metric, last []string) bool {
 	n, only := 0, ""
 	for label := range v.Labels(in) {
 		n, only = n+1, label.Value(0)
@@ -53,7 +53,7 @@ func unmixed(v *window.View, reason Reason) Reason {
 // position: there is one, and it is not the first.
 func onlyALaterPosition(v *window.View) bool {
 	n, first := 0, false
-	for label := range v.Labels(collect.AcceptedTokensPerPosition) {
+	for label := range v.Labels(input.AcceptedTokensPerPosition) {
 		n, first = n+1, first || label.Value(0) == "0"
 	}
 	return n == 1 && !first && v.Affected(catalog.DefectRayLastLabel)
@@ -63,8 +63,8 @@ func onlyALaterPosition(v *window.View) bool {
 // there are requests, nothing was counted in the whole window, and the server can have
 // the defect. A stall looks the same.
 func Frozen(v *window.View) bool {
-	running, _ := v.Gauge(collect.Running)
-	waiting, _ := v.Gauge(collect.Waiting)
+	running, _ := v.Gauge(input.Running)
+	waiting, _ := v.Gauge(input.Waiting)
 	if running+waiting <= 0 || !v.Affected(catalog.DefectGaugesFreezeOnAbort) {
 		return false
 	}
@@ -75,7 +75,7 @@ func Frozen(v *window.View) bool {
 // progressOf returns what an engine did over the window; known is false where it does not
 // say.
 func progressOf(v *window.View) (known bool, progress float64) {
-	for _, in := range []collect.Input{collect.GenerationTokens, collect.PromptTokens, collect.RequestSuccess} {
+	for _, in := range []input.Metric{input.GenerationTokens, input.PromptTokens, input.RequestSuccess} {
 		if n, status := v.Increase(in); status == window.Present {
 			known = true
 			progress += n
@@ -88,7 +88,7 @@ func progressOf(v *window.View) (known bool, progress float64) {
 	return known, progress
 }
 
-var generated = rate(collect.GenerationTokens)
+var generated = rate(input.GenerationTokens)
 
 // generationRate is absent where the V0 engine can have counted one token for all steps of
 // a scheduling. Nothing shows that a server has several of them.
@@ -102,19 +102,19 @@ func generationRate(settings *Settings, m *Member) (float64, Reason) {
 
 // other is the distribution whose times can be those of another one: prefill and decode.
 // It is the distribution itself for those that are not swapped.
-func other(in collect.Input) collect.Input {
+func other(in input.Metric) input.Metric {
 	switch in {
-	case collect.PrefillTime:
-		return collect.DecodeTime
-	case collect.DecodeTime:
-		return collect.PrefillTime
+	case input.PrefillTime:
+		return input.DecodeTime
+	case input.DecodeTime:
+		return input.PrefillTime
 	}
 	return in
 }
 
 // source is the distribution that has the times of a metric. It is another one where a
 // server swaps prefill and decode.
-func source(v *window.View, in collect.Input) (collect.Input, Reason) {
+func source(v *window.View, in input.Metric) (input.Metric, Reason) {
 	swapped := other(in)
 	switch {
 	case swapped == in || !v.AffectedV0(catalog.DefectPrefillDecodeSwapped):
@@ -126,11 +126,11 @@ func source(v *window.View, in collect.Input) (collect.Input, Reason) {
 }
 
 // unsound reports whether a defect makes the times of a distribution wrong in this window.
-func unsound(v *window.View, in collect.Input) bool {
+func unsound(v *window.View, in input.Metric) bool {
 	switch in {
-	case collect.TimeToFirstToken:
+	case input.TimeToFirstToken:
 		return nearZero(v, in)
-	case collect.InterTokenLatency:
+	case input.InterTokenLatency:
 		return untimed(v) || SeveralSteps(v)
 	}
 	return false
@@ -139,7 +139,7 @@ func unsound(v *window.View, in collect.Input) bool {
 // untimed reports whether the sum of the times between tokens, or the number of tokens, can
 // be wrong.
 func untimed(v *window.View) bool {
-	return nearZero(v, collect.InterTokenLatency) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
+	return nearZero(v, input.InterTokenLatency) || v.AffectedV0(catalog.DefectMultiStepMiscounts)
 }
 
 // SeveralSteps reports whether one time stands for the tokens of several steps: there are
@@ -149,22 +149,22 @@ func SeveralSteps(v *window.View) bool {
 	if !v.AffectedV0(catalog.DefectMultiStepGaps) {
 		return false
 	}
-	gaps, _, _, status := v.Moments(collect.InterTokenLatency)
-	generated, statusGenerated := v.Increase(collect.GenerationTokens)
+	gaps, _, _, status := v.Moments(input.InterTokenLatency)
+	generated, statusGenerated := v.Increase(input.GenerationTokens)
 	first, statusFirst := firstTokens(v)
 	return worst(status, statusGenerated, statusFirst) == OK && generated-first > 1.5*gaps
 }
 
 // Untrusted reports whether a defect makes the times of a distribution wrong in this
 // window, so that none of them can be compared with a threshold.
-func Untrusted(v *window.View, in collect.Input) bool {
+func Untrusted(v *window.View, in input.Metric) bool {
 	from, why := source(v, in)
 	return from != in || why != OK || unsound(v, in)
 }
 
 // nearZero reports whether times can be those that some V0 servers observed as about 0.
 // Where the version is not known, all of them must be in the first bucket.
-func nearZero(v *window.View, in collect.Input) bool {
+func nearZero(v *window.View, in input.Metric) bool {
 	if !v.AffectedV0(catalog.DefectLatenciesNearZero) {
 		return false
 	}
@@ -179,7 +179,7 @@ func nearZero(v *window.View, in collect.Input) bool {
 }
 
 // trusted is a quotient about a distribution, absent where the distribution is unsound.
-func trusted(in collect.Input, average func(collect.Input) func(*Settings, *Member) Parts) func(*Settings, *Member) Parts {
+func trusted(in input.Metric, average func(input.Metric) func(*Settings, *Member) Parts) func(*Settings, *Member) Parts {
 	same, swapped := average(in), average(other(in))
 	return func(settings *Settings, m *Member) Parts {
 		from, why := source(&m.Now, in)
@@ -195,7 +195,7 @@ func trusted(in collect.Input, average func(collect.Input) func(*Settings, *Memb
 
 // trustedQuantiles is the same for quantiles.
 func trustedQuantiles(
-	in collect.Input, read func(collect.Input) func(*Member, *histogram.Histogram) Reason,
+	in input.Metric, read func(input.Metric) func(*Member, *histogram.Histogram) Reason,
 ) func(*Member, *histogram.Histogram) Reason {
 	same, swapped := read(in), read(other(in))
 	return func(m *Member, dst *histogram.Histogram) Reason {
@@ -212,7 +212,7 @@ func trustedQuantiles(
 	}
 }
 
-var meanStep = mean(collect.IterationTokens)
+var meanStep = mean(input.IterationTokens)
 
 // stepTokens is the mean number of tokens of a step. Before v0.23 a step includes what a
 // cache or a transfer spared: the server counts that, too, for the same steps.
@@ -226,7 +226,7 @@ func stepTokens(settings *Settings, m *Member) Parts {
 	if !v.Affected(catalog.DefectStepTokensWithCached) {
 		return parts
 	}
-	cached, status := v.Increase(collect.PromptTokensCached)
+	cached, status := v.Increase(input.PromptTokensCached)
 	includes, shown := true, v.Known()
 	if !shown {
 		includes, shown = includesCached(v, parts.Numerator, cached)
@@ -252,8 +252,8 @@ func stepTokens(settings *Settings, m *Member) Parts {
 // either all tokens of the prompts or all but the cached ones. shown is false where neither
 // is exactly so.
 func includesCached(v *window.View, steps, cached float64) (includes, shown bool) {
-	prompts, status := v.Increase(collect.PromptTokens)
-	generated, statusGenerated := v.Increase(collect.GenerationTokens)
+	prompts, status := v.Increase(input.PromptTokens)
+	generated, statusGenerated := v.Increase(input.GenerationTokens)
 	if worst(status, statusGenerated) != OK {
 		return false, false
 	}
@@ -268,7 +268,7 @@ func includesCached(v *window.View, steps, cached float64) (includes, shown bool
 
 // foundEver reports whether a cache or a connector may have spared tokens.
 func foundEver(v *window.View) bool {
-	for _, in := range []collect.Input{collect.PrefixCacheHits, collect.ExternalPrefixCacheHits} {
+	for _, in := range []input.Metric{input.PrefixCacheHits, input.ExternalPrefixCacheHits} {
 		if n, status := v.Total(in); status != window.Missing && n > 0 {
 			return true
 		}

@@ -1,8 +1,8 @@
 package derive
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -12,24 +12,24 @@ func pickerRows() []Row {
 		{Metric: "inference_gateway.epp.request_rate", Additive: pickerRate},
 		{Metric: "inference_gateway.epp.request.error_ratio", Quotient: pickerErrors},
 		{Metric: "inference_gateway.epp.request.shed_ratio", Quotient: pickerShed},
-		{Metric: "inference_gateway.epp.request.input_tokens_mean", Quotient: mean(collect.PickerInputTokens)},
-		{Metric: "inference_gateway.epp.request.output_tokens_mean", Quotient: mean(collect.PickerOutputTokens)},
+		{Metric: "inference_gateway.epp.request.input_tokens_mean", Quotient: mean(input.PickerInputTokens)},
+		{Metric: "inference_gateway.epp.request.output_tokens_mean", Quotient: mean(input.PickerOutputTokens)},
 	}
 	for _, of := range []struct {
-		in                    collect.Input
-		keep                  func(*window.View) func(collect.Label) bool
+		in                    input.Metric
+		keep                  func(*window.View) func(input.Label) bool
 		mean, quantile, bound string
 	}{
 		{
-			collect.PickerDuration, everything, "inference_gateway.epp.request.duration_mean",
+			input.PickerDuration, everything, "inference_gateway.epp.request.duration_mean",
 			"inference_gateway.epp.request.duration_quantile", "inference_gateway.epp.request.duration_quantile_bound",
 		},
 		{
-			collect.PickerTimeToFirstToken, streams, "inference_gateway.epp.request.time_to_first_token_mean",
+			input.PickerTimeToFirstToken, streams, "inference_gateway.epp.request.time_to_first_token_mean",
 			"inference_gateway.epp.request.time_to_first_token_quantile", "inference_gateway.epp.request.time_to_first_token_quantile_bound",
 		},
 		{
-			collect.PickerQueueTime, dispatched, "inference_gateway.epp.flow_control.queue.duration_mean",
+			input.PickerQueueTime, dispatched, "inference_gateway.epp.flow_control.queue.duration_mean",
 			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
 		},
 	} {
@@ -52,14 +52,14 @@ func pickerRows() []Row {
 // or outcome.
 const pickerLabel = 0
 
-func everything(*window.View) func(collect.Label) bool { return nil }
+func everything(*window.View) func(input.Label) bool { return nil }
 
 // streams are the streamed responses, where the picker distinguishes them. Of the others
 // the first byte is sent together with the last.
-func streams(v *window.View) func(collect.Label) bool {
-	for label := range v.Labels(collect.PickerTimeToFirstToken) {
+func streams(v *window.View) func(input.Label) bool {
+	for label := range v.Labels(input.PickerTimeToFirstToken) {
 		if label.Value(pickerLabel) != "" {
-			return func(l collect.Label) bool { return l.Value(pickerLabel) == "true" }
+			return func(l input.Label) bool { return l.Value(pickerLabel) == "true" }
 		}
 	}
 	return nil
@@ -67,8 +67,8 @@ func streams(v *window.View) func(collect.Label) bool {
 
 // dispatched are the requests that left the picker's queue for a server. Those that were
 // refused or evicted waited for something else.
-func dispatched(*window.View) func(collect.Label) bool {
-	return func(l collect.Label) bool { return l.Value(pickerLabel) == "Dispatched" }
+func dispatched(*window.View) func(input.Label) bool {
+	return func(l input.Label) bool { return l.Value(pickerLabel) == "Dispatched" }
 }
 
 // modelServerError is the error_code of requests that were scheduled before they failed.
@@ -89,8 +89,8 @@ type handled struct {
 // has none of requests. So one of the two is enough.
 func pickerRequests(v *window.View) (handled, Reason) {
 	var h handled
-	_, scheduled := v.Increase(collect.PickerRequests)
-	_, failed := v.Increase(collect.PickerErrors)
+	_, scheduled := v.Increase(input.PickerRequests)
+	_, failed := v.Increase(input.PickerErrors)
 	switch {
 	case scheduled == window.Pending || failed == window.Pending:
 		return h, Pending
@@ -99,10 +99,10 @@ func pickerRequests(v *window.View) (handled, Reason) {
 	case scheduled != window.Present && failed != window.Present:
 		return h, worst(scheduled)
 	}
-	for _, n := range v.Increases(collect.PickerRequests) {
+	for _, n := range v.Increases(input.PickerRequests) {
 		h.all += n
 	}
-	for label, n := range v.Increases(collect.PickerErrors) {
+	for label, n := range v.Increases(input.PickerErrors) {
 		h.errors += n
 		code := label.Value(pickerLabel)
 		if code != modelServerError {

@@ -9,11 +9,11 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // plainRatios are the metrics that their formula in metadata.yaml explains: "increase(a) / increase(b)".
-var plainRatios = func() map[string][2]collect.Input {
+var plainRatios = func() map[string][2]input.Metric {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "metadata.yaml"))
 	if err != nil {
 		panic(err)
@@ -27,7 +27,7 @@ var plainRatios = func() map[string][2]collect.Input {
 	if err := yaml.Unmarshal(text, &catalogue); err != nil {
 		panic(err)
 	}
-	found := map[string][2]collect.Input{}
+	found := map[string][2]input.Metric{}
 	form := regexp.MustCompile(`^increase\((\w+)\) / increase\((\w+)\)$`)
 	for metric, m := range catalogue.Metrics {
 		names := form.FindStringSubmatch(m.Formula)
@@ -35,9 +35,9 @@ var plainRatios = func() map[string][2]collect.Input {
 		if names == nil || metric == "vllm.mm_cache.hit_ratio" || metric == "vllm.spec_decode.acceptance_ratio" {
 			continue
 		}
-		var of [2]collect.Input
+		var of [2]input.Metric
 		known := 0
-		for in := range collect.NumInputs {
+		for in := range input.NumMetrics {
 			if slices.Contains(m.DerivedFrom, in.String()) {
 				for i, name := range names[1:] {
 					if strings.HasSuffix("."+in.String(), "."+name) {

@@ -2,7 +2,7 @@ package derive
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -12,7 +12,7 @@ import (
 // that were repeated cannot change the share by more than the tolerance.
 func prefixHits(_ *Settings, m *Member) Parts {
 	v := &m.Now
-	lookups := increases(collect.PrefixCacheHits, collect.PrefixCacheQueries)(nil, m)
+	lookups := increases(input.PrefixCacheHits, input.PrefixCacheQueries)(nil, m)
 	if lookups.Reason != OK {
 		return lookups
 	}
@@ -20,7 +20,7 @@ func prefixHits(_ *Settings, m *Member) Parts {
 	if !recounted && !own {
 		return lookups
 	}
-	if ever, _ := v.Total(collect.PrefixCacheQueries); ever == 0 {
+	if ever, _ := v.Total(input.PrefixCacheQueries); ever == 0 {
 		return lookups // no prefix cache, so no share of it
 	}
 	if found, counted := foundLocally(v); counted {
@@ -41,13 +41,13 @@ func prefixHits(_ *Settings, m *Member) Parts {
 // connector. The source local_cache_hit is not used: up to v0.19 it has a token more for
 // each prompt that was found as a whole, because the last token is computed again.
 func foundLocally(v *window.View) (found Parts, counted bool) {
-	cached, status := v.Increase(collect.PromptTokensCached)
-	prompts, statusPrompts := v.Increase(collect.PromptTokens)
+	cached, status := v.Increase(input.PromptTokensCached)
+	prompts, statusPrompts := v.Increase(input.PromptTokens)
 	if status == window.Missing || statusPrompts == window.Missing {
 		return noParts, false
 	}
-	external, statusExternal := v.IncreaseOf(collect.PromptTokensBySource, "external_kv_transfer")
-	if statusExternal == window.Missing || underLast(v, collect.PromptTokensBySource, lastSources) {
+	external, statusExternal := v.IncreaseOf(input.PromptTokensBySource, "external_kv_transfer")
+	if statusExternal == window.Missing || underLast(v, input.PromptTokensBySource, lastSources) {
 		if v.Shows("connector") {
 			return noParts, false
 		}
@@ -87,7 +87,7 @@ func lookedUpAgain(v *window.View, lookups float64) Reason {
 // those whose prefill runs now, or that were cancelled in it, and the repeated ones. Of
 // blocks, the rest of each prompt is not looked up.
 func repeatedTokens(v *window.View, lookedUp, size float64) (most float64, reason Reason) {
-	prompts, status := v.Increase(collect.PromptTokens)
+	prompts, status := v.Increase(input.PromptTokens)
 	first, statusFirst := firstTokens(v)
 	if reason = worst(status, statusFirst); reason != OK {
 		return 0, reason
@@ -104,10 +104,10 @@ func repeatedTokens(v *window.View, lookedUp, size float64) (most float64, reaso
 // connector, also of those that waited for it. As elsewhere, no prompt is assumed to be
 // longer than the highest bucket of finished ones.
 func begunBefore(v *window.View) (tokens float64, reason Reason) {
-	running, status := v.Gauge(collect.Running)
-	change, statusChange := v.Change(collect.Running)
-	waiting, statusWaiting := v.Gauge(collect.Waiting)
-	changeWaiting, statusChangeWaiting := v.Change(collect.Waiting)
+	running, status := v.Gauge(input.Running)
+	change, statusChange := v.Change(input.Running)
+	waiting, statusWaiting := v.Gauge(input.Waiting)
+	changeWaiting, statusChangeWaiting := v.Change(input.Waiting)
 	reason = unmixed(v, worst(status, statusChange, statusWaiting, statusChangeWaiting))
 	if reason != OK {
 		return 0, reason
@@ -130,9 +130,9 @@ func begunBefore(v *window.View) (tokens float64, reason Reason) {
 // the server and was not counted as a prompt when the window began. It is not known of a
 // sender of deltas, and where prompts that are not looked up make it negative.
 func unfinishedBefore(v *window.View, lookedUp, prompts float64) (tokens float64, known bool) {
-	all, status := v.Total(collect.PrefixCacheQueries)
-	ever, statusEver := v.Total(collect.PromptTokens)
-	if worst(status, statusEver) != OK || v.Deltas(collect.PrefixCacheQueries) || v.Deltas(collect.PromptTokens) {
+	all, status := v.Total(input.PrefixCacheQueries)
+	ever, statusEver := v.Total(input.PromptTokens)
+	if worst(status, statusEver) != OK || v.Deltas(input.PrefixCacheQueries) || v.Deltas(input.PromptTokens) {
 		return 0, false
 	}
 	tokens = all - lookedUp - (ever - prompts)
@@ -141,10 +141,10 @@ func unfinishedBefore(v *window.View, lookedUp, prompts float64) (tokens float64
 
 // lookupSize returns how many tokens a counted lookup is: before v0.9.0 a block.
 func lookupSize(v *window.View) (tokens float64, known bool) {
-	if !v.Older(collect.PrefixCacheQueries) || !v.Before(inTokens) {
+	if !v.Older(input.PrefixCacheQueries) || !v.Before(inTokens) {
 		return 1, true
 	}
-	tokens, status := v.Engine(collect.KVCacheBlockSize)
+	tokens, status := v.Engine(input.KVCacheBlockSize)
 	return tokens, status == window.Present && tokens >= 1
 }
 
@@ -154,13 +154,13 @@ var inTokens = catalog.Release{0, 9}
 // preempted reports whether a request was preempted: when it returned it found its own
 // blocks.
 func preempted(v *window.View) bool {
-	n, status := v.Increase(collect.Preemptions)
+	n, status := v.Increase(input.Preemptions)
 	return status == window.Present && n > 0
 }
 
 // externalHits is absent where hits and queries do not belong together.
 func externalHits(settings *Settings, m *Member) Parts {
-	parts := increases(collect.ExternalPrefixCacheHits, collect.ExternalPrefixCacheQueries)(settings, m)
+	parts := increases(input.ExternalPrefixCacheHits, input.ExternalPrefixCacheQueries)(settings, m)
 	if parts.Denominator > 0 {
 		parts.withhold(m.Now.Affected(catalog.DefectExternalHitsWrong))
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // What a number is to one who looks from a scrape back over a window. It is
@@ -36,7 +36,7 @@ type noticed struct {
 type reference struct {
 	*world
 	seen map[*stream]*seen
-	all  map[string]*[collect.NumInputs][]*stream
+	all  map[string]*[input.NumMetrics][]*stream
 	// base is, for each scrape, the first one after the last long silence.
 	base      []int
 	perEngine bool
@@ -51,11 +51,11 @@ func newReference(w *world) *reference {
 			r.base[i] = i
 		}
 	}
-	r.all = map[string]*[collect.NumInputs][]*stream{}
+	r.all = map[string]*[input.NumMetrics][]*stream{}
 	for _, s := range w.streams {
 		r.seen[s] = r.look(s)
 		if r.all[s.engine] == nil {
-			r.all[s.engine] = &[collect.NumInputs][]*stream{}
+			r.all[s.engine] = &[input.NumMetrics][]*stream{}
 		}
 		r.all[s.engine][s.input] = append(r.all[s.engine][s.input], s)
 	}
@@ -76,7 +76,7 @@ func (r *reference) look(s *stream) *seen {
 			continue
 		}
 		switch {
-		case last < 0 && s.input.Define().Kind == collect.Gauge:
+		case last < 0 && s.input.Define().Kind == input.Gauge:
 			out.since[i] = i
 		case last < 0:
 			out.since[i] = r.base[i]
@@ -137,7 +137,7 @@ func (r *reference) scope(now int, engines ...string) *scope {
 }
 
 // of are the series of an input of one engine.
-func (r *reference) of(engine string, in collect.Input) []*stream {
+func (r *reference) of(engine string, in input.Metric) []*stream {
 	if r.all[engine] == nil {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (r *reference) grown(s *stream, from, now int) (n float64) {
 
 // increase adds up the series of a counter. What has gone still happened; but
 // once all have gone there is nothing to say.
-func (s *scope) increase(engine string, in collect.Input, from int) (n float64, k known) {
+func (s *scope) increase(engine string, in input.Metric, from int) (n float64, k known) {
 	k = never
 	for _, each := range s.of(engine, in) {
 		state := s.state(each, s.now)
@@ -201,7 +201,7 @@ func (s *scope) increase(engine string, in collect.Input, from int) (n float64, 
 }
 
 // level is a state at the newest scrape, or when the window began.
-func (s *scope) level(engine string, in collect.Input, label string) (n float64, k known) {
+func (s *scope) level(engine string, in input.Metric, label string) (n float64, k known) {
 	k = never
 	for _, each := range s.of(engine, in) {
 		if label != "" && each.label != label {
@@ -223,7 +223,7 @@ func (s *scope) level(engine string, in collect.Input, label string) (n float64,
 }
 
 // moved is the difference of a state to what it was when the window began.
-func (s *scope) moved(engine string, in collect.Input, from int) (n float64, k known) {
+func (s *scope) moved(engine string, in input.Metric, from int) (n float64, k known) {
 	now, k := s.level(engine, in, "")
 	if k != present {
 		return 0, k
@@ -260,7 +260,7 @@ func (o *observed) sum() (sum float64) {
 
 func (o *observed) count() float64 { return float64(len(o.values)) }
 
-func (s *scope) observations(engine string, in collect.Input, from int) (o observed, k known) {
+func (s *scope) observations(engine string, in input.Metric, from int) (o observed, k known) {
 	all := s.of(engine, in)
 	if len(all) == 0 {
 		return o, never

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -17,14 +17,14 @@ import (
 func TestRequestsWhoseEndIsLostAreNotCancelled(t *testing.T) {
 	t.Parallel()
 	const every = 60
-	at := func(n int64, engines int, process, first, done, running float64) *collect.Batch {
+	at := func(n int64, engines int, process, first, done, running float64) *input.Batch {
 		var points []point
 		for e := range engines {
 			points = append(points, as(string(rune('0'+e)),
-				times(collect.TimeToFirstToken, first, 0, first), count(collect.RequestSuccess, done, "stop"), times(collect.E2ERequestLatency, 5*done, 0, 0, done),
-				count(collect.PromptTokens, 100*first), lengths(collect.RequestPromptTokens, 100*done, 0, done), count(collect.Running, running))...)
+				times(input.TimeToFirstToken, first, 0, first), count(input.RequestSuccess, done, "stop"), times(input.E2ERequestLatency, 5*done, 0, 0, done),
+				count(input.PromptTokens, 100*first), lengths(input.RequestPromptTokens, 100*done, 0, done), count(input.Running, running))...)
 		}
-		return batch(n*every, collect.Evidence{Version: "0.14.1", ProcessStart: process}, points)
+		return batch(n*every, input.Evidence{Version: "0.14.1", ProcessStart: process}, points)
 	}
 	for name, test := range map[string]struct {
 		engines int

@@ -5,8 +5,8 @@ package derive
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -141,7 +141,7 @@ func worst(statuses ...window.Status) Reason {
 }
 
 // increases is the quotient of the increases of two counters.
-func increases(numerator, denominator collect.Input) func(*Settings, *Member) Parts {
+func increases(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		n, has := m.Now.Increase(numerator)
 		d, hasToo := m.Now.Increase(denominator)
@@ -150,7 +150,7 @@ func increases(numerator, denominator collect.Input) func(*Settings, *Member) Pa
 }
 
 // rate is the increase of a counter per second.
-func rate(in collect.Input) func(*Settings, *Member) (float64, Reason) {
+func rate(in input.Metric) func(*Settings, *Member) (float64, Reason) {
 	return func(_ *Settings, m *Member) (float64, Reason) {
 		n, status := m.Now.Increase(in)
 		return perSecond(n, m.Now.Elapsed, Because(status))
@@ -168,7 +168,7 @@ func perSecond(n, elapsed float64, reason Reason) (float64, Reason) {
 }
 
 // mean is the mean of a distribution's observations.
-func mean(in collect.Input) func(*Settings, *Member) Parts {
+func mean(in input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		return meanOf(m.Now.Moments(in))
 	}
@@ -182,7 +182,7 @@ func meanOf(count, sum float64, hasSum bool, status window.Status) Parts {
 }
 
 // sums is the quotient of the sums of two distributions.
-func sums(numerator, denominator collect.Input) func(*Settings, *Member) Parts {
+func sums(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		_, n, has, status := m.Now.Moments(numerator)
 		_, d, hasToo, statusToo := m.Now.Moments(denominator)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // values are those of one metric, by its own attributes.
@@ -51,7 +51,7 @@ func (s *scope) ratio(least float64, of func(engine string) parts) (float64, boo
 	return above / below, true
 }
 
-func (s *scope) counters(above, below collect.Input) func(string) parts {
+func (s *scope) counters(above, below input.Metric) func(string) parts {
 	return func(e string) parts {
 		a, ka := s.increase(e, above, s.from)
 		b, kb := s.increase(e, below, s.from)
@@ -59,7 +59,7 @@ func (s *scope) counters(above, below collect.Input) func(string) parts {
 	}
 }
 
-func (s *scope) sums(above, below collect.Input) func(string) parts {
+func (s *scope) sums(above, below input.Metric) func(string) parts {
 	return func(e string) parts {
 		a, ka := s.observations(e, above, s.from)
 		b, kb := s.observations(e, below, s.from)
@@ -67,7 +67,7 @@ func (s *scope) sums(above, below collect.Input) func(string) parts {
 	}
 }
 
-func (s *scope) average(in collect.Input) func(string) parts {
+func (s *scope) average(in input.Metric) func(string) parts {
 	return func(e string) parts {
 		o, k := s.observations(e, in, s.from)
 		return parts{o.sum(), o.count(), k}
@@ -76,7 +76,7 @@ func (s *scope) average(in collect.Input) func(string) parts {
 
 // ones are the requests of at most one token.
 func (s *scope) ones(e string) (n float64, k known) {
-	o, k := s.observations(e, collect.RequestGenerationTokens, s.from)
+	o, k := s.observations(e, input.RequestGenerationTokens, s.from)
 	for _, v := range o.values {
 		if v <= 1 {
 			n++
@@ -85,7 +85,7 @@ func (s *scope) ones(e string) (n float64, k known) {
 	return n, k
 }
 
-func (s *scope) averageOfMore(in collect.Input) func(string) parts {
+func (s *scope) averageOfMore(in input.Metric) func(string) parts {
 	return func(e string) parts {
 		o, k := s.observations(e, in, s.from)
 		zeros, kz := s.ones(e)
@@ -112,34 +112,34 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 		value, ok := s.ratio(least, of)
 		put(name, "", value, ok)
 	}
-	quotient("vllm.prefix_cache.hit_ratio", 0, s.counters(collect.PrefixCacheHits, collect.PrefixCacheQueries))
+	quotient("vllm.prefix_cache.hit_ratio", 0, s.counters(input.PrefixCacheHits, input.PrefixCacheQueries))
 	for metric, of := range plainRatios {
 		quotient(metric, 0, s.counters(of[0], of[1]))
 	}
 	if rollup || alone { // the cache belongs to the front end
-		quotient("vllm.mm_cache.hit_ratio", 0, s.counters(collect.MMCacheHits, collect.MMCacheQueries))
+		quotient("vllm.mm_cache.hit_ratio", 0, s.counters(input.MMCacheHits, input.MMCacheQueries))
 	}
-	quotient("vllm.request.queue_time_ratio", 0, s.sums(collect.QueueTime, collect.E2ERequestLatency))
-	quotient("vllm.input_output_ratio", 0, s.sums(collect.RequestPromptTokens, collect.RequestGenerationTokens))
-	quotient("vllm.tokens_per_iteration", 1, s.average(collect.IterationTokens))
+	quotient("vllm.request.queue_time_ratio", 0, s.sums(input.QueueTime, input.E2ERequestLatency))
+	quotient("vllm.input_output_ratio", 0, s.sums(input.RequestPromptTokens, input.RequestGenerationTokens))
+	quotient("vllm.tokens_per_iteration", 1, s.average(input.IterationTokens))
 	quotient("vllm.request.queue_wait_estimate", 0, func(e string) parts {
-		queue, k := s.level(e, collect.WaitingByReason, "capacity")
-		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+		queue, k := s.level(e, input.WaitingByReason, "capacity")
+		o, kf := s.observations(e, input.TimeToFirstToken, s.from)
 		return parts{queue, o.count() / s.elapsed, first(k, kf)}
 	})
 	quotient("vllm.preemptions_per_first_token", 0, func(e string) parts {
-		n, k := s.increase(e, collect.Preemptions, s.from)
-		o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+		n, k := s.increase(e, input.Preemptions, s.from)
+		o, kf := s.observations(e, input.TimeToFirstToken, s.from)
 		return parts{n, o.count(), first(k, kf)}
 	})
 	quotient("vllm.frontend_overhead_mean", 1, func(e string) parts {
-		o, k := s.observations(e, collect.E2ERequestLatency, s.from)
-		q, kq := s.observations(e, collect.QueueTime, s.from)
-		i, ki := s.observations(e, collect.InferenceTime, s.from)
+		o, k := s.observations(e, input.E2ERequestLatency, s.from)
+		q, kq := s.observations(e, input.QueueTime, s.from)
+		i, ki := s.observations(e, input.InferenceTime, s.from)
 		return parts{o.sum() - q.sum() - i.sum(), o.count(), first(k, kq, ki)}
 	})
 	s.speculation(quotient, put, rollup, misattributed)
-	work := func(counters ...collect.Input) func(string) parts {
+	work := func(counters ...input.Metric) func(string) parts {
 		return func(e string) parts {
 			var n, ever float64
 			k := present
@@ -149,7 +149,7 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 				ever += s.ever(e, in)
 				k = first(k, ke)
 			}
-			generated, kg := s.increase(e, collect.GenerationTokens, s.from)
+			generated, kg := s.increase(e, input.GenerationTokens, s.from)
 			if kg == pending {
 				k = pending
 			}
@@ -159,8 +159,8 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 			return parts{n / s.elapsed, s.peak, k}
 		}
 	}
-	quotient("vllm.model_flops_utilization", 0, work(collect.EstimatedFLOPs))
-	quotient("vllm.memory_bandwidth_utilization", 0, work(collect.EstimatedReadBytes, collect.EstimatedWriteBytes))
+	quotient("vllm.model_flops_utilization", 0, work(input.EstimatedFLOPs))
+	quotient("vllm.memory_bandwidth_utilization", 0, work(input.EstimatedReadBytes, input.EstimatedWriteBytes))
 	s.latencies(quotient, put, rollup || alone || s.perEngine)
 	s.reasons(put)
 	if !rollup {
@@ -171,27 +171,27 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 
 func (s *scope) speculation(quotient func(string, float64, func(string) parts), put func(string, string, float64, bool), rollup, misattributed bool) {
 	quotient("vllm.inter_token_latency_per_token_mean", 1, func(e string) parts {
-		_, kd := s.increase(e, collect.Drafts, s.from)
-		o, k := s.observations(e, collect.InterTokenLatency, s.from)
-		generated, kg := s.increase(e, collect.GenerationTokens, s.from)
-		f, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+		_, kd := s.increase(e, input.Drafts, s.from)
+		o, k := s.observations(e, input.InterTokenLatency, s.from)
+		generated, kg := s.increase(e, input.GenerationTokens, s.from)
+		f, kf := s.observations(e, input.TimeToFirstToken, s.from)
 		return parts{o.sum(), generated - f.count(), first(kd, k, kg, kf)}
 	})
 	if misattributed && !rollup {
 		return
 	}
-	quotient("vllm.spec_decode.acceptance_ratio", 0, s.counters(collect.AcceptedTokens, collect.DraftTokens))
+	quotient("vllm.spec_decode.acceptance_ratio", 0, s.counters(input.AcceptedTokens, input.DraftTokens))
 	quotient("vllm.spec_decode.mean_acceptance_length", 0, func(e string) parts {
-		accepted, k := s.increase(e, collect.AcceptedTokens, s.from)
-		drafts, kd := s.increase(e, collect.Drafts, s.from)
+		accepted, k := s.increase(e, input.AcceptedTokens, s.from)
+		drafts, kd := s.increase(e, input.Drafts, s.from)
 		return parts{drafts + accepted, drafts, first(k, kd)}
 	})
-	s.shares(put, "vllm.spec_decode.position_acceptance_ratio", collect.AcceptedTokensPerPosition, collect.Drafts)
+	s.shares(put, "vllm.spec_decode.position_acceptance_ratio", input.AcceptedTokensPerPosition, input.Drafts)
 }
 
 // shares are the parts of a labelled counter in another, or in itself: of all
 // engines, also of those that do not show the label.
-func (s *scope) shares(put func(string, string, float64, bool), name string, in, all collect.Input) {
+func (s *scope) shares(put func(string, string, float64, bool), name string, in, all input.Metric) {
 	above, below := map[string]float64{}, 0.0
 	for _, e := range s.engines {
 		n, k := s.increase(e, all, s.from)
@@ -226,42 +226,42 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 		value, ok := s.perSecond(n, k)
 		put(name, "", value, ok)
 	}
-	for name, in := range map[string]collect.Input{
-		"vllm.prompt_throughput": collect.PromptTokens, "vllm.generation_throughput": collect.GenerationTokens,
-		"vllm.request_throughput": collect.RequestSuccess, "vllm.preemption_rate": collect.Preemptions,
-		"vllm.drop_rate": collect.Dropped,
+	for name, in := range map[string]input.Metric{
+		"vllm.prompt_throughput": input.PromptTokens, "vllm.generation_throughput": input.GenerationTokens,
+		"vllm.request_throughput": input.RequestSuccess, "vllm.preemption_rate": input.Preemptions,
+		"vllm.drop_rate": input.Dropped,
 	} {
 		n, k := s.increase(e, in, s.from)
 		rate(name, n, k)
 	}
-	_, k := s.increase(e, collect.PromptTokensBySource, s.from)
+	_, k := s.increase(e, input.PromptTokensBySource, s.from)
 	local := 0.0
-	for _, each := range s.of(e, collect.PromptTokensBySource) {
+	for _, each := range s.of(e, input.PromptTokensBySource) {
 		if each.label == "local_compute" && s.seen[each].since[s.now] <= s.from {
 			local = s.grown(each, s.from, s.now)
 		}
 	}
 	rate("vllm.prefill_compute_throughput", local, k)
-	o, kf := s.observations(e, collect.TimeToFirstToken, s.from)
+	o, kf := s.observations(e, input.TimeToFirstToken, s.from)
 	rate("vllm.first_token_rate", o.count(), kf)
-	change, kw := s.moved(e, collect.Waiting, s.from)
+	change, kw := s.moved(e, input.Waiting, s.from)
 	rate("vllm.arrival_rate", math.Max(o.count()+change, 0), first(kf, kw))
 
-	long, kl := s.observations(e, collect.TimeToFirstToken, s.longFrom)
-	done, kd := s.increase(e, collect.RequestSuccess, s.longFrom)
-	running, kr := s.moved(e, collect.Running, s.longFrom)
+	long, kl := s.observations(e, input.TimeToFirstToken, s.longFrom)
+	done, kd := s.increase(e, input.RequestSuccess, s.longFrom)
+	running, kr := s.moved(e, input.Running, s.longFrom)
 	put("vllm.request.cancelled_estimate", "", math.Max(long.count()-done-running, 0)/s.whole,
 		s.unbroken(e, first(kl, kd, kr)) == present && s.whole > 0)
 
-	used, ku := s.level(e, collect.KVCacheUtilization, "")
-	capacity, kc := s.level(e, collect.CacheConfigTokens, "")
+	used, ku := s.level(e, input.KVCacheUtilization, "")
+	capacity, kc := s.level(e, input.CacheConfigTokens, "")
 	put("vllm.kv_cache.free", "", capacity*(1-used), first(ku, kc) == present)
 }
 
 var quantiles = []float64{0.5, 0.95, 0.99, 1}
 
 func (s *scope) latencies(quotient func(string, float64, func(string) parts), put func(string, string, float64, bool), wanted bool) {
-	for in := range collect.NumInputs {
+	for in := range input.NumMetrics {
 		name := in.String()
 		if _, derived := catalog.ByName(name + "_quantile"); !derived || name == "" || strings.HasPrefix(name, "inference_gateway.") {
 			continue
@@ -307,7 +307,7 @@ func (s *scope) latencies(quotient func(string, float64, func(string) parts), pu
 }
 
 // ever is all that a counter was seen to count.
-func (r *reference) everAt(e string, in collect.Input, now int) (n float64) {
+func (r *reference) everAt(e string, in input.Metric, now int) (n float64) {
 	for _, each := range r.of(e, in) {
 		since := r.seen[each].since[now]
 		if since < 0 {
@@ -322,7 +322,7 @@ func (r *reference) everAt(e string, in collect.Input, now int) (n float64) {
 	return n
 }
 
-func (s *scope) ever(e string, in collect.Input) float64 { return s.everAt(e, in, s.now) }
+func (s *scope) ever(e string, in input.Metric) float64 { return s.everAt(e, in, s.now) }
 
 // misattributed reports whether one engine alone has drafts.
 func (r *reference) misattributed(now int) bool {
@@ -332,9 +332,9 @@ func (r *reference) misattributed(now int) bool {
 			continue
 		}
 		switch {
-		case r.everAt(e, collect.Drafts, now) > 0:
+		case r.everAt(e, input.Drafts, now) > 0:
 			with++
-		case r.everAt(e, collect.GenerationTokens, now) > 0:
+		case r.everAt(e, input.GenerationTokens, now) > 0:
 			without++
 		}
 	}
@@ -345,7 +345,7 @@ func (r *reference) misattributed(now int) bool {
 // one before and may still come.
 func (r *reference) here(e string, now int) bool {
 	return slices.ContainsFunc(r.streams, func(s *stream) bool {
-		return s.engine == e && s.input != collect.CacheConfigTokens && r.seen[s].exposed[now]
+		return s.engine == e && s.input != input.CacheConfigTokens && r.seen[s].exposed[now]
 	})
 }
 
@@ -357,10 +357,10 @@ func (r *reference) missing(e string, now int) bool {
 func (s *scope) expectOfFrontEnd() map[string]values {
 	all := map[string]values{}
 	n, errors := 0.0, map[string]float64{"4xx": 0, "5xx": 0}
-	if _, k := s.increase(frontEnd, collect.HTTPRequests, s.from); k != present {
+	if _, k := s.increase(frontEnd, input.HTTPRequests, s.from); k != present {
 		return all
 	}
-	for _, each := range s.of(frontEnd, collect.HTTPRequests) {
+	for _, each := range s.of(frontEnd, input.HTTPRequests) {
 		label := strings.Split(each.label, "\x00")
 		if label[1] != "/v1/completions" || s.seen[each].since[s.now] < 0 || s.seen[each].since[s.now] > s.from {
 			continue

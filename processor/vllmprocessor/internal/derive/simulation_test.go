@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // frontEnd is the engine of the series without one: those of HTTP.
@@ -28,7 +28,7 @@ type occurrence struct {
 // looked.
 type stream struct {
 	engine string
-	input  collect.Input
+	input  input.Metric
 	label  string
 	// lazy is true where the server makes the series at its first event.
 	lazy   bool
@@ -49,7 +49,7 @@ type body struct {
 type world struct {
 	random  *rand.Rand
 	streams []*stream
-	index   map[[2]string]map[collect.Input]*stream
+	index   map[[2]string]map[input.Metric]*stream
 	engines []string
 	// lives are the times at which an engine began anew; the first is before all
 	// scrapes.
@@ -63,7 +63,7 @@ type world struct {
 	markers bool
 	// credited is true where all drafts count for the first engine.
 	credited bool
-	lazy     [collect.NumInputs]bool
+	lazy     [input.NumMetrics]bool
 	end      int64
 
 	window, staleness int64
@@ -72,7 +72,7 @@ type world struct {
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 7))
 	w := &world{
-		random: r, index: map[[2]string]map[collect.Input]*stream{},
+		random: r, index: map[[2]string]map[input.Metric]*stream{},
 		lives: map[string][]int64{}, startsKnown: map[string][]bool{}, up: map[string][]bool{},
 		markers: r.IntN(2) == 0, credited: r.IntN(5) == 0, staleness: 300 * second,
 		window: []int64{30, 60, 120}[r.IntN(3)] * second,
@@ -83,7 +83,7 @@ func newWorld(seed uint64) *world {
 	if len(w.engines) == 1 {
 		w.credited = false
 	}
-	for in := range collect.NumInputs {
+	for in := range input.NumMetrics {
 		if !apart(in) {
 			w.lazy[in] = !w.credited && r.IntN(4) == 0
 		}
@@ -97,8 +97,8 @@ func newWorld(seed uint64) *world {
 }
 
 // apart reports whether an input has tests of its own: canaries.
-func apart(in collect.Input) bool {
-	return in == collect.CanaryDuration || in == collect.CanaryUnanswered
+func apart(in input.Metric) bool {
+	return in == input.CanaryDuration || in == input.CanaryUnanswered
 }
 
 // schedule sets the times of the scrapes that succeed.
@@ -181,18 +181,18 @@ func (w *world) presence() {
 }
 
 // stream returns the series of an engine, made at first use.
-func (w *world) stream(engine string, in collect.Input, label string) *stream {
+func (w *world) stream(engine string, in input.Metric, label string) *stream {
 	key := [2]string{engine, label}
 	if w.index[key] == nil {
-		w.index[key] = map[collect.Input]*stream{}
+		w.index[key] = map[input.Metric]*stream{}
 	}
 	s := w.index[key][in]
 	if s == nil {
 		s = &stream{engine: engine, input: in, label: label, lazy: w.lazy[in] || engine == frontEnd}
-		if in.Define().Kind == collect.Gauge {
+		if in.Define().Kind == input.Gauge {
 			s.lazy = false
 		}
-		if in.Define().Kind == collect.Distribution {
+		if in.Define().Kind == input.Distribution {
 			for range w.lives[engine] {
 				s.bounds = append(s.bounds, boundsOf(in, w.random))
 			}
@@ -210,14 +210,14 @@ func (w *world) stream(engine string, in collect.Input, label string) *stream {
 
 // boundsOf are one of the sets of bounds that a distribution can have. All of
 // generation tokens have the bound 1.
-func boundsOf(in collect.Input, r *rand.Rand) []float64 {
+func boundsOf(in input.Metric, r *rand.Rand) []float64 {
 	sets := [][]float64{
 		{0.25, 0.5, 1, 2, 4, 8, 16},
 		{0.5, 1, 1.5, 3, 4, 10},
 		{0.125, 0.25, 1, 4, 20},
 	}
 	switch in {
-	case collect.RequestGenerationTokens, collect.RequestPromptTokens, collect.IterationTokens:
+	case input.RequestGenerationTokens, input.RequestPromptTokens, input.IterationTokens:
 		sets = [][]float64{{1, 2, 5, 10, 20, 50, 100, 200, 500}, {1, 4, 10, 50, 100, 1000}, {1, 5, 20, 100}}
 	}
 	return sets[r.IntN(len(sets))]
@@ -235,9 +235,9 @@ func (w *world) life(engine string, t int64) int {
 func (w *world) history() {
 	// What a server makes when it starts stands there at 0 from then on.
 	for _, e := range w.engines {
-		for in := range collect.NumInputs {
-			if in.Define().Name == "" || in.OfPicker() || in == collect.HTTPRequests || in == collect.KVCacheCapacity ||
-				in == collect.KVCacheBlocks || in == collect.KVCacheBlockSize || apart(in) {
+		for in := range input.NumMetrics {
+			if in.Define().Name == "" || in.OfPicker() || in == input.HTTPRequests || in == input.KVCacheCapacity ||
+				in == input.KVCacheBlocks || in == input.KVCacheBlockSize || apart(in) {
 				continue
 			}
 			switch labels := labelsOf(in); {
@@ -250,7 +250,7 @@ func (w *world) history() {
 			}
 		}
 		for life, begin := range w.lives[e] {
-			capacity := w.stream(e, collect.CacheConfigTokens, "")
+			capacity := w.stream(e, input.CacheConfigTokens, "")
 			capacity.events = append(capacity.events, occurrence{begin, 4096})
 			end := w.end
 			if life+1 < len(w.lives[e]) {
@@ -264,15 +264,15 @@ func (w *world) history() {
 	}
 }
 
-func labelsOf(in collect.Input) []string {
+func labelsOf(in input.Metric) []string {
 	switch in {
-	case collect.RequestSuccess:
+	case input.RequestSuccess:
 		return []string{"stop", "length", "abort"}
-	case collect.PromptTokensBySource:
+	case input.PromptTokensBySource:
 		return []string{"local_compute", "local_cache_hit", "external_kv_transfer"}
-	case collect.AcceptedTokensPerPosition:
+	case input.AcceptedTokensPerPosition:
 		return []string{"0", "1", "2"}
-	case collect.WaitingByReason:
+	case input.WaitingByReason:
 		return []string{"capacity", "deferred"}
 	}
 	return nil
@@ -299,13 +299,13 @@ func seconds(d int64) float64 { return float64(d) / 1e9 }
 // engine does not happen.
 func (w *world) request(engine string, arrived, end int64) {
 	r := w.random
-	happen := func(at int64, in collect.Input, label string, value float64) {
+	happen := func(at int64, in input.Metric, label string, value float64) {
 		if at < end {
 			s := w.stream(engine, in, label)
 			s.events = append(s.events, occurrence{at, value})
 		}
 	}
-	state := func(from, to int64, in collect.Input, label string, value float64) {
+	state := func(from, to int64, in input.Metric, label string, value float64) {
 		happen(from, in, label, value)
 		happen(to, in, label, -value)
 	}
@@ -321,36 +321,36 @@ func (w *world) request(engine string, arrived, end int64) {
 	why := []string{"capacity", "capacity", "deferred"}[r.IntN(3)]
 	fate := r.IntN(20)
 	if fate == 0 { // the client goes away while it waits
-		state(arrived, arrived+queued/2, collect.Waiting, "", 1)
-		state(arrived, arrived+queued/2, collect.WaitingByReason, why, 1)
+		state(arrived, arrived+queued/2, input.Waiting, "", 1)
+		state(arrived, arrived+queued/2, input.WaitingByReason, why, 1)
 		w.respond(arrived+queued/2, end, "4xx", "/v1/completions")
 		return
 	}
-	state(arrived, admitted, collect.Waiting, "", 1)
-	state(arrived, admitted, collect.WaitingByReason, why, 1)
-	happen(admitted, collect.PrefixCacheQueries, "", prompt)
-	happen(admitted, collect.PrefixCacheHits, "", cached)
-	happen(admitted, collect.ExternalPrefixCacheQueries, "", prompt-cached)
-	happen(admitted, collect.ExternalPrefixCacheHits, "", external)
+	state(arrived, admitted, input.Waiting, "", 1)
+	state(arrived, admitted, input.WaitingByReason, why, 1)
+	happen(admitted, input.PrefixCacheQueries, "", prompt)
+	happen(admitted, input.PrefixCacheHits, "", cached)
+	happen(admitted, input.ExternalPrefixCacheQueries, "", prompt-cached)
+	happen(admitted, input.ExternalPrefixCacheHits, "", external)
 	if r.IntN(3) == 0 {
-		happen(admitted, collect.MMCacheQueries, "", 3)
-		happen(admitted, collect.MMCacheHits, "", float64(r.IntN(4)))
+		happen(admitted, input.MMCacheQueries, "", 3)
+		happen(admitted, input.MMCacheHits, "", float64(r.IntN(4)))
 	}
-	happen(first, collect.PromptTokens, "", prompt)
-	happen(first, collect.PromptTokensCached, "", cached+external)
-	happen(first, collect.PromptTokensBySource, "local_compute", prompt-cached-external)
-	happen(first, collect.PromptTokensBySource, "local_cache_hit", cached)
-	happen(first, collect.PromptTokensBySource, "external_kv_transfer", external)
-	happen(first, collect.TimeToFirstToken, "", seconds(first-arrived))
-	happen(first, collect.GenerationTokens, "", 1)
-	happen(first, collect.IterationTokens, "", prompt)
+	happen(first, input.PromptTokens, "", prompt)
+	happen(first, input.PromptTokensCached, "", cached+external)
+	happen(first, input.PromptTokensBySource, "local_compute", prompt-cached-external)
+	happen(first, input.PromptTokensBySource, "local_cache_hit", cached)
+	happen(first, input.PromptTokensBySource, "external_kv_transfer", external)
+	happen(first, input.TimeToFirstToken, "", seconds(first-arrived))
+	happen(first, input.GenerationTokens, "", 1)
+	happen(first, input.IterationTokens, "", prompt)
 
 	now, generated := first, 1.0
 	for range r.IntN(12) {
 		gap := part(r, 1) / 2
 		if r.IntN(10) == 0 {
-			happen(now, collect.Preemptions, "", 1)
-			happen(now, collect.Dropped, "", 2)
+			happen(now, input.Preemptions, "", 1)
+			happen(now, input.Dropped, "", 2)
 			gap += part(r, 3)
 		}
 		now += gap
@@ -360,50 +360,50 @@ func (w *world) request(engine string, arrived, end int64) {
 			drafter = w.engines[0]
 		}
 		if now < end && w.life(drafter, now) == w.life(engine, now) {
-			draft := func(in collect.Input, label string, value float64) {
+			draft := func(in input.Metric, label string, value float64) {
 				s := w.stream(drafter, in, label)
 				s.events = append(s.events, occurrence{now, value})
 			}
-			draft(collect.Drafts, "", 1)
-			draft(collect.DraftTokens, "", 3)
-			draft(collect.AcceptedTokens, "", float64(accepted))
+			draft(input.Drafts, "", 1)
+			draft(input.DraftTokens, "", 3)
+			draft(input.AcceptedTokens, "", float64(accepted))
 			for position := range accepted {
-				draft(collect.AcceptedTokensPerPosition, string(rune('0'+position)), 1)
+				draft(input.AcceptedTokensPerPosition, string(rune('0'+position)), 1)
 			}
 		}
-		happen(now, collect.GenerationTokens, "", float64(1+accepted))
-		happen(now, collect.InterTokenLatency, "", seconds(gap))
-		happen(now, collect.IterationTokens, "", float64(1+accepted))
-		happen(now, collect.EstimatedFLOPs, "", 3e9)
-		happen(now, collect.EstimatedReadBytes, "", 2e6)
-		happen(now, collect.EstimatedWriteBytes, "", 1e5)
+		happen(now, input.GenerationTokens, "", float64(1+accepted))
+		happen(now, input.InterTokenLatency, "", seconds(gap))
+		happen(now, input.IterationTokens, "", float64(1+accepted))
+		happen(now, input.EstimatedFLOPs, "", 3e9)
+		happen(now, input.EstimatedReadBytes, "", 2e6)
+		happen(now, input.EstimatedWriteBytes, "", 1e5)
 		generated += float64(1 + accepted)
 	}
-	state(admitted, now, collect.Running, "", 1)
-	state(admitted, now, collect.KVCacheUtilization, "", 1.0/64)
+	state(admitted, now, input.Running, "", 1)
+	state(admitted, now, input.KVCacheUtilization, "", 1.0/64)
 	if fate == 1 { // the client goes away
 		return
 	}
-	happen(now, collect.RequestSuccess, []string{"stop", "stop", "length", "abort"}[r.IntN(4)], 1)
-	happen(now, collect.E2ERequestLatency, "", seconds(now-arrived)+0.125)
-	happen(now, collect.QueueTime, "", seconds(queued))
-	happen(now, collect.InferenceTime, "", seconds(now-admitted))
-	happen(now, collect.PrefillTime, "", seconds(prefill))
-	happen(now, collect.DecodeTime, "", seconds(now-first))
+	happen(now, input.RequestSuccess, []string{"stop", "stop", "length", "abort"}[r.IntN(4)], 1)
+	happen(now, input.E2ERequestLatency, "", seconds(now-arrived)+0.125)
+	happen(now, input.QueueTime, "", seconds(queued))
+	happen(now, input.InferenceTime, "", seconds(now-admitted))
+	happen(now, input.PrefillTime, "", seconds(prefill))
+	happen(now, input.DecodeTime, "", seconds(now-first))
 	perToken := 0.0
 	if generated > 1 {
 		perToken = float64(int(seconds(now-first)/(generated-1)*1024)+1) / 1024
 	}
-	happen(now, collect.TimePerOutputToken, "", perToken)
-	happen(now, collect.RequestPromptTokens, "", prompt)
-	happen(now, collect.RequestGenerationTokens, "", generated)
+	happen(now, input.TimePerOutputToken, "", perToken)
+	happen(now, input.RequestPromptTokens, "", prompt)
+	happen(now, input.RequestGenerationTokens, "", generated)
 	w.respond(now, end, []string{"2xx", "2xx", "2xx", "5xx"}[r.IntN(4)], "/v1/completions")
 	w.respond(now, end, "2xx", []string{"/metrics", "/health", "/v1/models", "/tokenize"}[r.IntN(4)])
 }
 
 func (w *world) respond(at, end int64, status, handler string) {
 	if at < end && w.life(frontEnd, at) >= 0 {
-		s := w.stream(frontEnd, collect.HTTPRequests, strings.Join([]string{status, handler, "POST"}, "\x00"))
+		s := w.stream(frontEnd, input.HTTPRequests, strings.Join([]string{status, handler, "POST"}, "\x00"))
 		s.events = append(s.events, occurrence{at, 1})
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -19,32 +19,32 @@ func Detailed(metric string) bool {
 
 var rows = slices.Concat([]Row{
 	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: prefixHits, share: true},
-	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(collect.PromptTokensCached, collect.PromptTokens), share: true},
+	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(input.PromptTokensCached, input.PromptTokens), share: true},
 	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: externalHits, share: true},
-	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(collect.MMCacheHits, collect.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
+	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(input.MMCacheHits, input.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
 
-	{Metric: "vllm.prompt_throughput", Additive: rate(collect.PromptTokens)},
+	{Metric: "vllm.prompt_throughput", Additive: rate(input.PromptTokens)},
 	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
 	{Metric: "vllm.generation_throughput", Additive: generationRate},
-	{Metric: "vllm.request_throughput", Additive: rate(collect.RequestSuccess)},
+	{Metric: "vllm.request_throughput", Additive: rate(input.RequestSuccess)},
 	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
-	{Metric: "vllm.preemption_rate", Additive: rate(collect.Preemptions)},
+	{Metric: "vllm.preemption_rate", Additive: rate(input.Preemptions)},
 	{Metric: "vllm.arrival_rate", Additive: arrivalRate},
-	{Metric: "vllm.drop_rate", Additive: rate(collect.Dropped)},
+	{Metric: "vllm.drop_rate", Additive: rate(input.Dropped)},
 
 	{Metric: "vllm.request.queue_wait_estimate", Quotient: queueWait},
 	{Metric: "vllm.preemptions_per_first_token", Quotient: preemptions},
-	{Metric: "vllm.request.queue_time_ratio", Quotient: sums(collect.QueueTime, collect.E2ERequestLatency)},
+	{Metric: "vllm.request.queue_time_ratio", Quotient: sums(input.QueueTime, input.E2ERequestLatency)},
 	{Metric: "vllm.frontend_overhead_mean", Quotient: frontendOverhead},
 	{Metric: "vllm.request.finished_ratio", Extra: []string{"finished_reason"}, Several: finished},
 	{Metric: "vllm.request.cancelled_estimate", Additive: cancelled},
 
 	{Metric: "vllm.tokens_per_iteration", Quotient: stepTokens},
-	{Metric: "vllm.request.prompt_tokens_mean", Quotient: mean(collect.RequestPromptTokens)},
-	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(collect.RequestGenerationTokens)},
-	{Metric: "vllm.input_output_ratio", Quotient: sums(collect.RequestPromptTokens, collect.RequestGenerationTokens)},
+	{Metric: "vllm.request.prompt_tokens_mean", Quotient: mean(input.RequestPromptTokens)},
+	{Metric: "vllm.request.generation_tokens_mean", Quotient: mean(input.RequestGenerationTokens)},
+	{Metric: "vllm.input_output_ratio", Quotient: sums(input.RequestPromptTokens, input.RequestGenerationTokens)},
 
-	{Metric: "vllm.spec_decode.acceptance_ratio", Quotient: increases(collect.AcceptedTokens, collect.DraftTokens), share: true, speculative: true},
+	{Metric: "vllm.spec_decode.acceptance_ratio", Quotient: increases(input.AcceptedTokens, input.DraftTokens), share: true, speculative: true},
 	{Metric: "vllm.spec_decode.mean_acceptance_length", Quotient: acceptanceLength, speculative: true},
 	{Metric: "vllm.spec_decode.position_acceptance_ratio", Extra: []string{"position"}, Several: acceptedAt, speculative: true},
 
@@ -59,30 +59,30 @@ var rows = slices.Concat([]Row{
 
 // latencies are the histograms of times, with the names of what is derived from each.
 var latencies = []struct {
-	in                    collect.Input
+	in                    input.Metric
 	mean, quantile, bound string
 	detailed              bool
 }{
 	{
-		in: collect.TimeToFirstToken, mean: "vllm.time_to_first_token_mean", quantile: "vllm.time_to_first_token_quantile", bound: "vllm.time_to_first_token_quantile_bound",
+		in: input.TimeToFirstToken, mean: "vllm.time_to_first_token_mean", quantile: "vllm.time_to_first_token_quantile", bound: "vllm.time_to_first_token_quantile_bound",
 	},
 	{
-		in: collect.InterTokenLatency, mean: "vllm.inter_token_latency_mean", quantile: "vllm.inter_token_latency_quantile", bound: "vllm.inter_token_latency_quantile_bound",
+		in: input.InterTokenLatency, mean: "vllm.inter_token_latency_mean", quantile: "vllm.inter_token_latency_quantile", bound: "vllm.inter_token_latency_quantile_bound",
 	},
 	{
-		in: collect.E2ERequestLatency, mean: "vllm.e2e_request_latency_mean", quantile: "vllm.e2e_request_latency_quantile", bound: "vllm.e2e_request_latency_quantile_bound",
+		in: input.E2ERequestLatency, mean: "vllm.e2e_request_latency_mean", quantile: "vllm.e2e_request_latency_quantile", bound: "vllm.e2e_request_latency_quantile_bound",
 	},
 	{
-		in: collect.TimePerOutputToken, mean: "vllm.request.time_per_output_token_mean", quantile: "vllm.request.time_per_output_token_quantile", bound: "vllm.request.time_per_output_token_quantile_bound", detailed: true,
+		in: input.TimePerOutputToken, mean: "vllm.request.time_per_output_token_mean", quantile: "vllm.request.time_per_output_token_quantile", bound: "vllm.request.time_per_output_token_quantile_bound", detailed: true,
 	},
 	{
-		in: collect.QueueTime, mean: "vllm.request.queue_time_mean", quantile: "vllm.request.queue_time_quantile", bound: "vllm.request.queue_time_quantile_bound", detailed: true,
+		in: input.QueueTime, mean: "vllm.request.queue_time_mean", quantile: "vllm.request.queue_time_quantile", bound: "vllm.request.queue_time_quantile_bound", detailed: true,
 	},
 	{
-		in: collect.PrefillTime, mean: "vllm.request.prefill_time_mean", quantile: "vllm.request.prefill_time_quantile", bound: "vllm.request.prefill_time_quantile_bound",
+		in: input.PrefillTime, mean: "vllm.request.prefill_time_mean", quantile: "vllm.request.prefill_time_quantile", bound: "vllm.request.prefill_time_quantile_bound",
 	},
 	{
-		in: collect.DecodeTime, mean: "vllm.request.decode_time_mean", quantile: "vllm.request.decode_time_quantile", bound: "vllm.request.decode_time_quantile_bound",
+		in: input.DecodeTime, mean: "vllm.request.decode_time_mean", quantile: "vllm.request.decode_time_quantile", bound: "vllm.request.decode_time_quantile_bound",
 	},
 }
 
@@ -91,7 +91,7 @@ func latencyRows() []Row {
 	var all []Row
 	for _, of := range latencies {
 		read, average := trustedQuantiles(of.in, distribution), trusted(of.in, mean)
-		if of.in == collect.TimePerOutputToken || of.in == collect.DecodeTime {
+		if of.in == input.TimePerOutputToken || of.in == input.DecodeTime {
 			read, average = trustedQuantiles(of.in, withoutZeros), trusted(of.in, meanWithoutZeros)
 		}
 		all = append(all, Row{Metric: of.mean, Quotient: average})
@@ -103,8 +103,8 @@ func latencyRows() []Row {
 // lengthRows are the quantiles of the lengths of prompts and outputs, and their bounds.
 func lengthRows() []Row {
 	return slices.Concat(
-		quantileRows(distribution(collect.RequestPromptTokens), "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound", true),
-		quantileRows(distribution(collect.RequestGenerationTokens), "vllm.request.generation_tokens_quantile", "vllm.request.generation_tokens_quantile_bound", true),
+		quantileRows(distribution(input.RequestPromptTokens), "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound", true),
+		quantileRows(distribution(input.RequestGenerationTokens), "vllm.request.generation_tokens_quantile", "vllm.request.generation_tokens_quantile_bound", true),
 	)
 }
 
@@ -121,11 +121,11 @@ func quantileRows(read func(*Member, *histogram.Histogram) Reason, quantile, bou
 // vLLM counts the three together, for each prompt.
 func computed(_ *Settings, m *Member) (float64, Reason) {
 	v := &m.Now
-	n, status := v.IncreaseOf(collect.PromptTokensBySource, "local_compute")
+	n, status := v.IncreaseOf(input.PromptTokensBySource, "local_compute")
 	reason := Because(status)
-	if reason == OK && underLast(v, collect.PromptTokensBySource, lastSources) {
-		prompts, statusPrompts := v.Increase(collect.PromptTokens)
-		cached, statusCached := v.Increase(collect.PromptTokensCached)
+	if reason == OK && underLast(v, input.PromptTokensBySource, lastSources) {
+		prompts, statusPrompts := v.Increase(input.PromptTokens)
+		cached, statusCached := v.Increase(input.PromptTokensCached)
 		n, reason = prompts-cached, worst(statusPrompts, statusCached)
 		if reason == Missing {
 			reason = KnownDefect
@@ -139,7 +139,7 @@ func computed(_ *Settings, m *Member) (float64, Reason) {
 
 // firstTokens is the number of requests that got their first token.
 func firstTokens(v *window.View) (float64, window.Status) {
-	count, _, _, status := v.Moments(collect.TimeToFirstToken)
+	count, _, _, status := v.Moments(input.TimeToFirstToken)
 	return count, status
 }
 
@@ -152,16 +152,16 @@ func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
 // is never negative.
 func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Now)
-	change, statusToo := m.Now.Change(collect.Waiting)
+	change, statusToo := m.Now.Change(input.Waiting)
 	return perSecond(max(n+change, 0), m.Now.Elapsed, unmixed(&m.Now, worst(status, statusToo)))
 }
 
 // queueWait is Little's law. All versions count deferred requests among the waiting ones.
 // Since v0.20 those that wait for capacity are also counted on their own.
 func queueWait(_ *Settings, m *Member) Parts {
-	queue, status := m.Now.GaugeOf(collect.WaitingByReason, "capacity")
+	queue, status := m.Now.GaugeOf(input.WaitingByReason, "capacity")
 	if status == window.Missing {
-		queue, status = m.Now.Gauge(collect.Waiting)
+		queue, status = m.Now.Gauge(input.Waiting)
 	}
 	n, statusToo := firstTokens(&m.Now)
 	served, reason := perSecond(n, m.Now.Elapsed, worst(status, statusToo))
@@ -172,16 +172,16 @@ func queueWait(_ *Settings, m *Member) Parts {
 }
 
 func preemptions(_ *Settings, m *Member) Parts {
-	n, status := m.Now.Increase(collect.Preemptions)
+	n, status := m.Now.Increase(input.Preemptions)
 	first, statusToo := firstTokens(&m.Now)
 	return Parts{Numerator: n, Denominator: first, Reason: worst(status, statusToo)}
 }
 
 // frontendOverhead needs the same requests in all three distributions.
 func frontendOverhead(_ *Settings, m *Member) Parts {
-	count, e2e, has, status := m.Now.Moments(collect.E2ERequestLatency)
-	queued, queue, hasQueue, statusQueue := m.Now.Moments(collect.QueueTime)
-	inferred, inference, hasInference, statusInference := m.Now.Moments(collect.InferenceTime)
+	count, e2e, has, status := m.Now.Moments(input.E2ERequestLatency)
+	queued, queue, hasQueue, statusQueue := m.Now.Moments(input.QueueTime)
+	inferred, inference, hasInference, statusInference := m.Now.Moments(input.InferenceTime)
 	reason := worst(status, statusQueue, statusInference)
 	switch {
 	case reason != OK:
@@ -194,12 +194,12 @@ func frontendOverhead(_ *Settings, m *Member) Parts {
 }
 
 func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
-	all, status := m.Now.Increase(collect.RequestSuccess)
+	all, status := m.Now.Increase(input.RequestSuccess)
 	if status != window.Present {
 		return noParts, Because(status)
 	}
-	merged := underLast(&m.Now, collect.RequestSuccess, lastReasons)
-	for why, n := range m.Now.Increases(collect.RequestSuccess) {
+	merged := underLast(&m.Now, input.RequestSuccess, lastReasons)
+	for why, n := range m.Now.Increases(input.RequestSuccess) {
 		parts := Parts{Numerator: n, Denominator: all}
 		parts.withhold(merged && all > 0)
 		yield(Extra{why.Value(0)}, parts)
@@ -211,8 +211,8 @@ func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, rea
 // are still running. Running requests without a token make it too low for a while.
 func cancelled(_ *Settings, m *Member) (float64, Reason) {
 	n, status := firstTokens(&m.Long)
-	done, statusDone := m.Long.Increase(collect.RequestSuccess)
-	change, statusChange := m.Long.Change(collect.Running)
+	done, statusDone := m.Long.Increase(input.RequestSuccess)
+	change, statusChange := m.Long.Change(input.Running)
 	return perSecond(max(n-done-change, 0), m.Long.Elapsed, unbroken(&m.Long, unmixed(&m.Long, worst(status, statusDone, statusChange))))
 }
 
@@ -235,19 +235,19 @@ func unbroken(v *window.View, reason Reason) Reason {
 }
 
 func acceptanceLength(_ *Settings, m *Member) Parts {
-	accepted, status := m.Now.Increase(collect.AcceptedTokens)
-	drafts, statusToo := m.Now.Increase(collect.Drafts)
+	accepted, status := m.Now.Increase(input.AcceptedTokens)
+	drafts, statusToo := m.Now.Increase(input.Drafts)
 	return Parts{Numerator: drafts + accepted, Denominator: drafts, Reason: worst(status, statusToo)}
 }
 
 func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
-	drafts, status := m.Now.Increase(collect.Drafts)
-	_, statusToo := m.Now.Increase(collect.AcceptedTokensPerPosition)
+	drafts, status := m.Now.Increase(input.Drafts)
+	_, statusToo := m.Now.Increase(input.AcceptedTokensPerPosition)
 	if reason = worst(status, statusToo); reason != OK {
 		return noParts, reason
 	}
 	merged := drafts > 0 && onlyALaterPosition(&m.Now)
-	for position, accepted := range m.Now.Increases(collect.AcceptedTokensPerPosition) {
+	for position, accepted := range m.Now.Increases(input.AcceptedTokensPerPosition) {
 		parts := Parts{Numerator: accepted, Denominator: drafts}
 		parts.share()
 		if merged {
@@ -261,14 +261,14 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 // flopsUtilization is absent where the server does not count: its counter is 0, or does
 // not grow while tokens are generated.
 func flopsUtilization(settings *Settings, m *Member) Parts {
-	return utilization(m, settings.Peak.FLOPS, collect.EstimatedFLOPs)
+	return utilization(m, settings.Peak.FLOPS, input.EstimatedFLOPs)
 }
 
 func bandwidthUtilization(settings *Settings, m *Member) Parts {
-	return utilization(m, settings.Peak.Bandwidth, collect.EstimatedReadBytes, collect.EstimatedWriteBytes)
+	return utilization(m, settings.Peak.Bandwidth, input.EstimatedReadBytes, input.EstimatedWriteBytes)
 }
 
-func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
+func utilization(m *Member, peak float64, counters ...input.Metric) Parts {
 	if peak <= 0 {
 		return Parts{Reason: Missing}
 	}
@@ -282,7 +282,7 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 		work += n
 		total += was
 	}
-	generated, status := m.Now.Increase(collect.GenerationTokens)
+	generated, status := m.Now.Increase(input.GenerationTokens)
 	if status == window.Pending {
 		return Parts{Reason: Pending}
 	}
@@ -300,9 +300,9 @@ func utilization(m *Member, peak float64, counters ...collect.Input) Parts {
 // interTokenPerToken is for servers with speculative decoding, where one output can have
 // several tokens.
 func interTokenPerToken(_ *Settings, m *Member) Parts {
-	_, status := m.Now.Increase(collect.Drafts)
-	_, sum, hasSum, statusSum := m.Now.Moments(collect.InterTokenLatency)
-	generated, statusGenerated := m.Now.Increase(collect.GenerationTokens)
+	_, status := m.Now.Increase(input.Drafts)
+	_, sum, hasSum, statusSum := m.Now.Moments(input.InterTokenLatency)
+	generated, statusGenerated := m.Now.Increase(input.GenerationTokens)
 	first, statusFirst := firstTokens(&m.Now)
 	reason := worst(status, statusSum, statusGenerated, statusFirst)
 	if reason == OK && !hasSum {
@@ -314,13 +314,13 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 }
 
 // distribution reads a distribution unchanged.
-func distribution(in collect.Input) func(*Member, *histogram.Histogram) Reason {
+func distribution(in input.Metric) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }
 
 // withoutZeros leaves out the requests of at most one token, for which vLLM
 // records a time of 0.
-func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
+func withoutZeros(in input.Metric) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason {
 		zeros, status := ofOneToken(&m.Now)
 		if reason := worst(m.Now.AddTo(dst, in), status); reason != OK {
@@ -337,16 +337,16 @@ func withoutZeros(in collect.Input) func(*Member, *histogram.Histogram) Reason {
 // exclude its upper bound, so that such a request is in the bucket up to 2, as one of two
 // tokens of another version of Ray. Only where that bucket is empty, the number is known.
 func ofOneToken(v *window.View) (float64, window.Status) {
-	n, status := v.AtMost(collect.RequestGenerationTokens, 1)
+	n, status := v.AtMost(input.RequestGenerationTokens, 1)
 	if status == window.Present && v.Shows("ray") {
-		if two, has := v.AtMost(collect.RequestGenerationTokens, 2); has != window.Present || two != n {
+		if two, has := v.AtMost(input.RequestGenerationTokens, 2); has != window.Present || two != n {
 			return 0, window.Defective
 		}
 	}
 	return n, status
 }
 
-func meanWithoutZeros(in collect.Input) func(*Settings, *Member) Parts {
+func meanWithoutZeros(in input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		count, sum, hasSum, status := m.Now.Moments(in)
 		zeros, statusZeros := ofOneToken(&m.Now)

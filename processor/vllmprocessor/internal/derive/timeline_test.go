@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // exposed reports whether a series is in the body of a scrape.
@@ -71,7 +71,7 @@ func (w *world) evidence() {
 // speaks reports whether an engine shows anything that could fall.
 func (w *world) speaks(engine string, scrape int) bool {
 	return slices.ContainsFunc(w.streams, func(s *stream) bool {
-		return s.engine == engine && s.input.Define().Kind != collect.Gauge && w.exposed(s, scrape)
+		return s.engine == engine && s.input.Define().Kind != input.Gauge && w.exposed(s, scrape)
 	})
 }
 
@@ -86,7 +86,7 @@ func (w *world) falls(engine string, scrape int) bool {
 		return false
 	}
 	for _, s := range w.streams {
-		if s.engine != engine || s.input.Define().Kind == collect.Gauge || !w.exposed(s, scrape) {
+		if s.engine != engine || s.input.Define().Kind == input.Gauge || !w.exposed(s, scrape) {
 			continue
 		}
 		for before := scrape - 1; before >= 0; before-- {
@@ -123,22 +123,22 @@ func total(counts []float64) (n float64) {
 // batches are what comes from a scrape: in parts, in any order, with points that
 // come twice and points that come too late. What was not in the scrape before is
 // in the first part, because it cannot be known that it follows.
-func (w *world) batches(scrape int) []*collect.Batch {
+func (w *world) batches(scrape int) []*input.Batch {
 	r := w.random
 	t := w.scrapes[scrape]
-	parts := make([]*collect.Batch, 1)
+	parts := make([]*input.Batch, 1)
 	if r.IntN(3) == 0 && !w.began(scrape) {
-		parts = make([]*collect.Batch, 2+r.IntN(2))
+		parts = make([]*input.Batch, 2+r.IntN(2))
 	}
 	for i := range parts {
-		parts[i] = &collect.Batch{Time: t, Evidence: collect.Evidence{Version: unaffected}}
+		parts[i] = &input.Batch{Time: t, Evidence: input.Evidence{Version: unaffected}}
 	}
 	streams := slices.Clone(w.streams)
 	r.Shuffle(len(streams), func(i, j int) { streams[i], streams[j] = streams[j], streams[i] })
 	for _, s := range streams {
 		into := parts[r.IntN(len(parts))]
 		before := scrape > 0 && w.exposed(s, scrape-1)
-		sample := collect.Sample{Input: s.input, Label: collect.Label(s.label)}
+		sample := input.Sample{Input: s.input, Label: input.Label(s.label)}
 		life := w.life(s.engine, t)
 		if w.startsKnown[s.engine][life] {
 			sample.Start = w.lives[s.engine][life]
@@ -197,28 +197,28 @@ func (w *world) began(scrape int) bool {
 	return false
 }
 
-func attributes(s *stream) []collect.Attribute {
+func attributes(s *stream) []input.Attribute {
 	switch {
 	case s.engine == frontEnd:
 		return nil
-	case s.input == collect.CacheConfigTokens:
-		return []collect.Attribute{{Name: "engine", Value: s.engine}}
+	case s.input == input.CacheConfigTokens:
+		return []input.Attribute{{Name: "engine", Value: s.engine}}
 	}
-	return []collect.Attribute{{Name: "engine", Value: s.engine}, {Name: "model_name", Value: model}}
+	return []input.Attribute{{Name: "engine", Value: s.engine}, {Name: "model_name", Value: model}}
 }
 
-func place(b *collect.Batch, attributes []collect.Attribute) int {
+func place(b *input.Batch, attributes []input.Attribute) int {
 	key := keyOf(attributes)
 	for i := range b.Groups {
 		if b.Groups[i].Key == key {
 			return i
 		}
 	}
-	b.Groups = append(b.Groups, collect.Group{Key: key, Attributes: attributes})
+	b.Groups = append(b.Groups, input.Group{Key: key, Attributes: attributes})
 	return len(b.Groups) - 1
 }
 
-func keyOf(attributes []collect.Attribute) string {
+func keyOf(attributes []input.Attribute) string {
 	key := ""
 	for _, a := range attributes {
 		key += a.Name + "=" + a.Value + ","

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -13,9 +13,9 @@ var rejectedDrafts = Extra{"rejected_drafts"}
 
 // wasted yields the shares of work without a result.
 func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
-	drafted, status := m.Now.Increase(collect.DraftTokens)
-	accepted, statusToo := m.Now.Increase(collect.AcceptedTokens)
-	generated, statusAll := m.Now.Increase(collect.GenerationTokens)
+	drafted, status := m.Now.Increase(input.DraftTokens)
+	accepted, statusToo := m.Now.Increase(input.AcceptedTokens)
+	generated, statusAll := m.Now.Increase(input.GenerationTokens)
 	drafts := worst(status, statusToo, statusAll)
 	prompts, lower, upper, abandoned := abandonedPrompts(m)
 	if drafts == Pending || abandoned == Pending {
@@ -47,10 +47,10 @@ func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reaso
 // window began. No running request is assumed to have more tokens than the bound of the
 // highest bucket of finished prompts.
 func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) {
-	prompts, status := m.Long.Increase(collect.PromptTokens)
-	_, done, hasSum, statusDone := m.Long.Moments(collect.RequestPromptTokens)
-	now, statusNow := m.Long.Gauge(collect.Running)
-	change, statusChange := m.Long.Change(collect.Running)
+	prompts, status := m.Long.Increase(input.PromptTokens)
+	_, done, hasSum, statusDone := m.Long.Moments(input.RequestPromptTokens)
+	now, statusNow := m.Long.Gauge(input.Running)
+	change, statusChange := m.Long.Change(input.Running)
 	if status == window.Present && statusDone == window.Missing {
 		// No request has ever finished.
 		done, hasSum, statusDone = 0, true, window.Present
@@ -80,7 +80,7 @@ func abandonedPrompts(m *Member) (prompts, lower, upper float64, reason Reason) 
 // accepts (build_1_2_5_buckets of its metrics). So a prompt in the open bucket is shorter
 // than the next of these numbers.
 func longestPrompt(v *window.View) (float64, bool) {
-	bound, open, known := v.Highest(collect.RequestPromptTokens)
+	bound, open, known := v.Highest(input.RequestPromptTokens)
 	if !known || !open {
 		return bound, known
 	}

@@ -6,19 +6,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 func (s *scope) reasons(put func(string, string, float64, bool)) {
-	s.shares(put, "vllm.request.finished_ratio", collect.RequestSuccess, collect.RequestSuccess)
+	s.shares(put, "vllm.request.finished_ratio", input.RequestSuccess, input.RequestSuccess)
 
 	var rejected, work, lower, upper, prompts float64
 	held := false
 	spec, abandoned := false, true
 	for _, e := range s.engines {
-		drafted, kd := s.increase(e, collect.DraftTokens, s.from)
-		accepted, ka := s.increase(e, collect.AcceptedTokens, s.from)
-		generated, kg := s.increase(e, collect.GenerationTokens, s.from)
+		drafted, kd := s.increase(e, input.DraftTokens, s.from)
+		accepted, ka := s.increase(e, input.AcceptedTokens, s.from)
+		generated, kg := s.increase(e, input.GenerationTokens, s.from)
 		p, l, u, k := s.abandoned(e)
 		if first(kd, ka, kg, k) == pending {
 			held = true
@@ -44,13 +44,13 @@ func (s *scope) hidesDrafts() bool { return len(s.engines) == 1 && s.misattribut
 
 // abandoned is the interval of prompt tokens that no request accounts for.
 func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
-	prompts, kp := s.increase(e, collect.PromptTokens, s.longFrom)
-	done, kd := s.observations(e, collect.RequestPromptTokens, s.longFrom)
+	prompts, kp := s.increase(e, input.PromptTokens, s.longFrom)
+	done, kd := s.observations(e, input.RequestPromptTokens, s.longFrom)
 	if kp == present && kd == never {
 		kd = present
 	}
-	running, kr := s.level(e, collect.Running, "")
-	change, kc := s.moved(e, collect.Running, s.longFrom)
+	running, kr := s.level(e, input.Running, "")
+	change, kc := s.moved(e, input.Running, s.longFrom)
 	if k = s.unbroken(e, first(kp, kd, kr, kc)); k != present {
 		return 0, 0, 0, k
 	}
@@ -86,7 +86,7 @@ func (s *scope) unbroken(e string, k known) known {
 // longest is the bound of the highest bucket with a finished prompt, by the
 // bounds of the present life.
 func (s *scope) longest(e string) (float64, bool) {
-	all := s.of(e, collect.RequestPromptTokens)
+	all := s.of(e, input.RequestPromptTokens)
 	if len(all) == 0 {
 		return 0, false
 	}

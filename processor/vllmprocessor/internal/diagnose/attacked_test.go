@@ -6,17 +6,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // few is an engine with so many first tokens since the scrape before, and so many gaps.
 func few(first, seconds, gaps, gap float64) scraped {
 	s := serves("0")
-	s.gauges[collect.Running] = 1
-	s.counts = map[collect.Input]float64{collect.PromptTokens: 500 * first, collect.GenerationTokens: first + gaps}
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": first, "error": 0}}
-	s.observed = map[collect.Input][2]float64{
-		collect.TimeToFirstToken: {first, seconds}, collect.InterTokenLatency: {gaps, gap}, collect.RequestGenerationTokens: {first, 100},
+	s.gauges[input.Running] = 1
+	s.counts = map[input.Metric]float64{input.PromptTokens: 500 * first, input.GenerationTokens: first + gaps}
+	s.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": first, "error": 0}}
+	s.observed = map[input.Metric][2]float64{
+		input.TimeToFirstToken: {first, seconds}, input.InterTokenLatency: {gaps, gap}, input.RequestGenerationTokens: {first, 100},
 	}
 	return s
 }
@@ -36,7 +36,7 @@ func (r *rig) later(d time.Duration, s scraped) {
 
 func (r *rig) was(c Condition) bool {
 	for _, x := range r.changes {
-		if x.To.Condition == c && (&collect.Group{Attributes: x.Attributes}).Engine() == "0" {
+		if x.To.Condition == c && (&input.Group{Attributes: x.Attributes}).Engine() == "0" {
 			return true
 		}
 	}
@@ -74,7 +74,7 @@ func TestAfterRelearningNothingIsFelt(t *testing.T) {
 	r := usually(t)
 	for range 4 * 180 {
 		s := serves("0")
-		s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.25}
+		s.observed[input.InterTokenLatency] = [2]float64{1485, 0.25}
 		r.scrape(answers(1), s)
 	}
 	assert.Equal(t, "unknown healthy degraded healthy", r.conditions("0"))
@@ -90,8 +90,8 @@ func TestDesertedAfterHarmIsIdle(t *testing.T) {
 		r.scrape(answered(15), lately(15, 8, 5))
 	}
 	gone := standsStill("0") // The gauges froze with 2 that run and 5 that wait.
-	gone.gauges[collect.Waiting] = 5
-	gone.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 0, "error": 0}}
+	gone.gauges[input.Waiting] = 5
+	gone.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 0, "error": 0}}
 	r.scrape(answered(7), gone)
 	r.minutes(120, answered(0), gone)
 	assert.Equal(t, deserted, r.engine("0").still)
@@ -114,7 +114,7 @@ func TestOneSlowRequestIsNotCritical(t *testing.T) {
 		r.later(d, few(2, 0.1, 198, 0.02))
 		r.later(d, rests("0"))
 		long := few(1, 20, 99, 0.02) // The only slow one of three.
-		long.counts[collect.PromptTokens] = prompt
+		long.counts[input.PromptTokens] = prompt
 		r.later(d, long)
 		for range 400 {
 			r.later(d, rests("0"))
@@ -140,8 +140,8 @@ func TestDeferredRequestsDoNotWait(t *testing.T) {
 	r := usually(t)
 	for n := range 60 {
 		s := few(float64(n%2), 0.1, 99, 0.02)
-		s.gauges[collect.Waiting] = 6 // As sessions that wait for input of their clients.
-		s.labelled[collect.WaitingByReason] = map[string]float64{"deferred": 6, "capacity": 0}
+		s.gauges[input.Waiting] = 6 // As sessions that wait for input of their clients.
+		s.labelled[input.WaitingByReason] = map[string]float64{"deferred": 6, "capacity": 0}
 		r.scrape(answers(1), s)
 	}
 	assert.False(t, r.was(Critical))
@@ -149,7 +149,7 @@ func TestDeferredRequestsDoNotWait(t *testing.T) {
 
 func TestABurstThatIsOverWithAnObjective(t *testing.T) {
 	r := usually(t)
-	r.settings.Objectives = []Objective{{Name: "ttft", Input: collect.TimeToFirstToken, Threshold: 1, Target: 0.9, Matches: func(string) bool { return true }}}
+	r.settings.Objectives = []Objective{{Name: "ttft", Input: input.TimeToFirstToken, Threshold: 1, Target: 0.9, Matches: func(string) bool { return true }}}
 	r.scrape(answers(1), lately(15, 0.1, 60))
 	r.scrape(answers(1), lately(60, 7, 0))
 	r.minutes(3, answers(1), serves("0"))
@@ -160,7 +160,7 @@ func TestGapsAloneEndHarm(t *testing.T) {
 	r := usually(t)
 	streams := func(gap float64) scraped {
 		s := few(0, 0, 1485, gap)
-		s.counts[collect.PromptTokens] = 0
+		s.counts[input.PromptTokens] = 0
 		return s
 	}
 	r.minutes(2, answers(1), streams(0.02))
@@ -225,7 +225,7 @@ func TestOneReadingWithoutFiles(t *testing.T) {
 	r.stay(8, 35)
 	r.stay(16, 80)
 	lacks := hangs(0, 80)
-	delete(lacks[0].gauges, collect.OpenFiles)
+	delete(lacks[0].gauges, input.OpenFiles)
 	r.scrape(lacks...) // Late, perhaps.
 	r.scrape(lacks...) // Gone.
 	r.stay(20, 80)

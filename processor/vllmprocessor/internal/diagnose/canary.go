@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -43,10 +43,10 @@ func (c *canary) sentence(at int64) string {
 
 // observe reads what holds for the server in front of the engines.
 func (r *reader) observe(v *window.View) {
-	r.healthy = signal.Or(value(v.Gauge(collect.Healthy)), r.healthy)
-	r.files = signal.Or(value(v.Gauge(collect.OpenFiles)), r.files)
-	r.load = signal.Or(value(v.Gauge(collect.ServerLoad)), r.load)
-	r.unanswered = signal.Or(value(v.Gauge(collect.CanaryUnanswered)), r.unanswered)
+	r.healthy = signal.Or(value(v.Gauge(input.Healthy)), r.healthy)
+	r.files = signal.Or(value(v.Gauge(input.OpenFiles)), r.files)
+	r.load = signal.Or(value(v.Gauge(input.ServerLoad)), r.load)
+	r.unanswered = signal.Or(value(v.Gauge(input.CanaryUnanswered)), r.unanswered)
 }
 
 // keep keeps what was read before, where this part of a batch lacks it.

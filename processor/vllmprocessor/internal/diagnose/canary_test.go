@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -16,19 +16,19 @@ import (
 // for so many seconds; NaN where that is not known.
 func sends(canaries, unanswered float64) scraped {
 	s := answers(1)
-	s.observed = map[collect.Input][2]float64{collect.CanaryDuration: {canaries, 0.03}}
+	s.observed = map[input.Metric][2]float64{input.CanaryDuration: {canaries, 0.03}}
 	if signal.Known(unanswered) {
-		s.gauges[collect.CanaryUnanswered] = unanswered
+		s.gauges[input.CanaryUnanswered] = unanswered
 	}
 	return s
 }
 
 // canary lets engine 0 serve so many canaries until the next scrape.
 func (r *rig) canary(n float64) {
-	for _, in := range []collect.Input{collect.GenerationTokens, collect.PromptTokens} {
+	for _, in := range []input.Metric{input.GenerationTokens, input.PromptTokens} {
 		r.counters[series{"0", "", in}] += n
 	}
-	for in, value := range map[collect.Input]float64{collect.TimeToFirstToken: 0.03, collect.RequestGenerationTokens: 1} {
+	for in, value := range map[input.Metric]float64{input.TimeToFirstToken: 0.03, input.RequestGenerationTokens: 1} {
 		key := series{"0", "", in}
 		sums := r.sums[key]
 		r.sums[key] = [2]float64{sums[0] + n, sums[1] + n*value}
@@ -76,7 +76,7 @@ func TestARequestBesideCanariesIsNoIdleness(t *testing.T) {
 	r.canaries(20)
 	r.canary(1)
 	user := rests("0")
-	user.counts[collect.GenerationTokens], user.observed[collect.TimeToFirstToken] = 40, [2]float64{1, 0.3}
+	user.counts[input.GenerationTokens], user.observed[input.TimeToFirstToken] = 40, [2]float64{1, 0.3}
 	r.scrape(sends(1, 0), user)
 	assert.Equal(t, Healthy, r.engine("0").raw)
 	assert.InDelta(t, 0.3, r.engine("0").last.Signals[signal.TimeToFirstToken], 1e-9)
@@ -89,7 +89,7 @@ func TestWindowsWithManyCanariesAreNotLearned(t *testing.T) {
 	learned := func(users, canaries float64) (windows int, ttft float64) {
 		r := newRig(t)
 		engine := serves("0")
-		engine.observed[collect.TimeToFirstToken] = [2]float64{users, 0.1}
+		engine.observed[input.TimeToFirstToken] = [2]float64{users, 0.1}
 		for range 80 {
 			r.canary(canaries)
 			r.scrape(sends(canaries, 0), engine)
@@ -181,7 +181,7 @@ func TestAStallOfCanariesEnds(t *testing.T) {
 	t.Parallel()
 	unknown := math.NaN()
 	awake := rests("0")
-	awake.labelled = map[collect.Input]map[string]float64{collect.SleepState: {"awake": 1}}
+	awake.labelled = map[input.Metric]map[string]float64{input.SleepState: {"awake": 1}}
 	for name, test := range map[string]struct {
 		next func(*rig)
 		want Condition

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // A server that reports nothing of what moves when it works cannot be seen to stand
@@ -27,7 +27,7 @@ func TestStandingStillHasToBeSeen(t *testing.T) {
 		"embeddings": {func(n int) [numProgress]float64 { return [numProgress]float64{0, 0, 0, 0, float64(1000 * n)} }, Healthy},
 		"it stands":  {func(int) [numProgress]float64 { return [numProgress]float64{5000, 700, 0.4, 0, 9000} }, Stalled},
 	} {
-		e := &engine{baseline: learn.NewBaseline()}
+		e := &engine{baseline: signal.NewBaseline()}
 		var got Condition
 		for n := range 20 {
 			r := healthyReading(int64(n+1) * scrape)
@@ -59,7 +59,7 @@ func TestStartingEnds(t *testing.T) {
 	} {
 		c := settings(2)
 		c.Window = window
-		e := &engine{baseline: learn.NewBaseline()}
+		e := &engine{baseline: signal.NewBaseline()}
 		began := int64(100 * time.Hour)
 		condition := func(after time.Duration) Condition {
 			r := healthyReading(began + int64(after))

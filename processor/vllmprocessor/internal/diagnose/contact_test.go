@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // lostAfter plays scrapes of a server: "+" succeeds, "-" fails. It returns for each whether the
@@ -110,7 +110,7 @@ func TestAFailedScrapeChangesNothing(t *testing.T) {
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
 	unhealthy := answers(1)
-	unhealthy.gauges[collect.Healthy] = 0
+	unhealthy.gauges[input.Healthy] = 0
 	for n := range 5 {
 		require.Equal(t, Healthy, r.verdict("0").Condition, n)
 		if n == 2 {
@@ -127,7 +127,7 @@ func TestALostServerThatIsDeletedDrains(t *testing.T) {
 	t.Parallel()
 	deleted := func(up float64) scraped {
 		s := answers(up)
-		s.gauges[collect.PodTerminating] = 1
+		s.gauges[input.PodTerminating] = 1
 		return s
 	}
 	r := newRig(t)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -65,7 +64,7 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &engine{baseline: learn.NewBaseline()}
+			e := &engine{baseline: signal.NewBaseline()}
 			for n := range 10 {
 				r := healthyReading(int64(n+1) * int64(time.Minute))
 				r.Signals[signal.KVBlockReuses], r.Signals[signal.AcceptanceLength] = 0.5, 2

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -13,10 +13,10 @@ import (
 func firstTokenWithoutToken(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 15, "error": 5}}
-	s.observed[collect.TimeToFirstToken] = [2]float64{20, 0.1}
-	s.counts[collect.PromptTokens] = 10000
-	s.counts[collect.PrefixCacheQueries], s.counts[collect.PrefixCacheHits] = 10000, 2500
+	s.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 15, "error": 5}}
+	s.observed[input.TimeToFirstToken] = [2]float64{20, 0.1}
+	s.counts[input.PromptTokens] = 10000
+	s.counts[input.PrefixCacheQueries], s.counts[input.PrefixCacheHits] = 10000, 2500
 	got := signalsOf(t, "0.26.0", 0, answers(1), s)
 	assert.InDelta(t, 20./15, got[signal.ArrivalRate], 1e-9, "all of them arrived")
 	assert.InDelta(t, 500, got[signal.PromptTokens], 1e-9)
@@ -34,9 +34,9 @@ func clientAborts(t *testing.T) {
 	r.version = "0.26.0"
 	r.minutes(12, answers(1), finishes("0"))
 	late := finishes("0")
-	late.observed[collect.TimeToFirstToken] = [2]float64{30, 3}
-	late.counts[collect.PromptTokens] = 15000
-	late.gauges[collect.Waiting] = 6 // Two arrive in a second, and each waits for 3 s.
+	late.observed[input.TimeToFirstToken] = [2]float64{30, 3}
+	late.counts[input.PromptTokens] = 15000
+	late.gauges[input.Waiting] = 6 // Two arrive in a second, and each waits for 3 s.
 	r.minutes(6, answers(1), late)
 	got := &r.engine("0").last.Signals
 	assert.InDelta(t, 0.02, got[signal.QueueTime], 1e-9, "of those who stayed")
@@ -50,10 +50,10 @@ func negativeDurations(t *testing.T) {
 	t.Helper()
 	r := newRig(t)
 	r.version = "0.26.0"
-	r.settings.Objectives = []Objective{{Name: "queue", Input: collect.QueueTime, Threshold: 0.05, Target: 0.9, Matches: func(string) bool { return true }}}
+	r.settings.Objectives = []Objective{{Name: "queue", Input: input.QueueTime, Threshold: 0.05, Target: 0.9, Matches: func(string) bool { return true }}}
 	r.minutes(12, answers(1), finishes("0"))
 	usual := *r.engine("0").baseline
-	r.plant(answers(1), finishes("0"), map[collect.Input]float64{collect.QueueTime: -1e6, collect.PrefillTime: 1e6, collect.InferenceTime: 1e6})
+	r.plant(answers(1), finishes("0"), map[input.Metric]float64{input.QueueTime: -1e6, input.PrefillTime: 1e6, input.InferenceTime: 1e6})
 	of := []signal.Signal{signal.QueueTime, signal.PrefillTime, signal.FrontEnd, signal.PrefillFactor, signal.MissedRatio}
 	for n := range 3 {
 		known(t, false, &r.engine("0").last.Signals, of...)
@@ -75,11 +75,11 @@ func sessionsPerChunk(t *testing.T) {
 	s := finishes("0")
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
 	assert.InDelta(t, 0.12, want[signal.FrontEnd], 1e-9)
-	s.observed[collect.E2ERequestLatency] = [2]float64{15, 1}
+	s.observed[input.E2ERequestLatency] = [2]float64{15, 1}
 	got := signalsOf(t, "0.26.0", 0, answers(1), s)
 	known(t, false, got, signal.FrontEnd)
 	// Another clock measures the whole: a few milliseconds are no contradiction.
-	s.observed[collect.E2ERequestLatency] = [2]float64{15, 2.075}
+	s.observed[input.E2ERequestLatency] = [2]float64{15, 2.075}
 	assert.Zero(t, signalsOf(t, "0.26.0", 0, answers(1), s)[signal.FrontEnd])
 }
 
@@ -88,7 +88,7 @@ func sessionsPerChunk(t *testing.T) {
 func engineRequests(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
-	s.labelledCounts[collect.RequestSuccess]["error"] = 5
+	s.labelledCounts[input.RequestSuccess]["error"] = 5
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
 	for in := range s.gauges {
 		s.gauges[in] *= 4
@@ -99,8 +99,8 @@ func engineRequests(t *testing.T) {
 	for in, o := range s.observed {
 		s.observed[in] = [2]float64{4 * o[0], o[1]}
 	}
-	for label := range s.labelledCounts[collect.RequestSuccess] {
-		s.labelledCounts[collect.RequestSuccess][label] *= 4
+	for label := range s.labelledCounts[input.RequestSuccess] {
+		s.labelledCounts[input.RequestSuccess][label] *= 4
 	}
 	got := signalsOf(t, "0.26.0", 0, answers(1), s)
 	for _, rate := range []signal.Signal{signal.FirstTokenRate, signal.ArrivalRate, signal.GenerationRate, signal.Running, signal.KVUtilization} {
@@ -109,10 +109,10 @@ func engineRequests(t *testing.T) {
 	same(t, want, got, signal.FirstTokenRate, signal.ArrivalRate, signal.GenerationRate, signal.Running, signal.KVUtilization)
 	// A dropped request counts once: its share is a lower bound.
 	dropped := serves("0")
-	dropped.counts[collect.Dropped] = 15
+	dropped.counts[input.Dropped] = 15
 	half := signalsOf(t, "0.26.0", 0, answers(1), dropped)[signal.DroppedRatio]
 	assert.InDelta(t, 0.5, half, 1e-9)
-	s.counts[collect.Dropped] = 15
+	s.counts[input.Dropped] = 15
 	assert.Less(t, signalsOf(t, "0.26.0", 0, answers(1), s)[signal.DroppedRatio], half)
 }
 
@@ -120,9 +120,9 @@ func engineRequests(t *testing.T) {
 func deferredInWaiting(t *testing.T) {
 	t.Helper()
 	s := serves("0")
-	s.gauges[collect.Waiting] = 6
+	s.gauges[input.Waiting] = 6
 	old := signalsOf(t, "0.19.1", 0, answers(1), s)
-	s.labelled[collect.WaitingByReason] = map[string]float64{"capacity": 2, "deferred": 4}
+	s.labelled[input.WaitingByReason] = map[string]float64{"capacity": 2, "deferred": 4}
 	exact := signalsOf(t, "0.20.0", 0, answers(1), s)
 	assert.InDelta(t, 2, exact[signal.QueueWait], 1e-9)
 	assert.InDelta(t, 6, old[signal.QueueWait], 1e-9, "an upper bound")
@@ -137,8 +137,8 @@ func deferredInWaiting(t *testing.T) {
 func lookupsRepeated(t *testing.T) {
 	t.Helper()
 	again := func(s scraped) scraped {
-		s.counts[collect.PrefixCacheQueries] += 50 * 15 * 20_000
-		s.counts[collect.PrefixCacheHits] += 50 * 15 * 20_000
+		s.counts[input.PrefixCacheQueries] += 50 * 15 * 20_000
+		s.counts[input.PrefixCacheHits] += 50 * 15 * 20_000
 		return s
 	}
 	of := []signal.Signal{signal.ComputedTokens, signal.KVPerComputed}
@@ -147,11 +147,11 @@ func lookupsRepeated(t *testing.T) {
 	known(t, false, signalsOf(t, "0.15.0", 0, answers(1), again(finishes("0"))), of...)
 	// The server counts what it found for each prompt once.
 	counts := again(finishes("0"))
-	counts.counts[collect.PromptTokensCached] = 1875
+	counts.counts[input.PromptTokensCached] = 1875
 	same(t, exact, signalsOf(t, "0.26.0", 0, answers(1), counts), signal.Standstill)
 	// A preempted request found its own blocks up to 0.11.0.
 	own := finishes("0")
-	own.counts[collect.Preemptions] = 1
+	own.counts[input.Preemptions] = 1
 	known(t, false, signalsOf(t, "0.10.2", 0, answers(1), own), of...)
 	known(t, true, signalsOf(t, "0.11.1", 0, answers(1), own), of...)
 
@@ -181,12 +181,12 @@ func standstillWithLookups(t *testing.T) {
 		r.version = version
 		r.minutes(12, answered(15), finishes("0"))
 		waits := finishes("0")
-		waits.gauges[collect.Waiting] = 1
+		waits.gauges[input.Waiting] = 1
 		r.scrape(answered(15), waits)
 		hangs := standsStill("0")
 		hangs.gauges = waits.gauges
-		hangs.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 0, "error": 0}}
-		hangs.counts[collect.PrefixCacheQueries], hangs.counts[collect.PrefixCacheHits] = 37500, 0
+		hangs.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 0, "error": 0}}
+		hangs.counts[input.PrefixCacheQueries], hangs.counts[input.PrefixCacheHits] = 37500, 0
 		r.minutes(1.5, answered(0), hangs)
 		if want == Stalled {
 			assert.Equal(t, want, r.verdict("0").Condition, version)
@@ -200,8 +200,8 @@ func standstillWithLookups(t *testing.T) {
 	r.version = "0.26.0"
 	r.minutes(3, answers(1), finishes("0"))
 	prefill := standsStill("0")
-	prefill.gauges[collect.Waiting] = 0
-	prefill.counts[collect.PrefixCacheQueries], prefill.counts[collect.PrefixCacheHits] = 7500, 0
+	prefill.gauges[input.Waiting] = 0
+	prefill.counts[input.PrefixCacheQueries], prefill.counts[input.PrefixCacheHits] = 7500, 0
 	r.minutes(2, answers(1), prefill)
 	assert.Zero(t, r.engine("0").last.Signals[signal.Standstill])
 }
@@ -209,9 +209,9 @@ func standstillWithLookups(t *testing.T) {
 // Whatever a number is wrong by, it moves when the engine works.
 func standstillByChange(t *testing.T) {
 	t.Helper()
-	for _, in := range []collect.Input{collect.EstimatedFLOPs, collect.PromptTokens, collect.GenerationTokens} {
+	for _, in := range []input.Metric{input.EstimatedFLOPs, input.PromptTokens, input.GenerationTokens} {
 		s := standsStill("0")
-		s.counts[collect.EstimatedFLOPs] = 0
+		s.counts[input.EstimatedFLOPs] = 0
 		s.counts[in] = 1e-3
 		assert.Zero(t, signalsOf(t, "0.26.0", 0, answers(1), s)[signal.Standstill], in)
 	}
@@ -221,8 +221,8 @@ func standstillByChange(t *testing.T) {
 func nothingFound(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
-	s.counts[collect.PrefixCacheHits] = 0
-	got := signalsOf(t, "0.23.0", collect.Connector, answers(1), s)
+	s.counts[input.PrefixCacheHits] = 0
+	got := signalsOf(t, "0.23.0", input.Connector, answers(1), s)
 	assert.InDelta(t, 500, got[signal.ComputedTokens], 1e-9)
 }
 
@@ -233,7 +233,7 @@ func countersStop(t *testing.T) {
 	r := newRig(t)
 	r.version = "0.15.0"
 	works := finishes("0")
-	works.counts[collect.Drafts], works.counts[collect.AcceptedTokens] = 700, 785
+	works.counts[input.Drafts], works.counts[input.AcceptedTokens] = 700, 785
 	r.minutes(12, answers(1), works)
 	got := r.engine("0").last.Signals
 	assert.InDelta(t, 1+785./700, got[signal.AcceptanceLength], 1e-9)
@@ -247,15 +247,15 @@ func countersStop(t *testing.T) {
 func gapPerOutput(t *testing.T) {
 	t.Helper()
 	s := serves("0")
-	s.observed[collect.InterTokenLatency] = [2]float64{700, 0.04}
-	s.counts[collect.Drafts], s.counts[collect.AcceptedTokens] = 700, 785
+	s.observed[input.InterTokenLatency] = [2]float64{700, 0.04}
+	s.counts[input.Drafts], s.counts[input.AcceptedTokens] = 700, 785
 	got := signalsOf(t, "0.26.0", 0, answers(1), s)
 	assert.InDelta(t, 700*0.04/1485, got[signal.InterTokenLatency], 1e-9)
 	assert.InDelta(t, 0.04, got[signal.StepTime], 1e-9)
 	// The objective is about the metric, of which no output is early.
 	r := newRig(t)
-	r.settings.Objectives = []Objective{{Name: "gap", Input: collect.InterTokenLatency, Threshold: 0.02, Target: 0.9, Matches: func(string) bool { return true }}}
-	s.observed[collect.TimePerOutputToken] = [2]float64{15, 0.019}
+	r.settings.Objectives = []Objective{{Name: "gap", Input: input.InterTokenLatency, Threshold: 0.02, Target: 0.9, Matches: func(string) bool { return true }}}
+	s.observed[input.TimePerOutputToken] = [2]float64{15, 0.019}
 	r.minutes(3, answers(1), s)
 	assert.Equal(t, "gap", r.misses("0"))
 }
@@ -267,8 +267,8 @@ func preemptionsLate(t *testing.T) {
 	r.version = "0.26.0"
 	r.minutes(12, answers(1), finishes("0"))
 	full := finishes("0")
-	full.gauges[collect.KVCacheUtilization], full.gauges[collect.Waiting] = 0.99, 20
-	full.observed[collect.TimeToFirstToken] = [2]float64{15, 20}
+	full.gauges[input.KVCacheUtilization], full.gauges[input.Waiting] = 0.99, 20
+	full.observed[input.TimeToFirstToken] = [2]float64{15, 20}
 	r.minutes(4, answers(1), full)
 	e := r.engine("0")
 	assert.Zero(t, e.last.Signals[signal.Preemptions], "a lower bound")
@@ -276,7 +276,7 @@ func preemptionsLate(t *testing.T) {
 	assert.False(t, e.contradicted(r.settings, &e.last, KVPressure))
 	// Work that is computed again and is not counted yet makes steps seem slow, not fast.
 	late := e.last.Signals[signal.StepFactor]
-	full.counts[collect.Preemptions] = 30
+	full.counts[input.Preemptions] = 30
 	r.minutes(2, answers(1), full)
 	assert.GreaterOrEqual(t, late, r.engine("0").last.Signals[signal.StepFactor])
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -59,7 +59,7 @@ func TestDecisions(t *testing.T) {
 }
 
 // signalsOf are the signals of engine 0 of a server of a version, after two minutes.
-func signalsOf(t *testing.T, version string, signs collect.Sign, all ...scraped) *signal.Values {
+func signalsOf(t *testing.T, version string, signs input.Sign, all ...scraped) *signal.Values {
 	t.Helper()
 	r := newRig(t)
 	r.version, r.signs = version, signs
@@ -93,11 +93,11 @@ func same(t *testing.T, want, got *signal.Values, except ...signal.Signal) {
 // its prefix cache: a quarter of the prompts is found.
 func finishes(engine string) scraped {
 	s := serves(engine)
-	maps.Copy(s.observed, map[collect.Input][2]float64{
-		collect.E2ERequestLatency: {15, 2.2}, collect.QueueTime: {15, 0.02}, collect.PrefillTime: {15, 0.06},
-		collect.DecodeTime: {15, 2}, collect.InferenceTime: {15, 2.06}, collect.RequestPromptTokens: {15, 500},
+	maps.Copy(s.observed, map[input.Metric][2]float64{
+		input.E2ERequestLatency: {15, 2.2}, input.QueueTime: {15, 0.02}, input.PrefillTime: {15, 0.06},
+		input.DecodeTime: {15, 2}, input.InferenceTime: {15, 2.06}, input.RequestPromptTokens: {15, 500},
 	})
-	maps.Copy(s.counts, map[collect.Input]float64{collect.PrefixCacheQueries: 7500, collect.PrefixCacheHits: 1875, collect.Preemptions: 0})
+	maps.Copy(s.counts, map[input.Metric]float64{input.PrefixCacheQueries: 7500, input.PrefixCacheHits: 1875, input.Preemptions: 0})
 	return s
 }
 
@@ -159,19 +159,19 @@ func rustServedName(t *testing.T) {
 func rayLastEngine(t *testing.T) {
 	t.Helper()
 	s := finishes("1")
-	s.labelled[collect.WaitingByReason] = map[string]float64{"capacity": 0, "deferred": 0}
+	s.labelled[input.WaitingByReason] = map[string]float64{"capacity": 0, "deferred": 0}
 	ofOne := []signal.Signal{
 		signal.Running, signal.Waiting, signal.Deferred, signal.KVUtilization, signal.KVPerToken, signal.KVPerComputed, signal.QueueWait, signal.ArrivalRate,
 	}
-	want := signalsOf(t, "0.27.0", collect.Ray, answers(1), s)
+	want := signalsOf(t, "0.27.0", input.Ray, answers(1), s)
 	known(t, true, want, ofOne...)
-	got := signalsOf(t, "0.20.0", collect.Ray, answers(1), s)
+	got := signalsOf(t, "0.20.0", input.Ray, answers(1), s)
 	known(t, false, got, ofOne...)
 	same(t, want, got, ofOne...)
-	known(t, true, signalsOf(t, "0.20.0", collect.Ray, answers(1), finishes("0"), finishes("1")), signal.Running, signal.Waiting)
+	known(t, true, signalsOf(t, "0.20.0", input.Ray, answers(1), finishes("0"), finishes("1")), signal.Running, signal.Waiting)
 	known(t, true, signalsOf(t, "0.20.0", 0, answers(1), s), signal.Running, signal.Waiting)
 	r := newRig(t)
-	r.version, r.signs = "0.20.0", collect.Ray
+	r.version, r.signs = "0.20.0", input.Ray
 	r.minutes(12, answers(1), s)
 	known(t, false, &r.engine("1").last.Signals, signal.StepFactor, signal.PrefillFactor)
 	r.version = "0.21.0"
@@ -184,7 +184,7 @@ func countsOfFirstTokens(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.16.0", 0, answers(1), s)
-	s.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+	s.observed[input.TimeToFirstToken] = [2]float64{15, 0.3}
 	same(t, want, signalsOf(t, "0.17.0", 0, answers(1), s), signal.TimeToFirstToken)
 }
 
@@ -193,9 +193,9 @@ func firstWaitOnly(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
 	want := signalsOf(t, "0.26.0", 0, answers(1), s)
-	s.counts[collect.Preemptions] = 5
-	s.observed[collect.QueueTime], s.observed[collect.PrefillTime] = [2]float64{15, 0.01}, [2]float64{15, 0.07}
-	s.observed[collect.InferenceTime] = [2]float64{15, 2.07}
+	s.counts[input.Preemptions] = 5
+	s.observed[input.QueueTime], s.observed[input.PrefillTime] = [2]float64{15, 0.01}, [2]float64{15, 0.07}
+	s.observed[input.InferenceTime] = [2]float64{15, 2.07}
 	got := signalsOf(t, "0.26.0", 0, answers(1), s)
 	assert.Less(t, got[signal.QueueTime], want[signal.QueueTime], "a lower bound")
 	assert.Greater(t, got[signal.PrefillTime], want[signal.PrefillTime], "an upper bound")
@@ -222,7 +222,7 @@ func clientErrors(t *testing.T) {
 	r.minutes(12, answers(1), serves("0"))
 	flood, fails := answers(1), serves("0")
 	http(&flood, 300, 15)
-	fails.labelledCounts[collect.RequestSuccess]["error"] = 15
+	fails.labelledCounts[input.RequestSuccess]["error"] = 15
 	r.minutes(6, flood, fails)
 	assert.Equal(t, Failing, r.verdict("0").Condition)
 	// No request is answered well, and the engine gets none: no client is served, by whosever
@@ -250,7 +250,7 @@ func clientErrors(t *testing.T) {
 func handlerLost(t *testing.T) {
 	t.Helper()
 	s := answers(1)
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.HTTPRequests: {
+	s.labelledCounts = map[input.Metric]map[string]float64{input.HTTPRequests: {
 		"5xx\x00none\x00POST": 5, "2xx\x00none\x00POST": 10, "2xx\x00none\x00GET": 5,
 	}}
 	got := signalsOf(t, "0.27.0", 0, s, serves("0"))[signal.ErrorRatio]
@@ -268,7 +268,7 @@ func errorsUncounted(t *testing.T) {
 	without := signalsOf(t, "0.27.0", 0, answers(1), serves("0"))
 	assert.Zero(t, without[signal.ErrorRatio])
 	corrupt := serves("0")
-	corrupt.counts[collect.CorruptedRequests], corrupt.counts[collect.Dropped] = 3, 15
+	corrupt.counts[input.CorruptedRequests], corrupt.counts[input.Dropped] = 3, 15
 	got = signalsOf(t, "0.27.0", 0, s, corrupt)
 	assert.InDelta(t, 0.2, got[signal.CorruptedRatio], 1e-9)
 	assert.InDelta(t, 0.5, got[signal.DroppedRatio], 1e-9)
@@ -280,39 +280,39 @@ func rayLastLabel(t *testing.T) {
 	t.Helper()
 	for _, last := range []string{"error", "repetition"} {
 		s := serves("0")
-		s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {last: 15}}
-		s.labelled[collect.WaitingByReason] = map[string]float64{"deferred": 4}
-		s.gauges[collect.Waiting] = 6
-		s.counts[collect.CorruptedRequests], s.counts[collect.Dropped] = 3, 15
-		got := signalsOf(t, "0.20.0", collect.Ray, answers(1), s)
+		s.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {last: 15}}
+		s.labelled[input.WaitingByReason] = map[string]float64{"deferred": 4}
+		s.gauges[input.Waiting] = 6
+		s.counts[input.CorruptedRequests], s.counts[input.Dropped] = 3, 15
+		got := signalsOf(t, "0.20.0", input.Ray, answers(1), s)
 		known(t, false, got, signal.ErrorRatio, signal.Deferred)
 		assert.InDelta(t, 6, got[signal.QueueWait], 1e-9, "an upper bound")
 		assert.InDelta(t, 0.2, got[signal.CorruptedRatio], 1e-9)
 		assert.InDelta(t, 0.5, got[signal.DroppedRatio], 1e-9)
 		r := newRig(t)
-		r.version, r.signs = "0.20.0", collect.Ray
+		r.version, r.signs = "0.20.0", input.Ray
 		r.minutes(6, answers(1), serves("0"))
 		healthy := serves("0")
-		healthy.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {last: 15}}
+		healthy.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {last: 15}}
 		r = newRig(t)
-		r.version, r.signs = "0.20.0", collect.Ray
+		r.version, r.signs = "0.20.0", input.Ray
 		r.minutes(15, answers(1), healthy)
 		assert.Equal(t, Healthy, r.verdict("0").Condition)
 		// The same of a server without Ray is what it says.
 		known(t, true, signalsOf(t, "0.20.0", 0, answers(1), s), signal.ErrorRatio, signal.Deferred)
 	}
 	// A server that has several reasons counts rightly.
-	known(t, true, signalsOf(t, "0.20.0", collect.Ray, answers(1), serves("0")), signal.ErrorRatio)
+	known(t, true, signalsOf(t, "0.20.0", input.Ray, answers(1), serves("0")), signal.ErrorRatio)
 }
 
 // A failure counts for each of four ranks. None that is counted is no evidence against.
 func failuresPerRank(t *testing.T) {
 	t.Helper()
 	s := serves("0")
-	s.counts[collect.FailedTransfers] = 4
-	got := signalsOf(t, "0.26.0", collect.Connector, answers(1), s)
+	s.counts[input.FailedTransfers] = 4
+	got := signalsOf(t, "0.26.0", input.Connector, answers(1), s)
 	assert.GreaterOrEqual(t, got[signal.FailedTransfers], 1./15, "an upper bound")
-	known(t, false, signalsOf(t, "0.23.0", collect.Connector, answers(1), serves("0")), signal.FailedTransfers)
+	known(t, false, signalsOf(t, "0.23.0", input.Connector, answers(1), serves("0")), signal.FailedTransfers)
 }
 
 // Of the corrupted requests some are missed. Those that are counted are harm.
@@ -321,7 +321,7 @@ func corruptedMiscounted(t *testing.T) {
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
 	s := serves("0")
-	s.counts[collect.CorruptedRequests], s.counts[collect.Drafts] = 2, 100
+	s.counts[input.CorruptedRequests], s.counts[input.Drafts] = 2, 100
 	r.minutes(4, answers(1), s)
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	assert.Equal(t, CorruptedOutput, r.verdict("0").Primary)
@@ -332,7 +332,7 @@ func usagePerProcess(t *testing.T) {
 	t.Helper()
 	s := serves("0")
 	want := signalsOf(t, "0.11.0", 0, answers(1), s)
-	delete(s.gauges, collect.KVCacheUtilization)
+	delete(s.gauges, input.KVCacheUtilization)
 	got := signalsOf(t, "0.11.0", 0, answers(1), s)
 	of := []signal.Signal{signal.KVUtilization, signal.KVPerToken, signal.KVPerComputed}
 	known(t, false, got, of...)
@@ -344,7 +344,7 @@ func nullBlockUsed(t *testing.T) {
 	t.Helper()
 	for version, want := range map[string]float64{"0.10.1": 0, "0.10.2": 0.0005, "": 0} {
 		s := rests("0")
-		s.gauges[collect.KVCacheUtilization] = 0.0005
+		s.gauges[input.KVCacheUtilization] = 0.0005
 		r := newRig(t)
 		r.version = version
 		r.minutes(4, answers(1), s)
@@ -353,7 +353,7 @@ func nullBlockUsed(t *testing.T) {
 	}
 	busy := serves("0")
 	got := signalsOf(t, "0.10.1", 0, answers(1), busy)
-	busy.gauges[collect.KVCacheUtilization] += 0.0005
+	busy.gauges[input.KVCacheUtilization] += 0.0005
 	upper := signalsOf(t, "0.10.1", 0, answers(1), busy)
 	for _, of := range []signal.Signal{signal.KVPerToken, signal.KVPerComputed} {
 		assert.InEpsilon(t, got[of], upper[of], 0.0005/0.1+1e-9, of.String())
@@ -363,16 +363,16 @@ func nullBlockUsed(t *testing.T) {
 func prefillDecodeSwapped(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
-	s.observed[collect.PrefillTime], s.observed[collect.DecodeTime] = s.observed[collect.DecodeTime], s.observed[collect.PrefillTime]
+	s.observed[input.PrefillTime], s.observed[input.DecodeTime] = s.observed[input.DecodeTime], s.observed[input.PrefillTime]
 	got := signalsOf(t, "0.6.4", 0, answers(1), s)
 	assert.InDelta(t, 0.06, got[signal.PrefillTime], 1e-9)
 	assert.InDelta(t, 0.02, got[signal.QueueTime], 1e-9)
-	known(t, false, signalsOf(t, "", collect.V0, answers(1), s), signal.PrefillTime)
+	known(t, false, signalsOf(t, "", input.V0, answers(1), s), signal.PrefillTime)
 	assert.InDelta(t, 2, signalsOf(t, "0.6.5", 0, answers(1), s)[signal.PrefillTime], 1e-9)
 	missed := func(version string, threshold float64) string {
 		r := newRig(t)
 		r.version = version
-		r.settings.Objectives = []Objective{{Name: "prefill", Input: collect.PrefillTime, Threshold: threshold, Target: 0.9, Matches: func(string) bool { return true }}}
+		r.settings.Objectives = []Objective{{Name: "prefill", Input: input.PrefillTime, Threshold: threshold, Target: 0.9, Matches: func(string) bool { return true }}}
 		r.minutes(3, answers(1), s)
 		return r.misses("0")
 	}
@@ -384,10 +384,10 @@ func prefillDecodeSwapped(t *testing.T) {
 func latenciesNearZero(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
-	s.observed[collect.TimeToFirstToken], s.observed[collect.InterTokenLatency] = [2]float64{15, 1e-5}, [2]float64{1485, 1e-5}
+	s.observed[input.TimeToFirstToken], s.observed[input.InterTokenLatency] = [2]float64{15, 1e-5}, [2]float64{1485, 1e-5}
 	of := []signal.Signal{signal.TimeToFirstToken, signal.StepTime, signal.InterTokenLatency, signal.StepFactor}
 	known(t, false, signalsOf(t, "0.5.2", 0, answers(1), s), of...)
-	known(t, false, signalsOf(t, "", collect.V0, answers(1), s), of...)
+	known(t, false, signalsOf(t, "", input.V0, answers(1), s), of...)
 	known(t, true, signalsOf(t, "0.5.4", 0, answers(1), s), of[:3]...)
 	assert.InDelta(t, 1, signalsOf(t, "0.5.2", 0, answers(1), s)[signal.FirstTokenRate], 1e-9)
 	r := newRig(t)
@@ -401,8 +401,8 @@ func latenciesNearZero(t *testing.T) {
 func multiStepMiscounts(t *testing.T) {
 	t.Helper()
 	s := finishes("0")
-	s.counts[collect.GenerationTokens] /= 8
-	s.observed[collect.RequestGenerationTokens] = [2]float64{15, 12.5}
+	s.counts[input.GenerationTokens] /= 8
+	s.observed[input.RequestGenerationTokens] = [2]float64{15, 12.5}
 	of := []signal.Signal{signal.GenerationRate, signal.OutputTokens, signal.KVPerToken, signal.KVPerComputed}
 	got := signalsOf(t, "0.6.3", 0, answers(1), s)
 	known(t, false, got, of...)
@@ -416,10 +416,10 @@ func multiStepGaps(t *testing.T) {
 	r := newRig(t)
 	r.version = "0.8.0"
 	s := finishes("0")
-	s.observed[collect.InterTokenLatency] = [2]float64{185, 0.08}
+	s.observed[input.InterTokenLatency] = [2]float64{185, 0.08}
 	r.minutes(12, answers(1), s)
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
-	s.observed[collect.InterTokenLatency] = [2]float64{185, 0.16}
+	s.observed[input.InterTokenLatency] = [2]float64{185, 0.16}
 	r.minutes(6, answers(1), s)
 	assert.Equal(t, Degraded, r.verdict("0").Condition, "twice as long")
 	assert.Equal(t, SlowSteps, r.verdict("0").Primary)

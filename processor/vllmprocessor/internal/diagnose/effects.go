@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -43,7 +42,7 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 }
 
 // undo returns the work with one growth undone.
-func undo(w learn.Work, r *reading, f factor, by float64) learn.Work {
+func undo(w signal.Work, r *reading, f factor, by float64) signal.Work {
 	s := &r.Signals
 	ratio := math.Exp(-by)
 	lengths := s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2
@@ -100,14 +99,14 @@ func (c *growths) attribute(s *Shares, r *reading, by growths) {
 
 // newEffects returns what the changed factors cost. over is whether arrivals exceed what the
 // engine serves.
-func newEffects(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) (out effects) {
+func newEffects(r *reading, b *signal.Baseline, c *growths, over bool, queues growths) (out effects) {
 	out.decode(r, b, c)
 	out.firstToken(r, b, c, over, queues)
 	return out
 }
 
 // decode is about the time between tokens.
-func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
+func (x *effects) decode(r *reading, b *signal.Baseline, c *growths) {
 	measured := r.Signals[signal.InterTokenLatency]
 	if !(measured > 0) {
 		return
@@ -123,7 +122,7 @@ func (x *effects) decode(r *reading, b *learn.Baseline, c *growths) {
 // costs are the logarithms by which the changed factors make a measured time longer: the engine
 // that is slower, and the work. at returns the usual time for some work, and how busy the engine is
 // with it.
-func (c *growths) costs(r *reading, at func(learn.Work) (seconds, busy float64), slower factor, measured float64) (by growths) {
+func (c *growths) costs(r *reading, at func(signal.Work) (seconds, busy float64), slower factor, measured float64) (by growths) {
 	work := r.Work()
 	now, busy := at(work)
 	if c[slower] > 0 {
@@ -151,7 +150,7 @@ func looped(beyond, atLoad, busy float64) float64 {
 
 // firstToken is about the time to the first token, by where it passes: front end, deferral,
 // prefill and queue. Where a server does not show that, the whole excess counts once it is a change.
-func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over bool, queues growths) {
+func (x *effects) firstToken(r *reading, b *signal.Baseline, c *growths, over bool, queues growths) {
 	s := &r.Signals
 	part := func(of signal.Signal) float64 { return max(signal.OrZero(s[of]-signal.OrZero(b.Usual(of))), 0) }
 	var total Shares
@@ -187,7 +186,7 @@ func (x *effects) firstToken(r *reading, b *learn.Baseline, c *growths, over boo
 }
 
 // prefill is why prefills take longer, and by how many seconds.
-func (*effects) prefill(r *reading, b *learn.Baseline, c *growths) (Shares, float64) {
+func (*effects) prefill(r *reading, b *signal.Baseline, c *growths) (Shares, float64) {
 	measured := r.Signals[signal.PrefillTime]
 	if !(measured > 0) {
 		return Shares{}, 0

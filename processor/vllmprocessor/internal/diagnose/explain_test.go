@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -44,7 +43,7 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		c := settings(1 + random.IntN(3))
 		c.SpeculationBreakEven = float64(random.IntN(3))
-		e := newWard(t, learn.NewBaseline())
+		e := newWard(t, signal.NewBaseline())
 		e.settings = c
 		if seed%2 == 0 {
 			e.baseline = learned(10)

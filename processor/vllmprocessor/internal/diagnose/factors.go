@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -36,7 +35,7 @@ func (f factor) changedAt() float64 {
 }
 
 // hasUsual reports whether a baseline has what a factor is compared with.
-func (f factor) hasUsual(b *learn.Baseline) bool {
+func (f factor) hasUsual(b *signal.Baseline) bool {
 	switch f {
 	case slowerSteps:
 		return b.Step.Ready()
@@ -73,7 +72,7 @@ var wanders = [numFactors]wander{
 
 // newGrowths returns the growths of a reading, and each in standard deviations. swing is as from
 // swings.
-func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations growths) {
+func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviations growths) {
 	for f := range numFactors {
 		w := wanders[f]
 		switch f {
@@ -105,7 +104,7 @@ func newGrowths(r *reading, b *learn.Baseline, swing float64) (grown, deviations
 
 // slowerNow is the growth of the time of a step at equal load, against the last hours or against
 // the last days, whichever is the clearer.
-func slowerNow(r *reading, b *learn.Baseline, swing float64) (grown, deviations float64) {
+func slowerNow(r *reading, b *signal.Baseline, swing float64) (grown, deviations float64) {
 	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
 	if r.without.ConditionalGates {
 		grown = b.Growth(&r.Window, signal.StepTime)

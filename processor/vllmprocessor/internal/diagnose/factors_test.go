@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -19,7 +18,7 @@ func TestWhatMayHaveChangedIsNotLearned(t *testing.T) {
 	healthy := func(r *reading) {
 		r.Signals[signal.FrontEnd], r.Signals[signal.PrefillTime], r.Signals[signal.QueueTime] = 0.05, 0.06, 0.01
 	}
-	b := learn.NewBaseline()
+	b := signal.NewBaseline()
 	w := newWard(t, b)
 	w.minutes(60, healthy)
 	require.InEpsilon(t, 0.05, b.Usual(signal.FrontEnd), 1e-6)
@@ -81,7 +80,7 @@ func TestHarmIsNeverLearnedAsAUsualLatency(t *testing.T) {
 		},
 		"errors": func(r *reading) { r.Signals[signal.ErrorRatio], r.Signals[signal.TimeToFirstToken] = 0.5, 0.001 },
 	} {
-		b := learn.NewBaseline()
+		b := signal.NewBaseline()
 		w := newWard(t, b)
 		usual := func(r *reading) {
 			r.Signals[signal.FrontEnd], r.Signals[signal.QueueTime], r.Signals[signal.ErrorRatio] = 0.02, 0.01, 0

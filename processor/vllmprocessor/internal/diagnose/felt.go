@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -86,9 +85,9 @@ type recent struct {
 func (x *recent) read(v *window.View, since time.Duration) {
 	x.over = max(recently, since)
 	half := v.Over(x.over)
-	n, mean := moments(&half, collect.TimeToFirstToken)
+	n, mean := moments(&half, input.TimeToFirstToken)
 	x.firsts, x.first = signal.OrZero(n), signal.OrZero(mean)
-	n, mean = moments(&half, collect.InterTokenLatency)
+	n, mean = moments(&half, input.InterTokenLatency)
 	x.gaps, x.gap = signal.OrZero(n), signal.OrZero(mean)
 }
 
@@ -97,7 +96,7 @@ type limits struct{ clear, great float64 }
 
 // firstLimits are those of the first token. A longer prompt takes longer: without a queue that alone is
 // no harm before it is great.
-func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading) (l limits) {
+func firstLimits(settings *Settings, b *signal.Baseline, model string, r *reading) (l limits) {
 	usual := b.Usual(signal.TimeToFirstToken)
 	if b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst, usual*math.Exp(farDeviations*signal.OrZero(b.Spread(signal.TimeToFirstToken))))}
@@ -107,18 +106,18 @@ func firstLimits(settings *Settings, b *learn.Baseline, model string, r *reading
 	} else {
 		l.clear = withoutAny
 	}
-	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured {
+	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured {
 		l = limits{0, greatObjective * longest} // Below that the objective says what is harm.
 	}
 	return l
 }
 
 // gapLimits are those of the time between tokens.
-func gapLimits(settings *Settings, b *learn.Baseline, model string) (l limits) {
+func gapLimits(settings *Settings, b *signal.Baseline, model string) (l limits) {
 	if usual := b.Usual(signal.InterTokenLatency); b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearGap), max(clearTimes*usual, greatGap)}
 	}
-	if longest, measured := settings.longest(model, collect.InterTokenLatency); measured {
+	if longest, measured := settings.longest(model, input.InterTokenLatency); measured {
 		l = limits{0, greatObjective * longest}
 	}
 	return l
@@ -159,7 +158,7 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 }
 
 // observe takes a reading, and returns whether the newest half minute alone shows harm.
-func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r *reading) (now bool) {
+func (f *felt) observe(settings *Settings, b *signal.Baseline, v *window.View, r *reading) (now bool) {
 	f.waits.observe(r)
 	model := v.Group().Value("model_name")
 	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
@@ -168,7 +167,7 @@ func (f *felt) observe(settings *Settings, b *learn.Baseline, v *window.View, r 
 	// of one request is no more than that.
 	lateGap := func(limit float64) bool {
 		return limit > 0 && r.recent.gaps >= leastSteps && r.recent.gap > limit && !r.severalSteps &&
-			r.recent.beyond(v, collect.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= leastFelt
+			r.recent.beyond(v, input.InterTokenLatency, limit, r.recent.gaps, r.recent.gap) >= leastFelt
 	}
 	// What the open files alone show is great harm once it is certain that the engine stands still.
 	greatGap := lateGap(gap.great)
@@ -250,11 +249,11 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 	if all < leastFelt || (r.recent.firsts*r.recent.first+waited)/all <= limit {
 		return false
 	}
-	return over+r.recent.beyond(v, collect.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
+	return over+r.recent.beyond(v, input.TimeToFirstToken, limit, r.recent.firsts, r.recent.first) >= feltShare*all
 }
 
 // beyond is how many of count latencies were longer than a limit. Without buckets it is all or none, by their mean.
-func (x *recent) beyond(v *window.View, in collect.Input, limit, count, mean float64) float64 {
+func (x *recent) beyond(v *window.View, in input.Metric, limit, count, mean float64) float64 {
 	var seen histogram.Histogram
 	half := v.Over(x.over)
 	switch {
@@ -275,7 +274,7 @@ func (f *felt) drained(r *reading, limit float64) bool {
 
 // over reports whether measured harm has ended: requests are served as usual again. Without requests
 // nothing shows that.
-func (f *felt) over(settings *Settings, b *learn.Baseline, v *window.View, r *reading) bool {
+func (f *felt) over(settings *Settings, b *signal.Baseline, v *window.View, r *reading) bool {
 	ttft := r.recent.first
 	if r.recent.firsts < leastFelt {
 		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) && (f.first || !(r.recent.gaps >= leastSteps)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -61,8 +61,8 @@ func TestTheWaitOfThoseThatWaitIsThatOfAQueue(t *testing.T) {
 // others that wait.
 func lately(first, seconds, waiting float64) scraped {
 	s := serves("0")
-	s.gauges[collect.Waiting] = waiting
-	s.observed[collect.TimeToFirstToken] = [2]float64{first, seconds}
+	s.gauges[input.Waiting] = waiting
+	s.observed[input.TimeToFirstToken] = [2]float64{first, seconds}
 	return s
 }
 
@@ -100,23 +100,23 @@ func TestGreatHarmIsReportedAtOnce(t *testing.T) {
 	}{
 		"first tokens come late":         {func(int) scraped { return lately(15, 6, 0) }, Critical, 45},
 		"the queue grows":                {func(n int) scraped { return lately(15, 0.1, float64(40+20*n)) }, Critical, 60},
-		"nobody gets a token, many wait": {func(int) scraped { s := standsStill("0"); s.gauges[collect.Waiting] = 9; return s }, Stalled, 45},
+		"nobody gets a token, many wait": {func(int) scraped { s := standsStill("0"); s.gauges[input.Waiting] = 9; return s }, Stalled, 45},
 		"first tokens take six times":    {func(int) scraped { return lately(15, 0.7, 0) }, Degraded, 90},
 		"tokens take twenty times": {func(int) scraped {
 			s := serves("0")
-			s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.4}
+			s.observed[input.InterTokenLatency] = [2]float64{1485, 0.4}
 			return s
 		}, Critical, 45},
 		"tokens take six times": {func(int) scraped {
 			s := serves("0")
-			s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.12}
+			s.observed[input.InterTokenLatency] = [2]float64{1485, 0.12}
 			return s
 		}, Degraded, 90},
 		"a burst drains in half a minute": {func(n int) scraped { return lately(15, 0.1, max(0, 60-float64(30*n))) }, Critical, -1},
 		"a wait of 4 s is not great":      {func(int) scraped { return lately(15, 4, 0) }, Critical, -1},
 		"two are too few": {func(int) scraped {
 			s := lately(1, 30, 0)
-			s.observed[collect.InterTokenLatency] = [2]float64{10, 0.02}
+			s.observed[input.InterTokenLatency] = [2]float64{10, 0.02}
 			return s
 		}, Critical, -1},
 		"one of fifteen waits for long": {func(int) scraped { return lately(15, 0.3, 0) }, Critical, -1},
@@ -148,7 +148,7 @@ func TestTheWaitIsThatOfThoseThatWaitAsWell(t *testing.T) {
 	r.scrape(answers(1), lately(15, 0.1, 5))
 	assert.InDelta(t, (30*0.1+5*0)/35, wait(), 0.05, "who waits has come since the scrape before")
 	stands := standsStill("0")
-	stands.gauges[collect.Waiting] = 5
+	stands.gauges[input.Waiting] = 5
 	for range 4 {
 		r.scrape(answers(1), stands)
 	}
@@ -218,7 +218,7 @@ func TestHarmThatComesBackEndsLater(t *testing.T) {
 func TestGreatHarmIsThatOfTheObjective(t *testing.T) {
 	t.Parallel()
 	r := usually(t)
-	r.settings.Objectives = []Objective{{Name: "ttft", Input: collect.TimeToFirstToken, Threshold: 4, Target: 0.5, Matches: func(string) bool { return true }}}
+	r.settings.Objectives = []Objective{{Name: "ttft", Input: input.TimeToFirstToken, Threshold: 4, Target: 0.5, Matches: func(string) bool { return true }}}
 	assert.InDelta(t, -1, r.after(Critical, func(int) scraped { return lately(15, 10, 0) }), 0)
 	assert.LessOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 13, 0) }), 60.0)
 }
@@ -229,22 +229,22 @@ func TestLongerWorkAloneWarnsNobody(t *testing.T) {
 	r := newRig(t)
 	r.minutes(12, answers(1), finishes("0"))
 	long := finishes("0")
-	for _, in := range []collect.Input{collect.PromptTokens, collect.PrefixCacheQueries, collect.PrefixCacheHits} {
+	for _, in := range []input.Metric{input.PromptTokens, input.PrefixCacheQueries, input.PrefixCacheHits} {
 		long.counts[in] *= 5
 	}
-	long.observed[collect.RequestPromptTokens] = [2]float64{15, 2500}
-	long.observed[collect.TimeToFirstToken] = [2]float64{15, 0.45}
-	long.observed[collect.PrefillTime] = [2]float64{15, 0.4}
+	long.observed[input.RequestPromptTokens] = [2]float64{15, 2500}
+	long.observed[input.TimeToFirstToken] = [2]float64{15, 0.45}
+	long.observed[input.PrefillTime] = [2]float64{15, 0.4}
 	severity := func() [2]any { v := r.verdict("0"); return [2]any{v.Condition, v.Severity} }
 	r.minutes(8, answers(1), long)
 	assert.Equal(t, [2]any{Degraded, 1}, severity())
 	for m := range r.state.Members() {
 		assert.False(t, m.Harmed(), "nor a pool")
 	}
-	long.gauges[collect.Waiting] = 4
+	long.gauges[input.Waiting] = 4
 	r.minutes(2, answers(1), long)
 	assert.Equal(t, [2]any{Degraded, 2}, severity())
-	long.gauges[collect.Waiting] = 0
+	long.gauges[input.Waiting] = 0
 	r.minutes(2, answers(1), long)
 	assert.Equal(t, [2]any{Degraded, 2}, severity(), "an alert does not come and go")
 }

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -32,7 +31,7 @@ func lateGap(r *reading) float64 {
 
 // beyondDefaults adds what is beyond the documented limits where nothing is usual yet, and returns what
 // the latencies are compared with.
-func (x *losses) beyondDefaults(b *learn.Baseline, r *reading) Reference {
+func (x *losses) beyondDefaults(b *signal.Baseline, r *reading) Reference {
 	reference := Learned
 	if !b.Ready() || !signal.Known(b.Usual(signal.TimeToFirstToken)) {
 		reference = Defaults

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -22,11 +22,11 @@ func TestABrokenStartKeepsItsCauseAndIsNotLearned(t *testing.T) {
 	} {
 		r := newRig(t)
 		s := finishes("0")
-		s.observed[collect.TimeToFirstToken] = [2]float64{15, test.first}
-		s.observed[collect.InterTokenLatency] = [2]float64{1485, test.gap}
+		s.observed[input.TimeToFirstToken] = [2]float64{15, test.first}
+		s.observed[input.InterTokenLatency] = [2]float64{1485, test.gap}
 		if test.want == FrontendBound {
 			// The engine begins late with the request, and is as fast as ever.
-			s.observed[collect.E2ERequestLatency] = [2]float64{15, test.first + 2}
+			s.observed[input.E2ERequestLatency] = [2]float64{15, test.first + 2}
 		}
 		r.minutes(3, answers(1), s)
 		for range 50 {
@@ -41,7 +41,7 @@ func TestABrokenStartKeepsItsCauseAndIsNotLearned(t *testing.T) {
 		r.minutes(60, answers(1), finishes("0"))
 		assert.Equal(t, Healthy, r.verdict("0").Condition, name)
 		again := finishes("0")
-		again.observed[collect.InterTokenLatency] = [2]float64{1485, 0.08}
+		again.observed[input.InterTokenLatency] = [2]float64{1485, 0.08}
 		r.minutes(5, answers(1), again)
 		assert.Equal(t, Degraded, r.verdict("0").Condition, name)
 		assert.Equal(t, SlowSteps, r.verdict("0").Primary, name)
@@ -51,11 +51,11 @@ func TestABrokenStartKeepsItsCauseAndIsNotLearned(t *testing.T) {
 // Sixteen steps per scheduling take as long as sixteen. No limit is for them.
 func TestAGapOfSeveralStepsIsNotComparedWithALimit(t *testing.T) {
 	t.Parallel()
-	for signs, want := range map[collect.Sign]Condition{collect.V0: Healthy, 0: Degraded} {
+	for signs, want := range map[input.Sign]Condition{input.V0: Healthy, 0: Degraded} {
 		r := newRig(t)
 		r.version, r.signs = "0.8.0", signs
 		s := finishes("0")
-		s.observed[collect.InterTokenLatency] = [2]float64{93, 0.32}
+		s.observed[input.InterTokenLatency] = [2]float64{93, 0.32}
 		r.minutes(12, answers(1), s)
 		assert.Equal(t, want, r.verdict("0").Condition, signs)
 	}
@@ -68,8 +68,8 @@ func TestWhatWasBrokenBeforeItHadAUsualValueGetsOne(t *testing.T) {
 	r := newRig(t)
 	r.minutes(20, answers(1), serves("0"))
 	s := finishes("0")
-	s.observed[collect.TimeToFirstToken] = [2]float64{15, 3}
-	s.observed[collect.E2ERequestLatency] = [2]float64{15, 5}
+	s.observed[input.TimeToFirstToken] = [2]float64{15, 3}
+	s.observed[input.E2ERequestLatency] = [2]float64{15, 5}
 	r.minutes(10, answers(1), s)
 	assert.Equal(t, FrontendBound, r.verdict("0").Primary)
 	assert.False(t, signal.Known(r.engine("0").baseline.Usual(signal.FrontEnd)))

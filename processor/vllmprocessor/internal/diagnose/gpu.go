@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -115,12 +115,12 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 	}
 	lost := 1 - math.Exp(-max(e.slowed, e.slowedPrefills, 0))
 	x.now = finding{}
-	s.GPUs(func(j *accelerator.Joined) {
+	s.GPUs(func(j *gpu.Joined) {
 		look := gpuLook{
 			Joined: j, lost: lost,
-			before: accelerator.Span{From: x.since - (gpuBefore+1)*window, To: x.since - window},
-			since:  accelerator.Span{From: x.since, To: at},
-			now:    accelerator.Span{From: max(x.since, at-gpuNow*window), To: at},
+			before: gpu.Span{From: x.since - (gpuBefore+1)*window, To: x.since - window},
+			since:  gpu.Span{From: x.since, To: at},
+			now:    gpu.Span{From: max(x.since, at-gpuNow*window), To: at},
 		}
 		x.judge(&look, at, window)
 		x.now.servers, x.now.host, x.now.engines = j.Servers, j.Host, s.numEngines()
@@ -139,12 +139,12 @@ func (s *State) numEngines() (n int) {
 
 // gpuLook is one look at the GPUs.
 type gpuLook struct {
-	*accelerator.Joined
+	*gpu.Joined
 	// lost is the share of the time that is lost.
 	lost float64
 	// before is the time before the excess without the window in which it began, since the
 	// whole excess, now its newest part.
-	before, since, now accelerator.Span
+	before, since, now gpu.Span
 }
 
 // judge decides what the GPUs show.
@@ -190,7 +190,7 @@ func (look *gpuLook) find() (found [numGPUDetails]finding) {
 		}
 	}
 	for _, d := range look.Devices {
-		for l := range accelerator.NumLimits {
+		for l := range gpu.NumLimits {
 			keep(gpuDetail(l), look.limited(d, l))
 		}
 		keep(memoryFails, look.memory(d))
@@ -202,7 +202,7 @@ func (look *gpuLook) find() (found [numGPUDetails]finding) {
 
 // limited is a GPU whose clock is held down for more of the time than before, and for enough
 // of it.
-func (look *gpuLook) limited(d *accelerator.Device, l accelerator.Limit) (f finding) {
+func (look *gpuLook) limited(d *gpu.Device, l gpu.Limit) (f finding) {
 	was, is, known := d.Limited(l, look.before, look.now, look.Apart)
 	if !known || is < clearlyMore*was || is-was < max(leastThrottled, ofLoss*look.lost) {
 		return f
@@ -211,7 +211,7 @@ func (look *gpuLook) limited(d *accelerator.Device, l accelerator.Limit) (f find
 }
 
 // clock is a GPU whose clock at work is lower than before.
-func (look *gpuLook) clock(d *accelerator.Device) (f finding) {
+func (look *gpuLook) clock(d *gpu.Device) (f finding) {
 	was, is := d.BusyClock(look.before), d.BusyClock(look.now)
 	if fell := 1 - is/was; !(fell >= max(clockFell, ofLoss*look.lost)) {
 		return f
@@ -220,8 +220,8 @@ func (look *gpuLook) clock(d *accelerator.Device) (f finding) {
 }
 
 // memory is a GPU whose memory has had errors within the excess.
-func (look *gpuLook) memory(d *accelerator.Device) (f finding) {
-	before, now := look.rates(d, accelerator.MemoryErrors)
+func (look *gpuLook) memory(d *gpu.Device) (f finding) {
+	before, now := look.rates(d, gpu.MemoryErrors)
 	events := float64(d.MemoryEvents(look.since, look.Apart))
 	if earlier := float64(d.MemoryEvents(look.before, look.Apart)); earlier == 0 && events >= leastEvents && d.NewestBefore(look.before.To, look.Apart) {
 		return finding{detail: memoryError, gpu: nameOf(d), now: events + signal.OrZero(now.number)}
@@ -229,7 +229,7 @@ func (look *gpuLook) memory(d *accelerator.Device) (f finding) {
 	if now.number >= leastEvents && now.rate >= clearlyMore*before.rate {
 		return finding{detail: memoryError, gpu: nameOf(d), before: before.number, now: now.number}
 	}
-	before, now = look.rates(d, accelerator.CorrectedErrors)
+	before, now = look.rates(d, gpu.CorrectedErrors)
 	if now.rate*60 > correctedsPerMinute && now.rate >= clearlyMore*before.rate {
 		return finding{detail: memoryError, gpu: nameOf(d), before: before.number, now: now.number}
 	}
@@ -239,12 +239,12 @@ func (look *gpuLook) memory(d *accelerator.Device) (f finding) {
 // linkCounters are the counters of errors of links, and the rate in a second beyond which they
 // matter.
 var linkCounters = []struct {
-	field accelerator.Field
+	field gpu.Field
 	least float64
-}{{accelerator.LinkErrors, 0}, {accelerator.LinkCRC, crcErrors}, {accelerator.PCIeReplays, replaysPerMinute / 60.0}}
+}{{gpu.LinkErrors, 0}, {gpu.LinkCRC, crcErrors}, {gpu.PCIeReplays, replaysPerMinute / 60.0}}
 
 // link is a GPU whose links have had errors within the excess.
-func (look *gpuLook) link(d *accelerator.Device) finding {
+func (look *gpuLook) link(d *gpu.Device) finding {
 	for _, of := range linkCounters {
 		before, now := look.rates(d, of.field)
 		if now.number >= leastEvents && now.rate > of.least && now.rate >= clearlyMore*before.rate {
@@ -259,7 +259,7 @@ type grew struct{ number, rate float64 }
 
 // rates are those of a counter before the excess and within it. They are NaN where either is not
 // known, so that nothing is found.
-func (look *gpuLook) rates(d *accelerator.Device, f accelerator.Field) (before, now grew) {
+func (look *gpuLook) rates(d *gpu.Device, f gpu.Field) (before, now grew) {
 	before.number, before.rate = d.Rate(f, look.before, look.Apart)
 	now.number, now.rate = d.Rate(f, look.since, look.Apart)
 	return before, now
@@ -279,7 +279,7 @@ func (look *gpuLook) clean(until int64) bool {
 	}
 	for _, d := range look.Devices {
 		var total float64
-		for l := range accelerator.NumLimits {
+		for l := range gpu.NumLimits {
 			share, whole := d.LimitedThroughout(l, span, half, look.Apart)
 			if !whole {
 				return false
@@ -294,7 +294,7 @@ func (look *gpuLook) clean(until int64) bool {
 }
 
 // nameOf is how an operator finds a GPU.
-func nameOf(d *accelerator.Device) string {
+func nameOf(d *gpu.Device) string {
 	if d.Name == "" {
 		return d.ID
 	}

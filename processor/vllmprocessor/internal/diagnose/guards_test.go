@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -22,7 +21,7 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 			if c == then {
 				continue
 			}
-			s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+			s, e := &State{}, &engine{baseline: signal.NewBaseline()}
 			at := int64(time.Hour)
 			step := func(raw Condition) bool {
 				at += scrape
@@ -51,7 +50,7 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 		}
 	}
 	// From one standstill into another is no end.
-	s, e := &State{}, &engine{baseline: learn.NewBaseline()}
+	s, e := &State{}, &engine{baseline: signal.NewBaseline()}
 	for n, raw := range repeat(Asleep, 10, Starting, 10, Stalled, 10) {
 		at := int64(time.Hour) + int64(n)*scrape
 		e.last = healthyReading(at)
@@ -82,7 +81,7 @@ func TestAnEngineThatShowsAnyWorkIsNotIdle(t *testing.T) {
 		r := healthyReading(int64(time.Hour))
 		r.runningNow, r.waitingNow, r.Signals[signal.Running], r.FirstTokens, r.Generation = 0, 0, 0, 0, 0
 		test.change(&r)
-		e := &engine{baseline: learn.NewBaseline()}
+		e := &engine{baseline: signal.NewBaseline()}
 		e.progress.observe(&r)
 		assert.Equal(t, test.want, e.judge(settings(2), &r, &symptoms{}), name)
 	}
@@ -91,10 +90,10 @@ func TestAnEngineThatShowsAnyWorkIsNotIdle(t *testing.T) {
 // An engine that reports one latency can be judged by it.
 func TestOneLatencyIsEnoughToJudge(t *testing.T) {
 	t.Parallel()
-	for _, left := range []collect.Input{collect.TimeToFirstToken, collect.InterTokenLatency} {
+	for _, left := range []input.Metric{input.TimeToFirstToken, input.InterTokenLatency} {
 		r := newRig(t)
 		s := serves("0")
-		for _, in := range []collect.Input{collect.TimeToFirstToken, collect.InterTokenLatency} {
+		for _, in := range []input.Metric{input.TimeToFirstToken, input.InterTokenLatency} {
 			if in != left {
 				delete(s.observed, in)
 			}
@@ -156,7 +155,7 @@ func TestAShiftOfTheWorkNeedsItsEvidence(t *testing.T) {
 		"still, but as usual":      {func(e *engine) { e.last.Signals[signal.ArrivalRate] = 1 }, true, false},
 		"three requests":           {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen }, false, true},
 		"two requests":             {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen - 1 }, false, false},
-		"nothing is usual yet":     {func(e *engine) { e.baseline = learn.NewBaseline() }, false, false},
+		"nothing is usual yet":     {func(e *engine) { e.baseline = signal.NewBaseline() }, false, false},
 		"all have ended":           {func(e *engine) { e.last.recent, e.last.runningNow = recent{}, 0 }, true, false},
 		"not in an idle engine":    {func(e *engine) { e.reported.Condition = Idle }, false, false},
 		"not in a degraded engine": {func(e *engine) { e.reported.Condition = Degraded }, false, false},
@@ -230,7 +229,7 @@ func TestOnlyAnEngineThatServesIsLearned(t *testing.T) {
 	t.Parallel()
 	for c := range NumConditions {
 		for _, windows := range []int{0, 10} {
-			e := &engine{baseline: learn.NewBaseline()}
+			e := &engine{baseline: signal.NewBaseline()}
 			if windows > 0 {
 				e.baseline = learned(windows)
 			}
@@ -250,7 +249,7 @@ func TestOnlyAnEngineThatServesIsLearned(t *testing.T) {
 // attributes, and never later than now.
 func TestAnEngineIsFoundAgainByItsAttributes(t *testing.T) {
 	t.Parallel()
-	engine := func(number string) []collect.Attribute { return []collect.Attribute{{Name: "engine", Value: number}} }
+	engine := func(number string) []input.Attribute { return []input.Attribute{{Name: "engine", Value: number}} }
 	s := &server{restored: []savedEngine{{Attributes: engine("0"), First: 10}, {Attributes: engine("1"), First: 20}, {Attributes: engine("2")}}}
 	assert.Equal(t, int64(10), s.first(engine("0"), 100))
 	assert.Equal(t, int64(20), s.first(engine("1"), 100))
@@ -284,7 +283,7 @@ func TestTheContactWithARestoredServerGoesOn(t *testing.T) {
 // The server as a whole is not one of its engines, wherever it stands in the list.
 func TestAServerIsNoneOfItsEngines(t *testing.T) {
 	t.Parallel()
-	s := seen(nil, []collect.Attribute{{Name: "engine", Value: "0"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
+	s := seen(nil, []input.Attribute{{Name: "engine", Value: "0"}}, []input.Attribute{{Name: "engine", Value: "1"}})
 	s.engines[0].number = ServerOnly
 	for i := range s.engines {
 		s.engines[i].baseline = learned(10)
@@ -313,9 +312,9 @@ func TestAServerIsNoneOfItsEngines(t *testing.T) {
 // As many engines as fit are saved: with attributes of 100 bytes, about a hundred.
 func TestASavedServerHasTheEnginesThatFit(t *testing.T) {
 	t.Parallel()
-	var engines [][]collect.Attribute
+	var engines [][]input.Attribute
 	for range 2000 {
-		engines = append(engines, []collect.Attribute{{Name: "model_name", Value: string(make([]byte, 100))}})
+		engines = append(engines, []input.Attribute{{Name: "model_name", Value: string(make([]byte, 100))}})
 	}
 	for i := range engines {
 		for b := range 100 {

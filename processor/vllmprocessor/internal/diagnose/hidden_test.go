@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // connected is a server that works on so many requests, and has so many open files.
@@ -17,9 +17,9 @@ func connected(requests, files float64) []scraped { return withFiles(serves("0")
 func hangs(requests, files float64) []scraped { return withFiles(rests("0"), requests, files) }
 
 func withFiles(engine scraped, requests, files float64) []scraped {
-	engine.gauges[collect.Running] = requests
+	engine.gauges[input.Running] = requests
 	server := answers(1)
-	server.gauges[collect.OpenFiles] = files
+	server.gauges[input.OpenFiles] = files
 	return []scraped{server, engine}
 }
 
@@ -73,7 +73,7 @@ func TestAHangIsSeenByWhatTheServerCounts(t *testing.T) {
 	r := newRig(t)
 	scrape := func(load float64, engine scraped) {
 		a := answers(1)
-		a.gauges[collect.ServerLoad] = load
+		a.gauges[input.ServerLoad] = load
 		r.scrape(a, engine)
 	}
 	for range 20 {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: learn.NewBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
+	e := &engine{baseline: signal.NewBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
 	take := func(at int64, elapsed float64, raw Condition) (news []Transition) {
 		s.transitions = s.transitions[:0]
 		e.last, e.at = healthyReading(at), at

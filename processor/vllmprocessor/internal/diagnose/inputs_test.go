@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -42,7 +42,7 @@ func TestSignalsChangeWithTheInputsThatTheCatalogueNames(t *testing.T) {
 	}
 	before := read(engine())
 	changes := 0
-	check := func(in collect.Input, change func(*scraped)) {
+	check := func(in input.Metric, change func(*scraped)) {
 		one := engine()
 		change(&one)
 		after := read(one)
@@ -67,7 +67,7 @@ func TestSignalsChangeWithTheInputsThatTheCatalogueNames(t *testing.T) {
 		check(in, func(one *scraped) { one.observed[in] = [2]float64{one.observed[in][0] * 2, one.observed[in][1]} })
 		check(in, func(one *scraped) { delete(one.observed, in) })
 	}
-	check(collect.RequestSuccess, func(one *scraped) { one.labelledCounts[collect.RequestSuccess]["error"] = 2 })
-	check(collect.WaitingByReason, func(one *scraped) { one.labelled[collect.WaitingByReason]["deferred"] = 2 })
+	check(input.RequestSuccess, func(one *scraped) { one.labelledCounts[input.RequestSuccess]["error"] = 2 })
+	check(input.WaitingByReason, func(one *scraped) { one.labelled[input.WaitingByReason]["deferred"] = 2 })
 	assert.Greater(t, changes, 40)
 }

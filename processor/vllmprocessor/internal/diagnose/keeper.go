@@ -4,8 +4,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Keeper keeps what was learned of engines that have gone, for when they come back. Its
@@ -13,13 +13,13 @@ import (
 type Keeper interface {
 	// Begin returns the baseline of an engine with these attributes, as End got it last;
 	// nil without one.
-	Begin(attributes []collect.Attribute) []byte
+	Begin(attributes []input.Attribute) []byte
 	// End gets the baseline of an engine that has gone; nil where nothing was learned.
-	End(attributes []collect.Attribute, baseline []byte)
+	End(attributes []input.Attribute, baseline []byte)
 	// BeginDiagnosis returns the diagnosis of an engine with these attributes from before the
 	// collector restarted; nil without one. EndDiagnosis is for an engine that has gone.
-	BeginDiagnosis(attributes []collect.Attribute) []byte
-	EndDiagnosis(attributes []collect.Attribute)
+	BeginDiagnosis(attributes []input.Attribute) []byte
+	EndDiagnosis(attributes []input.Attribute)
 	// BeginServer returns the server of these engines, as EndServer got it last; nil
 	// without one.
 	BeginServer() []byte
@@ -37,10 +37,10 @@ func Age(data []byte) (at int64, sound bool) {
 	if saved, sound := decodeServer(data); sound {
 		return saved.At, true
 	}
-	if _, newest, sound := learn.DecodeReferences(data); sound {
+	if _, newest, sound := signal.DecodeReferences(data); sound {
 		return newest, true
 	}
-	b, sound := learn.Decode(data)
+	b, sound := signal.DecodeBaseline(data)
 	if !sound {
 		return 0, false
 	}
@@ -50,14 +50,14 @@ func Age(data []byte) (at int64, sound bool) {
 // beginBaseline returns the baseline of an engine that is seen for the first time: the
 // stored one, else a new one. Where the clock was set back since it was stored, it counts
 // as learned now, or nothing would be learned until the old time comes again.
-func (s *State) beginBaseline(attributes []collect.Attribute, now int64) *learn.Baseline {
+func (s *State) beginBaseline(attributes []input.Attribute, now int64) *signal.Baseline {
 	if s.Keeper != nil {
-		if b, sound := learn.Decode(s.Keeper.Begin(attributes)); sound {
+		if b, sound := signal.DecodeBaseline(s.Keeper.Begin(attributes)); sound {
 			b.Learned, b.SlowLearned = min(b.Learned, now), min(b.SlowLearned, now)
 			return b
 		}
 	}
-	return learn.NewBaseline()
+	return signal.NewBaseline()
 }
 
 // endEngine hands the baseline of an engine that has gone to the keeper, and ends its diagnosis.
@@ -81,8 +81,8 @@ func (s *State) End() {
 }
 
 // Baselines goes through the baselines of the engines, in the form that Keeper takes.
-func (s *State) Baselines() iter.Seq2[[]collect.Attribute, []byte] {
-	return func(yield func([]collect.Attribute, []byte) bool) {
+func (s *State) Baselines() iter.Seq2[[]input.Attribute, []byte] {
+	return func(yield func([]input.Attribute, []byte) bool) {
 		for _, e := range s.engines {
 			if e.number == ServerOnly {
 				continue

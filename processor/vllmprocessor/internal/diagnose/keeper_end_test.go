@@ -6,20 +6,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // ended counts the calls of a keeper.
 type ended struct{ begun, ended int }
 
-func (k *ended) Begin([]collect.Attribute) []byte        { k.begun++; return nil }
-func (*ended) BeginDiagnosis([]collect.Attribute) []byte { return nil }
-func (*ended) EndDiagnosis([]collect.Attribute)          {}
-func (*ended) BeginServer() []byte                       { return nil }
+func (k *ended) Begin([]input.Attribute) []byte        { k.begun++; return nil }
+func (*ended) BeginDiagnosis([]input.Attribute) []byte { return nil }
+func (*ended) EndDiagnosis([]input.Attribute)          {}
+func (*ended) BeginServer() []byte                     { return nil }
 
 func (*ended) EndServer([]byte) {}
 
-func (k *ended) End([]collect.Attribute, []byte) { k.ended++ }
+func (k *ended) End([]input.Attribute, []byte) { k.ended++ }
 
 // A keeper that gets the begin of an engine gets its end, also
 // where nothing was learned of it.

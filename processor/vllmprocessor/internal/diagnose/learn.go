@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -118,7 +117,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 		return !signal.Known(growth) || math.Abs(growth) < math.Log(1.5)
 	}
 	if e.next == nil || !stable(signal.TimeToFirstToken) || !stable(signal.InterTokenLatency) {
-		e.next, e.nextSince = learn.NewBaseline(), r.At
+		e.next, e.nextSince = signal.NewBaseline(), r.At
 	}
 	e.next.Learn(&r.Window, settings.Window, &signal.Set{})
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {

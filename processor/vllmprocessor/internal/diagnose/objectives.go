@@ -3,9 +3,9 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -13,7 +13,7 @@ import (
 // Objective is an objective for a latency, see the processor's configuration.
 type Objective struct {
 	Name  string
-	Input collect.Input
+	Input input.Metric
 	// Threshold is in seconds. Target is the share that should be within it.
 	Threshold, Target float64
 	// Matches reports whether the objective is for a model.
@@ -71,8 +71,8 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		s.objective = worst
 		s.reference = Objectives
 		in := worst.input
-		s.firstToken = s.firstToken || in != collect.InterTokenLatency && in != collect.TimePerOutputToken && in != collect.DecodeTime
-		s.tokenGap = s.tokenGap || in != collect.TimeToFirstToken && in != collect.QueueTime && in != collect.PrefillTime
+		s.firstToken = s.firstToken || in != input.InterTokenLatency && in != input.TimePerOutputToken && in != input.DecodeTime
+		s.tokenGap = s.tokenGap || in != input.TimeToFirstToken && in != input.QueueTime && in != input.PrefillTime
 	}
 }
 
@@ -94,9 +94,9 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 		_, one.undecided = seen.Within(o.Threshold)
 		one.undecided /= seen.Count
 		request := one
-		if o.Input == collect.InterTokenLatency {
+		if o.Input == input.InterTokenLatency {
 			seen.Reset()
-			if derive.Observations(v, &seen, collect.TimePerOutputToken) != derive.OK || seen.Count < leastObjectiveSeen {
+			if derive.Observations(v, &seen, input.TimePerOutputToken) != derive.OK || seen.Count < leastObjectiveSeen {
 				continue
 			}
 			good, undecided := seen.Within(o.Threshold)
@@ -105,7 +105,7 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 		if most.name == "" || request.share > most.share {
 			most = request
 		}
-		if o.Input == collect.InterTokenLatency {
+		if o.Input == input.InterTokenLatency {
 			one.seen = signal.Or(requests(v), one.seen) // The gaps of a request are alike.
 		}
 		if worst.name == "" || one.share*worst.allowed >= worst.share*one.allowed {
@@ -117,13 +117,13 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 
 // requests is how many requests ended in the window.
 func requests(v *window.View) float64 {
-	n, _ := moments(v, collect.TimePerOutputToken)
+	n, _ := moments(v, input.TimePerOutputToken)
 	return n
 }
 
 // longest is the longest threshold in seconds of the objectives for a latency and a model, and whether
 // there is any.
-func (s *Settings) longest(model string, of collect.Input) (seconds float64, measured bool) {
+func (s *Settings) longest(model string, of input.Metric) (seconds float64, measured bool) {
 	for i := range s.Objectives {
 		if o := &s.Objectives[i]; o.Input == of && o.Matches(model) {
 			seconds, measured = max(seconds, o.Threshold), true

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -14,9 +14,9 @@ import (
 func objectives() []Objective {
 	every := func(string) bool { return true }
 	return []Objective{
-		{Name: "first", Input: collect.TimeToFirstToken, Threshold: 0.2, Target: 0.9, Matches: every},
-		{Name: "gap", Input: collect.InterTokenLatency, Threshold: 0.05, Target: 0.9, Matches: every},
-		{Name: "another model", Input: collect.QueueTime, Threshold: 0.01, Target: 0.999, Matches: func(model string) bool { return model == "n" }},
+		{Name: "first", Input: input.TimeToFirstToken, Threshold: 0.2, Target: 0.9, Matches: every},
+		{Name: "gap", Input: input.InterTokenLatency, Threshold: 0.05, Target: 0.9, Matches: every},
+		{Name: "another model", Input: input.QueueTime, Threshold: 0.01, Target: 0.999, Matches: func(model string) bool { return model == "n" }},
 	}
 }
 
@@ -39,12 +39,12 @@ func TestAnObjectiveDecidesAboutItsLatency(t *testing.T) {
 		r.settings.Objectives = objectives()
 		for n := range 80 {
 			s := serves("0")
-			s.observed[collect.TimePerOutputToken] = [2]float64{15, 0.02}
-			s.observed[collect.QueueTime] = [2]float64{15, 0.05}
+			s.observed[input.TimePerOutputToken] = [2]float64{15, 0.02}
+			s.observed[input.QueueTime] = [2]float64{15, 0.05}
 			if n >= 48 && n%4 == 0 {
-				s.observed[collect.TimeToFirstToken] = [2]float64{15, test.first}
-				s.observed[collect.InterTokenLatency] = [2]float64{1485, test.gap}
-				s.observed[collect.TimePerOutputToken] = [2]float64{15, test.gap}
+				s.observed[input.TimeToFirstToken] = [2]float64{15, test.first}
+				s.observed[input.InterTokenLatency] = [2]float64{1485, test.gap}
+				s.observed[input.TimePerOutputToken] = [2]float64{15, test.gap}
 			}
 			r.scrape(answers(1), s)
 		}
@@ -74,7 +74,7 @@ func TestMissesWithinTheTargetAreHarmWhereAFactorHasChanged(t *testing.T) {
 		w.settings.Objectives = objectives()[1:2]
 		for range 4 * 25 {
 			w.takes(func(r *reading) {
-				r.worst = missed{name: "gap", input: collect.InterTokenLatency, share: test.missing, allowed: 0.1, seen: 60}
+				r.worst = missed{name: "gap", input: input.InterTokenLatency, share: test.missing, allowed: 0.1, seen: 60}
 				if test.slow {
 					r.Signals[signal.StepTime], r.Signals[signal.InterTokenLatency] = 0.04, 0.04
 				}
@@ -93,7 +93,7 @@ func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow := serves("0")
-	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(12, answers(1), serves("0"))
 	r.minutes(40, answers(1), slow)
 	r.minutes(10, answers(1), serves("0"))
@@ -122,8 +122,8 @@ func TestAnObjectiveWinsOverTheDefaultsForFewRequests(t *testing.T) {
 		r := newRig(t)
 		r.settings.Objectives = test.objectives
 		s := serves("0")
-		s.observed[collect.TimeToFirstToken] = [2]float64{0.75, test.first}
-		s.observed[collect.InterTokenLatency] = [2]float64{3, test.gap} // too few for the objective
+		s.observed[input.TimeToFirstToken] = [2]float64{0.75, test.first}
+		s.observed[input.InterTokenLatency] = [2]float64{3, test.gap} // too few for the objective
 		r.minutes(6, answers(1), s)
 		assert.Equal(t, test.want, r.verdict("0").Condition, test.name)
 	}
@@ -132,10 +132,10 @@ func TestAnObjectiveWinsOverTheDefaultsForFewRequests(t *testing.T) {
 // The latency of a missed objective is the one that is split among the causes.
 func TestAMissedObjectiveIsAboutItsLatency(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[collect.Input][2]bool{
-		collect.TimeToFirstToken: {true, false}, collect.QueueTime: {true, false}, collect.PrefillTime: {true, false},
-		collect.InterTokenLatency: {false, true}, collect.TimePerOutputToken: {false, true}, collect.DecodeTime: {false, true},
-		collect.E2ERequestLatency: {true, true},
+	for in, want := range map[input.Metric][2]bool{
+		input.TimeToFirstToken: {true, false}, input.QueueTime: {true, false}, input.PrefillTime: {true, false},
+		input.InterTokenLatency: {false, true}, input.TimePerOutputToken: {false, true}, input.DecodeTime: {false, true},
+		input.E2ERequestLatency: {true, true},
 	} {
 		w := newWard(t, learned(10))
 		w.settings.Objectives = objectives()[2:]
@@ -154,7 +154,7 @@ func TestAMissNowAndThenDoesNotStopLearning(t *testing.T) {
 	for n := range 4 * 30 {
 		s := serves("0")
 		if n%12 == 0 { // Every third minute 25 % of a window are late.
-			s.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+			s.observed[input.TimeToFirstToken] = [2]float64{15, 0.3}
 		}
 		r.scrape(answers(1), s)
 		require.True(t, n < 8 || r.verdict("0").Condition == Healthy)

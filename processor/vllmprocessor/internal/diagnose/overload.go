@@ -3,7 +3,6 @@ package diagnose
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -129,7 +128,7 @@ func (q *backlogs) shares(by growths) (out growths) {
 
 // capacity is by how much more an engine would serve, as logarithms, if each changed factor were as
 // usual; for arrivals, by how much less would arrive.
-func capacity(r *reading, b *learn.Baseline, c *growths) (by growths) {
+func capacity(r *reading, b *signal.Baseline, c *growths) (by growths) {
 	if cacheFull(r) || c[fewerBlocks] > 0 && r.Signals[signal.Waiting] > 0 {
 		by[moreArrivals], by[fewerBlocks], by[fewerAccepted] = c[moreArrivals], c[fewerBlocks], c[fewerAccepted]
 		// A request holds its blocks while its answer is written: twice as long an answer

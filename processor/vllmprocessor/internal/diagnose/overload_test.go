@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -225,7 +224,7 @@ func TestMoreRequestsAreNoHarmBeforeTheyAreTooMany(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		r := healthyReading(int64(time.Hour))
 		r.waitingNow = 5
-		e := &engine{baseline: learn.NewBaseline(), backlog: backlog{over: over, since: r.At, recent: []waited{{r.At - 1, 5}}}}
+		e := &engine{baseline: signal.NewBaseline(), backlog: backlog{over: over, since: r.At, recent: []waited{{r.At - 1, 5}}}}
 		var c growths
 		c[moreArrivals] = 0.5
 		perhaps := c

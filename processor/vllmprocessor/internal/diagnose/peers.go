@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -18,7 +17,7 @@ type Peers struct {
 	// Siblings are at most MostSiblings + 1 engines, since the engine itself may be one of them.
 	Siblings []Sibling
 	// Before is what was usual in the pool before; nil where that is not known.
-	Before *learn.Model
+	Before *signal.Model
 }
 
 // MostSiblings bounds the engines that one is compared with: the median of 16 is as good as that
@@ -27,7 +26,7 @@ const MostSiblings = 16
 
 // Sibling is an engine, and what is usual for it.
 type Sibling struct {
-	Usual *learn.Model
+	Usual *signal.Model
 	// Settled is true where what is usual for it can be the reference of the pool: it is not
 	// harmed or slower than usual, and did not change its version.
 	Settled bool
@@ -43,7 +42,7 @@ func (m *Member) Sibling() (Sibling, bool) {
 		return Sibling{}, false
 	}
 	if b := e.baseline; e.model == nil || e.model.Learned != b.Learned {
-		e.model = learn.NewModel(b)
+		e.model = signal.NewModel(b)
 	}
 	if e.model == nil {
 		return Sibling{}, false
@@ -92,13 +91,13 @@ const (
 type beside struct {
 	growth, uncertainty, deviation float64
 	siblings, asSlow               int
-	median                         *learn.Model
+	median                         *signal.Model
 }
 
 // compareWith compares a time with what siblings would need for the same load or, where they know
 // more about that, for the same work: an engine that is slower has more sequences at once than
 // its siblings ever had, but its work is as theirs.
-func (p *Peers) compareWith(e *engine, seconds float64, atLoad, atWork func(m *learn.Model) learn.Expected) beside {
+func (p *Peers) compareWith(e *engine, seconds float64, atLoad, atWork func(m *signal.Model) signal.Expected) beside {
 	load, work := p.compareAt(e, seconds, atLoad), p.compareAt(e, seconds, atWork)
 	if work.siblings > load.siblings || work.siblings == load.siblings && work.uncertainty < load.uncertainty {
 		return work
@@ -106,10 +105,10 @@ func (p *Peers) compareWith(e *engine, seconds float64, atLoad, atWork func(m *l
 	return load
 }
 
-func (p *Peers) compareAt(e *engine, seconds float64, expect func(m *learn.Model) learn.Expected) beside {
+func (p *Peers) compareAt(e *engine, seconds float64, expect func(m *signal.Model) signal.Expected) beside {
 	type answer struct {
-		learn.Expected
-		from *learn.Model
+		signal.Expected
+		from *signal.Model
 	}
 	var all [MostSiblings]answer
 	n := 0
@@ -165,16 +164,16 @@ func (b *beside) slower(accepted, swing float64) (grown, deviations float64) {
 // observePeers collects the evidence that an engine is slower than its siblings, in addition to
 // what its own baseline shows: the greater evidence counts, with its growth.
 func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviated *growths) {
-	if r.without.Peers || e.peers == nil || !(r.FirstTokens >= learn.LeastFirstTokens) {
+	if r.without.Peers || e.peers == nil || !(r.FirstTokens >= signal.LeastFirstTokens) {
 		return
 	}
 	sequences, tokens, prompt := r.StepLoad()
 	work := r.Work()
 	step := e.peers.compareWith(e, r.Signals[signal.StepTime],
-		func(m *learn.Model) learn.Expected { return m.Step(sequences, tokens, prompt) }, func(m *learn.Model) learn.Expected { return m.StepOf(work) })
+		func(m *signal.Model) signal.Expected { return m.Step(sequences, tokens, prompt) }, func(m *signal.Model) signal.Expected { return m.StepOf(work) })
 	own, others := r.PrefillLoad()
 	prefill := e.peers.compareWith(e, r.Signals[signal.PrefillTime],
-		func(m *learn.Model) learn.Expected { return m.Prefill(own, others) }, func(m *learn.Model) learn.Expected { return m.PrefillOf(work) })
+		func(m *signal.Model) signal.Expected { return m.Prefill(own, others) }, func(m *signal.Model) signal.Expected { return m.PrefillOf(work) })
 	prefill.deviation *= 2 // As where a prefill is compared with the own baseline.
 	e.instead = nil
 	for i, one := range []beside{step, prefill} {
@@ -195,7 +194,7 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 
 // reference is what the effect of a change is computed by: the own baseline, with the times of the
 // median sibling where the engine is slower than its siblings.
-func (e *engine) reference() *learn.Baseline {
+func (e *engine) reference() *signal.Baseline {
 	if e.instead == nil {
 		return e.baseline
 	}

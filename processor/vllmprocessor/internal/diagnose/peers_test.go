@@ -6,24 +6,24 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // among returns siblings that expect some times at any load, with no uncertainty and a deviation of
 // 0.05, and what an engine gets from them.
 func among(seconds float64, expected ...float64) beside {
-	p, times := &Peers{}, map[*learn.Model]float64{}
+	p, times := &Peers{}, map[*signal.Model]float64{}
 	for _, t := range expected {
-		m := &learn.Model{}
+		m := &signal.Model{}
 		times[m] = t
 		p.Siblings = append(p.Siblings, Sibling{Usual: m, engine: &engine{}})
 	}
-	return p.compareAt(&engine{}, seconds, func(m *learn.Model) learn.Expected {
+	return p.compareAt(&engine{}, seconds, func(m *signal.Model) signal.Expected {
 		if math.IsNaN(times[m]) {
-			return learn.Expected{Seconds: math.NaN(), Uncertainty: math.NaN(), Deviation: math.NaN()}
+			return signal.Expected{Seconds: math.NaN(), Uncertainty: math.NaN(), Deviation: math.NaN()}
 		}
-		return learn.Expected{Seconds: times[m], Deviation: 0.05}
+		return signal.Expected{Seconds: times[m], Deviation: 0.05}
 	})
 }
 
@@ -88,15 +88,15 @@ func TestARatioThatWasAcceptedIsNoEvidence(t *testing.T) {
 func TestAnEngineIsNotItsOwnSibling(t *testing.T) {
 	t.Parallel()
 	e := &engine{}
-	p := &Peers{Siblings: []Sibling{{Usual: &learn.Model{}, engine: e}}}
+	p := &Peers{Siblings: []Sibling{{Usual: &signal.Model{}, engine: e}}}
 	for range 100 {
-		p.Siblings = append(p.Siblings, Sibling{Usual: &learn.Model{}, engine: &engine{}})
+		p.Siblings = append(p.Siblings, Sibling{Usual: &signal.Model{}, engine: &engine{}})
 	}
 	asked := 0
-	b := p.compareAt(e, 1, func(m *learn.Model) learn.Expected {
+	b := p.compareAt(e, 1, func(m *signal.Model) signal.Expected {
 		asked++
 		assert.NotSame(t, p.Siblings[0].Usual, m)
-		return learn.Expected{Seconds: 1}
+		return signal.Expected{Seconds: 1}
 	})
 	assert.Equal(t, MostSiblings, b.siblings)
 	assert.Equal(t, MostSiblings, asked)
@@ -118,12 +118,12 @@ func TestTheWordsOfASlowReleaseNameTheVersions(t *testing.T) {
 // that compares with siblings otherwise is not a new alarm.
 func TestWhatIsTakenAsUsualIsTheGreatestRatio(t *testing.T) {
 	t.Parallel()
-	e := &engine{baseline: learn.NewBaseline(), ratio: 0.43}
+	e := &engine{baseline: signal.NewBaseline(), ratio: 0.43}
 	e.slowerThanPeers[0].on = true
 	e.acceptPeers()
 	assert.InDelta(t, 0.43, e.baseline.Accepted, 1e-9)
 	assert.False(t, e.slowerThanPeers[0].on)
-	e = &engine{baseline: learn.NewBaseline(), ratio: -0.2}
+	e = &engine{baseline: signal.NewBaseline(), ratio: -0.2}
 	e.acceptPeers()
 	assert.Zero(t, e.baseline.Accepted, "an engine that is faster is not allowed to become slower than the others")
 }
@@ -131,13 +131,13 @@ func TestWhatIsTakenAsUsualIsTheGreatestRatio(t *testing.T) {
 // A sibling that knows only other loads says nothing about this one.
 func TestASiblingThatIsNotSureSaysNothing(t *testing.T) {
 	t.Parallel()
-	sure, unsure := &learn.Model{}, &learn.Model{}
+	sure, unsure := &signal.Model{}, &signal.Model{}
 	p := &Peers{Siblings: []Sibling{{Usual: sure, engine: &engine{}}, {Usual: unsure, engine: &engine{}}}}
-	b := p.compareAt(&engine{}, 0.03, func(m *learn.Model) learn.Expected {
+	b := p.compareAt(&engine{}, 0.03, func(m *signal.Model) signal.Expected {
 		if m == unsure {
-			return learn.Expected{Seconds: 9, Uncertainty: 0.21, Deviation: 0.05}
+			return signal.Expected{Seconds: 9, Uncertainty: 0.21, Deviation: 0.05}
 		}
-		return learn.Expected{Seconds: 0.02, Uncertainty: 0.2, Deviation: 0.05}
+		return signal.Expected{Seconds: 0.02, Uncertainty: 0.2, Deviation: 0.05}
 	})
 	assert.Equal(t, 1, b.siblings)
 	assert.InDelta(t, math.Log(1.5), b.growth, 1e-9)
@@ -181,7 +181,7 @@ func TestALevelThatIsRelearnedTakesTheRatioWithIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow := serves("0")
-	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(12, answers(1), serves("0"))
 	r.engine("0").ratio = 0.43
 	r.minutes(40, answers(1), slow)

@@ -5,16 +5,15 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // reading is what an engine reports over the window that ends now.
 type reading struct {
-	learn.Window
+	signal.Window
 
 	// elapsed is the length of the window in seconds; 0 where there is none yet.
 	elapsed float64
@@ -74,7 +73,7 @@ type reading struct {
 // missed is an objective that was missed in the window.
 type missed struct {
 	name  string
-	input collect.Input
+	input input.Metric
 	// share is the share of observations that are certainly beyond the threshold. allowed
 	// is the share that the target allows.
 	share, allowed float64
@@ -123,41 +122,41 @@ func value(v float64, status window.Status) float64 {
 
 // before is the time of the reading before; 0 without one.
 func (r *reader) read(v *window.View, at, before int64) reading {
-	out := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
-	out.runningNow = value(v.Gauge(collect.Running))
-	out.waitingNow = value(v.Gauge(collect.Waiting))
-	out.deferredNow = value(v.GaugeOf(collect.WaitingByReason, "deferred"))
-	out.awake = value(v.GaugeOf(collect.SleepState, "awake"))
+	out := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
+	out.runningNow = value(v.Gauge(input.Running))
+	out.waitingNow = value(v.Gauge(input.Waiting))
+	out.deferredNow = value(v.GaugeOf(input.WaitingByReason, "deferred"))
+	out.awake = value(v.GaugeOf(input.SleepState, "awake"))
 	out.healthy, out.files, out.load, out.failsNow = r.healthy, r.files, r.load, r.failsNow
 	out.unanswered, out.Canaries = r.unanswered, v.Canaries()
 	if before > 0 {
 		out.recent.read(v, time.Duration(at-before))
 	}
 	since := v.Over(time.Duration(at - before))
-	out.served, out.servedAfter = moments(&since, collect.TimeToFirstToken)
+	out.served, out.servedAfter = moments(&since, input.TimeToFirstToken)
 	out.restarted, _ = v.Restarted()
-	out.progress = progressOf(v, func(in collect.Input) float64 { return value(v.Total(in)) })
+	out.progress = progressOf(v, func(in input.Metric) float64 { return value(v.Total(in)) })
 	out.received = progressOf(v, v.Received)
-	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(collect.RequestSuccess)), r.freezes
+	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(input.RequestSuccess)), r.freezes
 	s := &out.Signals
-	s[signal.Running] = value(v.Average(collect.Running))
-	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(collect.KVCacheUtilization)))
+	s[signal.Running] = value(v.Average(input.Running))
+	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(input.KVCacheUtilization)))
 	out.Capacity, _ = derive.Capacity(v)
-	s[signal.Waiting] = value(v.Average(collect.Waiting))
+	s[signal.Waiting] = value(v.Average(input.Waiting))
 	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
 
-	firstTokens, ttft := moments(v, collect.TimeToFirstToken)
-	gaps, step := moments(v, collect.InterTokenLatency)
-	finished, output := moments(v, collect.RequestGenerationTokens)
+	firstTokens, ttft := moments(v, input.TimeToFirstToken)
+	gaps, step := moments(v, input.InterTokenLatency)
+	finished, output := moments(v, input.RequestGenerationTokens)
 	out.lacks = r.lacks(v)
 	out.FirstTokens, out.gaps, out.severalSteps = firstTokens, gaps, derive.SeveralSteps(v)
 	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
 	s[signal.FirstTokenRate] = rate
-	admitted := max(firstTokens+value(v.Change(collect.Waiting)), 0)
+	admitted := max(firstTokens+value(v.Change(input.Waiting)), 0)
 	s[signal.ArrivalRate] = admitted / v.Elapsed
-	generated, prompt := value(v.Increase(collect.GenerationTokens)), value(v.Increase(collect.PromptTokens))
+	generated, prompt := value(v.Increase(input.GenerationTokens)), value(v.Increase(input.PromptTokens))
 	if !derive.Tokens(v) {
 		generated, output = math.NaN(), math.NaN()
 	}
@@ -170,7 +169,7 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	// The mean over finished requests is exact. Without it, tokens per first token are
 	// used, which are wrong for a while after lengths or rates change.
 	s[signal.OutputTokens] = signal.Or(output, generated/firstTokens)
-	preempted := value(v.Increase(collect.Preemptions))
+	preempted := value(v.Increase(input.Preemptions))
 	s[signal.Preemptions] = preempted / firstTokens
 	// A preempted request computes its prompt and what it had generated again.
 	again := signal.OrZero(preempted) / v.Elapsed * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])/2)
@@ -187,8 +186,8 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	if firstTokens == 0 && capacity >= 1 {
 		out.leastWait = capacity * v.Elapsed // By Little's law, with less than one request in the window.
 	}
-	queued, queue := moments(v, collect.QueueTime)
-	prefilled, prefill := moments(v, collect.PrefillTime)
+	queued, queue := moments(v, input.QueueTime)
+	prefilled, prefill := moments(v, input.PrefillTime)
 	s[signal.PrefillTime] = prefill
 	if queued == prefilled {
 		// Some servers observe only requests that had to queue: another mean.
@@ -198,23 +197,23 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	s[signal.FrontEnd] = frontEnd(v)
 	s[signal.KVPerToken] = s[signal.KVUtilization] / (s[signal.Running] * (s[signal.PromptTokens] + s[signal.OutputTokens]/2))
 	s[signal.KVPerComputed] = s[signal.KVUtilization] / (s[signal.Running] * (s[signal.ComputedTokens] + s[signal.OutputTokens]/2))
-	ended := value(v.Increase(collect.RequestSuccess))
+	ended := value(v.Increase(input.RequestSuccess))
 	if derive.Reasons(v) {
-		s[signal.ErrorRatio] = value(v.IncreaseOf(collect.RequestSuccess, "error")) / ended
+		s[signal.ErrorRatio] = value(v.IncreaseOf(input.RequestSuccess, "error")) / ended
 	}
-	s[signal.CorruptedRatio] = min(value(v.Increase(collect.CorruptedRequests))/ended, 1)
+	s[signal.CorruptedRatio] = min(value(v.Increase(input.CorruptedRequests))/ended, 1)
 	out.finished = signal.Or(finished, ended)
 	if signal.Known(r.errors) && !(s[signal.ErrorRatio] >= r.errors) {
 		out.refused = r.refused
 		// Requests that the front end refuses never end in an engine.
 		s[signal.ErrorRatio], out.finished = r.errors, max(signal.OrZero(out.finished), signal.OrZero(r.answered))
 	}
-	if out.dropped = value(v.Increase(collect.Dropped)); signal.Known(out.dropped) {
+	if out.dropped = value(v.Increase(input.Dropped)); signal.Known(out.dropped) {
 		s[signal.DroppedRatio] = out.dropped / (out.dropped + signal.OrZero(signal.Or(admitted, ended)))
 	} else if out.dropped = r.dropped; signal.Known(out.dropped) {
 		s[signal.DroppedRatio] = out.dropped / (out.dropped + r.arrived)
 	}
-	s[signal.FailedTransfers] = value(v.Increase(collect.FailedTransfers)) / v.Elapsed
+	s[signal.FailedTransfers] = value(v.Increase(input.FailedTransfers)) / v.Elapsed
 	if r.merged {
 		out.Computed = math.NaN()
 		for _, of := range ofOneEngine {
@@ -243,11 +242,11 @@ var ofOneEngine = []signal.Signal{
 
 // lookups are the prefix cache's, where they show progress. A request that waits can be
 // looked up at each step, also where the engine can never admit it.
-func lookups(v *window.View, number func(collect.Input) float64) float64 {
-	if waiting, _ := v.Gauge(collect.Waiting); waiting > 0 && v.Affected(catalog.DefectCacheQueriesRecounted) {
+func lookups(v *window.View, number func(input.Metric) float64) float64 {
+	if waiting, _ := v.Gauge(input.Waiting); waiting > 0 && v.Affected(catalog.DefectCacheQueriesRecounted) {
 		return 0
 	}
-	return number(collect.PrefixCacheQueries)
+	return number(input.PrefixCacheQueries)
 }
 
 // The places of the numbers of progress.
@@ -262,29 +261,29 @@ const (
 )
 
 // progressOf are the numbers that change whenever an engine works.
-func progressOf(v *window.View, number func(collect.Input) float64) [numProgress]float64 {
+func progressOf(v *window.View, number func(input.Metric) float64) [numProgress]float64 {
 	return [numProgress]float64{
-		generatedTokens: number(collect.GenerationTokens), cacheLookups: lookups(v, number),
-		cacheInUse: number(collect.KVCacheUtilization), estimatedFLOPs: number(collect.EstimatedFLOPs),
+		generatedTokens: number(input.GenerationTokens), cacheLookups: lookups(v, number),
+		cacheInUse: number(input.KVCacheUtilization), estimatedFLOPs: number(input.EstimatedFLOPs),
 		// A model that only embeds generates nothing, and may have no KV cache.
-		promptTokens: number(collect.PromptTokens),
+		promptTokens: number(input.PromptTokens),
 	}
 }
 
 // lacks reports whether the server lacks both latencies of tokens.
 func (r *reader) lacks(v *window.View) bool {
-	_, _, _, first := v.Moments(collect.TimeToFirstToken)
-	_, _, _, gap := v.Moments(collect.InterTokenLatency)
+	_, _, _, first := v.Moments(input.TimeToFirstToken)
+	_, _, _, gap := v.Moments(input.InterTokenLatency)
 	return first == window.Missing && gap == window.Missing
 }
 
 // moments returns how many observations a distribution got and their mean.
-func moments(v *window.View, in collect.Input) (count, mean float64) { return derive.Mean(v, in) }
+func moments(v *window.View, in input.Metric) (count, mean float64) { return derive.Mean(v, in) }
 
 // computedShare is the share of the prompt tokens that were computed and not found in a
 // cache; 1 where the server does not report it, and NaN where a defect hides it.
 func computedShare(v *window.View) float64 {
-	found, all := value(v.Increase(collect.PromptTokensCached)), value(v.Increase(collect.PromptTokens))
+	found, all := value(v.Increase(input.PromptTokensCached)), value(v.Increase(input.PromptTokens))
 	if found <= all && all > 0 {
 		return 1 - found/all
 	}
@@ -311,21 +310,21 @@ func withoutNullBlock(v *window.View, utilization float64) float64 {
 // have one reason only.
 func deferred(v *window.View) float64 {
 	reasons := 0
-	for range v.Labels(collect.WaitingByReason) {
+	for range v.Labels(input.WaitingByReason) {
 		reasons++
 	}
 	if reasons == 1 && v.Affected(catalog.DefectRayLastLabel) {
 		return math.NaN()
 	}
-	return value(v.AverageOf(collect.WaitingByReason, "deferred"))
+	return value(v.AverageOf(input.WaitingByReason, "deferred"))
 }
 
 // reuses is how often an evicted KV block had been used again. vLLM
 // observes both distributions when it evicts a block
 // (vllm/v1/core/kv_cache_metrics.py).
 func reuses(v *window.View) float64 {
-	evicted, _ := moments(v, collect.KVBlockIdle)
-	gaps, _ := moments(v, collect.KVBlockReuseGap)
+	evicted, _ := moments(v, input.KVBlockIdle)
+	gaps, _ := moments(v, input.KVBlockReuseGap)
 	if !(evicted >= leastObjectiveSeen) {
 		return math.NaN()
 	}
@@ -334,7 +333,7 @@ func reuses(v *window.View) float64 {
 
 // acceptance is the number of tokens that a step of speculative decoding gives.
 func acceptance(v *window.View) float64 {
-	accepted, drafts := value(v.Increase(collect.AcceptedTokens)), value(v.Increase(collect.Drafts))
+	accepted, drafts := value(v.Increase(input.AcceptedTokens)), value(v.Increase(input.Drafts))
 	if !(drafts > 0) {
 		return math.NaN()
 	}
@@ -343,9 +342,9 @@ func acceptance(v *window.View) float64 {
 
 // frontEnd is the mean time that finished requests spent outside the engine.
 func frontEnd(v *window.View) float64 {
-	n, all := moments(v, collect.E2ERequestLatency)
-	queued, queue := moments(v, collect.QueueTime)
-	inferred, inference := moments(v, collect.InferenceTime)
+	n, all := moments(v, input.E2ERequestLatency)
+	queued, queue := moments(v, input.QueueTime)
+	inferred, inference := moments(v, input.InferenceTime)
 	if n != queued || n != inferred {
 		return math.NaN()
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -14,20 +14,20 @@ import (
 func busy(utilization float64) scraped {
 	return scraped{
 		engine: "0",
-		gauges: map[collect.Input]float64{collect.Running: 4, collect.Waiting: 3, collect.KVCacheUtilization: utilization},
-		labelled: map[collect.Input]map[string]float64{
-			collect.SleepState: {"awake": 1}, collect.WaitingByReason: {"deferred": 1, "capacity": 2},
+		gauges: map[input.Metric]float64{input.Running: 4, input.Waiting: 3, input.KVCacheUtilization: utilization},
+		labelled: map[input.Metric]map[string]float64{
+			input.SleepState: {"awake": 1}, input.WaitingByReason: {"deferred": 1, "capacity": 2},
 		},
-		counts: map[collect.Input]float64{
-			collect.PromptTokens: 6000, collect.PromptTokensCached: 1500, collect.GenerationTokens: 1200,
-			collect.Preemptions: 2, collect.Drafts: 100, collect.AcceptedTokens: 150, collect.CorruptedRequests: 1,
-			collect.FailedTransfers: 3, collect.Dropped: 5,
+		counts: map[input.Metric]float64{
+			input.PromptTokens: 6000, input.PromptTokensCached: 1500, input.GenerationTokens: 1200,
+			input.Preemptions: 2, input.Drafts: 100, input.AcceptedTokens: 150, input.CorruptedRequests: 1,
+			input.FailedTransfers: 3, input.Dropped: 5,
 		},
-		labelledCounts: map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 9, "error": 1}},
-		observed: map[collect.Input][2]float64{
-			collect.TimeToFirstToken: {15, 0.4}, collect.InterTokenLatency: {600, 0.05}, collect.RequestGenerationTokens: {10, 80},
-			collect.QueueTime: {10, 0.1}, collect.PrefillTime: {10, 0.2}, collect.InferenceTime: {10, 1.5}, collect.E2ERequestLatency: {10, 1.9},
-			collect.KVBlockIdle: {40, 1}, collect.KVBlockReuseGap: {10, 1},
+		labelledCounts: map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 9, "error": 1}},
+		observed: map[input.Metric][2]float64{
+			input.TimeToFirstToken: {15, 0.4}, input.InterTokenLatency: {600, 0.05}, input.RequestGenerationTokens: {10, 80},
+			input.QueueTime: {10, 0.1}, input.PrefillTime: {10, 0.2}, input.InferenceTime: {10, 1.5}, input.E2ERequestLatency: {10, 1.9},
+			input.KVBlockIdle: {40, 1}, input.KVBlockReuseGap: {10, 1},
 		},
 	}
 }
@@ -68,17 +68,17 @@ func TestAReadingHasWhatTheServerReportsOverTheWindow(t *testing.T) {
 
 	// More requests wait at the end of the window than at its beginning: they arrived as well.
 	more := engine()
-	more.gauges[collect.Waiting] = 9
+	more.gauges[input.Waiting] = 9
 	r.scrape(answers(1), more)
 	assert.InEpsilon(t, 66/60., r.engine("0").last.Signals[signal.ArrivalRate], 1e-9)
 	// The prefix cache counts hits where the server does not count cached prompt tokens. A
 	// server that observes only requests which queued has no mean of the queue.
 	r = newRig(t)
 	other := engine()
-	delete(other.counts, collect.PromptTokensCached)
-	other.counts[collect.PrefixCacheHits], other.counts[collect.PrefixCacheQueries] = 3000, 6000
-	other.observed[collect.QueueTime] = [2]float64{4, 0.1}
-	other.observed[collect.KVBlockIdle] = [2]float64{4, 1} // 16 evicted blocks are too few.
+	delete(other.counts, input.PromptTokensCached)
+	other.counts[input.PrefixCacheHits], other.counts[input.PrefixCacheQueries] = 3000, 6000
+	other.observed[input.QueueTime] = [2]float64{4, 0.1}
+	other.observed[input.KVBlockIdle] = [2]float64{4, 1} // 16 evicted blocks are too few.
 	r.minutes(2, answers(1), other)
 	signals := &r.engine("0").last.Signals
 	assert.InEpsilon(t, 200, signals[signal.ComputedTokens], 1e-9)
@@ -90,9 +90,9 @@ func TestAReadingHasWhatTheServerReportsOverTheWindow(t *testing.T) {
 func TestWhatTheServerReportsLaterInABatchHoldsFromBefore(t *testing.T) {
 	t.Parallel()
 	for name, front := range map[string]func(s *scraped){
-		"/health": func(s *scraped) { s.gauges[collect.Healthy] = 0 },
+		"/health": func(s *scraped) { s.gauges[input.Healthy] = 0 },
 		"5xx":     func(s *scraped) { http(s, 30, 70) },
-		"dropped": func(s *scraped) { s.counts = map[collect.Input]float64{collect.Dropped: 10} },
+		"dropped": func(s *scraped) { s.counts = map[input.Metric]float64{input.Dropped: 10} },
 	} {
 		r := newRig(t)
 		r.minutes(12, answers(1), serves("0"))
@@ -135,7 +135,7 @@ func TestAStepThatTakesLongerAtTheSameLoadHasAFactor(t *testing.T) {
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
 	slow := serves("0")
-	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.03}
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.03}
 	r.minutes(2, answers(1), slow)
 	factor := r.engine("0").last.Signals[signal.StepFactor]
 	assert.Greater(t, factor, 1.2)

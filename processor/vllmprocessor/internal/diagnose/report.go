@@ -3,16 +3,15 @@ package diagnose
 import (
 	"iter"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Member is an engine as its pool sees it: its reported diagnosis and the signals of its
 // newest reading.
 type Member struct {
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	Verdict    Verdict
 	Shares     Shares
 	Signals    signal.Values
@@ -38,7 +37,7 @@ func (s *State) Members() iter.Seq[Member] {
 				continue
 			}
 			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
-			m.Model = (&collect.Group{Attributes: e.attributes}).Value("model_name")
+			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
 			if m.Harmed() {
 				for c := range NumCauses {
 					m.Details[c] = e.detail(c)
@@ -54,7 +53,7 @@ func (s *State) Members() iter.Seq[Member] {
 // Queue is what waits at a gateway in the mean over the window, by the gateway's
 // attributes.
 type Queue struct {
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	Requests   float64
 }
 
@@ -82,8 +81,8 @@ type Judgement struct {
 }
 
 // NewReport returns the report of a pool with a number and attributes.
-func NewReport(number int, attributes []collect.Attribute) *Report {
-	r := &Report{engine: engine{number: number, attributes: attributes, baseline: learn.NewBaseline(), follows: notReported}}
+func NewReport(number int, attributes []input.Attribute) *Report {
+	r := &Report{engine: engine{number: number, attributes: attributes, baseline: signal.NewBaseline(), follows: notReported}}
 	r.described = new([NumCauses]string)
 	return r
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -187,7 +187,7 @@ func (e *engine) otherProcess(v *window.View, r *reading, process float64) bool 
 			return true
 		}
 	}
-	return v.Began(collect.GenerationTokens) > e.resumption.saved
+	return v.Began(input.GenerationTokens) > e.resumption.saved
 }
 
 // resetDiagnosis begins the diagnosis anew. What was learned stays.
@@ -225,8 +225,8 @@ func (e *engine) partial(settings *Settings, r *reading, raw Condition) bool {
 }
 
 // Diagnoses goes through the diagnoses of the engines, in the form that Keeper takes.
-func (s *State) Diagnoses() iter.Seq2[[]collect.Attribute, []byte] {
-	return func(yield func([]collect.Attribute, []byte) bool) {
+func (s *State) Diagnoses() iter.Seq2[[]input.Attribute, []byte] {
+	return func(yield func([]input.Attribute, []byte) bool) {
 		for _, e := range s.engines {
 			if e.number == ServerOnly {
 				continue

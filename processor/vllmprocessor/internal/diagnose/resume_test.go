@@ -12,41 +12,41 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // slow is an engine whose tokens take three times as long as usual.
 func slow() scraped {
 	s := serves("0")
-	s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
+	s.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	return s
 }
 
 // errs is an engine of which a share of the requests end in errors: two or eight of 15.
 func errs(n float64) scraped {
 	s := serves("0")
-	s.labelledCounts[collect.RequestSuccess] = map[string]float64{"stop": 15 - n, "error": n}
+	s.labelledCounts[input.RequestSuccess] = map[string]float64{"stop": 15 - n, "error": n}
 	return s
 }
 
 func sleeps() scraped {
 	s := rests("0")
-	s.labelled = map[collect.Input]map[string]float64{collect.SleepState: {"awake": 0}}
+	s.labelled = map[input.Metric]map[string]float64{input.SleepState: {"awake": 0}}
 	return s
 }
 
 // overrun is an engine at which requests arrive faster than it serves them.
 func overrun(waiting float64) scraped {
 	s := serves("0")
-	s.gauges = map[collect.Input]float64{collect.Running: 8, collect.Waiting: waiting, collect.KVCacheUtilization: 0.95}
-	s.observed[collect.TimeToFirstToken] = [2]float64{15, 4}
+	s.gauges = map[input.Metric]float64{input.Running: 8, input.Waiting: waiting, input.KVCacheUtilization: 0.95}
+	s.observed[input.TimeToFirstToken] = [2]float64{15, 4}
 	return s
 }
 
 // complete adds the counters that a server always has.
 func complete(s scraped) scraped {
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 0, "error": 0}}
+	s.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 0, "error": 0}}
 	return s
 }
 
@@ -253,10 +253,10 @@ func TestWhatTheNewCollectorDoesNotJudgeEnds(t *testing.T) {
 	all := func(string) bool { return true }
 	for name, settings := range map[string]func(s *Settings){
 		"an objective for the first token": func(s *Settings) {
-			s.Objectives = []Objective{{Name: "a", Input: collect.TimeToFirstToken, Threshold: 10, Target: 0.5, Matches: all}}
+			s.Objectives = []Objective{{Name: "a", Input: input.TimeToFirstToken, Threshold: 10, Target: 0.5, Matches: all}}
 		},
 		"an objective for each token": func(s *Settings) {
-			s.Objectives = []Objective{{Name: "a", Input: collect.InterTokenLatency, Threshold: 10, Target: 0.5, Matches: all}}
+			s.Objectives = []Objective{{Name: "a", Input: input.InterTokenLatency, Threshold: 10, Target: 0.5, Matches: all}}
 		},
 	} {
 		for _, kind := range []string{"slow", "queue"} {
@@ -267,7 +267,7 @@ func TestWhatTheNewCollectorDoesNotJudgeEnds(t *testing.T) {
 		}
 	}
 	missed := newRig(t)
-	missed.settings.Objectives = []Objective{{Name: "a", Input: collect.TimeToFirstToken, Threshold: 0.5, Target: 0.99, Matches: all}}
+	missed.settings.Objectives = []Objective{{Name: "a", Input: input.TimeToFirstToken, Threshold: 0.5, Target: 0.99, Matches: all}}
 	missed.state.Keeper = &store{baselines: map[string][]byte{}}
 	missed.minutes(15, answers(1), serves("0"))
 	missed.minutes(8, answers(1), overrun(40))

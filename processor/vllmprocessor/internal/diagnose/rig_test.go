@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -31,13 +31,13 @@ type rig struct {
 	started int64
 	// version is the attribute service.version of the resource.
 	version string
-	signs   collect.Sign
+	signs   input.Sign
 	// process is when the process of the server began, in Unix seconds; 0 where that is not
 	// known.
 	process float64
 	// model is the model of all engines; planted is added to the next sums.
 	model    string
-	planted  map[collect.Input]float64
+	planted  map[input.Metric]float64
 	upgrades []Upgrade
 	// away is true while no collector reads the server.
 	away bool
@@ -45,7 +45,7 @@ type rig struct {
 
 type series struct {
 	engine, label string
-	input         collect.Input
+	input         input.Metric
 }
 
 // bounds are those of all distributions.
@@ -54,15 +54,15 @@ var bounds = []float64{0.02, 0.05, 0.1, 0.2, 0.5, 1e6}
 // scraped is what one engine, or with an empty name the server, reports in one scrape.
 type scraped struct {
 	engine string
-	gauges map[collect.Input]float64
+	gauges map[input.Metric]float64
 	// labelled are gauges with a label.
-	labelled map[collect.Input]map[string]float64
+	labelled map[input.Metric]map[string]float64
 	// counts are increases since the previous scrape.
-	counts map[collect.Input]float64
+	counts map[input.Metric]float64
 	// labelledCounts are increases by label.
-	labelledCounts map[collect.Input]map[string]float64
+	labelledCounts map[input.Metric]map[string]float64
 	// observed are the number and the mean of new observations.
-	observed map[collect.Input][2]float64
+	observed map[input.Metric][2]float64
 }
 
 func newRig(t *testing.T) *rig {
@@ -79,12 +79,12 @@ func newRig(t *testing.T) *rig {
 func serves(engine string) scraped {
 	return scraped{
 		engine:         engine,
-		gauges:         map[collect.Input]float64{collect.Running: 2, collect.Waiting: 0, collect.KVCacheUtilization: 0.1},
-		labelled:       map[collect.Input]map[string]float64{collect.SleepState: {"awake": 1}},
-		counts:         map[collect.Input]float64{collect.PromptTokens: 7500, collect.GenerationTokens: 1500},
-		labelledCounts: map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 15, "error": 0}},
-		observed: map[collect.Input][2]float64{
-			collect.TimeToFirstToken: {15, 0.1}, collect.InterTokenLatency: {1485, 0.02}, collect.RequestGenerationTokens: {15, 100},
+		gauges:         map[input.Metric]float64{input.Running: 2, input.Waiting: 0, input.KVCacheUtilization: 0.1},
+		labelled:       map[input.Metric]map[string]float64{input.SleepState: {"awake": 1}},
+		counts:         map[input.Metric]float64{input.PromptTokens: 7500, input.GenerationTokens: 1500},
+		labelledCounts: map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 15, "error": 0}},
+		observed: map[input.Metric][2]float64{
+			input.TimeToFirstToken: {15, 0.1}, input.InterTokenLatency: {1485, 0.02}, input.RequestGenerationTokens: {15, 100},
 		},
 	}
 }
@@ -93,10 +93,10 @@ func serves(engine string) scraped {
 func standsStill(engine string) scraped {
 	return scraped{
 		engine: engine,
-		gauges: map[collect.Input]float64{collect.Running: 2, collect.Waiting: 3, collect.KVCacheUtilization: 0.1},
-		counts: map[collect.Input]float64{collect.PromptTokens: 0, collect.GenerationTokens: 0},
-		observed: map[collect.Input][2]float64{
-			collect.TimeToFirstToken: {0, 0}, collect.InterTokenLatency: {0, 0}, collect.RequestGenerationTokens: {0, 0},
+		gauges: map[input.Metric]float64{input.Running: 2, input.Waiting: 3, input.KVCacheUtilization: 0.1},
+		counts: map[input.Metric]float64{input.PromptTokens: 0, input.GenerationTokens: 0},
+		observed: map[input.Metric][2]float64{
+			input.TimeToFirstToken: {0, 0}, input.InterTokenLatency: {0, 0}, input.RequestGenerationTokens: {0, 0},
 		},
 	}
 }
@@ -104,13 +104,13 @@ func standsStill(engine string) scraped {
 // rests is an engine without requests.
 func rests(engine string) scraped {
 	s := standsStill(engine)
-	s.gauges = map[collect.Input]float64{collect.Running: 0, collect.Waiting: 0, collect.KVCacheUtilization: 0}
+	s.gauges = map[input.Metric]float64{input.Running: 0, input.Waiting: 0, input.KVCacheUtilization: 0}
 	return s
 }
 
 // answers is the server: whether the scrape succeeded.
 func answers(up float64) scraped {
-	return scraped{gauges: map[collect.Input]float64{collect.Up: up}}
+	return scraped{gauges: map[input.Metric]float64{input.Up: up}}
 }
 
 // scrape reads the server once, and returns what has changed.
@@ -123,31 +123,31 @@ func (r *rig) scrape(all ...scraped) []Transition {
 // part reads another part of the same batch.
 func (r *rig) part(all ...scraped) []Transition {
 	r.t.Helper()
-	batch := collect.Batch{Resource: "server", Time: r.at, Evidence: collect.Evidence{Version: r.version, Signs: r.signs, ProcessStart: r.process}}
+	batch := input.Batch{Resource: "server", Time: r.at, Evidence: input.Evidence{Version: r.version, Signs: r.signs, ProcessStart: r.process}}
 	for i, s := range all {
-		var attributes []collect.Attribute
+		var attributes []input.Attribute
 		if s.engine != "" {
-			attributes = []collect.Attribute{{Name: "engine", Value: s.engine}, {Name: "model_name", Value: r.model}}
+			attributes = []input.Attribute{{Name: "engine", Value: s.engine}, {Name: "model_name", Value: r.model}}
 		}
-		batch.Groups = append(batch.Groups, collect.NewGroup(attributes))
-		add := func(sample collect.Sample) {
+		batch.Groups = append(batch.Groups, input.GroupOf(attributes))
+		add := func(sample input.Sample) {
 			sample.Group = i
-			if sample.Input.Define().Kind != collect.Gauge {
+			if sample.Input.Define().Kind != input.Gauge {
 				sample.Start = r.started
 			}
 			batch.Samples = append(batch.Samples, sample)
 		}
-		count := func(in collect.Input, label string, by float64) {
+		count := func(in input.Metric, label string, by float64) {
 			key := series{s.engine, label, in}
 			r.counters[key] += by
-			add(collect.Sample{Input: in, Label: collect.Label(label), Value: r.counters[key]})
+			add(input.Sample{Input: in, Label: input.Label(label), Value: r.counters[key]})
 		}
 		for _, in := range slices.Sorted(maps.Keys(s.gauges)) {
-			add(collect.Sample{Input: in, Value: s.gauges[in]})
+			add(input.Sample{Input: in, Value: s.gauges[in]})
 		}
 		for in, states := range s.labelled {
 			for label, value := range states {
-				add(collect.Sample{Input: in, Label: collect.Label(label), Value: value})
+				add(input.Sample{Input: in, Label: input.Label(label), Value: value})
 			}
 		}
 		for in, by := range s.counts {
@@ -169,7 +169,7 @@ func (r *rig) part(all ...scraped) []Transition {
 			}
 			place, _ := slices.BinarySearch(bounds, o[1])
 			r.buckets[key][place] += o[0]
-			add(collect.Sample{
+			add(input.Sample{
 				Input: in, Bounds: slices.Clone(bounds), Counts: slices.Clone(r.buckets[key]), Count: was[0], Sum: was[1], HasSum: true,
 			})
 		}
@@ -195,7 +195,7 @@ func (r *rig) minutes(n float64, all ...scraped) {
 }
 
 // plant reads the server once, of which some sums have something in addition.
-func (r *rig) plant(server, engine scraped, sums map[collect.Input]float64) {
+func (r *rig) plant(server, engine scraped, sums map[input.Metric]float64) {
 	r.t.Helper()
 	r.planted = sums
 	r.scrape(server, engine)
@@ -220,7 +220,7 @@ func (r *rig) verdict(engine string) *Verdict {
 
 func (r *rig) engine(name string) *engine {
 	for _, e := range r.state.engines {
-		if (&collect.Group{Attributes: e.attributes}).Engine() == name {
+		if (&input.Group{Attributes: e.attributes}).Engine() == name {
 			return e
 		}
 	}
@@ -242,7 +242,7 @@ func (r *rig) misses(engine string) string {
 func (r *rig) conditions(engine string) string {
 	var names []string
 	for _, t := range r.changes {
-		if (&collect.Group{Attributes: t.Attributes}).Engine() == engine && (len(names) == 0 || names[len(names)-1] != t.To.Condition.String()) {
+		if (&input.Group{Attributes: t.Attributes}).Engine() == engine && (len(names) == 0 || names[len(names)-1] != t.To.Condition.String()) {
 			names = append(names, t.To.Condition.String())
 		}
 	}

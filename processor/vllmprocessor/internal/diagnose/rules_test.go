@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -31,7 +31,7 @@ func TestEachConditionFollowsFromItsRule(t *testing.T) {
 	}
 	errors := func(bad, good float64) func() []scraped {
 		return with(func(s *scraped) {
-			s.labelledCounts[collect.RequestSuccess] = map[string]float64{"stop": good, "error": bad}
+			s.labelledCounts[input.RequestSuccess] = map[string]float64{"stop": good, "error": bad}
 		})
 	}
 	for name, test := range map[string]struct {
@@ -41,45 +41,45 @@ func TestEachConditionFollowsFromItsRule(t *testing.T) {
 		"nothing happens": {with(func(*scraped) {}), Healthy},
 		"no requests":     {func() []scraped { return []scraped{answers(1), rests("0")} }, Idle},
 		"it sleeps": {with(func(s *scraped) {
-			s.labelled[collect.SleepState] = map[string]float64{"awake": 0, "weights_offloaded": 1}
+			s.labelled[input.SleepState] = map[string]float64{"awake": 0, "weights_offloaded": 1}
 		}), Asleep},
 		"nothing moves":    {func() []scraped { return []scraped{answers(1), standsStill("0")} }, Stalled},
 		"nothing answers":  {func() []scraped { return []scraped{answers(0)} }, Unreachable},
-		"/health fails":    {server(func(s *scraped) { s.gauges[collect.Healthy] = 0 }), Failing},
-		"/health succeeds": {server(func(s *scraped) { s.gauges[collect.Healthy] = 1 }), Healthy},
-		"pod is deleted":   {server(func(s *scraped) { s.gauges[collect.PodTerminating] = 1 }), Draining},
-		"pod is not":       {server(func(s *scraped) { s.gauges[collect.PodTerminating] = 0 }), Healthy},
+		"/health fails":    {server(func(s *scraped) { s.gauges[input.Healthy] = 0 }), Failing},
+		"/health succeeds": {server(func(s *scraped) { s.gauges[input.Healthy] = 1 }), Healthy},
+		"pod is deleted":   {server(func(s *scraped) { s.gauges[input.PodTerminating] = 1 }), Draining},
+		"pod is not":       {server(func(s *scraped) { s.gauges[input.PodTerminating] = 0 }), Healthy},
 		// 5 % of at least 3 requests is degraded, 20 % is failing.
 		"4 % errors":     {errors(0.6, 14.4), Healthy},
 		"6 % errors":     {errors(0.9, 14.1), Degraded},
 		"19 % errors":    {errors(19, 81), Degraded},
 		"21 % errors":    {errors(21, 79), Failing},
-		"4 % corrupted":  {with(func(s *scraped) { s.counts[collect.CorruptedRequests] = 0.6 }), Healthy},
-		"6 % corrupted":  {with(func(s *scraped) { s.counts[collect.CorruptedRequests] = 0.9 }), Degraded},
-		"40 % corrupted": {with(func(s *scraped) { s.counts[collect.CorruptedRequests] = 6 }), Failing},
+		"4 % corrupted":  {with(func(s *scraped) { s.counts[input.CorruptedRequests] = 0.6 }), Healthy},
+		"6 % corrupted":  {with(func(s *scraped) { s.counts[input.CorruptedRequests] = 0.9 }), Degraded},
+		"40 % corrupted": {with(func(s *scraped) { s.counts[input.CorruptedRequests] = 6 }), Failing},
 		// Any dropped request is harm; a fifth of what arrives is failing.
-		"one dropped":      {with(func(s *scraped) { s.counts[collect.Dropped] = 0.25 }), Degraded},
-		"none dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 0 }), Healthy},
-		"20 % dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 3.75 }), Failing},
-		"18 % dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 15 * 18 / 82. }), Degraded},
-		"22 % dropped":     {with(func(s *scraped) { s.counts[collect.Dropped] = 15 * 22 / 78. }), Failing},
-		"dropped in front": {server(func(s *scraped) { s.counts = map[collect.Input]float64{collect.Dropped: 15 * 22 / 78.} }), Failing},
-		"18 % in front":    {server(func(s *scraped) { s.counts = map[collect.Input]float64{collect.Dropped: 15 * 18 / 82.} }), Degraded},
+		"one dropped":      {with(func(s *scraped) { s.counts[input.Dropped] = 0.25 }), Degraded},
+		"none dropped":     {with(func(s *scraped) { s.counts[input.Dropped] = 0 }), Healthy},
+		"20 % dropped":     {with(func(s *scraped) { s.counts[input.Dropped] = 3.75 }), Failing},
+		"18 % dropped":     {with(func(s *scraped) { s.counts[input.Dropped] = 15 * 18 / 82. }), Degraded},
+		"22 % dropped":     {with(func(s *scraped) { s.counts[input.Dropped] = 15 * 22 / 78. }), Failing},
+		"dropped in front": {server(func(s *scraped) { s.counts = map[input.Metric]float64{input.Dropped: 15 * 22 / 78.} }), Failing},
+		"18 % in front":    {server(func(s *scraped) { s.counts = map[input.Metric]float64{input.Dropped: 15 * 18 / 82.} }), Degraded},
 		"4 % 5xx":          {server(func(s *scraped) { http(s, 4, 96) }), Healthy},
 		"6 % 5xx":          {server(func(s *scraped) { http(s, 6, 94) }), Degraded},
 		"21 % 5xx":         {server(func(s *scraped) { http(s, 21, 79) }), Failing},
 		"no latencies": {with(func(s *scraped) {
-			delete(s.observed, collect.TimeToFirstToken)
-			delete(s.observed, collect.InterTokenLatency)
+			delete(s.observed, input.TimeToFirstToken)
+			delete(s.observed, input.InterTokenLatency)
 		}), Healthy},
 		// What a factor costs is harmful from 28 % above the usual latency and 90 ms, or 4.5 ms,
 		// on. Half of it is less than what the noise can be.
 		"front end 40 ms slower":     {with(func(s *scraped) { later(s, 0.04) }), Healthy},
 		"front end 120 ms slower":    {with(func(s *scraped) { later(s, 0.12) }), Degraded},
-		"further tokens 2 ms later":  {with(func(s *scraped) { s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.022} }), Healthy},
-		"further tokens 10 ms later": {with(func(s *scraped) { s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.03} }), Degraded},
-		"first tokens come at once":  {with(func(s *scraped) { s.observed[collect.TimeToFirstToken] = [2]float64{15, 0.01} }), Healthy},
-		"one waits for a short time": {with(func(s *scraped) { s.gauges[collect.Waiting] = 1 }), Healthy},
+		"further tokens 2 ms later":  {with(func(s *scraped) { s.observed[input.InterTokenLatency] = [2]float64{1485, 0.022} }), Healthy},
+		"further tokens 10 ms later": {with(func(s *scraped) { s.observed[input.InterTokenLatency] = [2]float64{1485, 0.03} }), Degraded},
+		"first tokens come at once":  {with(func(s *scraped) { s.observed[input.TimeToFirstToken] = [2]float64{15, 0.01} }), Healthy},
+		"one waits for a short time": {with(func(s *scraped) { s.gauges[input.Waiting] = 1 }), Healthy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,14 +111,14 @@ func TestFewErrorsAreNoHarm(t *testing.T) {
 		want Condition
 	}{"2.4 of 6": {0.6, Healthy}, "3.2 of 6": {0.8, Failing}} {
 		ends := serves("0")
-		ends.observed[collect.TimeToFirstToken] = [2]float64{1.5, 0.1}
-		ends.observed[collect.RequestGenerationTokens] = [2]float64{1.5, 100}
+		ends.observed[input.TimeToFirstToken] = [2]float64{1.5, 0.1}
+		ends.observed[input.RequestGenerationTokens] = [2]float64{1.5, 100}
 		refused := ends
-		ends.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 1.5 - test.bad, "error": test.bad}}
+		ends.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 1.5 - test.bad, "error": test.bad}}
 		front := answers(1)
 		http(&front, test.bad, 1.5-test.bad)
 		dropped := answers(1)
-		dropped.counts = map[collect.Input]float64{collect.Dropped: test.bad}
+		dropped.counts = map[input.Metric]float64{input.Dropped: test.bad}
 		for way, scrape := range map[string][]scraped{"ended by the engine": {answers(1), ends}, "refused by the front end": {front, refused}, "dropped": {dropped, refused}} {
 			r := newRig(t)
 			r.minutes(8, scrape...)
@@ -134,7 +134,7 @@ func TestFewErrorsAreNoHarm(t *testing.T) {
 // later makes the front end slower by some seconds, and with it the first tokens and the
 // whole of a request.
 func later(s *scraped, seconds float64) {
-	for _, in := range []collect.Input{collect.TimeToFirstToken, collect.E2ERequestLatency} {
+	for _, in := range []input.Metric{input.TimeToFirstToken, input.E2ERequestLatency} {
 		s.observed[in] = [2]float64{s.observed[in][0], s.observed[in][1] + seconds}
 	}
 }
@@ -142,7 +142,7 @@ func later(s *scraped, seconds float64) {
 // http adds requests that the server answered with 500, and others with 200. Those for
 // /metrics are no requests of users.
 func http(s *scraped, bad, good float64) {
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.HTTPRequests: {
+	s.labelledCounts = map[input.Metric]map[string]float64{input.HTTPRequests: {
 		"500\x00/v1/completions\x00POST": bad, "200\x00/v1/completions\x00POST": good, "200\x00/metrics\x00GET": 1000,
 	}}
 }
@@ -153,7 +153,7 @@ func TestAFailingHealthCheckOfANewServerIsAStart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := answers(1)
-	s.gauges[collect.Healthy] = 0
+	s.gauges[input.Healthy] = 0
 	for n := range 60 {
 		r.scrape(s, serves("0"))
 		if age := time.Duration(n) * 15 * time.Second; age < r.settings.StartTimeout {
@@ -209,7 +209,7 @@ func TestFrozenGaugesAreANotice(t *testing.T) {
 		r := newRig(t)
 		r.minutes(10, answers(1), serves("0"))
 		s := rests("0")
-		s.gauges[collect.KVCacheUtilization] = used
+		s.gauges[input.KVCacheUtilization] = used
 		r.minutes(5, answers(1), s)
 		assert.Equal(t, Idle, r.verdict("0").Condition)
 		assert.Equal(t, want, r.verdict("0").Notices[FrozenGauges], used)
@@ -229,11 +229,11 @@ func TestAShiftOfTheWorkIsANotice(t *testing.T) {
 		r := newRig(t)
 		r.minutes(12, answers(1), serves("0"))
 		s := serves("0")
-		s.observed[collect.TimeToFirstToken] = [2]float64{15 * factor, 0.1}
-		s.counts[collect.PromptTokens] *= factor
-		s.counts[collect.GenerationTokens] *= factor
-		s.observed[collect.InterTokenLatency] = [2]float64{1485 * factor, 0.02}
-		s.observed[collect.RequestGenerationTokens] = [2]float64{15 * factor, 100}
+		s.observed[input.TimeToFirstToken] = [2]float64{15 * factor, 0.1}
+		s.counts[input.PromptTokens] *= factor
+		s.counts[input.GenerationTokens] *= factor
+		s.observed[input.InterTokenLatency] = [2]float64{1485 * factor, 0.02}
+		s.observed[input.RequestGenerationTokens] = [2]float64{15 * factor, 100}
 		r.minutes(2, answers(1), s)
 		assert.Equal(t, Healthy, r.verdict("0").Condition)
 		assert.Equal(t, want, r.verdict("0").Notices[WorkloadShift], factor)
@@ -259,8 +259,8 @@ func TestDefaultsJudgeBeforeABaseline(t *testing.T) {
 	} {
 		r := newRig(t)
 		s := serves("0")
-		s.observed[collect.TimeToFirstToken] = [2]float64{test.requests, test.first}
-		s.observed[collect.InterTokenLatency] = [2]float64{99 * test.requests, test.gap}
+		s.observed[input.TimeToFirstToken] = [2]float64{test.requests, test.first}
+		s.observed[input.InterTokenLatency] = [2]float64{99 * test.requests, test.gap}
 		r.minutes(test.minutes, answers(1), s)
 		assert.Equal(t, test.want, r.verdict("0").Condition, name)
 		if test.want == Degraded {
@@ -275,7 +275,7 @@ func TestTheFirstBaselineIsLearnedOnlyWhileHealthy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	slow := serves("0")
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 3}
+	slow.observed[input.TimeToFirstToken] = [2]float64{15, 3}
 	r.minutes(1, answers(1), slow)
 	assert.Zero(t, r.engine("0").baseline.Levels[signal.TimeToFirstToken], "what looks like harm is not learned before it is reported either")
 	r.minutes(54, answers(1), slow)
@@ -289,7 +289,7 @@ func TestTheFirstBaselineIsLearnedOnlyWhileHealthy(t *testing.T) {
 
 	r = newRig(t)
 	bad := serves("0")
-	bad.labelledCounts[collect.RequestSuccess] = map[string]float64{"stop": 10, "error": 5}
+	bad.labelledCounts[input.RequestSuccess] = map[string]float64{"stop": 10, "error": 5}
 	r.minutes(90, answers(1), bad)
 	assert.Equal(t, Failing, r.verdict("0").Condition, "errors are never usual")
 	assert.Zero(t, r.engine("0").baseline.Windows)
@@ -307,11 +307,11 @@ func TestABaselineFollowsWhatIsHealthy(t *testing.T) {
 	assert.InEpsilon(t, 0.1, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-9)
 	was := r.engine("0").baseline.Windows
 	few := serves("0")
-	few.observed[collect.TimeToFirstToken] = [2]float64{1, 0.1}
+	few.observed[input.TimeToFirstToken] = [2]float64{1, 0.1}
 	r.minutes(10, answers(1), few)
 	assert.LessOrEqual(t, r.engine("0").baseline.Windows, was+3, "those of the minutes before are learned later")
 	faster := serves("0")
-	faster.observed[collect.TimeToFirstToken] = [2]float64{15, 0.08}
+	faster.observed[input.TimeToFirstToken] = [2]float64{15, 0.08}
 	r.minutes(120, answers(1), faster)
 	assert.InEpsilon(t, 0.08, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 0.01)
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 const (
@@ -27,7 +27,7 @@ type savedServer struct {
 
 // savedEngine is the stored form of an engine.
 type savedEngine struct {
-	Attributes []collect.Attribute `json:"attributes"`
+	Attributes []input.Attribute `json:"attributes"`
 	// First is when it was seen first, in Unix nanoseconds.
 	First int64 `json:"first"`
 	// Unreachable is true where that was reported. Since is the time of the first of the
@@ -37,7 +37,7 @@ type savedEngine struct {
 }
 
 // first returns when an engine was seen first: before the collector restarted, or now.
-func (s *server) first(attributes []collect.Attribute, now int64) int64 {
+func (s *server) first(attributes []input.Attribute, now int64) int64 {
 	for i := range s.restored {
 		if saved := &s.restored[i]; saved.First > 0 && slices.Equal(saved.Attributes, attributes) {
 			return min(saved.First, now)

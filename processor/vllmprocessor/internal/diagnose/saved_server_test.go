@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // seen is a server that was read, with engines of some attributes.
-func seen(attributes ...[]collect.Attribute) *State {
+func seen(attributes ...[]input.Attribute) *State {
 	s := &State{server: server{begun: true, read: true}}
 	for n, a := range attributes {
-		e := &engine{number: n, attributes: a, first: 5, baseline: learn.NewBaseline()}
+		e := &engine{number: n, attributes: a, first: 5, baseline: signal.NewBaseline()}
 		e.last.At = int64(time.Hour)
 		s.engines = append(s.engines, e)
 	}
@@ -26,7 +26,7 @@ func seen(attributes ...[]collect.Attribute) *State {
 
 func TestAServerSurvivesItsEncoding(t *testing.T) {
 	t.Parallel()
-	s := seen([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, []collect.Attribute{{Name: "engine", Value: "1"}})
+	s := seen([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, []input.Attribute{{Name: "engine", Value: "1"}})
 	s.engines[1].reported.Condition = Unreachable
 	s.server.contact.recent = []outcome{{1, false}, {int64(time.Minute), true}, {2 * int64(time.Minute), true}}
 	at, sound := Age(s.Server())
@@ -39,7 +39,7 @@ func TestAServerSurvivesItsEncoding(t *testing.T) {
 		{Attributes: s.engines[1].attributes, First: 5, Unreachable: true, Since: int64(time.Minute)},
 	}, saved.Engines)
 	assert.Nil(t, (&State{}).Server(), "a server that was never read is not known")
-	_, sound = learn.Decode(s.Server())
+	_, sound = signal.DecodeBaseline(s.Server())
 	assert.False(t, sound, "it is no baseline")
 	_, sound = decodeServer(learned(10).Encode())
 	assert.False(t, sound, "and a baseline is no server")
@@ -52,9 +52,9 @@ func TestASavedServerIsBounded(t *testing.T) {
 	for name, model := range map[string]string{"many": "m", "long": strings.Repeat("m", 10_000), "escaped": strings.Repeat("\x01", 3000), "huge": strings.Repeat("m", 1<<20)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var engines [][]collect.Attribute
+			var engines [][]input.Attribute
 			for n := range 2000 {
-				engines = append(engines, []collect.Attribute{{Name: "engine", Value: fmt.Sprint(n)}, {Name: "model_name", Value: model}})
+				engines = append(engines, []input.Attribute{{Name: "engine", Value: fmt.Sprint(n)}, {Name: "model_name", Value: model}})
 			}
 			data := seen(engines...).Server()
 			assert.LessOrEqual(t, len(data), maxSavedServer)
@@ -65,7 +65,7 @@ func TestASavedServerIsBounded(t *testing.T) {
 }
 
 func FuzzDecodeServer(f *testing.F) {
-	f.Add(seen([]collect.Attribute{{Name: "engine", Value: "0"}}).Server())
+	f.Add(seen([]input.Attribute{{Name: "engine", Value: "0"}}).Server())
 	f.Add([]byte(`{"server":1,"at":1,"engines":[{"attributes":null,"since":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		saved, sound := decodeServer(data)
@@ -75,7 +75,7 @@ func FuzzDecodeServer(f *testing.F) {
 		s := &State{server: server{begun: true, read: true, restored: saved.Engines}}
 		for i := range s.server.restored {
 			one := &s.server.restored[i]
-			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: learn.NewBaseline(), at: saved.At}
+			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: signal.NewBaseline(), at: saved.At}
 			s.engines = append(s.engines, e)
 		}
 		s.server.contact.resume(saved.Engines)

@@ -1,8 +1,7 @@
 package diagnose
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -46,13 +45,13 @@ var blocking = map[string]Because{
 
 // observe reads a group without an engine.
 func (s *server) observe(v *window.View) {
-	if terminating := value(v.Gauge(collect.PodTerminating)); signal.Known(terminating) {
+	if terminating := value(v.Gauge(input.PodTerminating)); signal.Known(terminating) {
 		s.draining = terminating != 0
 	}
-	if ready := value(v.Gauge(collect.PodReady)); signal.Known(ready) {
+	if ready := value(v.Gauge(input.PodReady)); signal.Known(ready) {
 		s.ready = ready != 0
 	}
-	for label, is := range v.States(collect.ScrapeFailure) {
+	for label, is := range v.States(input.ScrapeFailure) {
 		if is != 0 {
 			s.failure = label.Value(0)
 		}
@@ -137,7 +136,7 @@ func (s *State) restore(settings *Settings, r *window.Resource) {
 // reportUnreachable judges the engines of a server that does not answer.
 func (s *State) reportUnreachable(settings *Settings, at int64) {
 	if len(s.engines) == 0 {
-		s.include(&engine{number: ServerOnly, first: at, baseline: learn.NewBaseline(), follows: notReported})
+		s.include(&engine{number: ServerOnly, first: at, baseline: signal.NewBaseline(), follows: notReported})
 	}
 	for _, e := range s.engines {
 		e.listed, e.waits = true, false

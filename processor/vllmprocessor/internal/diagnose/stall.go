@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -161,7 +161,7 @@ func (r *reading) doubt(s standstill) {
 // it is not known, as where requests can be for one of several engines.
 type front struct{ ended, generated float64 }
 
-// The places of the attributes of collect.HTTPRequests.
+// The places of the attributes of input.HTTPRequests.
 const (
 	httpStatus = iota
 	httpHandler
@@ -178,11 +178,11 @@ var (
 
 // frontOf reads the totals of a view.
 func frontOf(v *window.View) front {
-	if _, status := v.Total(collect.HTTPRequests); status != window.Present {
+	if _, status := v.Total(input.HTTPRequests); status != window.Present {
 		return front{math.NaN(), math.NaN()}
 	}
 	var f front
-	for label, n := range v.States(collect.HTTPRequests) {
+	for label, n := range v.States(input.HTTPRequests) {
 		status, handler := label.Value(httpStatus), label.Value(httpHandler)
 		if method := label.Value(httpMethod); method != "" && method != "POST" || slices.Contains(noRequests, handler) {
 			continue

@@ -9,21 +9,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // answered is the server, which answers successfully: so many requests for text.
 func answered(texts float64) scraped {
 	s := answers(1)
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.HTTPRequests: {string(collect.NewLabel("2xx", "/v1/completions", "POST")): texts}}
+	s.labelledCounts = map[input.Metric]map[string]float64{input.HTTPRequests: {string(input.NewLabel("2xx", "/v1/completions", "POST")): texts}}
 	return s
 }
 
 // queues is an engine that works, with 3 waiting requests.
 func queues() scraped {
 	s := serves("0")
-	s.gauges[collect.Waiting] = 3
+	s.gauges[input.Waiting] = 3
 	return s
 }
 
@@ -31,8 +31,8 @@ func queues() scraped {
 // requests, and of which nothing else moves.
 func freezesAt(kv float64) scraped {
 	s := standsStill("0")
-	s.gauges[collect.KVCacheUtilization] = kv
-	s.labelledCounts = map[collect.Input]map[string]float64{collect.RequestSuccess: {"stop": 0, "error": 0}}
+	s.gauges[input.KVCacheUtilization] = kv
+	s.labelledCounts = map[input.Metric]map[string]float64{input.RequestSuccess: {"stop": 0, "error": 0}}
 	return s
 }
 
@@ -116,9 +116,9 @@ func TestClientsLeaveAStandstillUntilItsLastStepEnds(t *testing.T) {
 // are there.
 func TestOtherAnswersShowNothingOfAStandstill(t *testing.T) {
 	t.Parallel()
-	for _, other := range []collect.Label{
-		collect.NewLabel("2xx", "/v1/completions", "GET"), collect.NewLabel("2xx", "/tokenize", "POST"),
-		collect.NewLabel("4xx", "/v1/completions", "POST"), collect.NewLabel("2xx", "/v1/load_lora_adapter", "POST"),
+	for _, other := range []input.Label{
+		input.NewLabel("2xx", "/v1/completions", "GET"), input.NewLabel("2xx", "/tokenize", "POST"),
+		input.NewLabel("4xx", "/v1/completions", "POST"), input.NewLabel("2xx", "/v1/load_lora_adapter", "POST"),
 	} {
 		_, handler, method := other.Value(httpStatus), other.Value(httpHandler), other.Value(httpMethod)
 		for left, want := range map[float64]Condition{0: Stalled, 5: Idle} {
@@ -126,7 +126,7 @@ func TestOtherAnswersShowNothingOfAStandstill(t *testing.T) {
 			r.version = "0.10.1"
 			front := func(texts, others float64) scraped {
 				s := answered(texts)
-				s.labelledCounts[collect.HTTPRequests][string(other)] = others
+				s.labelledCounts[input.HTTPRequests][string(other)] = others
 				return s
 			}
 			r.minutes(12, front(15, 0), serves("0"))
@@ -190,7 +190,7 @@ func TestAnEngineThatWasLeftIsHealthyWithItsNextRequest(t *testing.T) {
 // version is.
 func TestGaugesThatMoveHaveNotFrozen(t *testing.T) {
 	t.Parallel()
-	for _, in := range []collect.Input{collect.Running, collect.Waiting} {
+	for _, in := range []input.Metric{input.Running, input.Waiting} {
 		r := newRig(t)
 		r.version = ""
 		r.minutes(12, answers(1), serves("0"))
@@ -322,7 +322,7 @@ func TestIdleTimeIsNotAStandstill(t *testing.T) {
 		r.version = "0.20.0"
 		asked := standsStill("0")
 		// A grammar is compiled first, for example.
-		asked.gauges[collect.KVCacheUtilization], asked.gauges[collect.Waiting] = 0, 0
+		asked.gauges[input.KVCacheUtilization], asked.gauges[input.Waiting] = 0, 0
 		r.minutes(12, answers(1), serves("0"))
 		r.minutes(idle, answers(1), rests("0"))
 		for n := range 4 { // 0 to 45 s after the first scrape that shows them

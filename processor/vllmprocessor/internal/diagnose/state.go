@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -109,16 +108,16 @@ var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 // engine is the state of one engine and model.
 type engine struct {
 	number     int
-	attributes []collect.Attribute
+	attributes []input.Attribute
 	// described are the details of a pool's causes; nil for an engine, see detail.
 	described *[NumCauses]string
 	// All times are in Unix nanoseconds. first is that of its first batch, also before the
 	// collector restarted; began that of its first batch since; at that of its newest
 	// reading.
 	first, began, at int64
-	baseline         *learn.Baseline
+	baseline         *signal.Baseline
 	// next is the level, observed since nextSince, that becomes the baseline if it lasts.
-	next      *learn.Baseline
+	next      *signal.Baseline
 	nextSince int64
 	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []unlearned
@@ -133,11 +132,11 @@ type engine struct {
 	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
 	// greatest logarithm by how much of late. blocks is the number of KV blocks; 0 where it is not known.
 	peers           *Peers
-	model           *learn.Model
+	model           *signal.Model
 	slowerThanPeers [2]change
 	ratio, blocks   float64
 	// instead is the median sibling while it shows more than the own baseline; else nil.
-	instead *learn.Model
+	instead *signal.Model
 	// slowed is the logarithm by how much longer its steps take for the same work, slowedPrefills
 	// that of its prefills. excess is what its GPUs show of that.
 	slowed, slowedPrefills float64
@@ -191,7 +190,7 @@ type engine struct {
 type Transition struct {
 	// At is the time of the reading in Unix nanoseconds.
 	At         int64
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	From, To   Verdict
 	// Details are by cause; empty where a cause has none. Refined is true where the detail of
 	// the primary cause has changed, and it is the same cause of the same condition.
@@ -225,7 +224,7 @@ type State struct {
 	// Keeper keeps the baselines of engines that have gone; nil for none.
 	Keeper Keeper
 	// GPUs calls visit with the GPUs of the server, if it has any; nil where none are known.
-	GPUs func(visit func(*accelerator.Joined))
+	GPUs func(visit func(*gpu.Joined))
 
 	engines []*engine
 	// byNumber finds an engine by the number of its group.
@@ -271,10 +270,10 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 			continue
 		}
 		s.server.observe(v)
-		if waiting := value(v.Average(collect.GatewayQueue)); signal.Known(waiting) {
+		if waiting := value(v.Average(input.GatewayQueue)); signal.Known(waiting) {
 			s.queues = append(s.queues, Queue{v.Group().Attributes, waiting})
 		}
-		up = signal.Or(value(v.Gauge(collect.Up)), up)
+		up = signal.Or(value(v.Gauge(input.Up)), up)
 		s.reader.observe(v)
 		if share, answered, refused := serverErrors(v); signal.Known(share) {
 			s.reader.errors, s.reader.answered, s.reader.refused = share, answered, refused
@@ -282,7 +281,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 			share, answered, refused = serverErrors(&half)
 			s.reader.failsNow = share >= greatErrors && answered >= leastAnswers && !refused
 		}
-		s.reader.dropped = signal.Or(value(v.Increase(collect.Dropped)), s.reader.dropped)
+		s.reader.dropped = signal.Or(value(v.Increase(input.Dropped)), s.reader.dropped)
 		late = late || v.Pending()
 	}
 	if late && before.settings != nil {
@@ -347,16 +346,16 @@ func (s *State) late(r *window.Resource) bool {
 // isEngine reports whether a group is an engine, and not the server in front of it. A
 // server with several API processes may report its counters without its gauges.
 func isEngine(v *window.View) bool {
-	_, running := v.Gauge(collect.Running)
-	_, generated := v.Total(collect.GenerationTokens)
+	_, running := v.Gauge(input.Running)
+	_, generated := v.Total(input.GenerationTokens)
 	return running != window.Missing || generated != window.Missing
 }
 
 // arrived is the number of requests that an engine admitted in the window; 0 where it is
 // unknown.
 func arrived(v *window.View) float64 {
-	first, _ := moments(v, collect.TimeToFirstToken)
-	return max(signal.OrZero(first+value(v.Change(collect.Waiting))), 0)
+	first, _ := moments(v, input.TimeToFirstToken)
+	return max(signal.OrZero(first+value(v.Change(input.Waiting))), 0)
 }
 
 // observe reads an engine and reports its diagnosis.
@@ -374,7 +373,7 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	s.upgraded(e)
 	r := s.reader.read(v, at, e.last.At)
 	e.check(settings, s, v, &r)
-	e.blocks = signal.OrZero(value(v.Engine(collect.KVCacheBlocks)))
+	e.blocks = signal.OrZero(value(v.Engine(input.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
 	before := e.progress
 	e.progress.observe(&r)

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -21,7 +20,7 @@ func settings(hold int) *Settings {
 
 // healthyReading is one of an engine that serves a request a second.
 func healthyReading(at int64) reading {
-	r := reading{Window: learn.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
+	r := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
 	s := &r.Signals
 	s[signal.Running], s[signal.KVUtilization], s[signal.Waiting], s[signal.Deferred] = 2, 0.1, 0, 0
 	s[signal.TimeToFirstToken], s[signal.StepTime], s[signal.InterTokenLatency] = 0.1, 0.02, 0.02
@@ -35,8 +34,8 @@ func healthyReading(at int64) reading {
 }
 
 // learned is a baseline of some healthy windows.
-func learned(windows int) *learn.Baseline {
-	b := learn.NewBaseline()
+func learned(windows int) *signal.Baseline {
+	b := signal.NewBaseline()
 	for n := range max(windows, 5) {
 		r := healthyReading(int64(n+1) * int64(time.Minute))
 		b.Learn(&r.Window, time.Minute, &signal.Set{})
@@ -48,7 +47,7 @@ func learned(windows int) *learn.Baseline {
 // after each.
 func reported(hold int, raw []Condition) (all []Condition) {
 	s := &State{}
-	e := &engine{baseline: learn.NewBaseline()}
+	e := &engine{baseline: signal.NewBaseline()}
 	for n, condition := range raw {
 		at := int64(n+1) * scrape
 		e.last = healthyReading(at)
@@ -233,9 +232,9 @@ func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
 
 type kept []byte
 
-func (k kept) Begin([]collect.Attribute) []byte        { return k }
-func (kept) End([]collect.Attribute, []byte)           {}
-func (kept) BeginDiagnosis([]collect.Attribute) []byte { return nil }
-func (kept) EndDiagnosis([]collect.Attribute)          {}
-func (kept) BeginServer() []byte                       { return nil }
-func (kept) EndServer([]byte)                          {}
+func (k kept) Begin([]input.Attribute) []byte        { return k }
+func (kept) End([]input.Attribute, []byte)           {}
+func (kept) BeginDiagnosis([]input.Attribute) []byte { return nil }
+func (kept) EndDiagnosis([]input.Attribute)          {}
+func (kept) BeginServer() []byte                     { return nil }
+func (kept) EndServer([]byte)                        {}

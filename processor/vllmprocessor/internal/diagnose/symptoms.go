@@ -3,8 +3,7 @@ package diagnose
 import (
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -187,13 +186,13 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		ends = 1
 	}
 	model := v.Group().Value("model_name")
-	if longest, measured := settings.longest(model, collect.TimeToFirstToken); measured && !(r.leastWait > longest) {
+	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) {
 		e.harms[lateFirst] = evidence{} // The objective says what is harm.
 	} else {
 		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1
 	}
-	if _, measured := settings.longest(model, collect.InterTokenLatency); measured {
+	if _, measured := settings.longest(model, input.InterTokenLatency); measured {
 		e.harms[slowTokens] = evidence{}
 	} else {
 		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
@@ -210,7 +209,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 }
 
 // withoutFirstToken adds what is certain where requests wait and none gets its first token.
-func (x *losses) withoutFirstToken(b *learn.Baseline, r *reading) {
+func (x *losses) withoutFirstToken(b *signal.Baseline, r *reading) {
 	usual := b.Usual(signal.TimeToFirstToken)
 	if !b.Ready() || !signal.Known(usual) || !(r.leastWait > 0 && r.waitingNow > 1) || r.doubtful {
 		return

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/learn"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -22,7 +21,7 @@ type ward struct {
 	at       int64
 }
 
-func newWard(t *testing.T, b *learn.Baseline) *ward {
+func newWard(t *testing.T, b *signal.Baseline) *ward {
 	t.Helper()
 	r := newRig(t)
 	r.scrape(serves("0"))
@@ -78,7 +77,7 @@ func queueing(r *reading) {
 // A queue that was always there is usual, and no harm. It is one when it grows.
 func TestAQueueThatIsUsualIsNoHarm(t *testing.T) {
 	t.Parallel()
-	b := learn.NewBaseline()
+	b := signal.NewBaseline()
 	for n := range 10 {
 		r := healthyReading(int64(n+1) * int64(time.Minute))
 		queueing(&r)

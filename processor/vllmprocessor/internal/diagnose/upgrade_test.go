@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning(t *testing.T) {
 	t.Parallel()
 	slower := finishes("0")
-	slower.observed[collect.TimeToFirstToken], slower.observed[collect.E2ERequestLatency] = [2]float64{15, 0.4}, [2]float64{15, 2.5}
+	slower.observed[input.TimeToFirstToken], slower.observed[input.E2ERequestLatency] = [2]float64{15, 0.4}, [2]float64{15, 2.5}
 	for name, test := range map[string]struct {
 		from, to string
 		forgets  bool
@@ -62,7 +62,7 @@ func TestAfterAnUpgradeTheDefaultsCountUntilThereIsABaseline(t *testing.T) {
 	r.restart()
 	r.version = "0.17.0"
 	slow := serves("0")
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 5}
+	slow.observed[input.TimeToFirstToken] = [2]float64{15, 5}
 	r.minutes(7, answers(1), slow)
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 }
@@ -113,12 +113,12 @@ func TestTheVersionIsSavedWithTheBaseline(t *testing.T) {
 // has is a keeper with one baseline.
 type has []byte
 
-func (h has) Begin([]collect.Attribute) []byte        { return h }
-func (has) BeginDiagnosis([]collect.Attribute) []byte { return nil }
-func (has) EndDiagnosis([]collect.Attribute)          {}
-func (h has) BeginServer() []byte                     { return nil }
-func (h has) End([]collect.Attribute, []byte)         {}
-func (h has) EndServer([]byte)                        {}
+func (h has) Begin([]input.Attribute) []byte        { return h }
+func (has) BeginDiagnosis([]input.Attribute) []byte { return nil }
+func (has) EndDiagnosis([]input.Attribute)          {}
+func (h has) BeginServer() []byte                   { return nil }
+func (h has) End([]input.Attribute, []byte)         {}
+func (h has) EndServer([]byte)                      {}
 
 // Most defects of the catalogue begin or end somewhere without a signal of which numbers
 // before and after differ. The baseline survives these versions: it shows whether the new

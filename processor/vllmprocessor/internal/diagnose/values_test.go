@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -19,7 +19,7 @@ func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float6
 	all := map[string]float64{}
 	for _, v := range r.state.Values(r.window, rows) {
 		require.False(r.t, v.Pending)
-		if (&collect.Group{Attributes: v.Attributes}).Engine() != engine {
+		if (&input.Group{Attributes: v.Attributes}).Engine() != engine {
 			continue
 		}
 		name := strings.TrimSpace(strings.TrimPrefix(v.Row.Metric, "vllm.diagnosis.") + " " + strings.Join(v.Extra[:], " "))
@@ -38,19 +38,19 @@ func TestInactiveSeriesKeepReporting0(t *testing.T) {
 	r.minutes(12, answers(1), serves("0"))
 	assert.Equal(t, map[string]float64{"severity": 0, "condition healthy": 1, "condition unknown": 0}, r.values("0", rows))
 	dropping := serves("0")
-	dropping.counts[collect.Dropped] = 2
+	dropping.counts[input.Dropped] = 2
 	r.minutes(3, answers(1), dropping)
 	assert.Equal(t, map[string]float64{
 		"severity": 2, "condition healthy": 0, "condition unknown": 0, "condition degraded": 1, "cause requests_dropped primary": 1,
 	}, r.values("0", rows))
 	well := serves("0")
-	well.counts[collect.Dropped] = 0
+	well.counts[input.Dropped] = 0
 	r.minutes(4, answers(1), well)
 	assert.Equal(t, map[string]float64{
 		"severity": 0, "condition healthy": 1, "condition unknown": 0, "condition degraded": 0, "cause requests_dropped primary": 0,
 	}, r.values("0", rows))
 	frozen := rests("0")
-	frozen.gauges[collect.KVCacheUtilization] = 0.9
+	frozen.gauges[input.KVCacheUtilization] = 0.9
 	r.minutes(5, answers(1), frozen)
 	got := r.values("0", rows)
 	assert.Equal(t, 1., got["cause frozen_gauges notice"])
@@ -67,21 +67,21 @@ func TestSharesAreReportedWhereThereIsOrWasHarm(t *testing.T) {
 	r.minutes(12, answers(1), serves("0"))
 	assert.Empty(t, r.values("0", rows))
 	wrong := serves("0")
-	wrong.counts[collect.Dropped] = 2
-	wrong.labelledCounts[collect.RequestSuccess]["error"] = 8
+	wrong.counts[input.Dropped] = 2
+	wrong.labelledCounts[input.RequestSuccess]["error"] = 8
 	r.minutes(4, answers(1), wrong)
 	got := r.values("0", rows)
 	assert.Len(t, got, 2)
 	assert.InDelta(t, 1, got["cause_share requests_dropped"]+got["cause_share erroring"], 1e-9)
 	assert.InDelta(t, r.engine("0").shares[Erroring], got["cause_share erroring"], 1e-12)
 	assert.Positive(t, got["cause_share erroring"])
-	wrong.counts[collect.Dropped] = 0
+	wrong.counts[input.Dropped] = 0
 	r.minutes(10, answers(1), wrong)
 	got = r.values("0", rows)
 	assert.InDelta(t, 1, got["cause_share erroring"], 0.01, "nothing is dropped any more")
 	assert.InDelta(t, 0, got["cause_share requests_dropped"], 0.01)
 	well := serves("0")
-	well.counts[collect.Dropped] = 0
+	well.counts[input.Dropped] = 0
 	r.minutes(6, answers(1), well)
 	require.Equal(t, Healthy, r.verdict("0").Condition)
 	assert.Equal(t, map[string]float64{"cause_share requests_dropped": 0, "cause_share erroring": 0}, r.values("0", rows))
@@ -130,7 +130,7 @@ func TestSignalsAreReportedWhereTheyAreEnabled(t *testing.T) {
 	r := newRig(t)
 	r.minutes(12, answers(1), serves("0"))
 	slow := serves("0")
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.3}
+	slow.observed[input.TimeToFirstToken] = [2]float64{15, 0.3}
 	r.minutes(2, answers(1), slow)
 	all := r.values("0", allRows())
 	assert.InDelta(t, 0.3, all["signal time_to_first_token_mean"], 1e-9)
@@ -196,25 +196,25 @@ type store struct {
 	ended     int
 }
 
-func storeKey(attributes []collect.Attribute) string {
-	group := collect.NewGroup(attributes)
+func storeKey(attributes []input.Attribute) string {
+	group := input.GroupOf(attributes)
 	return group.Key
 }
 
-func (s *store) Begin(attributes []collect.Attribute) []byte {
+func (s *store) Begin(attributes []input.Attribute) []byte {
 	return s.baselines[storeKey(attributes)]
 }
 
-func (s *store) End(attributes []collect.Attribute, baseline []byte) {
+func (s *store) End(attributes []input.Attribute, baseline []byte) {
 	s.ended++
 	s.baselines[storeKey(attributes)] = baseline
 }
 
-func (s *store) BeginDiagnosis(attributes []collect.Attribute) []byte {
+func (s *store) BeginDiagnosis(attributes []input.Attribute) []byte {
 	return s.diagnoses[storeKey(attributes)]
 }
 
-func (s *store) EndDiagnosis(attributes []collect.Attribute) {
+func (s *store) EndDiagnosis(attributes []input.Attribute) {
 	delete(s.diagnoses, storeKey(attributes))
 }
 func (s *store) BeginServer() []byte     { return s.server }
@@ -245,7 +245,7 @@ func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
 	first := r.engine("0").first
 	r.restartCollector(s)
 	slow := serves("0")
-	slow.observed[collect.InterTokenLatency] = [2]float64{1485, 0.06}
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(5, answers(1), slow, serves("1"))
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	assert.Equal(t, Learned, r.verdict("0").Reference)
@@ -302,7 +302,7 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 	t.Parallel()
 	failed := func(outcome string) scraped {
 		s := answers(0)
-		s.labelled = map[collect.Input]map[string]float64{collect.ScrapeFailure: {outcome: 1}}
+		s.labelled = map[input.Metric]map[string]float64{input.ScrapeFailure: {outcome: 1}}
 		return s
 	}
 	for outcome, because := range map[string]Because{
@@ -344,7 +344,7 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 	assert.Equal(t, 1, change[0].To.Severity)
 	assert.Contains(t, change[0].To.Because.Sentence(), "has not answered since it was first seen")
 	ready := failed("connection_refused")
-	ready.gauges[collect.PodReady] = 1
+	ready.gauges[input.PodReady] = 1
 	for range 8 { // two minutes
 		r.scrape(ready)
 	}
@@ -370,7 +370,7 @@ func TestTheQueueOfAGatewayIsReadAsAMean(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for n := range 8 {
-		gateway := scraped{labelled: map[collect.Input]map[string]float64{collect.GatewayQueue: {"0\x00m": float64(2 * (n % 2))}}}
+		gateway := scraped{labelled: map[input.Metric]map[string]float64{input.GatewayQueue: {"0\x00m": float64(2 * (n % 2))}}}
 		r.scrape(gateway)
 	}
 	require.Len(t, r.state.queues, 1)
@@ -395,14 +395,14 @@ func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	usual := finishes("0")
-	usual.counts[collect.PrefixCacheHits] = 6000
+	usual.counts[input.PrefixCacheHits] = 6000
 	r.minutes(12, answers(1), usual)
 	slow := finishes("0")
-	slow.counts[collect.PrefixCacheHits] = 0
-	slow.observed[collect.TimeToFirstToken] = [2]float64{15, 0.5}
-	slow.observed[collect.PrefillTime] = [2]float64{15, 0.46}
-	slow.observed[collect.InferenceTime] = [2]float64{15, 2.46}
-	slow.observed[collect.E2ERequestLatency] = [2]float64{15, 2.6}
+	slow.counts[input.PrefixCacheHits] = 0
+	slow.observed[input.TimeToFirstToken] = [2]float64{15, 0.5}
+	slow.observed[input.PrefillTime] = [2]float64{15, 0.46}
+	slow.observed[input.InferenceTime] = [2]float64{15, 2.46}
+	slow.observed[input.E2ERequestLatency] = [2]float64{15, 2.6}
 	for _, step := range []struct {
 		scraped scraped
 		detail  string
@@ -413,7 +413,7 @@ func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 			n++
 			assert.Equal(t, *r.verdict("0"), m.Verdict)
 			assert.Equal(t, r.engine("0").shares, m.Shares)
-			assert.Equal(t, "0", (&collect.Group{Attributes: m.Attributes}).Engine())
+			assert.Equal(t, "0", (&input.Group{Attributes: m.Attributes}).Engine())
 			assert.InDelta(t, 2, m.Signals[signal.Running], 1e-9)
 			assert.Equal(t, step.detail, m.Details[PrefillHeavy])
 			assert.Equal(t, step.detail != "", m.Harmed())

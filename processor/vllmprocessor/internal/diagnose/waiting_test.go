@@ -5,17 +5,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // works is an engine that generates tokens for the requests that run, while others wait and none of
 // them gets its first token.
 func works(waiting float64) scraped {
 	s := serves("0")
-	s.gauges = map[collect.Input]float64{collect.Running: 2, collect.Waiting: waiting, collect.KVCacheUtilization: 0.1}
-	s.counts = map[collect.Input]float64{collect.PromptTokens: 0, collect.GenerationTokens: 1500}
-	s.observed = map[collect.Input][2]float64{
-		collect.TimeToFirstToken: {0, 0}, collect.InterTokenLatency: {1500, 0.02}, collect.RequestGenerationTokens: {0, 0},
+	s.gauges = map[input.Metric]float64{input.Running: 2, input.Waiting: waiting, input.KVCacheUtilization: 0.1}
+	s.counts = map[input.Metric]float64{input.PromptTokens: 0, input.GenerationTokens: 1500}
+	s.observed = map[input.Metric][2]float64{
+		input.TimeToFirstToken: {0, 0}, input.InterTokenLatency: {1500, 0.02}, input.RequestGenerationTokens: {0, 0},
 	}
 	s.labelledCounts = nil
 	return s
@@ -39,7 +39,7 @@ func TestAQueueWithoutFirstTokensIsHarm(t *testing.T) {
 		r := newRig(t)
 		if test.threshold > 0 {
 			r.settings.Objectives = []Objective{{
-				Name: "ttft", Input: collect.TimeToFirstToken, Threshold: test.threshold, Target: 0.95, Matches: func(string) bool { return true },
+				Name: "ttft", Input: input.TimeToFirstToken, Threshold: test.threshold, Target: 0.95, Matches: func(string) bool { return true },
 			}}
 		}
 		r.minutes(20, answers(1), serves("0"))
@@ -58,9 +58,9 @@ func TestStepsAreJudgedWithoutNewRequests(t *testing.T) {
 		r := newRig(t)
 		usual, slow := serves("0"), works(0)
 		// Two sequences of 550 tokens. Without a new request only the KV cache shows what they hold.
-		usual.gauges[collect.KVCacheCapacity], slow.gauges[collect.KVCacheCapacity] = 11_000, 11_000
+		usual.gauges[input.KVCacheCapacity], slow.gauges[input.KVCacheCapacity] = 11_000, 11_000
 		r.minutes(20, answers(1), usual)
-		slow.observed[collect.InterTokenLatency] = [2]float64{gaps, 0.06}
+		slow.observed[input.InterTokenLatency] = [2]float64{gaps, 0.06}
 		r.minutes(5, answers(1), slow)
 		assert.Equal(t, want, r.verdict("0").Condition, "%g gaps", gaps)
 		if want == Degraded {
@@ -75,7 +75,7 @@ func TestHarmByALimitEndsWithAWindowWithinIt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	late := serves("0")
-	late.observed[collect.TimeToFirstToken] = [2]float64{15, 9}
+	late.observed[input.TimeToFirstToken] = [2]float64{15, 9}
 	r.minutes(4, answers(1), late)
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	// The window has a part from before for a minute, and one more is within the limit.
@@ -90,10 +90,10 @@ func TestPromptsAreTheCauseBeforeABaseline(t *testing.T) {
 	for prompt, want := range map[float64]bool{60_000: true, 500: false} {
 		r := newRig(t)
 		s := serves("0")
-		s.counts[collect.PromptTokens] = prompt * 15
-		s.observed[collect.TimeToFirstToken] = [2]float64{15, 9}
-		s.observed[collect.PrefillTime], s.observed[collect.QueueTime] = [2]float64{15, 8.9}, [2]float64{15, 0.1}
-		s.observed[collect.InterTokenLatency] = [2]float64{1485, 0.09}
+		s.counts[input.PromptTokens] = prompt * 15
+		s.observed[input.TimeToFirstToken] = [2]float64{15, 9}
+		s.observed[input.PrefillTime], s.observed[input.QueueTime] = [2]float64{15, 8.9}, [2]float64{15, 0.1}
+		s.observed[input.InterTokenLatency] = [2]float64{1485, 0.09}
 		r.minutes(3, answers(1), s)
 		v := r.verdict("0")
 		assert.Equal(t, Degraded, v.Condition)

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Memory has the derived series of one resource that were written and have not ended.
@@ -42,7 +42,7 @@ type Place struct {
 	// Rollup is true where Group is the number of a roll-up over several engines.
 	Rollup bool
 	// Attributes are those of the engine and model.
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 }
 
 // Point is a point to write: a value, or the end of a series.
@@ -78,7 +78,7 @@ func (s *Series) is(v *derive.Value) bool {
 }
 
 // identical reports whether two lists share their memory.
-func identical(a, b []collect.Attribute) bool {
+func identical(a, b []input.Attribute) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 

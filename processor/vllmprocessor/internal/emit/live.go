@@ -3,8 +3,8 @@ package emit
 import (
 	"hash/maphash"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Live is the series that have not ended, by the identity that a consumer sees. The
@@ -21,7 +21,7 @@ var attributesSeed = maphash.MakeSeed()
 
 func identityOf(s *Series) identity { return identity{s.Row, s.Extra, hashOf(s.Attributes)} }
 
-func hashOf(attributes []collect.Attribute) uint64 {
+func hashOf(attributes []input.Attribute) uint64 {
 	sum := uint64(len(attributes))
 	for i := range attributes {
 		sum = sum*31 + maphash.Comparable(attributesSeed, attributes[i])

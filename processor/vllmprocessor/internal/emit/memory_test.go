@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // reference is what Memory does, by a map of all series without an order.
@@ -23,7 +23,7 @@ type reference struct {
 type seen struct {
 	of         int64
 	call       int
-	attributes []collect.Attribute
+	attributes []input.Attribute
 }
 
 func (r *reference) write(values []derive.Value, of, at int64) (points []string) {
@@ -46,7 +46,7 @@ func (r *reference) write(values []derive.Value, of, at int64) (points []string)
 	}
 	type ending struct {
 		key
-		attributes []collect.Attribute
+		attributes []input.Attribute
 	}
 	var ends []ending
 	for k, last := range r.live {
@@ -88,7 +88,7 @@ func TestAMemoryRemembersAllSeriesInAnyOrder(t *testing.T) {
 		m, want := Memory{}, reference{live: map[key]*seen{}}
 		var all []derive.Value
 		for group := range groups {
-			attributes := []collect.Attribute{{Name: "engine", Value: fmt.Sprint(group)}}
+			attributes := []input.Attribute{{Name: "engine", Value: fmt.Sprint(group)}}
 			for _, row := range []*derive.Row{rate, valid, quantile} {
 				for extra := range 4 {
 					all = append(all, derive.Value{
@@ -108,7 +108,7 @@ func TestAMemoryRemembersAllSeriesInAnyOrder(t *testing.T) {
 				at--
 			case 2:
 				i := r.IntN(len(all))
-				all[i].Attributes = []collect.Attribute{{Name: "engine", Value: fmt.Sprint(all[i].Group, r.IntN(2))}}
+				all[i].Attributes = []input.Attribute{{Name: "engine", Value: fmt.Sprint(all[i].Group, r.IntN(2))}}
 			}
 			at++
 			of := at

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 func TestARatioWhosePartsComeInTwoBatchesIsWrittenOnce(t *testing.T) {
@@ -27,7 +27,7 @@ func TestARollUpWhoseEnginesComeInTwoBatchesIsWrittenOnce(t *testing.T) {
 
 func TestAPartWithoutAnyEngineEndsNoRollUp(t *testing.T) {
 	s := newServer(t, cached)
-	http := number("", collect.HTTPRequests, "2xx\x00/\x00GET", 1)
+	http := number("", input.HTTPRequests, "2xx\x00/\x00GET", 1)
 	s.at(0, hits("0", 0), tokens("0", 0), hits("1", 0), tokens("1", 0), http)
 	s.at(10, hits("0", 5), tokens("0", 10), hits("1", 10), tokens("1", 10), http)
 	assert.Empty(t, s.at(20, http))
@@ -51,7 +51,7 @@ func TestSeveralTimesInOnePayloadAreSeveralBatches(t *testing.T) {
 
 func TestVeryFrequentBatchesLoseNothing(t *testing.T) {
 	s := newServer(t, prompts, "vllm.first_token_rate")
-	first := func(n float64) sample { return distribution("0", collect.TimeToFirstToken, n, []float64{1}, n, 0) }
+	first := func(n float64) sample { return distribution("0", input.TimeToFirstToken, n, []float64{1}, n, 0) }
 	s.at(0, tokens("0", 0), first(0))
 	var got points
 	for i := 1; i <= 20000; i++ {

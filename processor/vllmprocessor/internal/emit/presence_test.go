@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 const cached = "vllm.prompt_tokens_cached_ratio"
 
 func hits(engine string, value float64) sample {
-	return number(engine, collect.PromptTokensCached, "", value)
+	return number(engine, input.PromptTokensCached, "", value)
 }
 
 func TestTheRollUpAppearsWithTheSecondEngineAndEndsWithIt(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAResourceThatEndsRepeatsNoValue(t *testing.T) {
 func TestAnIdleServerHasRatesOfZeroAndNoRatios(t *testing.T) {
 	s := newServer(t, prompts, cached, "vllm.time_to_first_token_mean", "vllm.time_to_first_token_quantile")
 	idle := func(seconds, n float64) points {
-		return s.at(seconds, hits("0", n), tokens("0", 2*n), distribution("0", collect.TimeToFirstToken, n, []float64{1}, n, 0))
+		return s.at(seconds, hits("0", n), tokens("0", 2*n), distribution("0", input.TimeToFirstToken, n, []float64{1}, n, 0))
 	}
 	idle(0, 0)
 	assert.Len(t, idle(10, 10), 4)
@@ -101,7 +101,7 @@ func TestAGapLongerThanAnythingIsRememberedHidesARestart(t *testing.T) {
 
 func TestASeriesMadeLateCountsFromZero(t *testing.T) {
 	s := newServer(t, "vllm.request_throughput", "vllm.request.finished_ratio")
-	success := func(why string, n float64) sample { return number("0", collect.RequestSuccess, why, n) }
+	success := func(why string, n float64) sample { return number("0", input.RequestSuccess, why, n) }
 	s.at(0, success("stop", 50))
 	assert.Equal(t, points{
 		"request_throughput{engine=0}": 1, "request.finished_ratio{engine=0,finished_reason=stop}": 0.6,
@@ -167,7 +167,7 @@ func TestASeriesBeyondTheLimitIsNotKept(t *testing.T) {
 
 func TestWhatAVanishedLabelCountedStaysInTheWindow(t *testing.T) {
 	http := func(status string, n float64) sample {
-		return number("", collect.HTTPRequests, status+"\x00/v1/completions\x00POST", n)
+		return number("", input.HTTPRequests, status+"\x00/v1/completions\x00POST", n)
 	}
 	s := newServer(t, "vllm.http.error_ratio")
 	s.at(0, http("2xx", 0), http("5xx", 0))

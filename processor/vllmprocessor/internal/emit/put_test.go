@@ -8,16 +8,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 var (
 	rate     = &derive.Row{Metric: "vllm.prompt_throughput"}
 	valid    = &derive.Row{Metric: "vllm.slo.valid", Extra: []string{"objective"}}
 	quantile = &derive.Row{Metric: "vllm.time_to_first_token_quantile_bound", Extra: []string{"quantile", "bound"}}
-	engine0  = []collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}
-	engine1  = []collect.Attribute{{Name: "engine", Value: "1"}, {Name: "model_name", Value: "m"}}
+	engine0  = []input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}
+	engine1  = []input.Attribute{{Name: "engine", Value: "1"}, {Name: "model_name", Value: "m"}}
 )
 
 // pointOf is the point of a value.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // The attributes of all series change in one batch that has them in the opposite order. It
@@ -25,7 +25,7 @@ func TestAllSeriesAreRenewedInLinearTime(t *testing.T) {
 			if call%2 == 1 {
 				group = series - 1 - i
 			}
-			all[i] = derive.Value{Row: row, Group: group, Attributes: []collect.Attribute{{Name: "engine", Value: fmt.Sprint(group, call)}}}
+			all[i] = derive.Value{Row: row, Group: group, Attributes: []input.Attribute{{Name: "engine", Value: fmt.Sprint(group, call)}}}
 		}
 		return all
 	}

@@ -5,16 +5,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 func tokens(engine string, value float64) sample {
-	return number(engine, collect.PromptTokens, "", value)
+	return number(engine, input.PromptTokens, "", value)
 }
 
 func generated(engine string, value float64) sample {
-	return number(engine, collect.GenerationTokens, "", value)
+	return number(engine, input.GenerationTokens, "", value)
 }
 
 const (
@@ -60,9 +60,9 @@ func TestAStartAtThePointsOwnTimeProvesNoRestart(t *testing.T) {
 
 func TestARestartWithOtherBoundsKeepsTheCommonOnes(t *testing.T) {
 	s := newServer(t, "vllm.e2e_request_latency_mean", "vllm.e2e_request_latency_quantile")
-	s.at(0, distribution("0", collect.E2ERequestLatency, 0, []float64{1, 2, 4}, 0, 0, 0, 0))
-	s.at(10, distribution("0", collect.E2ERequestLatency, 4, []float64{1, 2, 4}, 4, 0, 0, 0))
-	got := s.at(20, distribution("0", collect.E2ERequestLatency, 36, []float64{2, 3, 4}, 0, 6, 6, 0))
+	s.at(0, distribution("0", input.E2ERequestLatency, 0, []float64{1, 2, 4}, 0, 0, 0, 0))
+	s.at(10, distribution("0", input.E2ERequestLatency, 4, []float64{1, 2, 4}, 4, 0, 0, 0))
+	got := s.at(20, distribution("0", input.E2ERequestLatency, 36, []float64{2, 3, 4}, 0, 6, 6, 0))
 	// Common bounds are 2 and 4: 4 in the first bucket, 12 in the next.
 	assert.Equal(t, points{
 		"e2e_request_latency_mean{engine=0}":                  2.5,
@@ -73,8 +73,8 @@ func TestARestartWithOtherBoundsKeepsTheCommonOnes(t *testing.T) {
 func TestWhenAllEnginesRestartTheFrontEndHasToo(t *testing.T) {
 	http := func(ok, bad float64) []sample {
 		return []sample{
-			number("", collect.HTTPRequests, "2xx\x00/v1/completions\x00POST", ok),
-			number("", collect.HTTPRequests, "5xx\x00/v1/completions\x00POST", bad),
+			number("", input.HTTPRequests, "2xx\x00/v1/completions\x00POST", ok),
+			number("", input.HTTPRequests, "5xx\x00/v1/completions\x00POST", bad),
 		}
 	}
 	s := newServer(t, "vllm.http.error_ratio")
@@ -91,8 +91,8 @@ func TestWhenAllEnginesRestartTheFrontEndHasToo(t *testing.T) {
 func TestAnEngineThatWasAwayWhileAllRestartedDoesNotRestartTheFrontEndAgain(t *testing.T) {
 	http := func(ok, bad float64) []sample {
 		return []sample{
-			number("", collect.HTTPRequests, "2xx\x00/v1/completions\x00POST", ok),
-			number("", collect.HTTPRequests, "5xx\x00/v1/completions\x00POST", bad),
+			number("", input.HTTPRequests, "2xx\x00/v1/completions\x00POST", ok),
+			number("", input.HTTPRequests, "5xx\x00/v1/completions\x00POST", bad),
 		}
 	}
 	s := newServer(t, "vllm.http.error_ratio")
@@ -123,7 +123,7 @@ func TestARestartThatNoNumberShowsMakesNoRatioAboveOne(t *testing.T) {
 func TestAServerThatRestartsWithNewBucketsEveryTimeIsBounded(t *testing.T) {
 	s := newServer(t, "vllm.e2e_request_latency_mean")
 	for i := range 200 {
-		s.at(float64(10*i), distribution("0", collect.E2ERequestLatency, 1, []float64{float64(i + 1)}, 1, 0))
+		s.at(float64(10*i), distribution("0", input.E2ERequestLatency, 1, []float64{float64(i + 1)}, 1, 0))
 	}
 	assert.Equal(t, 1, s.resource.Series())
 }

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 const wasted = "vllm.wasted_tokens_ratio"
 
-func running(n float64) sample { return number("0", collect.Running, "", n) }
+func running(n float64) sample { return number("0", input.Running, "", n) }
 
 func TestFiveAbortedRequestsAbandonAllTheirPromptTokens(t *testing.T) {
 	s := newServer(t, wasted)
@@ -25,7 +25,7 @@ func TestFiveAbortedRequestsAbandonAllTheirPromptTokens(t *testing.T) {
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=upper}": 1,
 	}, got, "3010 tokens of 3010, to the token")
 	// A request of 990 tokens finishes: still exactly 3010 of 4000.
-	done := distribution("0", collect.RequestPromptTokens, 990, []float64{500, 1000}, 0, 1, 0)
+	done := distribution("0", input.RequestPromptTokens, 990, []float64{500, 1000}, 0, 1, 0)
 	got = s.at(315, tokens("0", 4000), running(0), done)
 	assert.Equal(t, points{
 		"wasted_tokens_ratio{engine=0,reason=abandoned_prefill,bound=lower}": 3010.0 / 4000,
@@ -44,7 +44,7 @@ func TestFiveAbortedRequestsAbandonAllTheirPromptTokens(t *testing.T) {
 func TestAPromptBeyondTheLastBoundIsShorterThanTheNextBound(t *testing.T) {
 	for _, c := range []struct{ last, upper float64 }{{5000, 10000}, {2000, 5000}, {1000, 2000}, {7000, 0}} {
 		s := newServer(t, wasted)
-		done := distribution("0", collect.RequestPromptTokens, 8000, []float64{10, c.last}, 0, 0, 1)
+		done := distribution("0", input.RequestPromptTokens, 8000, []float64{10, c.last}, 0, 0, 1)
 		for seconds := 0.0; seconds < 300; seconds += 15 {
 			s.at(seconds, tokens("0", 8000), running(1), done)
 		}
@@ -67,7 +67,7 @@ func TestAbandonedPrefillAfterOtherBoundsStillKnowsWhatFinished(t *testing.T) {
 	done := func(n float64, bounds ...float64) sample {
 		counts := make([]float64, len(bounds)+1)
 		counts[0] = n
-		return distribution("0", collect.RequestPromptTokens, 100*n, bounds, counts...)
+		return distribution("0", input.RequestPromptTokens, 100*n, bounds, counts...)
 	}
 	for seconds := 0.0; seconds < 300; seconds += 15 {
 		s.at(seconds, tokens("0", 0), running(0), done(0, 200, 500))
@@ -88,9 +88,9 @@ func TestDraftsOfAllEnginesCreditedToOneAreWrittenForTheRollUpOnly(t *testing.T)
 	s := newServer(t, "vllm.spec_decode.acceptance_ratio", wasted)
 	both := func(seconds, drafts, accepted, output float64) points {
 		return s.at(seconds, generated("0", output), generated("1", output),
-			number("0", collect.Drafts, "", drafts/4), number("1", collect.Drafts, "", 0),
-			number("0", collect.DraftTokens, "", drafts), number("1", collect.DraftTokens, "", 0),
-			number("0", collect.AcceptedTokens, "", accepted), number("1", collect.AcceptedTokens, "", 0))
+			number("0", input.Drafts, "", drafts/4), number("1", input.Drafts, "", 0),
+			number("0", input.DraftTokens, "", drafts), number("1", input.DraftTokens, "", 0),
+			number("0", input.AcceptedTokens, "", accepted), number("1", input.AcceptedTokens, "", 0))
 	}
 	both(0, 0, 0, 0)
 	assert.Equal(t, points{
@@ -98,36 +98,36 @@ func TestDraftsOfAllEnginesCreditedToOneAreWrittenForTheRollUpOnly(t *testing.T)
 		"wasted_tokens_ratio{reason=rejected_drafts}": 60.0 / 180,
 	}, both(10, 80, 20, 50))
 	// The credited engine alone in a part of the batch changes nothing.
-	assert.Empty(t, s.at(20, generated("0", 100), number("0", collect.Drafts, "", 40),
-		number("0", collect.DraftTokens, "", 160), number("0", collect.AcceptedTokens, "", 40)))
+	assert.Empty(t, s.at(20, generated("0", 100), number("0", input.Drafts, "", 40),
+		number("0", input.DraftTokens, "", 160), number("0", input.AcceptedTokens, "", 40)))
 }
 
 func TestTimePerOutputTokenLeavesOutRequestsOfOneTokenExactly(t *testing.T) {
 	s := newServer(t, "vllm.request.time_per_output_token_mean", "vllm.request.time_per_output_token_quantile")
 	perToken := []float64{0.25, 0.5, 1}
 	length := []float64{1, 10}
-	s.at(0, distribution("0", collect.TimePerOutputToken, 0, perToken, 0, 0, 0, 0),
-		distribution("0", collect.RequestGenerationTokens, 0, length, 0, 0, 0))
-	got := s.at(10, distribution("0", collect.TimePerOutputToken, 1.5, perToken, 6, 0, 2, 0),
-		distribution("0", collect.RequestGenerationTokens, 26, length, 6, 2, 0))
+	s.at(0, distribution("0", input.TimePerOutputToken, 0, perToken, 0, 0, 0, 0),
+		distribution("0", input.RequestGenerationTokens, 0, length, 0, 0, 0))
+	got := s.at(10, distribution("0", input.TimePerOutputToken, 1.5, perToken, 6, 0, 2, 0),
+		distribution("0", input.RequestGenerationTokens, 26, length, 6, 2, 0))
 	assert.Equal(t, points{
 		"request.time_per_output_token_mean{engine=0}":                  0.75,
 		"request.time_per_output_token_quantile{engine=0,quantile=0.5}": 0.75,
 	}, got)
 	// Without the bound 1 their number is unknown.
 	s = newServer(t, "vllm.request.time_per_output_token_mean", "vllm.request.time_per_output_token_quantile")
-	s.at(0, distribution("0", collect.TimePerOutputToken, 0, perToken, 0, 0, 0, 0),
-		distribution("0", collect.RequestGenerationTokens, 0, []float64{2}, 0, 0))
-	assert.Empty(t, s.at(10, distribution("0", collect.TimePerOutputToken, 1.5, perToken, 6, 0, 2, 0),
-		distribution("0", collect.RequestGenerationTokens, 26, []float64{2}, 6, 2)))
+	s.at(0, distribution("0", input.TimePerOutputToken, 0, perToken, 0, 0, 0, 0),
+		distribution("0", input.RequestGenerationTokens, 0, []float64{2}, 0, 0))
+	assert.Empty(t, s.at(10, distribution("0", input.TimePerOutputToken, 1.5, perToken, 6, 0, 2, 0),
+		distribution("0", input.RequestGenerationTokens, 26, []float64{2}, 6, 2)))
 }
 
 func TestUtilizationIsAbsentWhereTheServerDoesNotCountWork(t *testing.T) {
 	s := newServer(t, "vllm.model_flops_utilization", "vllm.memory_bandwidth_utilization")
 	s.settings.Peak = derive.Peak{FLOPS: 100, Bandwidth: 10}
 	work := func(seconds, flops, output float64) points {
-		return s.at(seconds, number("0", collect.EstimatedFLOPs, "", flops), generated("0", output),
-			number("0", collect.EstimatedReadBytes, "", flops/20), number("0", collect.EstimatedWriteBytes, "", flops/20))
+		return s.at(seconds, number("0", input.EstimatedFLOPs, "", flops), generated("0", output),
+			number("0", input.EstimatedReadBytes, "", flops/20), number("0", input.EstimatedWriteBytes, "", flops/20))
 	}
 	assert.Empty(t, work(0, 0, 0))
 	assert.Empty(t, work(5, 0, 0), "idle, and nothing was ever counted")
@@ -142,14 +142,14 @@ func TestUtilizationIsAbsentWhereTheServerDoesNotCountWork(t *testing.T) {
 }
 
 func TestTheCapacityOfTheCacheIsTheServersElseTheConfigured(t *testing.T) {
-	used := number("0", collect.KVCacheUtilization, "", 0.25)
-	blocks := []sample{number("0", collect.KVCacheBlocks, "", 100), number("0", collect.KVCacheBlockSize, "", 16), used}
+	used := number("0", input.KVCacheUtilization, "", 0.25)
+	blocks := []sample{number("0", input.KVCacheBlocks, "", 100), number("0", input.KVCacheBlockSize, "", 16), used}
 	both := []string{"vllm.kv_cache.capacity", "vllm.kv_cache.free"}
 
 	assert.Equal(t, points{"kv_cache.free{engine=0}": 750},
-		newServer(t, both...).at(0, append(blocks, number("0", collect.KVCacheCapacity, "", 1000))...), "the receiver's is passed on")
+		newServer(t, both...).at(0, append(blocks, number("0", input.KVCacheCapacity, "", 1000))...), "the receiver's is passed on")
 	assert.Equal(t, points{"kv_cache.capacity{engine=0}": 2000, "kv_cache.free{engine=0}": 1500},
-		newServer(t, both...).at(0, append(blocks, number("0", collect.CacheConfigTokens, "", 2000))...))
+		newServer(t, both...).at(0, append(blocks, number("0", input.CacheConfigTokens, "", 2000))...))
 	assert.Empty(t, newServer(t, both...).at(0, blocks...), "blocks overstate hybrid models")
 	s := newServer(t, both...)
 	s.settings.CapacityFromBlocks = true
@@ -164,11 +164,11 @@ func TestHTTPErrorsAreAmongTheRequestsForInference(t *testing.T) {
 			"/metrics", "/health", "/ping", "/load", "/version", "/server_info", "/v1/models", "/docs", "/openapi.json",
 			"/tokenize", "/detokenize",
 		} {
-			all = append(all, number("", collect.HTTPRequests, "5xx\x00"+handler+"\x00GET", 1000*n))
+			all = append(all, number("", input.HTTPRequests, "5xx\x00"+handler+"\x00GET", 1000*n))
 		}
-		return append(all, number("", collect.HTTPRequests, "2xx\x00/v1/chat/completions\x00POST", 6*n),
-			number("", collect.HTTPRequests, "404\x00/v1/completions\x00POST", n),
-			number("", collect.HTTPRequests, "5xx\x00/v1/completions\x00POST", n))
+		return append(all, number("", input.HTTPRequests, "2xx\x00/v1/chat/completions\x00POST", 6*n),
+			number("", input.HTTPRequests, "404\x00/v1/completions\x00POST", n),
+			number("", input.HTTPRequests, "5xx\x00/v1/completions\x00POST", n))
 	}
 	s.at(0, count(0)...)
 	assert.Equal(t, points{"http.error_ratio{status_class=4xx}": 0.125, "http.error_ratio{status_class=5xx}": 0.125}, s.at(10, count(1)...))
@@ -176,7 +176,7 @@ func TestHTTPErrorsAreAmongTheRequestsForInference(t *testing.T) {
 
 func TestALabelThatOneEngineDoesNotShowIsZeroThere(t *testing.T) {
 	s := newServer(t, "vllm.request.finished_ratio")
-	success := func(engine, why string, n float64) sample { return number(engine, collect.RequestSuccess, why, n) }
+	success := func(engine, why string, n float64) sample { return number(engine, input.RequestSuccess, why, n) }
 	s.at(0, success("0", "stop", 0), success("1", "stop", 0), success("1", "abort", 0))
 	got := s.at(10, success("0", "stop", 10), success("1", "stop", 5), success("1", "abort", 5))
 	assert.InDelta(t, 0.25, got["request.finished_ratio{finished_reason=abort}"], 1e-12)
@@ -184,10 +184,10 @@ func TestALabelThatOneEngineDoesNotShowIsZeroThere(t *testing.T) {
 
 func TestEnginesWithOtherBoundsMeetOnTheCommonOnes(t *testing.T) {
 	s := newServer(t, "vllm.time_to_first_token_quantile")
-	s.at(0, distribution("0", collect.TimeToFirstToken, 0, []float64{1, 2, 8}, 0, 0, 0, 0),
-		distribution("1", collect.TimeToFirstToken, 0, []float64{2, 4, 8}, 0, 0, 0, 0))
-	got := s.at(10, distribution("0", collect.TimeToFirstToken, 9, []float64{1, 2, 8}, 1, 1, 2, 0),
-		distribution("1", collect.TimeToFirstToken, 9, []float64{2, 4, 8}, 0, 3, 1, 0))
+	s.at(0, distribution("0", input.TimeToFirstToken, 0, []float64{1, 2, 8}, 0, 0, 0, 0),
+		distribution("1", input.TimeToFirstToken, 0, []float64{2, 4, 8}, 0, 0, 0, 0))
+	got := s.at(10, distribution("0", input.TimeToFirstToken, 9, []float64{1, 2, 8}, 1, 1, 2, 0),
+		distribution("1", input.TimeToFirstToken, 9, []float64{2, 4, 8}, 0, 3, 1, 0))
 	// 2 up to the common bound 2, 6 up to 8: the fourth of 8 lies a third beyond 2.
 	assert.Equal(t, points{"time_to_first_token_quantile{quantile=0.5}": 4}, got)
 	assert.False(t, math.IsNaN(got["time_to_first_token_quantile{quantile=0.5}"]))
@@ -196,7 +196,7 @@ func TestEnginesWithOtherBoundsMeetOnTheCommonOnes(t *testing.T) {
 func TestASumThatIsMissingForATimeLeavesOutTheMeanForThatTime(t *testing.T) {
 	s := newServer(t, "vllm.time_to_first_token_mean")
 	first := func(sum, n float64) sample {
-		return distribution("0", collect.TimeToFirstToken, sum, []float64{1}, n, 0)
+		return distribution("0", input.TimeToFirstToken, sum, []float64{1}, n, 0)
 	}
 	s.at(0, first(0, 0))
 	s.at(10, first(5, 10))

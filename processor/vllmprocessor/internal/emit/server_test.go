@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -53,16 +53,16 @@ func newServer(t *testing.T, metrics ...string) *server {
 
 // sample is a point of an engine; of the front end without one.
 type sample struct {
-	collect.Sample
+	input.Sample
 	engine string
 }
 
-func number(engine string, in collect.Input, label string, value float64) sample {
-	return sample{collect.Sample{Input: in, Label: collect.Label(label), Value: value}, engine}
+func number(engine string, in input.Metric, label string, value float64) sample {
+	return sample{input.Sample{Input: in, Label: input.Label(label), Value: value}, engine}
 }
 
-func distribution(engine string, in collect.Input, sum float64, bounds []float64, counts ...float64) sample {
-	s := sample{collect.Sample{Input: in, Bounds: bounds, Counts: counts, Sum: sum, HasSum: true}, engine}
+func distribution(engine string, in input.Metric, sum float64, bounds []float64, counts ...float64) sample {
+	s := sample{input.Sample{Input: in, Bounds: bounds, Counts: counts, Sum: sum, HasSum: true}, engine}
 	for _, n := range counts {
 		s.Count += n
 	}
@@ -80,20 +80,20 @@ func nanoseconds(seconds float64) int64 {
 // at sends a batch and returns what is written for it.
 func (s *server) at(seconds float64, samples ...sample) points {
 	s.t.Helper()
-	batch := &collect.Batch{Time: nanoseconds(seconds), Evidence: collect.Evidence{Version: s.version}}
+	batch := &input.Batch{Time: nanoseconds(seconds), Evidence: input.Evidence{Version: s.version}}
 	groups := map[string]int{}
 	for _, each := range samples {
 		key := each.engine
-		if each.Input == collect.CacheConfigTokens || each.Input == collect.KVCacheBlocks || each.Input == collect.KVCacheBlockSize {
+		if each.Input == input.CacheConfigTokens || each.Input == input.KVCacheBlocks || each.Input == input.KVCacheBlockSize {
 			key += "!"
 		}
 		if _, known := groups[key]; !known {
 			groups[key] = len(batch.Groups)
-			group := collect.Group{Key: key}
+			group := input.Group{Key: key}
 			if each.engine != "" {
-				group.Attributes = append(group.Attributes, collect.Attribute{Name: "engine", Value: each.engine})
+				group.Attributes = append(group.Attributes, input.Attribute{Name: "engine", Value: each.engine})
 				if !strings.HasSuffix(key, "!") {
-					group.Attributes = append(group.Attributes, collect.Attribute{Name: "model_name", Value: "m"})
+					group.Attributes = append(group.Attributes, input.Attribute{Name: "model_name", Value: "m"})
 				}
 			}
 			batch.Groups = append(batch.Groups, group)

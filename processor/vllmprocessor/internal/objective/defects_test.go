@@ -6,37 +6,37 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // TestDefects has the decisions about objectives in internal/catalog/decisions.yaml: ten
 // observations, eight of them within the threshold. Those that a defect makes wrong could be
 // on either side.
 func TestDefects(t *testing.T) {
-	v0 := collect.Evidence{Signs: collect.V0}
-	version := func(v string) collect.Evidence { return collect.Evidence{Version: v} }
+	v0 := input.Evidence{Signs: input.V0}
+	version := func(v string) input.Evidence { return input.Evidence{Version: v} }
 	for _, c := range []struct {
 		name    string
-		in      collect.Input
-		server  collect.Evidence
+		in      input.Metric
+		server  input.Evidence
 		counts  [4]float64
 		unknown bool
 	}{
-		{"latencies-near-zero", collect.TimeToFirstToken, version("0.5.3"), [4]float64{8, 0, 2}, true},
-		{"latencies-near-zero", collect.TimeToFirstToken, v0, [4]float64{10}, true},
-		{"latencies-near-zero", collect.TimeToFirstToken, v0, [4]float64{4, 4, 2}, false},
-		{"latencies-near-zero", collect.TimeToFirstToken, version("0.5.4"), [4]float64{8, 0, 2}, false},
-		{"multi-step-miscounts", collect.InterTokenLatency, version("0.6.3"), [4]float64{8, 0, 2}, true},
-		{"multi-step-miscounts", collect.InterTokenLatency, version("0.6.4"), [4]float64{8, 0, 2}, false},
-		{"prefill-decode-swapped", collect.PrefillTime, version("0.6.4"), [4]float64{8, 0, 2}, true},
-		{"prefill-decode-swapped", collect.DecodeTime, v0, [4]float64{8, 0, 2}, true},
-		{"prefill-decode-swapped", collect.PrefillTime, version("0.6.5"), [4]float64{8, 0, 2}, false},
+		{"latencies-near-zero", input.TimeToFirstToken, version("0.5.3"), [4]float64{8, 0, 2}, true},
+		{"latencies-near-zero", input.TimeToFirstToken, v0, [4]float64{10}, true},
+		{"latencies-near-zero", input.TimeToFirstToken, v0, [4]float64{4, 4, 2}, false},
+		{"latencies-near-zero", input.TimeToFirstToken, version("0.5.4"), [4]float64{8, 0, 2}, false},
+		{"multi-step-miscounts", input.InterTokenLatency, version("0.6.3"), [4]float64{8, 0, 2}, true},
+		{"multi-step-miscounts", input.InterTokenLatency, version("0.6.4"), [4]float64{8, 0, 2}, false},
+		{"prefill-decode-swapped", input.PrefillTime, version("0.6.4"), [4]float64{8, 0, 2}, true},
+		{"prefill-decode-swapped", input.DecodeTime, v0, [4]float64{8, 0, 2}, true},
+		{"prefill-decode-swapped", input.PrefillTime, version("0.6.5"), [4]float64{8, 0, 2}, false},
 		// All that these servers observe is compared as they measured it.
-		{"as-measured", collect.TimeToFirstToken, version("0.10.0"), [4]float64{8, 0, 2}, false},
-		{"as-measured", collect.TimeToFirstToken, collect.Evidence{}, [4]float64{8, 0, 2}, false},
-		{"as-measured", collect.E2ERequestLatency, version("0.16.0"), [4]float64{8, 0, 2}, false},
-		{"as-measured", collect.InterTokenLatency, version("0.20.0"), [4]float64{8, 0, 2}, false},
-		{"as-measured", collect.DecodeTime, version("0.20.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", input.TimeToFirstToken, version("0.10.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", input.TimeToFirstToken, input.Evidence{}, [4]float64{8, 0, 2}, false},
+		{"as-measured", input.E2ERequestLatency, version("0.16.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", input.InterTokenLatency, version("0.20.0"), [4]float64{8, 0, 2}, false},
+		{"as-measured", input.DecodeTime, version("0.20.0"), [4]float64{8, 0, 2}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -64,22 +64,22 @@ func TestDefects(t *testing.T) {
 // them: the tokens show it, and no version does.
 func TestGapsOfSeveralStepsAreUndecided(t *testing.T) {
 	for name, c := range map[string]struct {
-		server    collect.Evidence
+		server    input.Evidence
 		generated float64
 		undecided float64
 	}{
-		"ten times for 40 tokens":          {collect.Evidence{Version: "0.8.5", Signs: collect.V0}, 44, 10},
-		"an unknown version of this kind":  {collect.Evidence{Signs: collect.V0}, 44, 10},
-		"ten times for ten tokens":         {collect.Evidence{Version: "0.8.5", Signs: collect.V0}, 14, 0},
-		"another engine, with speculation": {collect.Evidence{Version: "0.8.5"}, 44, 0},
-		"a version without several steps":  {collect.Evidence{Version: "0.10.2", Signs: collect.V0}, 44, 0},
+		"ten times for 40 tokens":          {input.Evidence{Version: "0.8.5", Signs: input.V0}, 44, 10},
+		"an unknown version of this kind":  {input.Evidence{Signs: input.V0}, 44, 10},
+		"ten times for ten tokens":         {input.Evidence{Version: "0.8.5", Signs: input.V0}, 14, 0},
+		"another engine, with speculation": {input.Evidence{Version: "0.8.5"}, 44, 0},
+		"a version without several steps":  {input.Evidence{Version: "0.10.2", Signs: input.V0}, 44, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newService(t, Objective{Name: "o", Metric: collect.InterTokenLatency.String(), Threshold: Duration(2 * time.Second), Target: 0.9})
+			s := newService(t, Objective{Name: "o", Metric: input.InterTokenLatency.String(), Threshold: Duration(2 * time.Second), Target: 0.9})
 			s.evidence = c.server
-			s.observe(0, latencies("0", 0, 0, 0, 0), latencies("0", 0, 0, 0, 0).as(collect.InterTokenLatency), generated(0))
-			s.observe(60, latencies("0", 4, 0, 0, 0), latencies("0", 4, 4, 2, 0).as(collect.InterTokenLatency), generated(c.generated))
+			s.observe(0, latencies("0", 0, 0, 0, 0), latencies("0", 0, 0, 0, 0).as(input.InterTokenLatency), generated(0))
+			s.observe(60, latencies("0", 4, 0, 0, 0), latencies("0", 4, 4, 2, 0).as(input.InterTokenLatency), generated(c.generated))
 			got := s.values()
 			assert.Equal(t, 10.0, got["valid o"])
 			assert.Equal(t, c.undecided, got["undecided o"])
@@ -88,5 +88,5 @@ func TestGapsOfSeveralStepsAreUndecided(t *testing.T) {
 }
 
 func generated(total float64) distribution {
-	return distribution{engine: "0", model: "m", input: collect.GenerationTokens, total: total}
+	return distribution{engine: "0", model: "m", input: input.GenerationTokens, total: total}
 }

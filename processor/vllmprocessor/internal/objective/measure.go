@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -15,7 +15,7 @@ type Keeper interface {
 	// Begin is called before the first step of a tracker, which ends at a time in Unix
 	// nanoseconds. It returns the key of the tracker's stored state; false where there
 	// are too many trackers and this one must not count.
-	Begin(group []collect.Attribute, o *Objective, tracker *Tracker, at int64) (key string, ok bool)
+	Begin(group []input.Attribute, o *Objective, tracker *Tracker, at int64) (key string, ok bool)
 	// Buckets is called with the bounds of an objective's histogram when they are first
 	// seen and when they change.
 	Buckets(o *Objective, bounds []float64)
@@ -45,14 +45,14 @@ type State struct {
 
 type taken struct {
 	group int
-	input collect.Input
+	input input.Metric
 }
 
 // group is a model of the resource with all its engines.
 type group struct {
 	// number is unique within the resource.
 	number     int
-	attributes []collect.Attribute
+	attributes []input.Attribute
 	model      string
 	// trackers has one for each objective; nil where it has not begun.
 	trackers []*tracked

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -43,7 +43,7 @@ type keeper struct {
 	full bool
 }
 
-func (k *keeper) Begin(group []collect.Attribute, o *Objective, tracker *Tracker, at int64) (string, bool) {
+func (k *keeper) Begin(group []input.Attribute, o *Objective, tracker *Tracker, at int64) (string, bool) {
 	if k.full {
 		return "", false
 	}
@@ -76,7 +76,7 @@ type service struct {
 	evaluator Evaluator
 	now       int64
 	// evidence is what the server shows of itself.
-	evidence collect.Evidence
+	evidence input.Evidence
 }
 
 func newService(t *testing.T, objectives ...Objective) *service {
@@ -93,7 +93,7 @@ func newService(t *testing.T, objectives ...Objective) *service {
 // distribution is a histogram of an engine, with the bounds 1, 2 and 5.
 type distribution struct {
 	engine, model string
-	input         collect.Input
+	input         input.Metric
 	counts        []float64
 	gone          bool
 	// wrong is what a defect adds to the sum.
@@ -103,24 +103,24 @@ type distribution struct {
 }
 
 func latencies(engine string, counts ...float64) distribution {
-	return distribution{engine: engine, model: "m", input: collect.TimeToFirstToken, counts: counts}
+	return distribution{engine: engine, model: "m", input: input.TimeToFirstToken, counts: counts}
 }
 
-func (d distribution) of(model string) distribution        { d.model = model; return d }
-func (d distribution) as(input collect.Input) distribution { d.input = input; return d }
-func (d distribution) ends() distribution                  { d.gone = true; return d }
+func (d distribution) of(model string) distribution       { d.model = model; return d }
+func (d distribution) as(input input.Metric) distribution { d.input = input; return d }
+func (d distribution) ends() distribution                 { d.gone = true; return d }
 
 func (s *service) observe(seconds int64, all ...distribution) {
 	s.now = at(seconds)
-	b := &collect.Batch{Time: s.now, Evidence: s.evidence}
+	b := &input.Batch{Time: s.now, Evidence: s.evidence}
 	for _, d := range all {
-		g := collect.NewGroup([]collect.Attribute{{Name: "engine", Value: d.engine}, {Name: "model_name", Value: d.model}})
-		i := slices.IndexFunc(b.Groups, func(other collect.Group) bool { return other.Key == g.Key })
+		g := input.GroupOf([]input.Attribute{{Name: "engine", Value: d.engine}, {Name: "model_name", Value: d.model}})
+		i := slices.IndexFunc(b.Groups, func(other input.Group) bool { return other.Key == g.Key })
 		if i < 0 {
 			i = len(b.Groups)
 			b.Groups = append(b.Groups, g)
 		}
-		sample := collect.Sample{Input: d.input, Group: i, Gone: d.gone}
+		sample := input.Sample{Input: d.input, Group: i, Gone: d.gone}
 		if !d.gone {
 			sample.Bounds, sample.Counts, sample.HasSum = []float64{1, 2, 5}, d.counts, true
 			for i, value := range []float64{0.5, 1.5, 3, 7} {

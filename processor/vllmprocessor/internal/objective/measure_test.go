@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Two engines of one model. In the window 8 of 20 are above 2 s; in the step before 0 of 10.
@@ -151,7 +151,7 @@ func TestAnObjectiveIsAlwaysAboutSeconds(t *testing.T) {
 // The histogram is missing where the engine is not: its model waits for one batch.
 func TestAModelWaitsForAHistogramThatMayStillCome(t *testing.T) {
 	s := newService(t, firstToken)
-	queue := latencies("0", 0, 0, 0, 0).as(collect.QueueTime)
+	queue := latencies("0", 0, 0, 0, 0).as(input.QueueTime)
 	s.observe(0, latencies("0", 0, 0, 0, 0), queue)
 	s.observe(60, latencies("0", 1, 0, 0, 0), queue)
 	s.observe(75, queue)
@@ -186,7 +186,7 @@ func finished(name, metric string) Objective {
 func TestAStepWithABadObservationIsUndecided(t *testing.T) {
 	s := newService(t, finished("queue", "vllm.request.queue_time"))
 	step := func(seconds int64, wrong float64, counts ...float64) map[string]float64 {
-		d := latencies("0", counts...).as(collect.QueueTime)
+		d := latencies("0", counts...).as(input.QueueTime)
 		d.wrong = wrong
 		s.observe(seconds, d)
 		return s.values()
@@ -209,7 +209,7 @@ func TestAStepWithABadObservationIsUndecided(t *testing.T) {
 func TestTheJointShareOfFinishedRequests(t *testing.T) {
 	s := newService(t, firstToken, finished("e2e", "vllm.e2e_request_latency"), finished("queue", "vllm.request.queue_time"))
 	requests := func(seconds int64, e2e, queue []float64) {
-		s.observe(seconds, latencies("0", 0, 0, 0, 0), latencies("0", e2e...).as(collect.E2ERequestLatency), latencies("0", queue...).as(collect.QueueTime))
+		s.observe(seconds, latencies("0", 0, 0, 0, 0), latencies("0", e2e...).as(input.E2ERequestLatency), latencies("0", queue...).as(input.QueueTime))
 	}
 	requests(0, []float64{0, 0, 0, 0}, []float64{0, 0, 0, 0})
 	requests(60, []float64{4, 3, 3, 0}, []float64{8, 0, 0, 2})
@@ -230,8 +230,8 @@ func TestTheJointShareOfFinishedRequests(t *testing.T) {
 
 func TestOneFinishedObjectiveHasNoJointShare(t *testing.T) {
 	s := newService(t, firstToken, finished("e2e", "vllm.e2e_request_latency"))
-	s.observe(0, latencies("0", 0, 0, 0, 0).as(collect.E2ERequestLatency))
-	s.observe(60, latencies("0", 1, 0, 0, 0).as(collect.E2ERequestLatency))
+	s.observe(0, latencies("0", 0, 0, 0, 0).as(input.E2ERequestLatency))
+	s.observe(60, latencies("0", 1, 0, 0, 0).as(input.E2ERequestLatency))
 	for name := range s.values() {
 		assert.NotContains(t, name, "joint")
 	}
@@ -241,8 +241,8 @@ func TestOneFinishedObjectiveHasNoJointShare(t *testing.T) {
 // Without one of two histograms the reason is the missing one, not a contradiction.
 func TestTheJointShareNeedsBothHistograms(t *testing.T) {
 	s := newService(t, finished("e2e", "vllm.e2e_request_latency"), finished("queue", "vllm.request.queue_time"))
-	s.observe(0, latencies("0", 0, 0, 0, 0).as(collect.E2ERequestLatency))
-	s.observe(60, latencies("0", 1, 0, 0, 0).as(collect.E2ERequestLatency))
+	s.observe(0, latencies("0", 0, 0, 0, 0).as(input.E2ERequestLatency))
+	s.observe(60, latencies("0", 1, 0, 0, 0).as(input.E2ERequestLatency))
 	got := s.values()
 	assert.NotContains(t, got, "joint_attainment lower")
 	assert.Equal(t, 1.0, got["valid e2e"])
@@ -271,9 +271,9 @@ func TestNewBucketsAreReported(t *testing.T) {
 		s.observe(60*(i+1), latencies("0", float64(i), 0, 0, 0))
 	}
 	assert.Len(t, s.keeper.buckets, 1)
-	g := collect.NewGroup([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}})
-	s.resource.Observe(&collect.Batch{Time: at(240), Groups: []collect.Group{g}, Samples: []collect.Sample{
-		{Input: collect.TimeToFirstToken, Bounds: []float64{1, 4}, Counts: []float64{1, 0, 0}},
+	g := input.GroupOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}})
+	s.resource.Observe(&input.Batch{Time: at(240), Groups: []input.Group{g}, Samples: []input.Sample{
+		{Input: input.TimeToFirstToken, Bounds: []float64{1, 4}, Counts: []float64{1, 0, 0}},
 	}}, math.MaxInt)
 	s.state.Observe(s.plan, s.resource, &s.keeper)
 	assert.Equal(t, [][]float64{{1, 2, 5}, {1, 4}}, s.keeper.buckets)
@@ -335,7 +335,7 @@ func TestMetricsThatAreSwitchedOffAreNotEmitted(t *testing.T) {
 		s := newService(t, between, finished("e2e", "vllm.e2e_request_latency"), finished("queue", "vllm.request.queue_time"))
 		s.plan = plan
 		for i, n := range []float64{0, 4} {
-			s.observe(int64(60*i), latencies("0", n, n, n, n), latencies("0", n, n, n, n).as(collect.E2ERequestLatency), latencies("0", n, n, n, n).as(collect.QueueTime))
+			s.observe(int64(60*i), latencies("0", n, n, n, n), latencies("0", n, n, n, n).as(input.E2ERequestLatency), latencies("0", n, n, n, n).as(input.QueueTime))
 		}
 		emitted := map[string]bool{}
 		for _, v := range s.evaluator.Evaluate(s.plan, &s.state, s.resource) {

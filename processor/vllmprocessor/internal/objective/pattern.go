@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Matches reports whether the objective is for a model: one of its patterns matches the
@@ -14,7 +14,7 @@ import (
 // including "/", and "?" matches one. Case matters. So "llama-*" does not match "meta-llama/Llama-3.1-8B";
 // "meta-llama/*" and "*Llama-*" do.
 func (o *Objective) Matches(model string) bool {
-	return len(o.Models) == 0 || slices.ContainsFunc(o.Models, func(wanted string) bool { return pattern.Match(wanted, model) })
+	return len(o.Models) == 0 || slices.ContainsFunc(o.Models, func(wanted string) bool { return input.MatchPattern(wanted, model) })
 }
 
 // matchWithin is the time after the first model in which each pattern must match a model.
@@ -53,7 +53,7 @@ func (w *PatternWatch) See(model string, at int64) {
 	if w.first == 0 {
 		w.first = at
 	}
-	w.unmatched = slices.DeleteFunc(w.unmatched, func(u unmatched) bool { return pattern.Match(u.pattern, model) })
+	w.unmatched = slices.DeleteFunc(w.unmatched, func(u unmatched) bool { return input.MatchPattern(u.pattern, model) })
 	if len(w.models) < maxModelsNamed {
 		w.models = append(w.models, model)
 	} else {
@@ -84,7 +84,7 @@ func (w *PatternWatch) Warnings(at int64) []string {
 // that matches, else the name of a model.
 func (w *PatternWatch) example(unmatched string) string {
 	anywhere := "*" + strings.TrimLeft(unmatched, "*")
-	if slices.ContainsFunc(w.models, func(model string) bool { return pattern.Match(anywhere, model) }) {
+	if slices.ContainsFunc(w.models, func(model string) bool { return input.MatchPattern(anywhere, model) }) {
 		return anywhere
 	}
 	return w.models[0]

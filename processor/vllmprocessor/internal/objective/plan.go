@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // The rows of the emitted metrics. Each has own attributes besides those of the model.
@@ -40,7 +40,7 @@ type Plan struct {
 // planned is an objective with its input and the names of its windows.
 type planned struct {
 	Objective
-	input collect.Input
+	input input.Metric
 	// burn are its burn windows and budget its budget window, as values of the
 	// attribute window.
 	burn   []string
@@ -59,8 +59,8 @@ func NewPlan(objectives []Objective, budget Duration, burn []Duration, enabled f
 		p.enabled[row] = enabled(row.Metric)
 	}
 	for _, o := range objectives {
-		in, known := collect.ByName(o.Metric)
-		if !known || in.Define().Kind != collect.Distribution {
+		in, known := input.ByName(o.Metric)
+		if !known || in.Define().Kind != input.Distribution {
 			return nil, fmt.Errorf("objective %q: the metric %q is not a histogram of latencies that the processor reads", o.Name, o.Metric)
 		}
 		one := planned{Objective: o, input: in, budget: budget.String()}
@@ -73,7 +73,7 @@ func NewPlan(objectives []Objective, budget Duration, burn []Duration, enabled f
 }
 
 // Steps returns the distributions whose steps are needed.
-func (p *Plan) Steps() (steps [collect.NumInputs]bool) {
+func (p *Plan) Steps() (steps [input.NumMetrics]bool) {
 	for i := range p.objectives {
 		steps[p.objectives[i].input] = true
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Limits of what can be configured.
@@ -124,7 +124,7 @@ func (o *Objective) checkModels() string {
 		return `a pattern in models is empty; write "*" for all models, or leave out models`
 	}
 	for _, wanted := range o.Models {
-		if what := pattern.Mistake(wanted); what != "" {
+		if what := input.PatternMistake(wanted); what != "" {
 			return what
 		}
 	}

@@ -1,4 +1,9 @@
-// Package signal names the numbers that the diagnosis is made from.
+// Package signal has the numbers that the diagnosis is made from, and keeps what is usual for one
+// engine: the level of each signal and how much it varies (Baseline), and how the times of a step and
+// of a prefill depend on the load (fit): those of late, and of a step those of the last days as well.
+// From that it says what some work takes (Work), also for other engines of a pool (Model), and what
+// the next ones begin with (Reference). What harm shows is left out by package diagnose. It is pure:
+// time comes with the windows.
 package signal
 
 import (

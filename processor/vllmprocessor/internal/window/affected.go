@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Version is what is known about the version of a server.
@@ -36,12 +36,12 @@ func (r *Resource) Version() Version {
 
 func (r *Resource) judge() Version {
 	e := &r.evidence
-	if e.Signs.Has(collect.Imitator) {
+	if e.Signs.Has(input.Imitator) {
 		return Version{}
 	}
 	var v Version
 	if !r.severalServers() {
-		v.Least, v.v0 = e.Least, e.Signs.Has(collect.V0)
+		v.Least, v.v0 = e.Least, e.Signs.Has(input.V0)
 	}
 	parts := versionOfVLLM.FindStringSubmatch(e.Version)
 	if parts == nil {
@@ -147,16 +147,16 @@ func (r *Resource) Shows(setup string) bool {
 	case "data_parallel":
 		return r.dataParallel()
 	case "api_servers":
-		return r.evidence.Signs.Has(collect.Processes)
+		return r.evidence.Signs.Has(input.Processes)
 	case "ray":
-		return r.evidence.Signs.Has(collect.Ray)
+		return r.evidence.Signs.Has(input.Ray)
 	case "speculation":
-		return r.counted(collect.Drafts, collect.DraftTokens)
+		return r.counted(input.Drafts, input.DraftTokens)
 	case "connector":
 		// The counters of the external cache are 0 without a connector.
-		return r.evidence.Signs.Has(collect.Connector) || r.counted(collect.ExternalPrefixCacheQueries)
+		return r.evidence.Signs.Has(input.Connector) || r.counted(input.ExternalPrefixCacheQueries)
 	case "lora":
-		return r.evidence.Signs.Has(collect.LoRA)
+		return r.evidence.Signs.Has(input.LoRA)
 	case "scale_up":
 		return r.scaled
 	}
@@ -176,7 +176,7 @@ func (r *Resource) dataParallel() bool {
 }
 
 // counted reports whether one of the counters is not 0, or sends deltas.
-func (r *Resource) counted(counters ...collect.Input) bool {
+func (r *Resource) counted(counters ...input.Metric) bool {
 	for _, g := range r.groups {
 		for _, in := range counters {
 			if slices.ContainsFunc(g.inputs.of(in), func(s *series) bool { return s.delta || s.number() > 0 }) {
@@ -189,10 +189,10 @@ func (r *Resource) counted(counters ...collect.Input) bool {
 
 // learn takes the evidence of a batch. What a server showed before a restart, before a gap
 // or under another version may be that of an older or newer program.
-func (r *Resource) learn(batch *collect.Batch, renewed bool) {
+func (r *Resource) learn(batch *input.Batch, renewed bool) {
 	before := r.evidence
 	if renewed || batch.Evidence.Version != "" && batch.Evidence.Version != r.evidence.Version {
-		r.evidence = collect.Evidence{Version: r.evidence.Version}
+		r.evidence = input.Evidence{Version: r.evidence.Version}
 	}
 	r.evidence.Join(&batch.Evidence)
 	r.judged = r.judged && r.evidence == before

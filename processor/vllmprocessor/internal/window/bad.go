@@ -3,7 +3,7 @@ package window
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // vLLM computes some times of a request from milestones without checking that these were
@@ -18,15 +18,15 @@ import (
 
 // milestones are the distributions with such times. All of them observe each request once,
 // at its end, and a request that is bad in one may be bad in all.
-var milestones = [...]collect.Input{collect.QueueTime, collect.PrefillTime, collect.InferenceTime}
+var milestones = [...]input.Metric{input.QueueTime, input.PrefillTime, input.InferenceTime}
 
 // isMilestone reports whether an input is one of them.
-func isMilestone(in collect.Input) bool {
+func isMilestone(in input.Metric) bool {
 	return slices.Contains(milestones[:], in)
 }
 
 // defective reports whether a distribution has a bad observation after a batch.
-func (g *Group) defective(in collect.Input, from int64) bool {
+func (g *Group) defective(in input.Metric, from int64) bool {
 	return g.bad > from && isMilestone(in)
 }
 
@@ -49,7 +49,7 @@ func (u *update) acquit(g *Group) {
 // observedBadly applies the rules to what the group counted since the previous batch.
 func (u *update) observedBadly(g *Group) bool {
 	var ofWhole, ofPart [2]buffer
-	whole, compared := u.grew(g, collect.E2ERequestLatency, &ofWhole)
+	whole, compared := u.grew(g, input.E2ERequestLatency, &ofWhole)
 	for _, in := range milestones {
 		part, ok := u.grew(g, in, &ofPart)
 		if ok && (part.tooLow() || compared && part.longerThan(&whole)) {
@@ -68,7 +68,7 @@ type growth struct {
 
 // grew returns what a distribution of a group counted since the previous batch. It returns
 // false where it has no sum or no previous total.
-func (u *update) grew(g *Group, in collect.Input, room *[2]buffer) (growth, bool) {
+func (u *update) grew(g *Group, in input.Metric, room *[2]buffer) (growth, bool) {
 	if len(g.inputs.of(in)) != 1 {
 		return growth{}, false
 	}

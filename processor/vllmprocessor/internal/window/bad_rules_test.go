@@ -7,23 +7,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Each rule finds what the others cannot see.
 func TestEachRuleFindsABadObservation(t *testing.T) {
 	for name, c := range map[string]struct {
-		leave []collect.Input
+		leave []input.Metric
 		act   func(e *times)
 		want  bool
 	}{
 		"nothing": {nil, func(*times) {}, false},
 		"a negative time alone": {
-			[]collect.Input{collect.E2ERequestLatency, collect.PrefillTime, collect.InferenceTime},
+			[]input.Metric{input.E2ERequestLatency, input.PrefillTime, input.InferenceTime},
 			func(e *times) { e.queue.observe(-20) }, true,
 		},
 		"a negative time that others hide": {
-			[]collect.Input{collect.E2ERequestLatency, collect.PrefillTime, collect.InferenceTime},
+			[]input.Metric{input.E2ERequestLatency, input.PrefillTime, input.InferenceTime},
 			func(e *times) {
 				for range 10 {
 					e.queue.observe(50)
@@ -32,7 +32,7 @@ func TestEachRuleFindsABadObservation(t *testing.T) {
 			}, false,
 		},
 		"a negative time below the bounds of the others": {
-			[]collect.Input{collect.E2ERequestLatency, collect.PrefillTime, collect.InferenceTime},
+			[]input.Metric{input.E2ERequestLatency, input.PrefillTime, input.InferenceTime},
 			func(e *times) {
 				for range 10 {
 					e.queue.observe(21)
@@ -42,7 +42,7 @@ func TestEachRuleFindsABadObservation(t *testing.T) {
 			}, true,
 		},
 		"a time in the open bucket, nothing near as a whole": {
-			[]collect.Input{collect.QueueTime},
+			[]input.Metric{input.QueueTime},
 			func(e *times) {
 				for range 1000 {
 					e.finish(0, 1, 900, 0)
@@ -51,24 +51,24 @@ func TestEachRuleFindsABadObservation(t *testing.T) {
 			}, true,
 		},
 		"a time in a bucket between": {
-			[]collect.Input{collect.QueueTime, collect.PrefillTime},
+			[]input.Metric{input.QueueTime, input.PrefillTime},
 			func(e *times) { e.finish(0, 1, 1, 0); e.unscheduled(1, 500) }, true,
 		},
 		"true times as long as the false one": {
-			[]collect.Input{collect.QueueTime, collect.PrefillTime},
+			[]input.Metric{input.QueueTime, input.PrefillTime},
 			func(e *times) { e.finish(0, 1, 8000, 0) }, false,
 		},
 		"a clock that was set back by less than a minute": {
 			nil, func(e *times) { e.finish(1, 20, 41, -59) }, false,
 		},
 		"other requests": {
-			[]collect.Input{collect.QueueTime},
+			[]input.Metric{input.QueueTime},
 			func(e *times) { e.e2e.observe(1); e.unscheduled(1, 8000) }, false,
 		},
 	} {
 		r := fresh()
 		var e times
-		samples := func() []collect.Sample {
+		samples := func() []input.Sample {
 			all := e.samples()
 			for _, in := range c.leave {
 				all = without(all, in)
@@ -79,9 +79,9 @@ func TestEachRuleFindsABadObservation(t *testing.T) {
 		scrape(r, 0, samples()...)
 		c.act(&e)
 		scrape(r, 15, samples()...)
-		left := collect.InferenceTime
+		left := input.InferenceTime
 		if slices.Contains(c.leave, left) {
-			left = collect.QueueTime
+			left = input.QueueTime
 		}
 		assert.Equal(t, c.want, statusOf(t, r, left) == Defective, name)
 	}
@@ -89,19 +89,19 @@ func TestEachRuleFindsABadObservation(t *testing.T) {
 
 func TestWithoutBucketsTheSumsAreCompared(t *testing.T) {
 	r := fresh()
-	sum := func(in collect.Input, sum float64) collect.Sample {
-		return collect.Sample{Input: in, Counts: []float64{sum / 1000}, Count: sum / 1000, Sum: sum, HasSum: true}
+	sum := func(in input.Metric, sum float64) input.Sample {
+		return input.Sample{Input: in, Counts: []float64{sum / 1000}, Count: sum / 1000, Sum: sum, HasSum: true}
 	}
 	point := func(seconds, e2e, inference float64) {
-		a, b := sum(collect.E2ERequestLatency, 1000*seconds), sum(collect.InferenceTime, 1000*seconds)
+		a, b := sum(input.E2ERequestLatency, 1000*seconds), sum(input.InferenceTime, 1000*seconds)
 		a.Sum, b.Sum = e2e, inference
 		scrape(r, seconds, a, b)
 	}
 	point(0, 0, 0)
 	point(10, 100, 100+600)
-	assert.Equal(t, Present, statusOf(t, r, collect.InferenceTime), "a minute for each request")
+	assert.Equal(t, Present, statusOf(t, r, input.InferenceTime), "a minute for each request")
 	point(20, 200, 100+600+100+601)
-	assert.Equal(t, Defective, statusOf(t, r, collect.InferenceTime))
+	assert.Equal(t, Defective, statusOf(t, r, input.InferenceTime))
 }
 
 // A point without a sum proves nothing, and neither does the one after it.
@@ -110,7 +110,7 @@ func TestASumThatIsMissingIsNotBad(t *testing.T) {
 	var e times
 	for i := range 4 {
 		e.finish(100, 0.2, 1, 0.01)
-		samples := without(without(e.samples(), collect.E2ERequestLatency), collect.InferenceTime)
+		samples := without(without(e.samples(), input.E2ERequestLatency), input.InferenceTime)
 		if i == 2 {
 			for k := range samples {
 				samples[k].HasSum, samples[k].Sum = false, 0
@@ -118,7 +118,7 @@ func TestASumThatIsMissingIsNotBad(t *testing.T) {
 		}
 		scrape(r, float64(15*i), samples...)
 		if i > 0 {
-			assert.Equal(t, Present, statusOf(t, r, collect.QueueTime), i)
+			assert.Equal(t, Present, statusOf(t, r, input.QueueTime), i)
 		}
 	}
 }
@@ -129,22 +129,22 @@ func TestARestartInALaterPartIsNoBadObservation(t *testing.T) {
 		r := fresh()
 		var old, young times
 		old.queue.observe(50)
-		scrape(r, 0, old.queue.sample(collect.QueueTime), tokens(100))
+		scrape(r, 0, old.queue.sample(input.QueueTime), tokens(100))
 		old.queue.observe(50)
 		if before {
 			old.queue.observe(-1000)
 		}
-		scrape(r, 15, old.queue.sample(collect.QueueTime), tokens(100))
+		scrape(r, 15, old.queue.sample(input.QueueTime), tokens(100))
 		// The new process has counted as much already, with less time.
 		for range 3 {
 			young.queue.observe(21)
 			young.queue.observe(0)
 		}
-		scrape(r, 30, young.queue.sample(collect.QueueTime))
+		scrape(r, 30, young.queue.sample(input.QueueTime))
 		if !before {
-			require.Equal(t, Defective, statusOf(t, r, collect.QueueTime))
+			require.Equal(t, Defective, statusOf(t, r, input.QueueTime))
 		}
 		scrape(r, 30, tokens(1))
-		assert.Equal(t, before, statusOf(t, r, collect.QueueTime) == Defective)
+		assert.Equal(t, before, statusOf(t, r, input.QueueTime) == Defective)
 	}
 }

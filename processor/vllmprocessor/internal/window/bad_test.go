@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // requestBounds are like those of vLLM, with fewer buckets.
@@ -38,7 +38,7 @@ func (o *observed) observe(value float64) {
 	o.sum += value
 }
 
-func (o *observed) sample(in collect.Input) collect.Sample {
+func (o *observed) sample(in input.Metric) input.Sample {
 	if o.bounds == nil {
 		o.bounds = requestBounds
 	}
@@ -49,7 +49,7 @@ func (o *observed) sample(in collect.Input) collect.Sample {
 	for _, n := range o.counts {
 		count += n
 	}
-	return collect.Sample{Input: in, Bounds: o.bounds, Counts: slices.Clone(o.counts), Count: count, Sum: o.sum, HasSum: true}
+	return input.Sample{Input: in, Bounds: o.bounds, Counts: slices.Clone(o.counts), Count: count, Sum: o.sum, HasSum: true}
 }
 
 // times are the distributions of one engine, with what vLLM observes at the end of a
@@ -73,19 +73,19 @@ func (e *times) unscheduled(waited, uptime float64) {
 	e.decode.observe(0)
 }
 
-func (e *times) samples() []collect.Sample {
-	return []collect.Sample{
-		e.e2e.sample(collect.E2ERequestLatency), e.queue.sample(collect.QueueTime), e.prefill.sample(collect.PrefillTime),
-		e.inference.sample(collect.InferenceTime), e.decode.sample(collect.DecodeTime),
+func (e *times) samples() []input.Sample {
+	return []input.Sample{
+		e.e2e.sample(input.E2ERequestLatency), e.queue.sample(input.QueueTime), e.prefill.sample(input.PrefillTime),
+		e.inference.sample(input.InferenceTime), e.decode.sample(input.DecodeTime),
 	}
 }
 
 // without leaves out a distribution.
-func without(samples []collect.Sample, in collect.Input) []collect.Sample {
-	return slices.DeleteFunc(samples, func(s collect.Sample) bool { return s.Input == in })
+func without(samples []input.Sample, in input.Metric) []input.Sample {
+	return slices.DeleteFunc(samples, func(s input.Sample) bool { return s.Input == in })
 }
 
-func statusOf(t *testing.T, r *Resource, in collect.Input) Status {
+func statusOf(t *testing.T, r *Resource, in input.Metric) Status {
 	t.Helper()
 	_, _, _, status := only(t, r).Moments(in)
 	return status
@@ -93,7 +93,7 @@ func statusOf(t *testing.T, r *Resource, in collect.Input) Status {
 
 func TestARequestThatIsNeverScheduledWithholdsThreeTimesForAWindow(t *testing.T) {
 	settings := fresh().settings
-	settings.Steps[collect.QueueTime], settings.Steps[collect.DecodeTime] = true, true
+	settings.Steps[input.QueueTime], settings.Steps[input.DecodeTime] = true, true
 	r := NewResource(settings)
 	var e times
 	for i := range 20 {
@@ -112,19 +112,19 @@ func TestARequestThatIsNeverScheduledWithholdsThreeTimesForAWindow(t *testing.T)
 			want = Defective
 		}
 		view := only(t, r)
-		for _, in := range []collect.Input{collect.QueueTime, collect.PrefillTime, collect.InferenceTime} {
+		for _, in := range []input.Metric{input.QueueTime, input.PrefillTime, input.InferenceTime} {
 			assert.Equal(t, want, statusOf(t, r, in), "%d %v", i, in)
 			var h histogram.Histogram
 			assert.Equal(t, want, view.AddTo(&h, in))
 			_, status := view.AtMost(in, 1)
 			assert.Equal(t, want, status)
 		}
-		for _, in := range []collect.Input{collect.E2ERequestLatency, collect.DecodeTime} {
+		for _, in := range []input.Metric{input.E2ERequestLatency, input.DecodeTime} {
 			assert.Equal(t, Present, statusOf(t, r, in), "%d %v", i, in)
 		}
-		_, _, status := view.Step(collect.QueueTime)
+		_, _, status := view.Step(input.QueueTime)
 		assert.Equal(t, i == 5, status == Defective, "only the step with it")
-		_, _, status = view.Step(collect.DecodeTime)
+		_, _, status = view.Step(input.DecodeTime)
 		assert.Equal(t, Present, status)
 	}
 }
@@ -135,14 +135,14 @@ func TestAPointThatIsReadWhileTheServerCountsIsNotBad(t *testing.T) {
 	r := fresh()
 	var e times
 	e.queue.observe(50)
-	scrape(r, 0, e.queue.sample(collect.QueueTime))
+	scrape(r, 0, e.queue.sample(input.QueueTime))
 	e.queue.sum += 55 // its bucket follows
-	scrape(r, 15, e.queue.sample(collect.QueueTime))
-	assert.Equal(t, Present, statusOf(t, r, collect.QueueTime))
+	scrape(r, 15, e.queue.sample(input.QueueTime))
+	assert.Equal(t, Present, statusOf(t, r, input.QueueTime))
 	e.queue.counts[4]++
 	e.queue.observe(3)
-	scrape(r, 30, e.queue.sample(collect.QueueTime))
-	assert.Equal(t, Present, statusOf(t, r, collect.QueueTime))
+	scrape(r, 30, e.queue.sample(input.QueueTime))
+	assert.Equal(t, Present, statusOf(t, r, input.QueueTime))
 
 	// The same number of requests, and not the same requests.
 	r, e = fresh(), times{}
@@ -156,7 +156,7 @@ func TestAPointThatIsReadWhileTheServerCountsIsNotBad(t *testing.T) {
 	e.decode.observe(2999)
 	e.e2e.observe(1)
 	scrape(r, 30, e.samples()...)
-	assert.Equal(t, Present, statusOf(t, r, collect.InferenceTime))
+	assert.Equal(t, Present, statusOf(t, r, input.InferenceTime))
 }
 
 // history is a true history of one engine.
@@ -196,7 +196,7 @@ func (h *history) observe(delta bool) Report {
 		for i := range samples {
 			s := &samples[i]
 			s.Delta = true
-			if s.Input != collect.PromptTokens {
+			if s.Input != input.PromptTokens {
 				for k := range s.Counts {
 					s.Counts[k] -= before[i].Counts[k]
 				}
@@ -262,7 +262,7 @@ func TestNoTrueHistoryIsBad(t *testing.T) {
 			h.made++
 			h.observe(delta)
 			for _, v := range h.Views(nil, false) {
-				for in := range collect.NumInputs {
+				for in := range input.NumMetrics {
 					_, _, hasSum, status := v.Moments(in)
 					require.NotEqual(t, Defective, status, "seed %d at %g s: %v", seed, h.now, in)
 					if status == Present {
@@ -323,7 +323,7 @@ func TestEachPlantedObservationIsFound(t *testing.T) {
 		h.times.unscheduled(0.1, uptime)
 		h.made++
 		h.observe(delta)
-		got := statusOf(t, h.Resource, collect.PrefillTime) == Defective
+		got := statusOf(t, h.Resource, input.PrefillTime) == Defective
 		if certain {
 			require.True(t, got, "seed %d: uptime %g, slack %g, longest %g", seed, uptime, slack, longest)
 		}
@@ -343,10 +343,10 @@ func TestABadObservationIsThatOfItsEngine(t *testing.T) {
 		if i == 2 {
 			b.unscheduled(1, 1e5)
 		}
-		scrapeEngines(r, float64(15*i), maps.Clone(map[string][]collect.Sample{"0": a.samples(), "1": b.samples()}))
+		scrapeEngines(r, float64(15*i), maps.Clone(map[string][]input.Sample{"0": a.samples(), "1": b.samples()}))
 	}
 	for _, v := range r.Views(nil, false) {
-		_, _, _, status := v.Moments(collect.QueueTime)
+		_, _, _, status := v.Moments(input.QueueTime)
 		assert.Equal(t, v.Group().Engine() == "1", status == Defective)
 	}
 }
@@ -354,13 +354,13 @@ func TestABadObservationIsThatOfItsEngine(t *testing.T) {
 // The wall clock of the server is set back by an hour while two requests are served. Their
 // number is right, and the sum of their times is not.
 func TestASumThatTheBucketsRefuteIsNoSum(t *testing.T) {
-	read := func(t *testing.T, r *Resource, in collect.Input) (float64, bool) {
+	read := func(t *testing.T, r *Resource, in input.Metric) (float64, bool) {
 		t.Helper()
 		count, _, hasSum, status := only(t, r).Moments(in)
 		require.Equal(t, Present, status)
 		return count, hasSum
 	}
-	for _, in := range []collect.Input{collect.E2ERequestLatency, collect.TimeToFirstToken} {
+	for _, in := range []input.Metric{input.E2ERequestLatency, input.TimeToFirstToken} {
 		r := fresh()
 		r.settings.Steps[in] = true
 		var o observed

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -29,7 +29,7 @@ type limited struct {
 	left int
 }
 
-func (l *limited) observe(b *collect.Batch) window.Report {
+func (l *limited) observe(b *input.Batch) window.Report {
 	report := l.Observe(b, l.left)
 	l.left -= report.Units
 	return report
@@ -37,14 +37,14 @@ func (l *limited) observe(b *collect.Batch) window.Report {
 
 func TestEnginesThatAreMadeUpFillNoMemoryBeyondTheLimit(t *testing.T) {
 	r := limited{window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}), 100}
-	made := func(i int) *collect.Batch {
-		b := &collect.Batch{Time: int64(i+1) * 1e10}
+	made := func(i int) *input.Batch {
+		b := &input.Batch{Time: int64(i+1) * 1e10}
 		for n := range 100 {
 			name := fmt.Sprintf("%d-%d", i, n)
-			b.Groups = append(b.Groups, collect.Group{Key: name, Attributes: []collect.Attribute{
+			b.Groups = append(b.Groups, input.Group{Key: name, Attributes: []input.Attribute{
 				{Name: "engine", Value: name}, {Name: "model_name", Value: name},
 			}})
-			b.Samples = append(b.Samples, collect.Sample{Input: collect.PromptTokens, Group: n, Value: 1})
+			b.Samples = append(b.Samples, input.Sample{Input: input.PromptTokens, Group: n, Value: 1})
 		}
 		return b
 	}
@@ -65,10 +65,10 @@ func TestEnginesThatAreMadeUpFillNoMemoryBeyondTheLimit(t *testing.T) {
 func TestManyLabelsInAnyOrderAreFoundQuickly(t *testing.T) {
 	r := window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute})
 	const labels = 50_000
-	made := func(at int64, step int, value float64) *collect.Batch {
-		b := &collect.Batch{Time: at, Groups: []collect.Group{{Key: "k"}}}
+	made := func(at int64, step int, value float64) *input.Batch {
+		b := &input.Batch{Time: at, Groups: []input.Group{{Key: "k"}}}
 		for i := range labels {
-			b.Samples = append(b.Samples, collect.Sample{Input: collect.HTTPRequests, Label: collect.NewLabel(fmt.Sprint(i * step % labels)), Value: value})
+			b.Samples = append(b.Samples, input.Sample{Input: input.HTTPRequests, Label: input.NewLabel(fmt.Sprint(i * step % labels)), Value: value})
 		}
 		return b
 	}
@@ -77,7 +77,7 @@ func TestManyLabelsInAnyOrderAreFoundQuickly(t *testing.T) {
 	r.Observe(made(2e10, 48_611, 3), math.MaxInt)
 	assert.Less(t, time.Since(begin), 5*time.Second)
 	views := r.Views(nil, false)
-	increase, _ := views[0].Increase(collect.HTTPRequests)
+	increase, _ := views[0].Increase(input.HTTPRequests)
 	assert.Equal(t, 2.0*labels, increase)
 }
 
@@ -89,8 +89,8 @@ func TestFrequentBatchesFillNoMemory(t *testing.T) {
 		bounds[i] = float64(i)
 	}
 	for i := range 400_000 { // an hour of one every nine milliseconds
-		r.Observe(&collect.Batch{Time: int64(i+1) * 9e6, Groups: []collect.Group{{Key: "k"}}, Samples: []collect.Sample{
-			{Input: collect.TimeToFirstToken, Bounds: bounds, Counts: make([]float64, 21), HasSum: true},
+		r.Observe(&input.Batch{Time: int64(i+1) * 9e6, Groups: []input.Group{{Key: "k"}}, Samples: []input.Sample{
+			{Input: input.TimeToFirstToken, Bounds: bounds, Counts: make([]float64, 21), HasSum: true},
 		}}, math.MaxInt)
 	}
 	assert.Less(t, heap()-before, int64(1<<20))
@@ -103,8 +103,8 @@ func TestADistributionWithMadeUpBucketsIsRefused(t *testing.T) {
 	for i := range bounds {
 		bounds[i] = float64(i)
 	}
-	report := r.Observe(&collect.Batch{Time: 1, Groups: []collect.Group{{Key: "k"}}, Samples: []collect.Sample{
-		{Input: collect.TimeToFirstToken, Bounds: bounds, Counts: make([]float64, 5001)},
+	report := r.Observe(&input.Batch{Time: 1, Groups: []input.Group{{Key: "k"}}, Samples: []input.Sample{
+		{Input: input.TimeToFirstToken, Bounds: bounds, Counts: make([]float64, 5001)},
 	}}, math.MaxInt)
 	assert.Equal(t, 1, report.Ignored[window.TooManyBuckets])
 	assert.Zero(t, r.Series())
@@ -160,13 +160,13 @@ func FuzzNoHistoryBreaksTheWindow(f *testing.F) {
 }
 
 // batch is the next batch of a script.
-func batch(next func() byte, now *int64, hits, queries *float64) *collect.Batch {
+func batch(next func() byte, now *int64, hits, queries *float64) *input.Batch {
 	*now += []int64{0, 1e6, 1e9, 1e10, 1e10, 1e10, 7e10, 13e10, 4e11, -1e9, 1e8, 5e9}[next()%12]
-	b := &collect.Batch{Time: *now}
+	b := &input.Batch{Time: *now}
 	for engine := range byte(3) {
-		g := collect.Group{Key: string('0' + rune(engine))}
+		g := input.Group{Key: string('0' + rune(engine))}
 		if engine > 0 {
-			g.Attributes = []collect.Attribute{{Name: "engine", Value: g.Key}, {Name: "model_name", Value: "m"}}
+			g.Attributes = []input.Attribute{{Name: "engine", Value: g.Key}, {Name: "model_name", Value: "m"}}
 		}
 		b.Groups = append(b.Groups, g)
 	}
@@ -178,23 +178,23 @@ func batch(next func() byte, now *int64, hits, queries *float64) *collect.Batch 
 		*hits, *queries = 0, float64(op%2)
 	}
 	// Hits and queries come together and restart together.
-	for in, value := range map[collect.Input]float64{collect.PrefixCacheHits: *hits, collect.PrefixCacheQueries: *queries} {
-		b.Samples = append(b.Samples, collect.Sample{Input: in, Group: 1, Value: value})
+	for in, value := range map[input.Metric]float64{input.PrefixCacheHits: *hits, input.PrefixCacheQueries: *queries} {
+		b.Samples = append(b.Samples, input.Sample{Input: in, Group: 1, Value: value})
 	}
 	for range next() % 24 {
-		in := collect.Input(next()) % collect.NumInputs
-		if in == collect.PrefixCacheHits || in == collect.PrefixCacheQueries {
+		in := input.Metric(next()) % input.NumMetrics
+		if in == input.PrefixCacheHits || in == input.PrefixCacheQueries {
 			continue
 		}
 		how := next()
-		s := collect.Sample{
-			Input: in, Group: int(how % 3), Delta: how&64 != 0 && in.Define().Kind != collect.Gauge, Gone: how&0x30 == 0x30,
+		s := input.Sample{
+			Input: in, Group: int(how % 3), Delta: how&64 != 0 && in.Define().Kind != input.Gauge, Gone: how&0x30 == 0x30,
 			Value: float64(next()), Start: []int64{0, *now, *now - 1e10, 1e11}[how>>2&3],
 		}
 		if len(in.Define().Labels) > 0 {
-			s.Label = collect.NewLabel(string('a' + rune(next()%8)))
+			s.Label = input.NewLabel(string('a' + rune(next()%8)))
 		}
-		if in.Define().Kind == collect.Distribution && !s.Gone {
+		if in.Define().Kind == input.Distribution && !s.Gone {
 			s.Value, s.HasSum = 0, how&128 != 0
 			for i := range next() % 6 {
 				s.Bounds = append(s.Bounds, float64(i)+float64(how%2))

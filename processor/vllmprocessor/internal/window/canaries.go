@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // A canary is a request for one token that the receiver sends. The server counts it like any other
@@ -33,7 +33,7 @@ type canaries struct {
 func (r *Resource) followCanaries() {
 	var sent *series
 	for _, g := range r.groups {
-		if all := g.inputs.of(collect.CanaryDuration); len(all) > 0 {
+		if all := g.inputs.of(input.CanaryDuration); len(all) > 0 {
 			sent = all[0]
 		}
 	}
@@ -44,7 +44,7 @@ func (r *Resource) followCanaries() {
 	var only *Group
 	engines := 0
 	for _, g := range r.groups {
-		if !g.ended && g.seq >= r.seq-1 && (len(g.inputs.of(collect.Running)) > 0 || len(g.inputs.of(collect.GenerationTokens)) > 0) {
+		if !g.ended && g.seq >= r.seq-1 && (len(g.inputs.of(input.Running)) > 0 || len(g.inputs.of(input.GenerationTokens)) > 0) {
 			engines, only = engines+1, g
 		}
 	}
@@ -77,7 +77,7 @@ func (v *View) served() float64 {
 }
 
 // increase returns by how much a series of a counter grew over the window, without canaries.
-func (v *View) increase(in collect.Input, s *series) (float64, Status) {
+func (v *View) increase(in input.Metric, s *series) (float64, Status) {
 	value, status := v.difference(s)
 	if value > 0 {
 		value = max(value-v.ofCanaries(in, s), 0)
@@ -87,21 +87,21 @@ func (v *View) increase(in collect.Input, s *series) (float64, Status) {
 
 // ofCanaries is what canaries have added to a counter. The number of tokens of their prompt is not
 // known: the one that each has at least is left out. What else they add is too little to matter.
-func (v *View) ofCanaries(in collect.Input, s *series) float64 {
-	const whole, cut, computed = collect.Label("stop"), collect.Label("length"), collect.Label("local_compute")
+func (v *View) ofCanaries(in input.Metric, s *series) float64 {
+	const whole, cut, computed = input.Label("stop"), input.Label("length"), input.Label("local_compute")
 	alone := len(v.group.inputs.of(in)) == 1
 	switch in {
-	case collect.GenerationTokens, collect.PromptTokens:
+	case input.GenerationTokens, input.PromptTokens:
 		return v.served()
-	case collect.PrefixCacheQueries:
+	case input.PrefixCacheQueries:
 		if !s.older { // Some older servers count blocks, of which it has none.
 			return v.served()
 		}
-	case collect.PromptTokensBySource:
+	case input.PromptTokensBySource:
 		if alone || s.label == computed {
 			return v.served()
 		}
-	case collect.RequestSuccess:
+	case input.RequestSuccess:
 		if alone || s.label == cut {
 			return v.served()
 		}
@@ -128,14 +128,14 @@ type observedCanaries struct {
 }
 
 // canariesIn returns the canaries that a distribution has observed over the window.
-func (v *View) canariesIn(in collect.Input) (o observedCanaries) {
+func (v *View) canariesIn(in input.Metric) (o observedCanaries) {
 	switch in {
-	case collect.TimeToFirstToken, collect.E2ERequestLatency, collect.PrefillTime, collect.InferenceTime:
+	case input.TimeToFirstToken, input.E2ERequestLatency, input.PrefillTime, input.InferenceTime:
 		o.value = -1 // Of a canary that waited in the queue this is too much for the latter two.
-	case collect.QueueTime, collect.DecodeTime, collect.TimePerOutputToken:
-	case collect.RequestPromptTokens, collect.RequestGenerationTokens:
+	case input.QueueTime, input.DecodeTime, input.TimePerOutputToken:
+	case input.RequestPromptTokens, input.RequestGenerationTokens:
 		o.value = 1
-	case collect.IterationTokens:
+	case input.IterationTokens:
 		o.value = 2 // As if each had a step of its own.
 	default:
 		return o

@@ -3,7 +3,7 @@ package window
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // fits reports whether there is room for some units more.
@@ -15,7 +15,7 @@ func (u *update) fits(units int) bool {
 }
 
 // include adds a series to its group.
-func (u *update) include(g *Group, in collect.Input, s *series) {
+func (u *update) include(g *Group, in input.Metric, s *series) {
 	g.include(in, s)
 	if in.OfPicker() && g.whole == nil && g.rollup == nil {
 		g.whole = u.join(g, g.Common(), true)
@@ -27,9 +27,9 @@ func (u *update) include(g *Group, in collect.Input, s *series) {
 
 // remember records that a series exists which is not stored. Its first usable point is
 // not its first event, so it must not count from 0.
-func (u *update) remember(sample *collect.Sample) {
+func (u *update) remember(sample *input.Sample) {
 	hint := 0
-	if sample.Input.Define().Kind == collect.Gauge || u.find(sample, &hint) != nil {
+	if sample.Input.Define().Kind == input.Gauge || u.find(sample, &hint) != nil {
 		return
 	}
 	if g := u.group(sample.Group); g != nil {
@@ -42,7 +42,7 @@ func (u *update) remember(sample *collect.Sample) {
 // fresh reports whether a series is proven to be new. Either its start lies after the
 // previous batch, or it is not among the removed series and none of these have been
 // forgotten.
-func (u *update) fresh(sample *collect.Sample, g *Group) bool {
+func (u *update) fresh(sample *input.Sample, g *Group) bool {
 	if sample.Start >= *u.times.at(u.seq - 1) && sample.Start < u.batch.Time {
 		return true
 	}
@@ -55,7 +55,7 @@ func (u *update) fresh(sample *collect.Sample, g *Group) bool {
 
 // recordAnswer records the first batch with a sample of the server itself.
 func (u *update) recordAnswer() {
-	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s collect.Sample) bool {
+	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s input.Sample) bool {
 		return !s.Gone && !s.Input.OfReceiver()
 	}) {
 		u.answered = u.seq
@@ -64,18 +64,18 @@ func (u *update) recordAnswer() {
 
 // create makes a series. A new series of a known resource counts from 0, because servers
 // create counters at the first event.
-func (u *update) create(sample *collect.Sample, g *Group, values []float64) *series {
+func (u *update) create(sample *input.Sample, g *Group, values []float64) *series {
 	s := &series{
 		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
 		known: u.seq, created: u.seq, newest: u.seq,
 		bounds: sample.Bounds, totals: newTotals(len(values)),
 	}
-	if sample.Input.Define().Kind == collect.Distribution && !sample.HasSum {
+	if sample.Input.Define().Kind == input.Distribution && !sample.HasSum {
 		s.own().noSum = u.seq
 	}
 	s.totals.reserve(u.seq-1, 2)
 	s.totals.set(u.seq, values)
-	if sample.Input.Define().Kind == collect.Gauge {
+	if sample.Input.Define().Kind == input.Gauge {
 		return s
 	}
 	if u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {

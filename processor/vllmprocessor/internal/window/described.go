@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Reported is the version that the server reports; empty where it does not.
@@ -16,19 +16,19 @@ func (r *Resource) Reported() string { return r.evidence.Version }
 func (r *Resource) Described() (catalog.Server, bool) {
 	server := catalog.Server{Version: r.evidence.Version}
 	signs := r.evidence.Signs
-	if signs.Has(collect.Imitator) || signs.Has(collect.Received) || r.severalServers() {
+	if signs.Has(input.Imitator) || signs.Has(input.Received) || r.severalServers() {
 		return server, false
 	}
 	if !r.Version().Exact {
 		server.Version = ""
 	}
-	var sent [collect.NumInputs]bool
+	var sent [input.NumMetrics]bool
 	for _, g := range r.groups {
-		for in := range collect.NumInputs {
+		for in := range input.NumMetrics {
 			sent[in] = sent[in] || len(g.inputs.of(in)) > 0
 		}
 	}
-	for in := range collect.NumInputs {
+	for in := range input.NumMetrics {
 		if sent[in] && in.String() != "" {
 			server.Metrics = append(server.Metrics, in.String())
 		}
@@ -39,14 +39,14 @@ func (r *Resource) Described() (catalog.Server, bool) {
 		}
 	}
 	switch {
-	case signs.Has(collect.V0):
+	case signs.Has(input.V0):
 		server.Engine = "v0"
-	case sent[collect.IterationTokens] && sent[collect.PrefixCacheQueries]:
+	case sent[input.IterationTokens] && sent[input.PrefixCacheQueries]:
 		// The Rust front end does not observe steps, and the V0 engine counts no lookups.
 		server.Engine = "python"
 	}
 	ofServer := func(name string) bool {
-		in, _ := collect.ByName(name)
+		in, _ := input.ByName(name)
 		return !in.OfReceiver()
 	}
 	return server, slices.ContainsFunc(server.Metrics, ofServer)

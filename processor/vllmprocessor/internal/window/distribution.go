@@ -4,20 +4,20 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Moments returns the number of observations of a distribution over the window, and
 // their sum. hasSum is false where a point in the window has no sum, and where the sum grew
 // by less than the buckets say: vLLM takes some times from the wall clock, which can be set
 // back, so that an observation can be negative. The number of observations remains right.
-func (v *View) Moments(in collect.Input) (count, sum float64, hasSum bool, status Status) {
+func (v *View) Moments(in input.Metric) (count, sum float64, hasSum bool, status Status) {
 	return v.MomentsWhere(in, nil)
 }
 
 // MomentsWhere is Moments of the series whose label keep accepts; nil accepts all.
-func (v *View) MomentsWhere(in collect.Input, keep func(collect.Label) bool) (count, sum float64, hasSum bool, status Status) {
+func (v *View) MomentsWhere(in input.Metric, keep func(input.Label) bool) (count, sum float64, hasSum bool, status Status) {
 	hasSum = true
 	status = v.distribution(in, keep, func(h *histogram.Histogram) {
 		count += h.Count
@@ -28,18 +28,18 @@ func (v *View) MomentsWhere(in collect.Input, keep func(collect.Label) bool) (co
 }
 
 // AddTo adds the observations of a distribution over the window to dst.
-func (v *View) AddTo(dst *histogram.Histogram, in collect.Input) Status {
+func (v *View) AddTo(dst *histogram.Histogram, in input.Metric) Status {
 	return v.AddToWhere(dst, in, nil)
 }
 
 // AddToWhere is AddTo of the series whose label keep accepts; nil accepts all.
-func (v *View) AddToWhere(dst *histogram.Histogram, in collect.Input, keep func(collect.Label) bool) Status {
+func (v *View) AddToWhere(dst *histogram.Histogram, in input.Metric, keep func(input.Label) bool) Status {
 	return v.distribution(in, keep, dst.Add)
 }
 
 // Labels iterates over the labels of an input's series.
-func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
-	return func(yield func(collect.Label) bool) {
+func (v *View) Labels(in input.Metric) iter.Seq[input.Label] {
+	return func(yield func(input.Label) bool) {
 		for _, s := range v.group.inputs.of(in) {
 			if !yield(s.label) {
 				return
@@ -52,7 +52,7 @@ func (v *View) Labels(in collect.Input) iter.Seq[collect.Label] {
 // As with counters, a series that is Gone contributes what it observed within the window,
 // and where all are Gone, so is the distribution. It is Defective while the window has a
 // bad observation.
-func (v *View) distribution(in collect.Input, keep func(collect.Label) bool, add func(*histogram.Histogram)) Status {
+func (v *View) distribution(in input.Metric, keep func(input.Label) bool, add func(*histogram.Histogram)) Status {
 	all := v.group.inputs.of(in)
 	if len(all) == 0 {
 		return v.unsent(in)
@@ -117,7 +117,7 @@ func (v *View) observations(s *series, without observedCanaries, add func(*histo
 
 // AtMost returns how many observations of a distribution over the window were at
 // most bound, which must be one of its bounds.
-func (v *View) AtMost(in collect.Input, bound float64) (count float64, status Status) {
+func (v *View) AtMost(in input.Metric, bound float64) (count float64, status Status) {
 	known := true
 	status = v.distribution(in, nil, func(h *histogram.Histogram) {
 		i := slices.Index(h.Bounds, bound)
@@ -135,7 +135,7 @@ func (v *View) AtMost(in collect.Input, bound float64) (count float64, status St
 // Highest returns the upper bound of the highest bucket with observations since the
 // distribution was first seen. open is true for the open bucket; bound is then its lower
 // bound. known is false where all buckets are empty.
-func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
+func (v *View) Highest(in input.Metric) (bound float64, open, known bool) {
 	all := v.group.inputs.of(in)
 	if len(all) == 0 || len(all[0].bounds) == 0 {
 		return 0, false, false
@@ -155,7 +155,7 @@ func (v *View) Highest(in collect.Input) (bound float64, open, known bool) {
 // that point in Unix nanoseconds. It is Missing without a previous point or without one in
 // the newest batch, and Defective where one of the observations is bad. The step is valid
 // until an increase within the resource is read again.
-func (v *View) Step(in collect.Input) (since int64, step *histogram.Histogram, status Status) {
+func (v *View) Step(in input.Metric) (since int64, step *histogram.Histogram, status Status) {
 	all := v.group.inputs.of(in)
 	// The time, not the number: batches that follow each other closely share one.
 	if len(all) == 0 || len(all[0].rest().step) == 0 || all[0].time != v.resource.Time() || all[0].ended {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // A roll-up is over the engines of one model. One engine alone has none.
@@ -22,8 +22,8 @@ func TestTheRollupsOverEngines(t *testing.T) {
 		return all
 	}
 	r := fresh()
-	both := map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}}
-	one := map[string][]collect.Sample{"0": {tokens(1)}}
+	both := map[string][]input.Sample{"0": {tokens(1)}, "1": {tokens(1)}}
+	one := map[string][]input.Sample{"0": {tokens(1)}}
 	scrapeEngines(r, 0, one)
 	assert.Empty(t, rollups(r))
 	scrapeEngines(r, 15, both)
@@ -43,7 +43,7 @@ func TestTheRollupsOverEngines(t *testing.T) {
 	assert.Empty(t, rollups(r))
 	assert.Empty(t, slices.Collect(r.PendingGroups()))
 	scrapeEngines(r, 60, both)
-	scrapeEngines(r, 75, map[string][]collect.Sample{"0": {tokens(1)}, "1": {gone(tokens(0))}})
+	scrapeEngines(r, 75, map[string][]input.Sample{"0": {tokens(1)}, "1": {gone(tokens(0))}})
 	assert.Empty(t, rollups(r), "an engine that ends is not waited for")
 	assert.Len(t, slices.Collect(r.Numbers()), 2)
 }
@@ -59,13 +59,13 @@ func TestOnlyEnginesOfTheNewestBatchAreRead(t *testing.T) {
 	}
 	r := fresh()
 	assert.Empty(t, engines(r))
-	scrapeEngines(r, 0, map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "2": {tokens(1), waiting(1)}})
+	scrapeEngines(r, 0, map[string][]input.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "2": {tokens(1), waiting(1)}})
 	assert.Equal(t, []string{"0", "1", "2"}, engines(r))
-	scrapeEngines(r, 15, map[string][]collect.Sample{"0": {tokens(1)}, "2": {tokens(1), waiting(1)}})
+	scrapeEngines(r, 15, map[string][]input.Sample{"0": {tokens(1)}, "2": {tokens(1), waiting(1)}})
 	assert.Equal(t, []string{"0", "2"}, engines(r))
-	scrapeEngines(r, 15, map[string][]collect.Sample{"0": {gone(tokens(0))}})
+	scrapeEngines(r, 15, map[string][]input.Sample{"0": {gone(tokens(0))}})
 	assert.Equal(t, []string{"0", "2"}, engines(r), "the value and the end are of the same time")
-	scrapeEngines(r, 16, map[string][]collect.Sample{"0": {gone(tokens(0))}, "2": {gone(waiting(0))}})
+	scrapeEngines(r, 16, map[string][]input.Sample{"0": {gone(tokens(0))}, "2": {gone(waiting(0))}})
 	assert.Equal(t, []string{"2"}, engines(r), "an engine has ended when all its series have")
 }
 
@@ -74,7 +74,7 @@ func TestRemovedEnginesLeaveNothingBehind(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, tokens(1))
 	scrape(r, 400, tokens(1))
-	b := &collect.Batch{Time: at(800), Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{{Input: collect.Up, Value: 1}}}
+	b := &input.Batch{Time: at(800), Groups: []input.Group{input.GroupOf(nil)}, Samples: []input.Sample{{Input: input.Up, Value: 1}}}
 	r.Observe(b, math.MaxInt)
 	r.Trim()
 	require.Len(t, r.groups, 1)
@@ -90,7 +90,7 @@ func TestRemovedEnginesLeaveNothingBehind(t *testing.T) {
 // A removed engine that appears again has its old number. An expected one is a baseline.
 func TestAnEngineThatAppearsAgainHasItsNumber(t *testing.T) {
 	r := fresh()
-	both := map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}}
+	both := map[string][]input.Sample{"0": {tokens(1)}, "1": {tokens(1)}}
 	scrapeEngines(r, 0, both)
 	numbers := map[string]int{}
 	for _, g := range r.groups {
@@ -98,7 +98,7 @@ func TestAnEngineThatAppearsAgainHasItsNumber(t *testing.T) {
 	}
 	assert.NotEqual(t, numbers["0"], numbers["1"])
 	for s := 15.0; s <= 330; s += 15 {
-		scrapeEngines(r, s, map[string][]collect.Sample{"0": {tokens(1)}})
+		scrapeEngines(r, s, map[string][]input.Sample{"0": {tokens(1)}})
 	}
 	r.Trim()
 	require.Len(t, r.groups, 1)
@@ -106,14 +106,14 @@ func TestAnEngineThatAppearsAgainHasItsNumber(t *testing.T) {
 	require.Len(t, r.groups, 2)
 	assert.Equal(t, numbers["1"], r.groups[1].Number)
 
-	expected := r.Expect([]collect.Attribute{{Name: "engine", Value: "9"}, {Name: "model_name", Value: "m"}})
+	expected := r.Expect([]input.Attribute{{Name: "engine", Value: "9"}, {Name: "model_name", Value: "m"}})
 	assert.Same(t, expected, r.Expect(expected.Attributes))
 	assert.NotContains(t, numbers, expected.Engine())
-	scrapeEngines(r, 360, map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "9": {tokens(1000)}})
-	scrapeEngines(r, 375, map[string][]collect.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "9": {tokens(1007)}})
+	scrapeEngines(r, 360, map[string][]input.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "9": {tokens(1000)}})
+	scrapeEngines(r, 375, map[string][]input.Sample{"0": {tokens(1)}, "1": {tokens(1)}, "9": {tokens(1007)}})
 	for _, view := range r.Views(nil, false) {
 		if view.Group() == expected {
-			_, status := view.Increase(collect.PromptTokens)
+			_, status := view.Increase(input.PromptTokens)
 			assert.Equal(t, First, status, "the window begins before its first sample")
 		}
 	}

@@ -5,22 +5,22 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // preempted is a point of a counter of which a Ray also has a gauge.
-func preempted(value float64) collect.Sample {
-	return collect.Sample{Input: collect.Preemptions, Value: value}
+func preempted(value float64) input.Sample {
+	return input.Sample{Input: input.Preemptions, Value: value}
 }
 
 // asGauge is the point of its gauge, asDelta its point as a delta.
-func asGauge(s collect.Sample) collect.Sample { s.Level = true; return s }
+func asGauge(s input.Sample) input.Sample { s.Level = true; return s }
 
-func asDelta(s collect.Sample) collect.Sample { s.Delta = true; return s }
+func asDelta(s input.Sample) input.Sample { s.Delta = true; return s }
 
 func assertPreempted(t *testing.T, r *Resource, want float64) {
 	t.Helper()
-	got, status := only(t, r).Increase(collect.Preemptions)
+	got, status := only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, Present, status)
 	assert.Equal(t, want, got)
 }
@@ -69,7 +69,7 @@ func TestADeltaLongAfterTheGaugeIsABaseline(t *testing.T) {
 	scrape(r, 0, asGauge(preempted(100)), waiting(1))
 	scrape(r, 15, waiting(1))
 	scrape(r, 30, asDelta(preempted(3)), waiting(1))
-	_, status := only(t, r).Increase(collect.Preemptions)
+	_, status := only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, First, status)
 }
 
@@ -78,7 +78,7 @@ func TestTheGaugeOfAnEarlierPartDoesNotReplaceTheCounter(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, preempted(100), waiting(1))
 	scrape(r, 15, asGauge(preempted(105)), waiting(1))
-	_, status := only(t, r).Increase(collect.Preemptions)
+	_, status := only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, Pending, status)
 	assert.Equal(t, 1, scrape(r, 15, preempted(105)).Used)
 	assertPreempted(t, r, 5)
@@ -86,7 +86,7 @@ func TestTheGaugeOfAnEarlierPartDoesNotReplaceTheCounter(t *testing.T) {
 
 // A server that was updated has only the gauge from then on.
 func TestTheGaugeReplacesACounterThatEnded(t *testing.T) {
-	for _, counter := range []collect.Sample{preempted(100), asDelta(preempted(100))} {
+	for _, counter := range []input.Sample{preempted(100), asDelta(preempted(100))} {
 		r := fresh()
 		scrape(r, 0, counter, waiting(1))
 		scrape(r, 15, gone(counter), waiting(1))

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 
 // group returns the state of a group of the batch; nil where it is not stored.
 func (u *update) group(i int) *Group {
@@ -38,7 +38,7 @@ func (u *update) admit(i, units int) *Group {
 }
 
 // enter adds a group.
-func (r *Resource) enter(from *collect.Group) *Group {
+func (r *Resource) enter(from *input.Group) *Group {
 	name := process(from.Attributes)
 	e := r.engines[name]
 	if e == nil {
@@ -66,8 +66,8 @@ func (r *Resource) enter(from *collect.Group) *Group {
 
 // Expect returns the group with some attributes, sorted by name. It creates the group
 // where no sample of it has been seen.
-func (r *Resource) Expect(attributes []collect.Attribute) *Group {
-	from := collect.NewGroup(attributes)
+func (r *Resource) Expect(attributes []input.Attribute) *Group {
+	from := input.GroupOf(attributes)
 	if g := r.index[from.Key]; g != nil {
 		return g
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // prompts is a batch with one counter for each server, all of engine 0.
-func prompts(at time.Duration, values ...float64) *collect.Batch {
-	batch := &collect.Batch{Time: int64(at)}
+func prompts(at time.Duration, values ...float64) *input.Batch {
+	batch := &input.Batch{Time: int64(at)}
 	for i, value := range values {
 		pod := fmt.Sprint("pod-", i)
-		batch.Groups = append(batch.Groups, collect.Group{
-			Key: pod, Attributes: []collect.Attribute{{Name: "engine", Value: "0"}, {Name: "pod", Value: pod}},
+		batch.Groups = append(batch.Groups, input.Group{
+			Key: pod, Attributes: []input.Attribute{{Name: "engine", Value: "0"}, {Name: "pod", Value: pod}},
 		})
-		batch.Samples = append(batch.Samples, collect.Sample{Input: collect.PromptTokens, Group: i, Value: value})
+		batch.Samples = append(batch.Samples, input.Sample{Input: input.PromptTokens, Group: i, Value: value})
 	}
 	return batch
 }
@@ -33,7 +33,7 @@ func TestServersOfOneResourceRestartEachForItself(t *testing.T) {
 	}
 	var increases []float64
 	for _, view := range r.Views(nil, false) {
-		increase, status := view.Increase(collect.PromptTokens)
+		increase, status := view.Increase(input.PromptTokens)
 		require.Equal(t, Present, status)
 		increases = append(increases, increase)
 	}
@@ -50,7 +50,7 @@ func TestTheModelsOfAnEngineRestartTogether(t *testing.T) {
 		r.Observe(batch, 100)
 	}
 	views := r.Views(nil, false)
-	increase, _ := views[1].Increase(collect.PromptTokens)
+	increase, _ := views[1].Increase(input.PromptTokens)
 	assert.Equal(t, 60.0, increase, "the counter of the other model fell")
 }
 
@@ -62,10 +62,10 @@ func TestManySeriesOfOneMetricAreFoundInAnyOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	began := time.Now()
 	for i := range 3 {
-		batch := &collect.Batch{Time: int64(i+1) * int64(15*time.Second), Groups: []collect.Group{{Key: "a"}}}
+		batch := &input.Batch{Time: int64(i+1) * int64(15*time.Second), Groups: []input.Group{{Key: "a"}}}
 		for _, label := range random.Perm(n) {
-			batch.Samples = append(batch.Samples, collect.Sample{
-				Input: collect.HTTPRequests, Label: collect.NewLabel(fmt.Sprint(label)), Value: float64((label + 1) * i),
+			batch.Samples = append(batch.Samples, input.Sample{
+				Input: input.HTTPRequests, Label: input.NewLabel(fmt.Sprint(label)), Value: float64((label + 1) * i),
 			})
 		}
 		report := r.Observe(batch, n)
@@ -75,7 +75,7 @@ func TestManySeriesOfOneMetricAreFoundInAnyOrder(t *testing.T) {
 	assert.Equal(t, n, r.Series())
 	view := r.Views(nil, false)[0]
 	seen := 0
-	for label, increase := range view.Increases(collect.HTTPRequests) {
+	for label, increase := range view.Increases(input.HTTPRequests) {
 		var number int
 		_, err := fmt.Sscan(label.Value(0), &number)
 		require.NoError(t, err)

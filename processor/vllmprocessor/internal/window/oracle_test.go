@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/promstore"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -67,14 +67,14 @@ func compareWith(t *testing.T, stored promstore.Store, resource *window.Resource
 	views := resource.Views(nil, false)
 	require.Len(t, views, 1)
 	view := &views[0]
-	increase, status := view.Increase(collect.PromptTokens)
+	increase, status := view.Increase(input.PromptTokens)
 	if status != window.Present {
 		return
 	}
 	ask := func(query string) float64 { return stored.Ask(t, query, time.UnixMilli(now)) }
 	require.InDelta(t, ask("increase(counter[1m] anchored)"), increase, 1e-9*increase)
 	var h histogram.Histogram
-	require.Equal(t, window.Present, view.AddTo(&h, collect.TimeToFirstToken))
+	require.Equal(t, window.Present, view.AddTo(&h, input.TimeToFirstToken))
 	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
 		want := ask(fmt.Sprintf("histogram_quantile(%g, increase(latency_bucket[1m] anchored))", q))
 		got, ok := h.Quantile(q)
@@ -85,13 +85,13 @@ func compareWith(t *testing.T, stored promstore.Store, resource *window.Resource
 	}
 }
 
-func observation(at int64, counter float64, bounds, counts []float64) *collect.Batch {
-	h := collect.Sample{Input: collect.TimeToFirstToken, Bounds: bounds, Counts: append([]float64(nil), counts...)}
+func observation(at int64, counter float64, bounds, counts []float64) *input.Batch {
+	h := input.Sample{Input: input.TimeToFirstToken, Bounds: bounds, Counts: append([]float64(nil), counts...)}
 	for _, n := range counts {
 		h.Count += n
 	}
-	return &collect.Batch{
-		Time: at, Groups: []collect.Group{{Key: "k"}},
-		Samples: []collect.Sample{{Input: collect.PromptTokens, Value: counter}, h},
+	return &input.Batch{
+		Time: at, Groups: []input.Group{{Key: "k"}},
+		Samples: []input.Sample{{Input: input.PromptTokens, Value: counter}, h},
 	}
 }

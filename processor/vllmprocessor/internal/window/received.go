@@ -3,13 +3,13 @@ package window
 import (
 	"math"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Received returns the value of a counter or gauge as the server sent it, summed over its labels:
 // without what was counted before a restart that was seen. It is the same for every reader of the
 // server. It is not a number where the newest batch lacks a part of it, or it sends deltas.
-func (v *View) Received(in collect.Input) float64 {
+func (v *View) Received(in input.Metric) float64 {
 	value, status := v.sum(in, func(s *series) (float64, Status) {
 		switch status := v.status(s); {
 		case s.delta:
@@ -29,7 +29,7 @@ func (v *View) Received(in collect.Input) float64 {
 
 // Began returns the latest known start of a counter, in Unix nanoseconds; 0 where none is known. A
 // start equal to the time of its point is not known.
-func (v *View) Began(in collect.Input) (start int64) {
+func (v *View) Began(in input.Metric) (start int64) {
 	for _, s := range v.group.inputs.of(in) {
 		if v.status(s) == Present && !s.delta && s.start < s.time {
 			start = max(start, s.start)

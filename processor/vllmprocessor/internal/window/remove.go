@@ -3,7 +3,7 @@ package window
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // maxGroups is the most engines and models of a resource at a time.
@@ -21,7 +21,7 @@ func (r *Resource) Allow(groups int) { r.allowed = min(groups, maxGroups) }
 const unit = 1024
 
 // sizeOf is what a series takes of the limit.
-func sizeOf(label collect.Label, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
+func sizeOf(label input.Label, bounds []float64) int { return 1 + (len(label)+16*len(bounds))/unit }
 
 // resize counts what a series takes once its buckets have changed.
 func (r *Resource) resize(s *series) {
@@ -32,7 +32,7 @@ func (r *Resource) resize(s *series) {
 
 // size is what a group takes of the limit besides its series. Its attributes are stored
 // twice.
-func size(g *collect.Group) int {
+func size(g *input.Group) int {
 	return 2 * len(g.Key) / unit
 }
 
@@ -56,7 +56,7 @@ func (r *Resource) Shrink(units, groups int) {
 	for len(r.groups) > 0 && (r.units > least || len(r.groups) > most) {
 		g := r.groups[len(r.groups)-1]
 		for in := range slices.Backward(g.inputs.place[:]) {
-			in := collect.Input(in)
+			in := input.Metric(in)
 			for all := g.inputs.of(in); len(all) > 0 && (r.units > least || len(r.groups) > most); all = g.inputs.of(in) {
 				last := all[len(all)-1]
 				g.inputs.set(in, all[:len(all)-1])
@@ -78,7 +78,7 @@ func (r *Resource) remove(dead func(*series) bool) {
 		if !g.inputs.any(dead) {
 			continue
 		}
-		for in := range collect.NumInputs {
+		for in := range input.NumMetrics {
 			if !slices.ContainsFunc(g.inputs.of(in), dead) {
 				continue
 			}
@@ -109,12 +109,12 @@ func (r *Resource) remove(dead func(*series) bool) {
 
 // forgo records the removal of a series from its group. Counters and distributions are
 // remembered; a gauge needs no baseline.
-func (r *Resource) forgo(g *Group, in collect.Input, s *series) {
+func (r *Resource) forgo(g *Group, in input.Metric, s *series) {
 	name := labelled{in, s.label}
 	delete(g.labels, name)
 	r.series--
 	r.units -= int(s.units)
-	if in.Define().Kind != collect.Gauge {
+	if in.Define().Kind != input.Gauge {
 		g.existed.add(hashOfSeries(name), unnumbered)
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // pod is a group of one pod, with a counter.
-func pod(b *collect.Batch, name string, value float64, start int64) {
-	b.Groups = append(b.Groups, collect.NewGroup([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "pod", Value: name}}))
-	b.Samples = append(b.Samples, collect.Sample{Input: collect.PromptTokens, Group: len(b.Groups) - 1, Value: value, Start: start})
+func pod(b *input.Batch, name string, value float64, start int64) {
+	b.Groups = append(b.Groups, input.GroupOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "pod", Value: name}}))
+	b.Samples = append(b.Samples, input.Sample{Input: input.PromptTokens, Group: len(b.Groups) - 1, Value: value, Start: start})
 }
 
 func increases(r *Resource) map[string]float64 {
 	all := map[string]float64{}
 	for _, v := range r.Views(nil, false) {
-		if increase, status := v.Increase(collect.PromptTokens); status == Present {
+		if increase, status := v.Increase(input.PromptTokens); status == Present {
 			g := v.Group()
 			all[g.Value("pod")] = increase
 		}
@@ -39,7 +39,7 @@ func fresh() *Resource {
 func TestPodsThatChurnBehindOneResourceFreeTheirSeries(t *testing.T) {
 	r := fresh()
 	for scrape := range 24 * 60 * 2 {
-		b := &collect.Batch{Time: int64(scrape+1) * int64(30*time.Second)}
+		b := &input.Batch{Time: int64(scrape+1) * int64(30*time.Second)}
 		minute := scrape / 2
 		for p := max(0, minute-9); p <= minute; p++ {
 			pod(b, fmt.Sprint(p), float64(10*(scrape-2*p)), 0)
@@ -66,18 +66,18 @@ func TestWhatComesBackIsABaseline(t *testing.T) {
 	for _, others := range []int{0, 2 * groupsExisted} {
 		r := fresh()
 		at := int64(0)
-		observe := func(fill func(*collect.Batch)) {
+		observe := func(fill func(*input.Batch)) {
 			at += int64(30 * time.Second)
-			b := &collect.Batch{Time: at}
+			b := &input.Batch{Time: at}
 			pod(b, "stays", float64(at/1e9), 0)
 			if fill != nil {
 				fill(b)
 			}
 			r.Observe(b, math.MaxInt)
 		}
-		observe(func(b *collect.Batch) { pod(b, "back", 1_000_000, 0) })
+		observe(func(b *input.Batch) { pod(b, "back", 1_000_000, 0) })
 		for n := 0; n < others; n += 500 {
-			observe(func(b *collect.Batch) {
+			observe(func(b *input.Batch) {
 				for i := range 500 {
 					pod(b, fmt.Sprint("other", n+i), 1, 0)
 				}
@@ -89,14 +89,14 @@ func TestWhatComesBackIsABaseline(t *testing.T) {
 		r.Trim()
 		require.Len(t, r.groups, 1)
 		assert.Equal(t, others > 0, r.existed.lost)
-		observe(func(b *collect.Batch) { pod(b, "back", 2_000_000, 0) })
+		observe(func(b *input.Batch) { pod(b, "back", 2_000_000, 0) })
 		assert.NotContains(t, increases(r), "back")
-		observe(func(b *collect.Batch) {
+		observe(func(b *input.Batch) {
 			pod(b, "back", 2_000_060, 0)
 			pod(b, "new", 7, 0)
 			pod(b, "young", 9, at-int64(20*time.Second))
 		})
-		observe(func(b *collect.Batch) {
+		observe(func(b *input.Batch) {
 			pod(b, "back", 2_000_120, 0)
 			pod(b, "new", 8, 0)
 			pod(b, "young", 9, at-int64(20*time.Second)-int64(30*time.Second))
@@ -116,16 +116,16 @@ func TestWhatComesBackIsABaseline(t *testing.T) {
 func TestWhatWasRefusedIsABaseline(t *testing.T) {
 	r := fresh()
 	both := func(at int64, room int) Report {
-		b := &collect.Batch{Time: at * int64(15*time.Second)}
+		b := &input.Batch{Time: at * int64(15*time.Second)}
 		pod(b, "a", 1, 0)
 		pod(b, "b", float64(1000*at), 0)
 		return r.Observe(b, room)
 	}
 	assert.Equal(t, 1, both(1, 1).Ignored[SeriesLimit])
-	alone := &collect.Batch{Time: 2 * int64(15*time.Second)}
+	alone := &input.Batch{Time: 2 * int64(15*time.Second)}
 	pod(alone, "a", 1, 0)
 	r.Observe(alone, 0)
-	r.Observe(&collect.Batch{Time: 3 * int64(15*time.Second), Groups: alone.Groups, Samples: alone.Samples}, 0)
+	r.Observe(&input.Batch{Time: 3 * int64(15*time.Second), Groups: alone.Groups, Samples: alone.Samples}, 0)
 	both(4, 1)
 	assert.NotContains(t, increases(r), "b")
 	for at := range int64(4) {
@@ -137,9 +137,9 @@ func TestWhatWasRefusedIsABaseline(t *testing.T) {
 // A server that did not answer when the collector began is read for the first time.
 func TestTheFirstAnswerIsABaseline(t *testing.T) {
 	r := fresh()
-	up := func(at int64, value float64) *collect.Batch {
-		return &collect.Batch{Time: at * int64(15*time.Second), Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{
-			{Input: collect.Up, Value: value},
+	up := func(at int64, value float64) *input.Batch {
+		return &input.Batch{Time: at * int64(15*time.Second), Groups: []input.Group{input.GroupOf(nil)}, Samples: []input.Sample{
+			{Input: input.Up, Value: value},
 		}}
 	}
 	for at := range int64(4) {
@@ -161,7 +161,7 @@ func TestTheFirstAnswerIsABaseline(t *testing.T) {
 func TestTheEnginesOfAResourceAreBounded(t *testing.T) {
 	r := fresh()
 	for scrape := range 20 {
-		b := &collect.Batch{Time: int64(scrape+1) * int64(15*time.Second)}
+		b := &input.Batch{Time: int64(scrape+1) * int64(15*time.Second)}
 		pod(b, "stays", float64(15*scrape), 0)
 		more := 5000
 		if scrape < 3 {
@@ -183,7 +183,7 @@ func TestEnginesBeyondWhatIsAllowedAreRefusedAndGivenBack(t *testing.T) {
 	r := fresh()
 	r.Allow(3)
 	many := func(at int64) Report {
-		b := &collect.Batch{Time: at * int64(15*time.Second)}
+		b := &input.Batch{Time: at * int64(15*time.Second)}
 		for i := range 5 {
 			pod(b, fmt.Sprint(i), float64(at), 0)
 		}
@@ -201,14 +201,14 @@ func TestEnginesBeyondWhatIsAllowedAreRefusedAndGivenBack(t *testing.T) {
 
 func TestLongLabelsAndManyBucketsTakeMoreOfTheLimit(t *testing.T) {
 	r := fresh()
-	b := &collect.Batch{Time: int64(time.Minute)}
+	b := &input.Batch{Time: int64(time.Minute)}
 	pod(b, strings.Repeat("x", 100*unit), 1, 0)
 	assert.Equal(t, 1, r.Observe(b, 100).Ignored[SeriesLimit])
 	require.Zero(t, r.Units())
 	r.Observe(b, 300)
 	assert.InDelta(t, 200, r.Units(), 2)
-	wide := &collect.Batch{Time: int64(2 * time.Minute), Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{
-		{Input: collect.TimeToFirstToken, Bounds: make([]float64, 640), Counts: make([]float64, 641)},
+	wide := &input.Batch{Time: int64(2 * time.Minute), Groups: []input.Group{input.GroupOf(nil)}, Samples: []input.Sample{
+		{Input: input.TimeToFirstToken, Bounds: make([]float64, 640), Counts: make([]float64, 641)},
 	}}
 	before := r.Units()
 	r.Observe(wide, 300)
@@ -225,13 +225,13 @@ func TestLongLabelsAndManyBucketsTakeMoreOfTheLimit(t *testing.T) {
 // of the names that are gone.
 func TestModelsOfAPickerThatChurnLeaveTheWhole(t *testing.T) {
 	r := fresh()
-	page := func(at time.Duration, models ...string) *collect.Batch {
-		b := &collect.Batch{Time: int64(time.Hour + at)}
+	page := func(at time.Duration, models ...string) *input.Batch {
+		b := &input.Batch{Time: int64(time.Hour + at)}
 		for i, model := range models {
-			b.Groups = append(b.Groups, collect.NewGroup([]collect.Attribute{
+			b.Groups = append(b.Groups, input.GroupOf([]input.Attribute{
 				{Name: "model_name", Value: model}, {Name: "pod", Value: "a"}, {Name: "target_model_name", Value: model},
 			}))
-			b.Samples = append(b.Samples, collect.Sample{Input: collect.PickerErrors, Group: i, Value: 1})
+			b.Samples = append(b.Samples, input.Sample{Input: input.PickerErrors, Group: i, Value: 1})
 		}
 		return b
 	}
@@ -246,15 +246,15 @@ func TestModelsOfAPickerThatChurnLeaveTheWhole(t *testing.T) {
 		for up, status := range r.Rollups() {
 			numbers[up.Number] = true
 			assert.True(t, up.Picker)
-			assert.Equal(t, []collect.Attribute{{Name: "pod", Value: "a"}}, up.Attributes)
+			assert.Equal(t, []input.Attribute{{Name: "pod", Value: "a"}}, up.Attributes)
 			assert.LessOrEqual(t, len(up.groups), 700)
 			assert.Equal(t, map[bool]Status{true: Present, false: Pending}[minute == 0], status)
 		}
 	}
 	assert.Equal(t, map[int]bool{0: true}, numbers)
-	r.Observe(&collect.Batch{
+	r.Observe(&input.Batch{
 		Time:   int64(3 * time.Hour),
-		Groups: []collect.Group{collect.NewGroup(nil)}, Samples: []collect.Sample{{Input: collect.PickerErrors, Value: 1}},
+		Groups: []input.Group{input.GroupOf(nil)}, Samples: []input.Sample{{Input: input.PickerErrors, Value: 1}},
 	}, math.MaxInt)
 	r.Trim()
 	require.Len(t, r.rollups, 1, "that of the only group that is left")

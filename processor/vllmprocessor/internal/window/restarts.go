@@ -3,7 +3,7 @@ package window
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // restarts finds the engines that have restarted, and those whose counters began anew
@@ -15,7 +15,7 @@ func (u *update) restarts() {
 	var restarted []*engine
 	for i := range u.batch.Samples {
 		sample, s := &u.batch.Samples[i], u.series[i]
-		if sample.Gone || sample.Level || sample.Input.Define().Kind == collect.Gauge || sample.Input.OfReceiver() {
+		if sample.Gone || sample.Level || sample.Input.Define().Kind == input.Gauge || sample.Input.OfReceiver() {
 			continue
 		}
 		g := u.group(sample.Group)
@@ -72,7 +72,7 @@ func (u *update) restart(e *engine) {
 func (u *update) renew(e *engine) {
 	for _, g := range e.groups {
 		u.acquit(g)
-		for in := range collect.NumInputs {
+		for in := range input.NumMetrics {
 			for _, s := range g.inputs.of(in) {
 				if s.epoch == e.epoch && s.newest == u.seq && s.time == u.batch.Time && s.cumulative(in) {
 					s.begin(in, u)
@@ -85,7 +85,7 @@ func (u *update) renew(e *engine) {
 }
 
 // begin corrects a series that was continued earlier in this batch: it counts from 0.
-func (s *series) begin(in collect.Input, u *update) {
+func (s *series) begin(in input.Metric, u *update) {
 	s.epoch++
 	if s.created >= u.seq || s.known >= u.seq {
 		return

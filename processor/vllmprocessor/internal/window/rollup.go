@@ -4,7 +4,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // enroll puts a new group into its roll-up.
@@ -23,8 +23,8 @@ type rollupKey struct {
 }
 
 // join adds a group to the roll-up with some attributes, and returns it.
-func (r *Resource) join(g *Group, attributes []collect.Attribute, picker bool) *Rollup {
-	key := rollupKey{picker, collect.KeyWithout(attributes, "")}
+func (r *Resource) join(g *Group, attributes []input.Attribute, picker bool) *Rollup {
+	key := rollupKey{picker, input.KeyWithout(attributes, "")}
 	up := r.rollupOf[key]
 	if up == nil {
 		up = &Rollup{Number: r.nextRollup, Attributes: attributes, Picker: picker, key: key}
@@ -49,7 +49,7 @@ func (r *Resource) leave(g *Group, up *Rollup) {
 }
 
 // recordDelta records for the roll-up which inputs its engines send as deltas.
-func (g *Group) recordDelta(sample *collect.Sample) {
+func (g *Group) recordDelta(sample *input.Sample) {
 	if sample.Delta && g.rollup != nil {
 		g.rollup.deltas[sample.Input] = true
 	}

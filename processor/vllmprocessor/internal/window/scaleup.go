@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // scaledUp reports whether the counters that began anew in this batch are those of a server
@@ -66,7 +66,7 @@ func (u *update) allBeganAnew() bool {
 func (e *engine) counted() bool {
 	var b buffer
 	for _, g := range e.groups {
-		for in := range collect.NumInputs {
+		for in := range input.NumMetrics {
 			for _, s := range g.inputs.of(in) {
 				if !s.cumulative(in) {
 					continue
@@ -115,7 +115,7 @@ func (u *update) sameProcess() bool {
 		answered = answered || s.received(b[:])[0] > 0
 	}
 	for _, g := range front.groups {
-		for in := range collect.NumInputs {
+		for in := range input.NumMetrics {
 			for _, s := range g.inputs.of(in) {
 				if s.cumulative(in) && s.newest >= u.seq-1 && !s.ended && s.found != u.seq {
 					return false

@@ -3,13 +3,13 @@ package window
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // series is one series of a resource. A counter or a gauge has one number. A
 // distribution has the counts of its buckets and then its sum.
 type series struct {
-	label collect.Label
+	label input.Label
 	delta bool
 	// ended is true after a point that ends the series.
 	ended bool
@@ -74,8 +74,8 @@ func (s *series) own() *more {
 
 // cumulative reports whether the points of a series are counts of the server since its
 // beginning. Canaries are counted by the receiver.
-func (s *series) cumulative(in collect.Input) bool {
-	return !s.delta && in.Define().Kind != collect.Gauge && !in.OfReceiver()
+func (s *series) cumulative(in input.Metric) bool {
+	return !s.delta && in.Define().Kind != input.Gauge && !in.OfReceiver()
 }
 
 // received returns the newest point of a cumulative series as it was received. It must not

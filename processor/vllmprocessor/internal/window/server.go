@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Affected reports whether the server can have a defect.
@@ -16,7 +16,7 @@ func (v *View) Affected(id catalog.DefectID) bool { return v.resource.Affected(i
 func (v *View) AffectedV0(id catalog.DefectID) bool {
 	version := v.resource.Version()
 	older := version.Exact && version.Least.Compare(catalog.Release{0, 7}) < 0
-	return (older || v.resource.evidence.Signs.Has(collect.V0)) && v.resource.Affected(id)
+	return (older || v.resource.evidence.Signs.Has(input.V0)) && v.resource.Affected(id)
 }
 
 // Known reports whether the version of the server is known.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Totals return each number as it was stored, however large, and as long as they keep it.
@@ -212,10 +212,10 @@ func TestASeriesKeepsNoTotalsFromBeforeAGap(t *testing.T) {
 	r := NewResource(Settings{Window: Long, MaxStaleness: Long})
 	at := int64(1)
 	observe := func(count float64) *totals {
-		r.Observe(&collect.Batch{Time: at, Groups: []collect.Group{{Key: "k"}}, Samples: []collect.Sample{
-			{Input: collect.TimeToFirstToken, Bounds: []float64{1, 2, 3}, Counts: []float64{count, 0, 0, 0}, HasSum: true},
+		r.Observe(&input.Batch{Time: at, Groups: []input.Group{{Key: "k"}}, Samples: []input.Sample{
+			{Input: input.TimeToFirstToken, Bounds: []float64{1, 2, 3}, Counts: []float64{count, 0, 0, 0}, HasSum: true},
 		}}, math.MaxInt)
-		return &r.groups[0].inputs.of(collect.TimeToFirstToken)[0].totals
+		return &r.groups[0].inputs.of(input.TimeToFirstToken)[0].totals
 	}
 	for range 100 {
 		at += int64(3 * time.Second)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // The expected values of these tests follow from the rules of the window, worked out
@@ -19,20 +19,20 @@ const epoch = 1_700_000_000
 func at(seconds float64) int64 { return int64(epoch)*1e9 + int64(seconds*1e9) }
 
 // scrape observes a batch of engine 0 at a time.
-func scrape(r *Resource, seconds float64, samples ...collect.Sample) Report {
-	return scrapeEngines(r, seconds, map[string][]collect.Sample{"0": samples})
+func scrape(r *Resource, seconds float64, samples ...input.Sample) Report {
+	return scrapeEngines(r, seconds, map[string][]input.Sample{"0": samples})
 }
 
 // scrapeEngines observes a batch of several engines. The front end of the server has
 // the name "".
-func scrapeEngines(r *Resource, seconds float64, engines map[string][]collect.Sample) Report {
-	b := &collect.Batch{Time: at(seconds)}
+func scrapeEngines(r *Resource, seconds float64, engines map[string][]input.Sample) Report {
+	b := &input.Batch{Time: at(seconds)}
 	for name, samples := range maps.All(engines) {
-		var attributes []collect.Attribute
+		var attributes []input.Attribute
 		if name != "" {
-			attributes = []collect.Attribute{{Name: "engine", Value: name}, {Name: "model_name", Value: "m"}}
+			attributes = []input.Attribute{{Name: "engine", Value: name}, {Name: "model_name", Value: "m"}}
 		}
-		b.Groups = append(b.Groups, collect.NewGroup(attributes))
+		b.Groups = append(b.Groups, input.GroupOf(attributes))
 		for _, s := range samples {
 			s.Group = len(b.Groups) - 1
 			b.Samples = append(b.Samples, s)
@@ -41,25 +41,25 @@ func scrapeEngines(r *Resource, seconds float64, engines map[string][]collect.Sa
 	return r.Observe(b, math.MaxInt)
 }
 
-func tokens(value float64) collect.Sample {
-	return collect.Sample{Input: collect.PromptTokens, Value: value}
+func tokens(value float64) input.Sample {
+	return input.Sample{Input: input.PromptTokens, Value: value}
 }
 
-func success(reason collect.Label, value float64) collect.Sample {
-	return collect.Sample{Input: collect.RequestSuccess, Label: reason, Value: value}
+func success(reason input.Label, value float64) input.Sample {
+	return input.Sample{Input: input.RequestSuccess, Label: reason, Value: value}
 }
 
-func waiting(value float64) collect.Sample {
-	return collect.Sample{Input: collect.Waiting, Value: value}
+func waiting(value float64) input.Sample {
+	return input.Sample{Input: input.Waiting, Value: value}
 }
 
 // latency is a point of a histogram with bounds.
-func latency(sum float64, bounds []float64, counts ...float64) collect.Sample {
-	return collect.Sample{Input: collect.TimeToFirstToken, Bounds: bounds, Counts: counts, Sum: sum, HasSum: true}
+func latency(sum float64, bounds []float64, counts ...float64) input.Sample {
+	return input.Sample{Input: input.TimeToFirstToken, Bounds: bounds, Counts: counts, Sum: sum, HasSum: true}
 }
 
-func gone(s collect.Sample) collect.Sample {
-	return collect.Sample{Input: s.Input, Label: s.Label, Gone: true}
+func gone(s input.Sample) input.Sample {
+	return input.Sample{Input: s.Input, Label: s.Label, Gone: true}
 }
 
 // only returns the one view of a resource.
@@ -72,7 +72,7 @@ func only(t *testing.T, r *Resource) *View {
 
 func assertIncrease(t *testing.T, r *Resource, want float64) {
 	t.Helper()
-	got, status := only(t, r).Increase(collect.PromptTokens)
+	got, status := only(t, r).Increase(input.PromptTokens)
 	assert.Equal(t, Present, status)
 	assert.Equal(t, want, got)
 }
@@ -116,23 +116,23 @@ func TestACounterThatFallsCountsFromZero(t *testing.T) {
 		scrape(r, float64(15*i), tokens(value))
 	}
 	assertIncrease(t, r, 30+5+7)
-	total, _ := only(t, r).Total(collect.PromptTokens)
+	total, _ := only(t, r).Total(input.PromptTokens)
 	assert.Equal(t, 142.0, total)
 	g := only(t, r).Group()
-	assert.Equal(t, 142.0, g.Ever(collect.PromptTokens))
+	assert.Equal(t, 142.0, g.Ever(input.PromptTokens))
 }
 
 // One engine restarts as a whole: its counters that did not fall count from 0 as well.
 func TestACounterThatDidNotFallRestartsWithItsEngine(t *testing.T) {
 	r := fresh()
-	scrapeEngines(r, 0, map[string][]collect.Sample{"0": {tokens(100), success("stop", 3)}, "1": {tokens(10)}})
-	report := scrapeEngines(r, 15, map[string][]collect.Sample{"0": {tokens(40), success("stop", 7)}, "1": {tokens(17)}})
+	scrapeEngines(r, 0, map[string][]input.Sample{"0": {tokens(100), success("stop", 3)}, "1": {tokens(10)}})
+	report := scrapeEngines(r, 15, map[string][]input.Sample{"0": {tokens(40), success("stop", 7)}, "1": {tokens(17)}})
 	assert.Equal(t, 1, report.Resets)
 	for _, view := range r.Views(nil, false) {
-		got, _ := view.Increase(collect.PromptTokens)
+		got, _ := view.Increase(input.PromptTokens)
 		if view.Group().Engine() == "0" {
 			assert.Equal(t, 40.0, got)
-			finished, _ := view.Increase(collect.RequestSuccess)
+			finished, _ := view.Increase(input.RequestSuccess)
 			assert.Equal(t, 7.0, finished)
 		} else {
 			assert.Equal(t, 7.0, got)
@@ -145,15 +145,15 @@ func TestARestartInALaterPartCorrectsTheEarlierPart(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, success("stop", 3), tokens(100))
 	scrape(r, 15, success("stop", 7))
-	finished, _ := only(t, r).Increase(collect.RequestSuccess)
+	finished, _ := only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, 4.0, finished)
 	report := scrape(r, 15, tokens(20))
 	assert.Equal(t, 1, report.Resets)
-	finished, _ = only(t, r).Increase(collect.RequestSuccess)
+	finished, _ = only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, 7.0, finished)
 	assertIncrease(t, r, 20)
 	scrape(r, 30, success("stop", 8), tokens(25))
-	finished, _ = only(t, r).Increase(collect.RequestSuccess)
+	finished, _ = only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, 8.0, finished)
 	assertIncrease(t, r, 25)
 }
@@ -161,33 +161,33 @@ func TestARestartInALaterPartCorrectsTheEarlierPart(t *testing.T) {
 // The counters of the front end have no engine. It restarts with all engines, and not
 // with some of them.
 func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
-	requests := func(value float64) collect.Sample {
-		return collect.Sample{Input: collect.HTTPRequests, Label: "200\x00/v1/completions\x00POST", Value: value}
+	requests := func(value float64) input.Sample {
+		return input.Sample{Input: input.HTTPRequests, Label: "200\x00/v1/completions\x00POST", Value: value}
 	}
 	served := func(r *Resource) float64 {
 		for _, view := range r.Views(nil, false) {
 			if view.Group().Engine() == "" {
-				got, _ := view.Increase(collect.HTTPRequests)
+				got, _ := view.Increase(input.HTTPRequests)
 				return got
 			}
 		}
 		return math.NaN()
 	}
 	for name, c := range map[string]struct {
-		second map[string][]collect.Sample
+		second map[string][]input.Sample
 		resets int
 		want   float64
 	}{
-		"all engines restart":                       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
-		"one engine restarts":                       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
-		"one engine restarts, the other is pending": {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
-		"one engine restarts, the other ends":       {map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
-		"the front end shows it by itself":          {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},
-		"only the front end restarts":               {map[string][]collect.Sample{"": {requests(5)}, "0": {tokens(101)}, "1": {tokens(102)}}, 1, 5},
+		"all engines restart":                       {map[string][]input.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 50},
+		"one engine restarts":                       {map[string][]input.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {tokens(200)}}, 1, 10},
+		"one engine restarts, the other is pending": {map[string][]input.Sample{"": {requests(50)}, "0": {tokens(1)}}, 1, 10},
+		"one engine restarts, the other ends":       {map[string][]input.Sample{"": {requests(50)}, "0": {tokens(1)}, "1": {gone(tokens(0))}}, 2, 50},
+		"the front end shows it by itself":          {map[string][]input.Sample{"": {requests(5)}, "0": {tokens(1)}, "1": {tokens(2)}}, 3, 5},
+		"only the front end restarts":               {map[string][]input.Sample{"": {requests(5)}, "0": {tokens(101)}, "1": {tokens(102)}}, 1, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fresh()
-			scrapeEngines(r, 0, map[string][]collect.Sample{"": {requests(40)}, "0": {tokens(100)}, "1": {tokens(100)}})
+			scrapeEngines(r, 0, map[string][]input.Sample{"": {requests(40)}, "0": {tokens(100)}, "1": {tokens(100)}})
 			report := scrapeEngines(r, 15, c.second)
 			assert.Equal(t, c.resets, report.Resets)
 			assert.Equal(t, c.want, served(r))
@@ -199,15 +199,15 @@ func TestTheFrontEndRestartsWithAllEngines(t *testing.T) {
 // only once.
 func TestTheFrontEndRestartsOnceWithItsEngines(t *testing.T) {
 	r := fresh()
-	requests := func(value float64) collect.Sample {
-		return collect.Sample{Input: collect.HTTPRequests, Label: "200", Value: value}
+	requests := func(value float64) input.Sample {
+		return input.Sample{Input: input.HTTPRequests, Label: "200", Value: value}
 	}
-	scrapeEngines(r, 0, map[string][]collect.Sample{"": {requests(40)}, "0": {tokens(100)}})
-	assert.Equal(t, 1, scrapeEngines(r, 15, map[string][]collect.Sample{"": {requests(3)}}).Resets)
-	assert.Equal(t, 1, scrapeEngines(r, 30, map[string][]collect.Sample{"": {requests(10)}, "0": {tokens(1)}}).Resets)
+	scrapeEngines(r, 0, map[string][]input.Sample{"": {requests(40)}, "0": {tokens(100)}})
+	assert.Equal(t, 1, scrapeEngines(r, 15, map[string][]input.Sample{"": {requests(3)}}).Resets)
+	assert.Equal(t, 1, scrapeEngines(r, 30, map[string][]input.Sample{"": {requests(10)}, "0": {tokens(1)}}).Resets)
 	for _, view := range r.Views(nil, false) {
 		if view.Group().Engine() == "" {
-			got, _ := view.Increase(collect.HTTPRequests)
+			got, _ := view.Increase(input.HTTPRequests)
 			assert.Equal(t, 10.0, got)
 		}
 	}
@@ -216,12 +216,12 @@ func TestTheFrontEndRestartsOnceWithItsEngines(t *testing.T) {
 // An engine that has been missing for two batches is not waited for.
 func TestAnEngineThatIsGoneDoesNotHoldTheFrontEndBack(t *testing.T) {
 	r := fresh()
-	requests := func(value float64) collect.Sample {
-		return collect.Sample{Input: collect.HTTPRequests, Label: "200", Value: value}
+	requests := func(value float64) input.Sample {
+		return input.Sample{Input: input.HTTPRequests, Label: "200", Value: value}
 	}
-	scrapeEngines(r, 0, map[string][]collect.Sample{"": {requests(40)}, "0": {tokens(100)}, "1": {tokens(100)}})
-	scrapeEngines(r, 15, map[string][]collect.Sample{"": {requests(40)}, "0": {tokens(100)}})
-	assert.Equal(t, 2, scrapeEngines(r, 30, map[string][]collect.Sample{"": {requests(50)}, "0": {tokens(1)}}).Resets)
+	scrapeEngines(r, 0, map[string][]input.Sample{"": {requests(40)}, "0": {tokens(100)}, "1": {tokens(100)}})
+	scrapeEngines(r, 15, map[string][]input.Sample{"": {requests(40)}, "0": {tokens(100)}})
+	assert.Equal(t, 2, scrapeEngines(r, 30, map[string][]input.Sample{"": {requests(50)}, "0": {tokens(1)}}).Resets)
 }
 
 // The counter counts the seconds, so its increase is the length of the window.
@@ -249,7 +249,7 @@ func TestTheWindowBeginsAtTheNewestBatchThatIsOldEnough(t *testing.T) {
 				scrape(r, seconds, tokens(1000+seconds))
 			}
 			view := only(t, r)
-			got, status := view.Increase(collect.PromptTokens)
+			got, status := view.Increase(input.PromptTokens)
 			if math.IsNaN(c.want) {
 				assert.Equal(t, First, status)
 				assert.Zero(t, view.Elapsed)
@@ -268,7 +268,7 @@ func TestTheLongWindowIsEmptyUntilItIsFull(t *testing.T) {
 		scrape(r, float64(20*i), tokens(float64(20*i)))
 		views := r.Views(nil, true)
 		require.Len(t, views, 1)
-		got, status := views[0].Increase(collect.PromptTokens)
+		got, status := views[0].Increase(input.PromptTokens)
 		if i < 15 {
 			assert.Equal(t, First, status, i)
 			continue
@@ -301,7 +301,7 @@ func TestFrequentBatchesShareTheirPlaces(t *testing.T) {
 		view := only(t, r)
 		assert.GreaterOrEqual(t, view.Elapsed, 60.0)
 		assert.LessOrEqual(t, view.Elapsed, 61.0)
-		got, _ := view.Increase(collect.PromptTokens)
+		got, _ := view.Increase(input.PromptTokens)
 		assert.InDelta(t, 10*view.Elapsed, got, 1e-6)
 	}
 	assert.LessOrEqual(t, r.times.places(), int64(1024), "five minutes at 0.5 s are 600 places")
@@ -334,7 +334,7 @@ func TestABatchOfEndsIsNoObservation(t *testing.T) {
 	assert.Equal(t, Report{Changed: true, Used: 1}, report)
 	assert.Equal(t, at(15), r.Time())
 	assertIncrease(t, r, 10)
-	_, status := only(t, r).Gauge(collect.Waiting)
+	_, status := only(t, r).Gauge(input.Waiting)
 	assert.Equal(t, Gone, status)
 	assert.Equal(t, Report{}, scrape(r, 30, gone(success("stop", 0))), "the end of a series that is not known")
 }
@@ -343,15 +343,15 @@ func TestANewSeriesOfAKnownResourceCountsFromZero(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, tokens(100))
 	scrape(r, 15, tokens(100), success("stop", 4))
-	finished, status := only(t, r).Increase(collect.RequestSuccess)
+	finished, status := only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, Present, status)
 	assert.Equal(t, 4.0, finished)
 	scrape(r, 30, tokens(100), success("stop", 6), success("length", 1))
-	finished, _ = only(t, r).Increase(collect.RequestSuccess)
+	finished, _ = only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, 7.0, finished)
-	assert.Equal(t, map[collect.Label]float64{"stop": 6, "length": 1}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
-	for label, want := range map[collect.Label]float64{"stop": 6, "length": 1, "error": 0} {
-		got, status := only(t, r).IncreaseOf(collect.RequestSuccess, label)
+	assert.Equal(t, map[input.Label]float64{"stop": 6, "length": 1}, maps.Collect(only(t, r).Increases(input.RequestSuccess)))
+	for label, want := range map[input.Label]float64{"stop": 6, "length": 1, "error": 0} {
+		got, status := only(t, r).IncreaseOf(input.RequestSuccess, label)
 		assert.Equal(t, Present, status)
 		assert.Equal(t, want, got, label)
 	}
@@ -367,7 +367,7 @@ func TestASeriesThatComesBackIsOnlyABaseline(t *testing.T) {
 			scrape(r, s, tokens(s))
 		}
 		scrape(r, away, tokens(away), success("stop", 1000))
-		got, status := only(t, r).Increase(collect.RequestSuccess)
+		got, status := only(t, r).Increase(input.RequestSuccess)
 		if away <= 300 {
 			assert.Equal(t, Present, status)
 			assert.Equal(t, 990.0, got, "it is known how much it grew")
@@ -375,7 +375,7 @@ func TestASeriesThatComesBackIsOnlyABaseline(t *testing.T) {
 			assert.Equal(t, First, status)
 			for s := 15.0; s <= 60; s += 15 {
 				scrape(r, away+s, tokens(away), success("stop", 1000+s))
-				got, status = only(t, r).Increase(collect.RequestSuccess)
+				got, status = only(t, r).Increase(input.RequestSuccess)
 				assert.Equal(t, s == 60, status == Present, "the window begins before the series came back")
 			}
 			assert.Equal(t, 60.0, got)
@@ -387,17 +387,17 @@ func TestASeriesThatIsMissingIsPendingForOneBatch(t *testing.T) {
 	r := fresh()
 	scrape(r, 0, tokens(100), success("stop", 1))
 	scrape(r, 15, tokens(100), success("stop", 5))
-	_, status := only(t, r).Increase(collect.Preemptions)
+	_, status := only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, Missing, status)
 	assert.False(t, only(t, r).Pending())
 	scrape(r, 30, tokens(100))
-	_, status = only(t, r).Increase(collect.RequestSuccess)
+	_, status = only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, Pending, status)
 	assert.True(t, only(t, r).Pending())
-	_, status = only(t, r).IncreaseOf(collect.RequestSuccess, "stop")
+	_, status = only(t, r).IncreaseOf(input.RequestSuccess, "stop")
 	assert.Equal(t, Pending, status)
 	scrape(r, 45, tokens(100))
-	_, status = only(t, r).Increase(collect.RequestSuccess)
+	_, status = only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, Gone, status)
 	assert.False(t, only(t, r).Pending())
 }
@@ -408,18 +408,18 @@ func TestASeriesThatEndedCountsUntilItLeavesTheWindow(t *testing.T) {
 	scrape(r, 0, success("stop", 1), success("abort", 1), success("length", 4))
 	scrape(r, 15, success("stop", 3), success("abort", 2), success("length", 4))
 	scrape(r, 30, success("stop", 3), gone(success("abort", 0)), gone(success("length", 0)))
-	got, status := only(t, r).Increase(collect.RequestSuccess)
+	got, status := only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, Present, status)
 	assert.Equal(t, 3.0, got)
-	assert.Equal(t, map[collect.Label]float64{"stop": 2, "abort": 1}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
+	assert.Equal(t, map[input.Label]float64{"stop": 2, "abort": 1}, maps.Collect(only(t, r).Increases(input.RequestSuccess)))
 	scrape(r, 80, success("stop", 3))
-	got, _ = only(t, r).Increase(collect.RequestSuccess)
+	got, _ = only(t, r).Increase(input.RequestSuccess)
 	assert.Equal(t, 0.0, got)
-	assert.Equal(t, map[collect.Label]float64{"stop": 0}, maps.Collect(only(t, r).Increases(collect.RequestSuccess)))
+	assert.Equal(t, map[input.Label]float64{"stop": 0}, maps.Collect(only(t, r).Increases(input.RequestSuccess)))
 }
 
 func TestADeltaIsTheIncreaseItself(t *testing.T) {
-	delta := func(value float64) collect.Sample {
+	delta := func(value float64) input.Sample {
 		s := tokens(value)
 		s.Delta = true
 		return s
@@ -456,14 +456,14 @@ func TestACounterThatBecomesADeltaBeginsAnew(t *testing.T) {
 	delta.Delta = true
 	for s := 15.0; s < 75; s += 15 {
 		assert.Zero(t, scrape(r, s, delta).Resets, "50 after 100 is an increase")
-		_, status := only(t, r).Increase(collect.PromptTokens)
+		_, status := only(t, r).Increase(input.PromptTokens)
 		assert.Equal(t, First, status, "the window begins before the change")
 	}
 	scrape(r, 75, delta)
 	assertIncrease(t, r, 4*50)
 	for s := 90.0; s < 150; s += 15 {
 		scrape(r, s, tokens(s))
-		_, status := only(t, r).Increase(collect.PromptTokens)
+		_, status := only(t, r).Increase(input.PromptTokens)
 		assert.Equal(t, First, status, "the window begins before the change")
 	}
 	scrape(r, 150, tokens(155))
@@ -472,18 +472,18 @@ func TestACounterThatBecomesADeltaBeginsAnew(t *testing.T) {
 
 // A gauge that counts may fall without a restart: nothing is added then.
 func TestAGaugeThatCountsMayFall(t *testing.T) {
-	level := func(value float64) collect.Sample {
-		return collect.Sample{Input: collect.Preemptions, Level: true, Value: value}
+	level := func(value float64) input.Sample {
+		return input.Sample{Input: input.Preemptions, Level: true, Value: value}
 	}
 	r := fresh()
 	for i, value := range []float64{10, 14, 3, 5} {
 		assert.Zero(t, scrape(r, float64(15*i), level(value), tokens(1)).Resets)
 	}
-	got, status := only(t, r).Increase(collect.Preemptions)
+	got, status := only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, Present, status)
 	assert.Equal(t, 4.0+0+2, got)
 	// As a counter it begins anew.
-	scrape(r, 60, collect.Sample{Input: collect.Preemptions, Value: 100}, tokens(1))
-	_, status = only(t, r).Increase(collect.Preemptions)
+	scrape(r, 60, input.Sample{Input: input.Preemptions, Value: 100}, tokens(1))
+	_, status = only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, First, status)
 }

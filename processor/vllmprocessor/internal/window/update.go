@@ -3,14 +3,14 @@ package window
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // update adds one batch to a resource in two passes. The first pass finds restarts,
 // which any point of the batch can show. The second applies the values.
 type update struct {
 	*Resource
-	batch *collect.Batch
+	batch *input.Batch
 	// most is the limit of the units of the resource.
 	most   int
 	report *Report
@@ -79,7 +79,7 @@ func (u *update) contradictions() {
 }
 
 // contradicts reports whether the newest values of a gauge contradict each other.
-func (v *View) contradicts(in collect.Input) bool {
+func (v *View) contradicts(in input.Metric) bool {
 	return v.group.unclear == v.resource.seq && slices.Contains(v.group.contradicted, in)
 }
 
@@ -90,7 +90,7 @@ func (g *Group) alive() bool {
 }
 
 // find returns the series of a sample; nil where it is new.
-func (u *update) find(sample *collect.Sample, hint *int) *series {
+func (u *update) find(sample *input.Sample, hint *int) *series {
 	g := u.group(sample.Group)
 	if g == nil {
 		return nil
@@ -106,9 +106,9 @@ func (u *update) stale(s *series) bool {
 
 // numbers returns the numbers of a sample in the form of a series. The slice is valid
 // until the next call.
-func (u *update) numbers(sample *collect.Sample) []float64 {
+func (u *update) numbers(sample *input.Sample) []float64 {
 	u.values = u.values[:0]
-	if sample.Input.Define().Kind != collect.Distribution {
+	if sample.Input.Define().Kind != input.Distribution {
 		u.values = append(u.values, sample.Value)
 		return u.values
 	}
@@ -121,7 +121,7 @@ func (u *update) numbers(sample *collect.Sample) []float64 {
 }
 
 // apply adds a value to its series.
-func (u *update) apply(sample *collect.Sample, s *series) {
+func (u *update) apply(sample *input.Sample, s *series) {
 	kind := sample.Input.Define().Kind
 	if len(sample.Bounds) > maxBounds {
 		u.report.Ignored[TooManyBuckets]++
@@ -147,7 +147,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 			return
 		}
 		u.include(g, sample.Input, u.create(sample, g, values))
-		if kind != collect.Gauge && !sample.Level {
+		if kind != input.Gauge && !sample.Level {
 			g.engine.observe(u.seq)
 		}
 		g.recordDelta(sample)
@@ -178,7 +178,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 		u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
 	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
-	case kind == collect.Gauge:
+	case kind == input.Gauge:
 		u.place(s, sample)
 		s.totals.set(u.seq, values)
 	default:
@@ -187,7 +187,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 	s.epoch, s.start, s.time, s.newest, s.ended = g.engine.epoch, sample.Start, u.batch.Time, u.seq, false
 	s.older, s.level = sample.Older, sample.Level
 	g.recordDelta(sample)
-	if kind == collect.Distribution && !sample.HasSum {
+	if kind == input.Distribution && !sample.HasSum {
 		s.own().noSum = u.seq
 	}
 	g.seq = u.seq
@@ -196,7 +196,7 @@ func (u *update) apply(sample *collect.Sample, s *series) {
 
 // forget restarts a series from a baseline, because its previous value is too old to
 // compute an increase.
-func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
+func (u *update) forget(s *series, sample *input.Sample, values []float64) {
 	// The earlier totals are not read again. Where they stayed, lower counts would change the
 	// base of all of them at each batch that a server sends after a gap.
 	s.totals = newTotals(len(values))
@@ -210,7 +210,7 @@ func (u *update) forget(s *series, sample *collect.Sample, values []float64) {
 }
 
 // place makes room for the newest numbers of a series.
-func (u *update) place(s *series, sample *collect.Sample) {
+func (u *update) place(s *series, sample *input.Sample) {
 	keep := u.reach(sample.Input)
 	s.totals.reserve(s.newest, min(keep, u.seq-s.created+1))
 	s.totals.fill(s.newest, u.seq)
@@ -220,7 +220,7 @@ func (u *update) place(s *series, sample *collect.Sample) {
 }
 
 // reach is the number of batches for which the totals of an input are stored.
-func (u *update) reach(in collect.Input) int64 {
+func (u *update) reach(in input.Metric) int64 {
 	if long[in] {
 		return u.keepLong
 	}
@@ -228,7 +228,7 @@ func (u *update) reach(in collect.Input) int64 {
 }
 
 // accumulate continues the running total of a counter or distribution.
-func (u *update) accumulate(s *series, g *Group, sample *collect.Sample, values []float64) {
+func (u *update) accumulate(s *series, g *Group, sample *input.Sample, values []float64) {
 	restarted := !sample.Delta && s.epoch != g.engine.epoch
 	if sample.Input.OfReceiver() {
 		restarted = !sample.Delta && s.fell(values, sample.Bounds) // That of the receiver, not of the server.
@@ -295,7 +295,7 @@ const maxBounds = 1000
 
 // storeStep stores what a distribution counted since its last point, at the time since
 // in Unix nanoseconds.
-func (u *update) storeStep(s *series, in collect.Input, since int64, total, last []float64) {
+func (u *update) storeStep(s *series, in input.Metric, since int64, total, last []float64) {
 	if !u.settings.Steps[in] {
 		return
 	}
@@ -308,9 +308,9 @@ func (u *update) storeStep(s *series, in collect.Input, since int64, total, last
 }
 
 // long are the inputs that are read over the long window.
-var long = func() (is [collect.NumInputs]bool) {
-	for _, in := range []collect.Input{
-		collect.PromptTokens, collect.RequestSuccess, collect.TimeToFirstToken, collect.RequestPromptTokens, collect.Running,
+var long = func() (is [input.NumMetrics]bool) {
+	for _, in := range []input.Metric{
+		input.PromptTokens, input.RequestSuccess, input.TimeToFirstToken, input.RequestPromptTokens, input.Running,
 	} {
 		is[in] = true
 	}

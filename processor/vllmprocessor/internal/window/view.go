@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Status is whether a value is known.
@@ -94,13 +94,13 @@ func (v *View) Pending() bool {
 }
 
 // Gauge returns the value of a gauge, summed over the input's own labels.
-func (v *View) Gauge(in collect.Input) (float64, Status) {
+func (v *View) Gauge(in input.Metric) (float64, Status) {
 	return v.Total(in)
 }
 
 // Total returns the running total of a counter, summed over its labels: its first value
 // and all increases since.
-func (v *View) Total(in collect.Input) (float64, Status) {
+func (v *View) Total(in input.Metric) (float64, Status) {
 	return v.sum(in, func(s *series) (float64, Status) {
 		status := v.status(s)
 		if status == Gone {
@@ -111,7 +111,7 @@ func (v *View) Total(in collect.Input) (float64, Status) {
 }
 
 // Ever returns the running total of a counter, also where the newest batch lacks it.
-func (g *Group) Ever(in collect.Input) (total float64) {
+func (g *Group) Ever(in input.Metric) (total float64) {
 	for _, s := range g.inputs.of(in) {
 		total += s.number()
 	}
@@ -121,7 +121,7 @@ func (g *Group) Ever(in collect.Input) (total float64) {
 // sum adds up the series of an input. A series that is Gone contributes its increase
 // within the window. Where all are Gone, the sum is Gone. It is Defective where the newest
 // values contradict each other.
-func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (float64, Status) {
+func (v *View) sum(in input.Metric, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs.of(in)
 	if v.contradicts(in) {
 		return 0, Defective
@@ -152,13 +152,13 @@ func (v *View) sum(in collect.Input, read func(*series) (float64, Status)) (floa
 // may leave out zeros. So the input has a value, which is 0, where the engine sends deltas
 // and another engine of the model has sent one of the input. It has none where series of
 // the engine were refused or removed, because the input may be one of them.
-func (v *View) unsent(in collect.Input) Status {
+func (v *View) unsent(in input.Metric) Status {
 	up := v.group.rollup
 	if up == nil || !up.deltas[in] || v.group.returned || len(v.group.existed.order) > 0 {
 		return Missing
 	}
 	status := Missing
-	for other := range collect.NumInputs {
+	for other := range input.NumMetrics {
 		for _, s := range v.group.inputs.of(other) {
 			switch {
 			case !s.delta || s.ended:
@@ -173,7 +173,7 @@ func (v *View) unsent(in collect.Input) Status {
 }
 
 // GaugeOf returns the gauge with one value of the input's label.
-func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) {
+func (v *View) GaugeOf(in input.Metric, label input.Label) (float64, Status) {
 	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			return s.number(), v.status(s)
@@ -184,8 +184,8 @@ func (v *View) GaugeOf(in collect.Input, label collect.Label) (float64, Status) 
 
 // States iterates over the values of a gauge in the newest batch, by the input's
 // label.
-func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
-	return func(yield func(collect.Label, float64) bool) {
+func (v *View) States(in input.Metric) iter.Seq2[input.Label, float64] {
+	return func(yield func(input.Label, float64) bool) {
 		for _, s := range v.group.inputs.of(in) {
 			if v.status(s) == Present && !yield(s.label, s.number()) {
 				return
@@ -196,10 +196,10 @@ func (v *View) States(in collect.Input) iter.Seq2[collect.Label, float64] {
 
 // Average returns the mean of a gauge over the batches of the window after its first,
 // summed over the input's own labels. Values between scrapes are unknown.
-func (v *View) Average(in collect.Input) (float64, Status) { return v.sum(in, v.average) }
+func (v *View) Average(in input.Metric) (float64, Status) { return v.sum(in, v.average) }
 
 // AverageOf is Average with one value of the input's label.
-func (v *View) AverageOf(in collect.Input, label collect.Label) (float64, Status) {
+func (v *View) AverageOf(in input.Metric, label input.Label) (float64, Status) {
 	for _, s := range v.group.inputs.of(in) {
 		if s.label == label {
 			return v.average(s)
@@ -241,7 +241,7 @@ func (v *View) average(s *series) (float64, Status) {
 
 // Change returns by how much a gauge, summed over its labels, is higher than at the
 // beginning of the window.
-func (v *View) Change(in collect.Input) (float64, Status) {
+func (v *View) Change(in input.Metric) (float64, Status) {
 	return v.sum(in, func(s *series) (float64, Status) {
 		value, status := v.difference(s)
 		if status == Gone {
@@ -252,7 +252,7 @@ func (v *View) Change(in collect.Input) (float64, Status) {
 }
 
 // Increase returns by how much a counter grew over the window, summed over its labels.
-func (v *View) Increase(in collect.Input) (float64, Status) {
+func (v *View) Increase(in input.Metric) (float64, Status) {
 	return v.sum(in, func(s *series) (float64, Status) { return v.increase(in, s) })
 }
 
@@ -274,7 +274,7 @@ func (v *View) difference(s *series) (float64, Status) {
 
 // IncreaseOf returns the increase with one value of the input's label. A label value
 // without a series has an increase of 0, if the input has other series.
-func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Status) {
+func (v *View) IncreaseOf(in input.Metric, label input.Label) (float64, Status) {
 	_, status := v.Increase(in)
 	if status != Present {
 		return 0, status
@@ -290,8 +290,8 @@ func (v *View) IncreaseOf(in collect.Input, label collect.Label) (float64, Statu
 
 // Increases iterates over the series of a counter by label: those with a value, and
 // those that are gone but grew within the window.
-func (v *View) Increases(in collect.Input) iter.Seq2[collect.Label, float64] {
-	return func(yield func(collect.Label, float64) bool) {
+func (v *View) Increases(in input.Metric) iter.Seq2[input.Label, float64] {
+	return func(yield func(input.Label, float64) bool) {
 		for _, s := range v.group.inputs.of(in) {
 			value, status := v.increase(in, s)
 			if (status == Present || (status == Gone && value > 0)) && !yield(s.label, value) {
@@ -321,20 +321,20 @@ func (v *View) Renewed() (began, restarted bool) {
 
 // Older reports whether an input has the name of an older metric, which can have another
 // unit.
-func (v *View) Older(in collect.Input) bool {
+func (v *View) Older(in input.Metric) bool {
 	return slices.ContainsFunc(v.group.inputs.of(in), func(s *series) bool { return s.older })
 }
 
 // Deltas reports whether an input sends deltas, so that its total began when the first one
 // was seen.
-func (v *View) Deltas(in collect.Input) bool {
+func (v *View) Deltas(in input.Metric) bool {
 	return slices.ContainsFunc(v.group.inputs.of(in), func(s *series) bool { return s.delta })
 }
 
 // Engine returns a gauge of the view's engine. Some gauges, such as the cache
 // configuration, carry no model: then the group is used whose attributes the view's
 // group has all.
-func (v *View) Engine(in collect.Input) (float64, Status) {
+func (v *View) Engine(in input.Metric) (float64, Status) {
 	if value, status := v.Gauge(in); status != Missing {
 		return value, status
 	}

@@ -11,8 +11,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // Long is the window of estimates that need several requests to become stable.
@@ -34,7 +34,7 @@ type Settings struct {
 	MaxStaleness time.Duration
 	// Steps are the distributions whose increase since the previous batch is
 	// stored as well.
-	Steps [collect.NumInputs]bool
+	Steps [input.NumMetrics]bool
 }
 
 // Reason is why a point of a batch was not used.
@@ -115,7 +115,7 @@ type Resource struct {
 	answered int64
 	// evidence is what is known of the server. version is what follows from it, once it
 	// is judged.
-	evidence collect.Evidence
+	evidence input.Evidence
 	version  Version
 	judged   bool
 	// scaled is true once engines were added while the server ran.
@@ -147,7 +147,7 @@ type engine struct {
 
 // Group is one engine and model of a resource.
 type Group struct {
-	collect.Group
+	input.Group
 	// Number is unique within the resource. A removed group that appears again gets its
 	// old number, as long as the number is remembered.
 	Number int
@@ -173,7 +173,7 @@ type Group struct {
 	// unclear is the number of the newest batch with gauges that contradict each other, and
 	// contradicted are these gauges.
 	unclear      int64
-	contradicted []collect.Input
+	contradicted []input.Metric
 	// dropped is true once the group is removed from the resource.
 	dropped bool
 }
@@ -184,14 +184,14 @@ type Rollup struct {
 	// Number is unique among the roll-ups of the resource.
 	Number int
 	// Attributes are those that its groups have in common.
-	Attributes []collect.Attribute
+	Attributes []input.Attribute
 	// Picker is true for a whole endpoint picker.
 	Picker bool
 
 	key    rollupKey
 	groups []*Group
 	// deltas are the inputs of which an engine has sent a delta.
-	deltas [collect.NumInputs]bool
+	deltas [input.NumMetrics]bool
 }
 
 // NewResource returns the state of a resource without samples.
@@ -215,7 +215,7 @@ func (r *Resource) Time() int64 {
 
 // Observe adds a batch to the state. The resource then takes at most room units more of
 // the limit than before.
-func (r *Resource) Observe(batch *collect.Batch, room int) Report {
+func (r *Resource) Observe(batch *input.Batch, room int) Report {
 	var report Report
 	if r.seq > 0 && batch.Time < r.Time() {
 		report.Ignored[OutOfOrder] = len(batch.Samples)

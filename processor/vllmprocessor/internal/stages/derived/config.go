@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Interpolation is how a quantile is placed within its bucket.
@@ -60,7 +60,7 @@ func (c *Config) Switches(metric string) bool {
 }
 
 // Check reports all invalid values.
-func (c *Config) Check(invalid stage.Invalid) {
+func (c *Config) Check(invalid stages.Invalid) {
 	seen := map[float64]bool{}
 	for i, q := range c.Quantiles {
 		key := fmt.Sprintf("quantiles::%d", i)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // invalid returns what Check reports, by its keys.
@@ -100,7 +100,7 @@ func TestAQuantileInPercentIsReportedWithTheShare(t *testing.T) {
 // The configuration is that of the stage.
 func TestTheStageTakesItsConfiguration(t *testing.T) {
 	t.Parallel()
-	p := &stage.Processor{Enabled: func(metric string) bool { return metric == "vllm.prompt_throughput" }}
+	p := &stages.Processor{Enabled: func(metric string) bool { return metric == "vllm.prompt_throughput" }}
 	for interpolation, want := range map[Interpolation]bool{Linear: false, MeanConstrained: true} {
 		c := DefaultConfig()
 		c.Percentiles.Interpolation, c.Percentiles.PerEngine = interpolation, want

@@ -10,16 +10,15 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Stage derives values over the window of a server.
 type Stage struct {
 	settings  derive.Settings
-	hardware  []hardware.Rule
-	telemetry *telemetry.Telemetry
+	hardware  []gpu.Rule
+	telemetry *stages.Telemetry
 	metrics   map[string]bool
 	// evaluators are for reuse. Without them a batch of one server takes 1.1 to 1.25 times the
 	// processor time and allocates twice the bytes.
@@ -27,7 +26,7 @@ type Stage struct {
 }
 
 // New returns the stage. It fails where the configuration names an unknown GPU.
-func New(config *Config, p *stage.Processor) (*Stage, error) {
+func New(config *Config, p *stages.Processor) (*Stage, error) {
 	rules, err := rulesOf(config.Hardware)
 	if err != nil {
 		return nil, err
@@ -67,13 +66,13 @@ func (*Stage) Shutdown(context.Context) error { return nil }
 func (s *Stage) Derives(metric string) bool { return s.metrics[metric] }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
+func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
 	return &state{Stage: s, server: server, series: series}
 }
 
 type state struct {
 	*Stage
-	server *stage.Server
+	server *stages.Server
 	series *emit.Memory
 }
 
@@ -84,7 +83,7 @@ type evaluator struct {
 }
 
 // Observe does nothing: the window has all that is needed.
-func (*state) Observe(context.Context, *stage.Batch) {}
+func (*state) Observe(context.Context, *stages.Batch) {}
 
 // Append writes the values of a server.
 func (s *state) Append(ctx context.Context, out *delivery.Output) {

@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pattern"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Hardware is what one GPU of some servers can do at best: by the name of the GPU, or
@@ -41,7 +41,7 @@ const (
 	minBandwidth = 1e9
 )
 
-func (c *Config) checkHardware(invalid stage.Invalid) {
+func (c *Config) checkHardware(invalid stages.Invalid) {
 	for i := range c.Hardware {
 		h := &c.Hardware[i]
 		key := fmt.Sprintf("hardware::%d", i)
@@ -54,7 +54,7 @@ func (c *Config) checkHardware(invalid stage.Invalid) {
 				invalid(key, "%v", err)
 			}
 		case !numbered:
-			invalid(key, "write gpu, one of %s; or flops and memory_bandwidth", strings.Join(hardware.Names(), ", "))
+			invalid(key, "write gpu, one of %s; or flops and memory_bandwidth", strings.Join(gpu.Names(), ", "))
 		case h.DType != "":
 			invalid(key+"::dtype", "belongs to gpu; flops are already those of one type, so remove it")
 		}
@@ -63,7 +63,7 @@ func (c *Config) checkHardware(invalid stage.Invalid) {
 		for _, name := range slices.Sorted(maps.Keys(h.Match)) {
 			if name == "" || h.Match[name] == "" {
 				invalid(key+"::match", "%q: %q matches nothing; write a resource attribute and a pattern, for example k8s.node.name: gpu-a-*", name, h.Match[name])
-			} else if what := pattern.Mistake(h.Match[name]); what != "" {
+			} else if what := input.PatternMistake(h.Match[name]); what != "" {
 				invalid(key+"::match::"+name, "%s", what)
 			}
 		}
@@ -73,27 +73,27 @@ func (c *Config) checkHardware(invalid stage.Invalid) {
 	}
 }
 
-func checkPeak(key string, value, least float64, unit string, invalid stage.Invalid) {
+func checkPeak(key string, value, least float64, unit string, invalid stages.Invalid) {
 	if value != 0 && (!(value >= least) || math.IsInf(value, 0)) {
 		invalid(key, "%g is too small or not a number; write %s", value, unit)
 	}
 }
 
 // rule returns the rule of the entry, with the numbers of its GPU.
-func (h *Hardware) rule() (hardware.Rule, error) {
+func (h *Hardware) rule() (gpu.Rule, error) {
 	if h.GPU == "" {
-		return hardware.Rule{Match: h.Match, FLOPS: h.FLOPS, MemoryBandwidth: h.MemoryBandwidth}, nil
+		return gpu.Rule{Match: h.Match, FLOPS: h.FLOPS, MemoryBandwidth: h.MemoryBandwidth}, nil
 	}
 	dtype := h.DType
-	if peak, known := hardware.Lookup(h.GPU); known && dtype == "" {
+	if peak, known := gpu.Lookup(h.GPU); known && dtype == "" {
 		// Every GPU of the table has bf16 or fp16.
 		dtype = peak.DTypes()[0]
 	}
-	return hardware.NewRule(h.Match, h.GPU, dtype)
+	return gpu.NewRule(h.Match, h.GPU, dtype)
 }
 
-func rulesOf(entries []Hardware) ([]hardware.Rule, error) {
-	var rules []hardware.Rule
+func rulesOf(entries []Hardware) ([]gpu.Rule, error) {
+	var rules []gpu.Rule
 	for i := range entries {
 		rule, err := entries[i].rule()
 		if err != nil {
@@ -105,7 +105,7 @@ func rulesOf(entries []Hardware) ([]hardware.Rule, error) {
 }
 
 // peak returns what one GPU of a server can do; zero where no rule matches.
-func peak(rules []hardware.Rule, attributes pcommon.Map) derive.Peak {
+func peak(rules []gpu.Rule, attributes pcommon.Map) derive.Peak {
 	if len(rules) == 0 {
 		return derive.Peak{}
 	}
@@ -113,6 +113,6 @@ func peak(rules []hardware.Rule, attributes pcommon.Map) derive.Peak {
 	for name, value := range attributes.All() {
 		texts[name] = value.AsString()
 	}
-	rule, _ := hardware.Match(texts, rules)
+	rule, _ := gpu.Match(texts, rules)
 	return derive.Peak{FLOPS: rule.FLOPS, Bandwidth: rule.MemoryBandwidth}
 }

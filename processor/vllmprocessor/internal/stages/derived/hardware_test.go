@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/hardware"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 )
 
 func TestPeaksGoByTheResource(t *testing.T) {
@@ -23,7 +23,7 @@ func TestPeaksGoByTheResource(t *testing.T) {
 		attributes.PutStr(name, value)
 		return peak(rules, attributes)
 	}
-	h100, _ := hardware.Lookup("H100-SXM")
+	h100, _ := gpu.Lookup("H100-SXM")
 	assert.Equal(t, derive.Peak{FLOPS: h100.FP8, Bandwidth: h100.MemoryBandwidth}, of("k8s.node.name", "gpu-a-7"))
 	assert.Equal(t, derive.Peak{FLOPS: 125e12, Bandwidth: 0.9e12}, of("k8s.node.name", "gpu-old-1"), "fp16 where there is no bf16")
 	assert.Equal(t, derive.Peak{FLOPS: 989e12, Bandwidth: 3.35e12}, of("host.name", "gpu-a-7"), "the last rule matches every resource")
@@ -33,7 +33,7 @@ func TestPeaksGoByTheResource(t *testing.T) {
 
 // The default dtype of an entry must be one that its GPU has.
 func TestEveryGPUHasADefaultType(t *testing.T) {
-	for _, name := range hardware.Names() {
+	for _, name := range gpu.Names() {
 		rule, err := (&Hardware{GPU: name}).rule()
 		require.NoError(t, err, name)
 		assert.GreaterOrEqual(t, rule.FLOPS, float64(minFLOPS), name)

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Config is the configuration of the diagnosis.
@@ -37,7 +37,7 @@ func DefaultConfig() Config {
 }
 
 // Check reports all invalid values. window is that of the processor.
-func (c *Config) Check(window time.Duration, invalid stage.Invalid) {
+func (c *Config) Check(window time.Duration, invalid stages.Invalid) {
 	if c.Hold < 1 || c.Hold > maxHold {
 		invalid("diagnosis::hold", "must be from 1 to %d windows, not %d; the default is 2", maxHold, c.Hold)
 	}
@@ -56,7 +56,7 @@ func (c *Config) Check(window time.Duration, invalid stage.Invalid) {
 		invalid(start, "must not be negative; write for example 10m, or 0s to report a server that does not answer at once")
 	case invalid.LacksUnit(start, c.StartTimeout):
 	case c.StartTimeout > maxStartTimeout:
-		invalid(start, "%s is too long: a server that never starts would not be reported; write at most %s", c.StartTimeout, stage.Spell(maxStartTimeout))
+		invalid(start, "%s is too long: a server that never starts would not be reported; write at most %s", c.StartTimeout, stages.Spell(maxStartTimeout))
 	}
 	if c.SpeculationBreakEven != 0 && !(c.SpeculationBreakEven >= 1 && c.SpeculationBreakEven <= 100) {
 		invalid("diagnosis::speculation_break_even", "%g is not a number of tokens per step; write for example 1.5, or leave it out", c.SpeculationBreakEven)

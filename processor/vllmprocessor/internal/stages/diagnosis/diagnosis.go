@@ -12,14 +12,14 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/accelerator"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Stage diagnoses the engines of servers.
@@ -29,7 +29,7 @@ type Stage struct {
 	Archive, Diagnoses *archive.User
 
 	settings diagnose.Settings
-	gpus     *accelerator.Store
+	gpus     *gpu.Store
 	enabled  map[*derive.Row]bool
 	// pools are nil without pools.
 	pools *Pools
@@ -63,7 +63,7 @@ func diagnoses(maxStaleness time.Duration) archive.Kind {
 
 // New returns the stage. objectives are thresholds that the diagnosis compares latencies
 // with.
-func New(config *Config, objectives []objective.Objective, p *stage.Processor) *Stage {
+func New(config *Config, objectives []objective.Objective, p *stages.Processor) *Stage {
 	s := &Stage{
 		settings: diagnose.Settings{
 			Window: p.Window, MaxStaleness: p.MaxStaleness, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
@@ -73,14 +73,14 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 		enabled: map[*derive.Row]bool{},
 		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits},
 	}
-	s.Archive = stage.NewArchive[*state](p, baselines, func(put func(key string, state []byte)) {
+	s.Archive = stages.NewArchive[*state](p, baselines, func(put func(key string, state []byte)) {
 		if s.pools != nil {
 			s.pools.snapshot(put)
 		}
 	})
 	s.Diagnoses = archive.NewUser(diagnoses(p.MaxStaleness), p.Archive, func(put func(key string, state []byte)) {
-		p.Each(func(server *stage.Server) {
-			if one, has := stage.Of[*state](server); has {
+		p.Each(func(server *stages.Server) {
+			if one, has := stages.Of[*state](server); has {
 				one.snapshotDiagnoses(put)
 			}
 		})
@@ -93,7 +93,7 @@ func New(config *Config, objectives []objective.Objective, p *stage.Processor) *
 	}
 	for i := range objectives {
 		o := &objectives[i]
-		if in, known := collect.ByName(o.Metric); known {
+		if in, known := input.ByName(o.Metric); known {
 			s.settings.Objectives = append(s.settings.Objectives, diagnose.Objective{
 				Name: o.Name, Input: in, Threshold: o.Threshold.Seconds(), Target: o.Target, Matches: o.Matches,
 			})
@@ -119,10 +119,10 @@ func (s *Stage) Shutdown(ctx context.Context) error {
 func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.diagnosis.") }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
+func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
 	started := &state{Stage: s, server: server, series: series}
 	started.engines.Keeper = &keeper{s.Archive, s.Diagnoses, server.Key}
-	started.engines.GPUs = func(visit func(*accelerator.Joined)) { s.gpus.Of(server.Key, visit) }
+	started.engines.GPUs = func(visit func(*gpu.Joined)) { s.gpus.Of(server.Key, visit) }
 	return started
 }
 

@@ -8,11 +8,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/fleet"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooldiagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Pools diagnoses pools of servers from the diagnosis of their engines.
@@ -23,12 +23,12 @@ type Pools struct {
 	// mu guards pools, which are saved at other times than they are judged. It is taken before
 	// the locks of the servers, and before that of the archive.
 	mu    sync.Mutex
-	pools fleet.Pools
+	pools pooldiagnosis.Pools
 }
 
 // NewPools returns the diagnosis of at most so many pools.
 func (s *Stage) NewPools(limit int) *Pools {
-	s.pools = &Pools{stage: s, pools: fleet.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive, s.Diagnoses}}}
+	s.pools = &Pools{stage: s, pools: pooldiagnosis.Pools{MaxPools: limit, Keeper: poolKeeper{s.Archive, s.Diagnoses}}}
 	return s.pools
 }
 
@@ -36,7 +36,7 @@ func (s *Stage) NewPools(limit int) *Pools {
 func (p *Pools) snapshot(put func(key string, state []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pools.References(func(attributes []collect.Attribute, references []byte) {
+	p.pools.References(func(attributes []input.Attribute, references []byte) {
 		put(archive.KeyOf("", attributes, poolName), references)
 	})
 }
@@ -45,7 +45,7 @@ func (p *Pools) snapshot(put func(key string, state []byte)) {
 func (p *Pools) snapshotDiagnoses(put func(key string, state []byte)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pools.Diagnoses(func(attributes []collect.Attribute, diagnosis []byte) {
+	p.pools.Diagnoses(func(attributes []input.Attribute, diagnosis []byte) {
 		put(archive.KeyOf("", attributes, poolDiagnosisName), diagnosis)
 	})
 }
@@ -60,14 +60,14 @@ const (
 )
 
 // Begin returns what was usual in a pool before.
-func (k poolKeeper) Begin(attributes []collect.Attribute) []byte {
+func (k poolKeeper) Begin(attributes []input.Attribute) []byte {
 	key := archive.KeyOf("", attributes, poolName)
 	saved, _ := k.archive.Begin(key, key)
 	return saved
 }
 
 // End keeps what is usual in a pool.
-func (k poolKeeper) End(attributes []collect.Attribute, references []byte) {
+func (k poolKeeper) End(attributes []input.Attribute, references []byte) {
 	k.archive.End(archive.KeyOf("", attributes, poolName), references)
 }
 
@@ -76,19 +76,19 @@ func (k poolKeeper) End(attributes []collect.Attribute, references []byte) {
 // an engine. It returns how many servers were left out because there are too many pools.
 func (p *Pools) Append(
 	ctx context.Context, now time.Time, resource pcommon.Map, out *delivery.Output,
-	each func(visit func(server *stage.Server)), poolOf func(engine []collect.Attribute, server *stage.Server) []collect.Attribute,
+	each func(visit func(server *stages.Server)), poolOf func(engine []input.Attribute, server *stages.Server) []input.Attribute,
 ) (leftOut int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pools.Begin()
-	each(func(server *stage.Server) {
-		state, has := stage.Of[*state](server)
-		if has && !p.pools.Add(&state.engines, func(of []collect.Attribute) []collect.Attribute { return poolOf(of, server) }) {
+	each(func(server *stages.Server) {
+		state, has := stages.Of[*state](server)
+		if has && !p.pools.Add(&state.engines, func(of []input.Attribute) []input.Attribute { return poolOf(of, server) }) {
 			leftOut++
 		}
 	})
-	each(func(server *stage.Server) {
-		if state, has := stage.Of[*state](server); has {
+	each(func(server *stages.Server) {
+		if state, has := stages.Of[*state](server); has {
 			p.pools.Queue(&state.engines)
 		}
 	})
@@ -99,13 +99,13 @@ func (p *Pools) Append(
 }
 
 // BeginDiagnosis returns the diagnosis of a pool before the collector restarted.
-func (k poolKeeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
+func (k poolKeeper) BeginDiagnosis(attributes []input.Attribute) []byte {
 	key := archive.KeyOf("", attributes, poolDiagnosisName)
 	saved, _ := k.diagnoses.Begin(key, key)
 	return saved
 }
 
 // EndDiagnosis forgets the diagnosis of a pool.
-func (k poolKeeper) EndDiagnosis(attributes []collect.Attribute) {
+func (k poolKeeper) EndDiagnosis(attributes []input.Attribute) {
 	k.diagnoses.Forget(archive.KeyOf("", attributes, poolDiagnosisName))
 }

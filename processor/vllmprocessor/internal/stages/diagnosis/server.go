@@ -4,23 +4,23 @@ import (
 	"context"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // state is the diagnosis of one server.
 type state struct {
 	*Stage
-	server  *stage.Server
+	server  *stages.Server
 	series  *emit.Memory
 	engines diagnose.State
 }
 
 // Observe diagnoses the engines at the time of a batch, and logs what has changed.
-func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
+func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
 	if batch.Skipped {
 		return
 	}
@@ -73,24 +73,24 @@ const (
 )
 
 // Begin returns what was learned of an engine before.
-func (k *keeper) Begin(attributes []collect.Attribute) []byte {
+func (k *keeper) Begin(attributes []input.Attribute) []byte {
 	saved, _ := k.archive.Begin(archive.KeyOf(k.server, attributes, baselineName), k.server)
 	return saved
 }
 
 // End keeps what was learned of an engine.
-func (k *keeper) End(attributes []collect.Attribute, baseline []byte) {
+func (k *keeper) End(attributes []input.Attribute, baseline []byte) {
 	k.archive.End(archive.KeyOf(k.server, attributes, baselineName), baseline)
 }
 
 // BeginDiagnosis returns the diagnosis of an engine before the collector restarted.
-func (k *keeper) BeginDiagnosis(attributes []collect.Attribute) []byte {
+func (k *keeper) BeginDiagnosis(attributes []input.Attribute) []byte {
 	saved, _ := k.diagnoses.Begin(archive.KeyOf(k.server, attributes, diagnosisName), k.server)
 	return saved
 }
 
 // EndDiagnosis forgets the diagnosis of an engine.
-func (k *keeper) EndDiagnosis(attributes []collect.Attribute) {
+func (k *keeper) EndDiagnosis(attributes []input.Attribute) {
 	k.diagnoses.Forget(archive.KeyOf(k.server, attributes, diagnosisName))
 }
 

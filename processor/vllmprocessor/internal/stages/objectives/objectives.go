@@ -12,12 +12,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // maxTrackers bounds how many trackers a processor has.
@@ -33,7 +32,7 @@ type Stage struct {
 	plan      *objective.Plan
 	config    Config
 	logger    *zap.Logger
-	telemetry *telemetry.Telemetry
+	telemetry *stages.Telemetry
 	// evaluators are for reuse. Without them a batch of one server with two objectives takes 1.1
 	// times the processor time and allocates 1.3 times the bytes; without objectives they make
 	// no difference.
@@ -48,14 +47,14 @@ type Stage struct {
 
 // New returns the stage. It fails where an objective is on a metric that cannot be
 // counted.
-func New(config Config, p *stage.Processor) (*Stage, error) {
+func New(config Config, p *stages.Processor) (*Stage, error) {
 	plan, err := objective.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)
 	if err != nil {
 		return nil, err
 	}
 	s := &Stage{
 		plan: plan, config: config, logger: p.Logger, telemetry: p.Telemetry,
-		Trackers: quota.New(maxTrackers), Archive: stage.NewArchive[*state](p, budgets(time.Duration(config.BudgetWindow))),
+		Trackers: quota.New(maxTrackers), Archive: stages.NewArchive[*state](p, budgets(time.Duration(config.BudgetWindow))),
 		patterns: objective.WatchPatterns(config.Objectives), warned: map[string]bool{},
 	}
 	s.evaluators.New = func() any { return &objective.Evaluator{} }
@@ -75,7 +74,7 @@ func budgets(window time.Duration) archive.Kind {
 }
 
 // Steps are the distributions of which the window must keep steps.
-func (s *Stage) Steps() [collect.NumInputs]bool { return s.plan.Steps() }
+func (s *Stage) Steps() [input.NumMetrics]bool { return s.plan.Steps() }
 
 // Start opens the storage and logs once what can be said about objectives in advance.
 func (s *Stage) Start(ctx context.Context, host component.Host) error {
@@ -104,12 +103,12 @@ func (s *Stage) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(
 func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.slo.") }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, series *emit.Memory) stage.State {
+func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
 	return &state{Stage: s, server: server, series: series, share: s.Trackers.Open()}
 }
 
 // watchPatterns logs patterns that match no model.
-func (s *Stage) watchPatterns(batch *stage.Batch) {
+func (s *Stage) watchPatterns(batch *stages.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range batch.Samples {

@@ -14,10 +14,10 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
 func within(all ...objective.Objective) Config {
@@ -31,10 +31,10 @@ func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
-	own, err := telemetry.New(settings.TelemetrySettings, settings.ID)
+	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
-	s, err := New(config, &stage.Processor{
-		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stage.Server)) {}, Enabled: func(string) bool { return true },
+	s, err := New(config, &stages.Processor{
+		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stages.Server)) {}, Enabled: func(string) bool { return true },
 		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: clocks.Real{}.Every},
 	})
 	require.NoError(t, err)
@@ -97,14 +97,14 @@ func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {
 
 func TestAnObjectiveOnAnUnknownMetricIsAnError(t *testing.T) {
 	t.Parallel()
-	_, err := New(within(objective.Objective{Name: "a", Metric: "vllm.no_such"}), &stage.Processor{Enabled: func(string) bool { return true }})
+	_, err := New(within(objective.Objective{Name: "a", Metric: "vllm.no_such"}), &stages.Processor{Enabled: func(string) bool { return true }})
 	assert.ErrorContains(t, err, `objective "a"`)
 }
 
 func TestAServerThatEndsGivesItsTrackersBack(t *testing.T) {
 	t.Parallel()
 	s, _ := newStage(t, DefaultConfig())
-	begun := s.Begin(&stage.Server{Key: "one"}, nil).(*state)
+	begun := s.Begin(&stages.Server{Key: "one"}, nil).(*state)
 	require.True(t, begun.share.Take())
 	require.Equal(t, 1, s.Trackers.Used())
 	begun.End()

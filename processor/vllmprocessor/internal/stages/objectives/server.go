@@ -5,26 +5,25 @@ import (
 	"fmt"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // state is the objectives of one server.
 type state struct {
 	*Stage
-	server   *stage.Server
+	server   *stages.Server
 	series   *emit.Memory
 	share    *quota.Share
 	trackers objective.State
 }
 
 // Observe counts the steps of a batch.
-func (s *state) Observe(ctx context.Context, batch *stage.Batch) {
+func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
 	s.watchPatterns(batch)
 	k := &keeper{s, ctx}
 	if excess := s.share.Excess(); excess > 0 {
@@ -66,7 +65,7 @@ type keeper struct {
 }
 
 // Begin continues the saved state of a tracker.
-func (k *keeper) Begin(group []collect.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
+func (k *keeper) Begin(group []input.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
 	if !k.share.Take() {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
 			"the resources with most of them give way to the others; split the servers among several collectors, or write fewer objectives or narrower models",
@@ -98,15 +97,15 @@ func (k *keeper) Buckets(o *objective.Objective, bounds []float64) {
 }
 
 // Refused counts a step for which there is no tracker.
-func (k *keeper) Refused() { k.telemetry.Uncounted(k.ctx, telemetry.StepLimit) }
+func (k *keeper) Refused() { k.telemetry.Uncounted(k.ctx, stages.StepLimit) }
 
 // Took counts a step that was not counted.
 func (k *keeper) Took(outcome objective.Outcome) {
 	switch outcome {
 	case objective.Late:
-		k.telemetry.Uncounted(k.ctx, telemetry.StepLate)
+		k.telemetry.Uncounted(k.ctx, stages.StepLate)
 	case objective.Unsound:
-		k.telemetry.Uncounted(k.ctx, telemetry.StepUnsound)
+		k.telemetry.Uncounted(k.ctx, stages.StepUnsound)
 	case objective.ClockSetBack:
 		k.warn("clock", "the times of a resource went back by more than the shortest burn window; what its objectives had counted after them was forgotten")
 	case objective.Added:

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Config adds up servers that share attributes. A pool has the servers of one pipeline
@@ -34,7 +34,7 @@ func DefaultConfig() Config {
 const minInterval = time.Second
 
 // Check reports all invalid values.
-func (c *Config) Check(invalid stage.Invalid) {
+func (c *Config) Check(invalid stages.Invalid) {
 	if !invalid.LacksUnit("pool::interval", c.Interval) && c.Interval < minInterval {
 		invalid("pool::interval", "%s is too short; write the time between two scrapes, for example 15s", c.Interval)
 	}
@@ -75,7 +75,7 @@ func letters(name string) string {
 // isInputLabel reports whether an attribute belongs to single metrics, as
 // finished_reason does, and never to an engine.
 func isInputLabel(name string) bool {
-	for in := range collect.NumInputs {
+	for in := range input.NumMetrics {
 		if slices.Contains(in.Define().Labels, name) {
 			return true
 		}

@@ -12,9 +12,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // failureLogInterval is the least time between two warnings about refused metrics.
@@ -80,7 +80,7 @@ func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	s.resource.CopyTo(rm.Resource())
 	rm.SetSchemaUrl(catalog.SchemaURL)
-	out.Put(metrics, &collect.Batch{Ends: -1}, s.BuildInfo.Version)
+	out.Put(metrics, &input.Batch{Ends: -1}, s.BuildInfo.Version)
 	return metrics
 }
 
@@ -88,8 +88,8 @@ func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 // because there are too many pools. A server that does not answer any more counts, other
 // than for the sums, until no batch at all has arrived about it for max_staleness.
 func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
-	live := func(visit func(server *stage.Server)) {
-		s.Each(func(server *stage.Server) {
+	live := func(visit func(server *stages.Server)) {
+		s.Each(func(server *stages.Server) {
 			if now.Sub(server.Arrived) <= s.MaxStaleness {
 				visit(server)
 			}
@@ -100,15 +100,15 @@ func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Outpu
 
 // poolOf returns the attributes of the pool that an engine belongs to: its own, or
 // those of its server.
-func (s *Stage) poolOf(engine []collect.Attribute, server *stage.Server) []collect.Attribute {
-	of := make([]collect.Attribute, 0, len(s.groupBy))
+func (s *Stage) poolOf(engine []input.Attribute, server *stages.Server) []input.Attribute {
+	of := make([]input.Attribute, 0, len(s.groupBy))
 	for _, name := range s.groupBy {
-		value := (&collect.Group{Attributes: engine}).Value(name)
+		value := (&input.Group{Attributes: engine}).Value(name)
 		if known, has := server.Attributes.Get(name); value == "" && has {
 			value = known.AsString()
 		}
 		if value != "" {
-			of = append(of, collect.Attribute{Name: name, Value: value})
+			of = append(of, input.Attribute{Name: name, Value: value})
 		}
 	}
 	return of

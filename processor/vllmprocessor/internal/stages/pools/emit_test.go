@@ -20,21 +20,21 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/telemetry"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // bench is the stage with servers, a clock and a consumer that the test chooses.
 type bench struct {
 	*Stage
-	servers []*stage.Server
+	servers []*stages.Server
 	now     time.Time
 	logs    *observer.ObservedLogs
 	counted *componenttest.Telemetry
@@ -52,17 +52,17 @@ func newBench(t *testing.T, config Config) *bench {
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.TelemetrySettings = b.counted.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	own, err := telemetry.New(settings.TelemetrySettings, settings.ID)
+	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
 	next, err := consumer.NewMetrics(func(ctx context.Context, _ pmetric.Metrics) error {
 		b.calls++
 		return b.consume(ctx)
 	})
 	require.NoError(t, err)
-	p := &stage.Processor{
+	p := &stages.Processor{
 		Settings: settings, Next: next, Window: time.Minute, MaxStaleness: 5 * time.Minute, Telemetry: own,
 		Now: func() time.Time { return b.now }, Every: clocks.Real{}.Every, Enabled: func(string) bool { return true }, Emits: func(string) bool { return true },
-		Each: func(visit func(*stage.Server)) {
+		Each: func(visit func(*stages.Server)) {
 			for _, server := range b.servers {
 				visit(server)
 			}
@@ -74,21 +74,21 @@ func newBench(t *testing.T, config Config) *bench {
 }
 
 // add makes a server that has reported one engine of a model just now.
-func (b *bench) add(key, model string) *stage.Server {
-	server := &stage.Server{
+func (b *bench) add(key, model string) *stages.Server {
+	server := &stages.Server{
 		Key: key, Attributes: pcommon.NewMap(), Arrived: b.now,
 		Window: window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
 	}
 	server.Attributes.PutStr("cluster", "c1")
-	batch := &collect.Batch{Resource: key, Time: b.now.UnixNano(), Groups: []collect.Group{
-		collect.NewGroup([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: model}}),
-	}, Samples: []collect.Sample{{Input: collect.Running, Value: 1}, {Input: collect.Waiting}, {Input: collect.GenerationTokens, Value: 5}}}
+	batch := &input.Batch{Resource: key, Time: b.now.UnixNano(), Groups: []input.Group{
+		input.GroupOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: model}}),
+	}, Samples: []input.Sample{{Input: input.Running, Value: 1}, {Input: input.Waiting}, {Input: input.GenerationTokens, Value: 5}}}
 	server.Window.Observe(batch, 1000)
 	engines := diagnosis.DefaultConfig()
 	state := b.engines(&engines).Begin(server, &emit.Memory{})
-	server.States = []stage.State{state}
-	state.Observe(context.Background(), &stage.Batch{Batch: batch, Now: b.now})
-	b.Begin(server, nil).Observe(context.Background(), &stage.Batch{Batch: batch, Now: b.now})
+	server.States = []stages.State{state}
+	state.Observe(context.Background(), &stages.Batch{Batch: batch, Now: b.now})
+	b.Begin(server, nil).Observe(context.Background(), &stages.Batch{Batch: batch, Now: b.now})
 	b.servers = append(b.servers, server)
 	return server
 }
@@ -146,13 +146,13 @@ func TestAnEngineBelongsToThePoolOfItsOwnAttributesFirst(t *testing.T) {
 	config := DefaultConfig()
 	config.GroupBy = []string{"model_name", "cluster", "zone"}
 	b := newBench(t, config)
-	server := &stage.Server{Attributes: pcommon.NewMap()}
+	server := &stages.Server{Attributes: pcommon.NewMap()}
 	server.Attributes.PutStr("model_name", "of the server")
 	server.Attributes.PutStr("cluster", "c1")
-	assert.Equal(t, []collect.Attribute{{Name: "model_name", Value: "m"}, {Name: "cluster", Value: "c1"}},
-		b.poolOf([]collect.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, server))
-	assert.Equal(t, []collect.Attribute{{Name: "model_name", Value: "of the server"}, {Name: "cluster", Value: "c1"}},
-		b.poolOf([]collect.Attribute{{Name: "engine", Value: "0"}}, server))
+	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}, {Name: "cluster", Value: "c1"}},
+		b.poolOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, server))
+	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "of the server"}, {Name: "cluster", Value: "c1"}},
+		b.poolOf([]input.Attribute{{Name: "engine", Value: "0"}}, server))
 }
 
 // Warnings about what a user can correct are logged once; what is left out is counted each

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pool"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stage"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooltotals"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 )
 
@@ -24,7 +24,7 @@ const MaxPools = 1000
 
 // Stage adds up servers, and sends their pools to the next consumer at every interval.
 type Stage struct {
-	*stage.Processor
+	*stages.Processor
 	groupBy  []string
 	interval time.Duration
 	resource pcommon.Resource
@@ -34,7 +34,7 @@ type Stage struct {
 
 	// mu guards what the servers are added to. It is taken after a server's lock.
 	mu    sync.Mutex
-	pools *pool.Pools
+	pools *pooltotals.Pools
 	// attributes is for reuse.
 	attributes []string
 
@@ -51,14 +51,14 @@ type Stage struct {
 
 // New returns the stage. engines is the diagnosis of the servers' engines; nil where it
 // is switched off.
-func New(config *Config, settings *derive.Settings, engines *diagnosis.Stage, p *stage.Processor) *Stage {
+func New(config *Config, settings *derive.Settings, engines *diagnosis.Stage, p *stages.Processor) *Stage {
 	s := &Stage{
 		Processor: p,
 		groupBy:   config.GroupBy,
 		interval:  config.Interval,
 		resource:  resourceOf(p.Settings),
 		began:     p.Now(),
-		pools: pool.New(pool.Settings{
+		pools: pooltotals.New(pooltotals.Settings{
 			GroupBy: config.GroupBy, MaxPools: MaxPools, MaxStaleness: p.MaxStaleness, Enabled: p.Enabled, Derive: settings,
 		}),
 		attributes: make([]string, len(config.GroupBy)),
@@ -123,18 +123,18 @@ func (s *Stage) Shutdown(ctx context.Context) error {
 func (*Stage) Derives(string) bool { return false }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stage.Server, _ *emit.Memory) stage.State {
+func (s *Stage) Begin(server *stages.Server, _ *emit.Memory) stages.State {
 	return &state{s, server}
 }
 
 // state adds one server to its pools.
 type state struct {
 	stage  *Stage
-	server *stage.Server
+	server *stages.Server
 }
 
 // Observe takes the newest batch of a server into its pools.
-func (s *state) Observe(context.Context, *stage.Batch) {
+func (s *state) Observe(context.Context, *stages.Batch) {
 	p := s.stage
 	p.mu.Lock()
 	defer p.mu.Unlock()

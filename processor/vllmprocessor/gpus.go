@@ -1,0 +1,99 @@
+package vllmprocessor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
+)
+
+// gpuReadings are the readings of GPUs in a request.
+type gpuReadings struct {
+	*collect.Accelerators
+	// matched is true for those of servers here.
+	matched []bool
+}
+
+// observeGPUs takes the readings of GPUs. It is called before the servers of the request are
+// judged, and again after it for those that belong to no server, because a server is known
+// with its first batch only.
+func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpuReadings, metrics pmetric.Metrics, now int64, last bool) {
+	report := p.accelerators.Observe(found.Batches, now, found.matched)
+	if !last {
+		report[gpu.Unmatched], report[gpu.SeveralServers] = 0, 0
+	}
+	report[gpu.DeviceLimit] += found.Excess
+	found.Excess = 0
+	p.telemetry.Devices(ctx, &report)
+	for about, outcome := range gpuTopics {
+		if report[outcome] > 0 && p.warned.first(about) {
+			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome, now)...)
+		}
+	}
+}
+
+// gpuTopics are what the log says of readings that are not used.
+var gpuTopics = map[topic]gpu.Outcome{
+	aboutSharedGPUs: gpu.SharedDevice, aboutHostGPUs: gpu.SeveralServers,
+	aboutGPULimit: gpu.DeviceLimit, aboutGPUsAhead: gpu.FutureTime,
+}
+
+var gpuWarnings = map[topic]string{
+	aboutSharedGPUs: "a GPU is shared by several workloads, or is cut in partitions (MIG), so its metrics are those of all of them; " +
+		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers",
+	aboutHostGPUs: "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
+		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)",
+	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
+		"divide the servers among several collectors, or find out who sends the metrics of so many GPUs",
+	aboutGPUsAhead: "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
+		"set the clock here, or of the machine whose collector reads the exporter",
+}
+
+// gpuFields name the first resource with GPUs of one kind.
+func gpuFields(found *gpuReadings, metrics pmetric.Metrics, outcome gpu.Outcome, now int64) []zap.Field {
+	for i := range found.Batches {
+		b := &found.Batches[i]
+		shared := false
+		for j := range b.Readings {
+			shared = shared || b.Readings[j].Sharing == gpu.Shared || b.Readings[j].Sharing == gpu.Partitioned
+		}
+		switch {
+		case found.matched[i] == (outcome == gpu.SeveralServers), outcome == gpu.SharedDevice && !shared,
+			outcome == gpu.FutureTime && !gpu.IsAhead(b.Time, now):
+			continue
+		}
+		return stages.ServerFields(metrics.ResourceMetrics().At(b.Source).Resource().Attributes())
+	}
+	return nil
+}
+
+// dropUnmatched removes the GPUs that belong to no server here, where the configuration asks
+// for it. Where nothing is left, nothing is sent.
+func (p *vllmProcessor) dropUnmatched(found *gpuReadings, metrics pmetric.Metrics) error {
+	if p.config.Accelerators.Unmatched != gpus.Drop {
+		return nil
+	}
+	keep := map[int]bool{}
+	for i := range found.Batches {
+		keep[found.Batches[i].Source] = keep[found.Batches[i].Source] || found.matched[i]
+	}
+	drop := map[int]bool{}
+	for _, source := range found.Sources {
+		drop[source] = !keep[source]
+	}
+	at := -1
+	metrics.ResourceMetrics().RemoveIf(func(pmetric.ResourceMetrics) bool {
+		at++
+		return drop[at]
+	})
+	if metrics.ResourceMetrics().Len() == 0 {
+		return processorhelper.ErrSkipProcessingData
+	}
+	return nil
+}

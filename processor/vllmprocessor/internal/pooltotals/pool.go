@@ -1,0 +1,358 @@
+// Package pooltotals adds up servers that share attributes, such as a model's name: sums,
+// ratios of sums, quantiles of merged buckets, and how unequal the servers are.
+// It is pure: time is a parameter.
+//
+// A server counts with its newest batch, over the window that
+// ends there. Servers are scraped at different times, so these windows are not
+// the same to the second. One that is late keeps its last values; it leaves when
+// its series have ended, or else when it has been silent for MaxStaleness.
+package pooltotals
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
+)
+
+// Settings are the choices of a processor's pools.
+type Settings struct {
+	// GroupBy are the names of the attributes whose values make a pool. Those of
+	// the points go before those of the resource.
+	GroupBy []string
+	// MaxPools is the most pools at a time. Those that came first stay, other than those
+	// of a server that alone has more of them than another that needs one.
+	MaxPools int
+	// MaxStaleness is the time after which a silent server is removed.
+	MaxStaleness time.Duration
+	// Enabled reports whether a metric is enabled.
+	Enabled func(metric string) bool
+	// Derive has the quantiles, and how they are computed.
+	Derive *derive.Settings
+}
+
+// Pools is the state of a processor's pools. It is not safe for concurrent use.
+type Pools struct {
+	settings Settings
+	table    *table
+	// servers are in the order in which they came, so that sums come out the same
+	// each time.
+	servers []*replica
+	index   map[string]*replica
+	// groups has a pool for each number, or nil.
+	groups []*group
+	byKey  map[string]*group
+	// alone counts the pools that one server has for itself, made all that were made.
+	alone map[*replica]int
+	made  int
+	// found is true for each of GroupBy that any server has.
+	found []bool
+
+	out       []derive.Value
+	now, long []window.View
+	merged    histogram.Histogram
+	values    []float64
+	key       []byte
+}
+
+// replica is one server.
+type replica struct {
+	key     string
+	arrived int64
+	engines []*engine
+}
+
+// engine is what one engine and model of a replica adds.
+type engine struct {
+	number     int
+	key        string
+	attributes []input.Attribute
+	parts      []derive.Parts
+	// distributions are empty where the engine does not report them.
+	distributions []histogram.Histogram
+	// current is true for an engine of the batch that is being taken in.
+	current bool
+}
+
+// group is one pool.
+type group struct {
+	number     int
+	key        string
+	attributes []input.Attribute
+	// servers are the engines in this pool of each of its servers, first the first of
+	// these servers. owner is the only one at the previous evaluation, or the one for
+	// which the pool was made since.
+	servers      [][]*engine
+	first, owner *replica
+	// made is greater for a pool that was made later.
+	made int
+}
+
+// New returns pools without servers.
+func New(settings Settings) *Pools {
+	t := newTable()
+	t.rows = slices.DeleteFunc(t.rows, func(r row) bool { return !settings.Enabled(r.Metric) })
+	return &Pools{
+		settings: settings, table: t, index: map[string]*replica{}, byKey: map[string]*group{},
+		alone: map[*replica]int{}, found: make([]bool, len(settings.GroupBy)),
+	}
+}
+
+// Observe reads the newest batch of a resource, which arrived at a time
+// in nanoseconds. The attributes are those of the resource in the order of
+// GroupBy, empty where it has none. What is only late in this batch keeps its
+// last value, as the derived series of the resource do.
+func (p *Pools) Observe(key string, resource *window.Resource, attributes []string, arrived int64) {
+	r, known := p.index[key]
+	if !known {
+		r = &replica{key: key}
+	}
+	r.arrived = arrived
+	p.now, p.long = resource.Views(p.now, false), resource.Views(p.long, true)
+	for i := range p.now {
+		p.engine(r, p.now[i].Group().Number).read(p, &derive.Member{Now: p.now[i], Long: p.long[i]}, attributes)
+	}
+	for number := range resource.PendingGroups() {
+		for _, e := range r.engines {
+			e.current = e.current || e.number == number
+		}
+	}
+	r.engines = slices.DeleteFunc(r.engines, func(e *engine) bool { return !e.current })
+	for _, e := range r.engines {
+		e.current = false
+	}
+	switch {
+	case len(r.engines) > 0 && !known:
+		p.index[key] = r
+		p.servers = append(p.servers, r)
+	case len(r.engines) == 0 && known:
+		p.remove(func(other *replica) bool { return other == r })
+	}
+}
+
+// engine returns a replica's engine by its number.
+func (p *Pools) engine(r *replica, number int) *engine {
+	for _, e := range r.engines {
+		if e.number == number {
+			return e
+		}
+	}
+	e := &engine{
+		number: number, parts: make([]derive.Parts, len(p.table.parts)),
+		distributions: make([]histogram.Histogram, len(p.table.distributions)),
+	}
+	for i := range e.parts {
+		e.parts[i].Reason = derive.Missing
+	}
+	r.engines = append(r.engines, e)
+	return e
+}
+
+// read reads the engine. It is current if it reports anything that
+// pools are computed from.
+func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
+	for i, part := range p.table.parts {
+		is := part(p.settings.Derive, m)
+		if is.Reason != derive.Pending {
+			e.parts[i] = is
+		}
+		e.current = e.current || e.parts[i].Reason != derive.Missing
+	}
+	for i, row := range p.table.distributions {
+		p.merged.Reset()
+		reason := row.Quantiles(m, &p.merged)
+		if reason == derive.Pending {
+			continue
+		}
+		e.distributions[i].Reset()
+		if reason == derive.OK {
+			e.distributions[i].Add(&p.merged)
+		}
+	}
+	e.join(p, m.Now.Group(), attributes)
+}
+
+// join sets the attributes of the pool that the engine belongs to.
+func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
+	value := func(i int) string {
+		if of := g.Value(p.settings.GroupBy[i]); of != "" {
+			return of
+		}
+		return attributes[i]
+	}
+	p.key = p.key[:0]
+	for i := range p.settings.GroupBy {
+		value := value(i)
+		p.found[i] = p.found[i] || (value != "" && e.current)
+		p.key = append(append(p.key, value...), 0)
+	}
+	if e.attributes != nil && string(p.key) == e.key {
+		return
+	}
+	e.key, e.attributes = string(p.key), []input.Attribute{}
+	for i, name := range p.settings.GroupBy {
+		if value := value(i); value != "" {
+			e.attributes = append(e.attributes, input.Attribute{Name: name, Value: value})
+		}
+	}
+}
+
+// remove takes replicas out.
+func (p *Pools) remove(leaves func(*replica) bool) {
+	p.servers = slices.DeleteFunc(p.servers, func(r *replica) bool {
+		if !leaves(r) {
+			return false
+		}
+		delete(p.index, r.key)
+		return true
+	})
+}
+
+// NotFound returns those of GroupBy that no server has ever had, once there are
+// servers.
+func (p *Pools) NotFound() (names []string) {
+	if len(p.servers) == 0 {
+		return nil
+	}
+	for i, name := range p.settings.GroupBy {
+		if !p.found[i] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Evaluate returns the values of the pools at a time in nanoseconds, and
+// the number of servers that were left out because there are too many pools. The
+// values are valid until the next call.
+func (p *Pools) Evaluate(now int64) (values []derive.Value, leftOut int) {
+	p.remove(func(r *replica) bool { return now-r.arrived > int64(p.settings.MaxStaleness) })
+	p.release()
+	for _, r := range p.servers {
+		if !p.assign(r) {
+			leftOut++
+		}
+	}
+	p.out = p.out[:0]
+	for _, g := range p.groups {
+		if g != nil && len(g.servers) > 0 {
+			p.emit(g)
+		}
+	}
+	return p.out, leftOut
+}
+
+// emit appends the values of all rows of a pool.
+func (p *Pools) emit(g *group) {
+	for i := range p.table.rows {
+		row := &p.table.rows[i]
+		row.values(p, g, func(extra string, number float64) {
+			if math.IsNaN(number) || math.IsInf(number, 0) {
+				return
+			}
+			p.out = append(p.out, derive.Value{
+				Row: &row.Row, Group: g.number, Extra: derive.Extra{extra}, Attributes: g.attributes, Number: number,
+			})
+		})
+	}
+}
+
+// release empties the pools. One that was empty already has had its series ended
+// and gives its number back.
+func (p *Pools) release() {
+	clear(p.alone)
+	for i, g := range p.groups {
+		switch {
+		case g == nil:
+		case len(g.servers) == 0:
+			if p.byKey[g.key] == g {
+				delete(p.byKey, g.key)
+			}
+			p.groups[i] = nil
+		default:
+			if g.owner = nil; len(g.servers) == 1 {
+				g.owner = g.first
+				p.alone[g.owner]++
+			}
+			g.servers = slices.Delete(g.servers, 0, len(g.servers))
+		}
+	}
+}
+
+// assign puts the engines of a replica into their pools; false where one had no
+// place.
+func (p *Pools) assign(r *replica) bool {
+	complete := true
+	for i, e := range r.engines {
+		g := p.group(r, e)
+		if g == nil {
+			complete = false
+			continue
+		}
+		// Engines of one replica stand together.
+		if slices.ContainsFunc(r.engines[:i], func(other *engine) bool { return other.key == e.key }) {
+			last := len(g.servers) - 1
+			g.servers[last] = append(g.servers[last], e)
+			continue
+		}
+		if len(g.servers) == 0 {
+			g.first = r
+		}
+		if g.owner != nil && g.owner != r {
+			p.alone[g.owner]--
+			g.owner = nil
+		}
+		g.servers = append(g.servers, []*engine{e})
+	}
+	return complete
+}
+
+// group returns the pool of an engine of a server; nil where there is no place for a new one.
+func (p *Pools) group(r *replica, e *engine) *group {
+	if g := p.byKey[e.key]; g != nil {
+		return g
+	}
+	if len(p.byKey) >= p.settings.MaxPools && !p.evict(r) {
+		return nil
+	}
+	number := slices.Index(p.groups, nil)
+	if number < 0 {
+		number = len(p.groups)
+		p.groups = append(p.groups, nil)
+	}
+	p.made++
+	p.alone[r]++
+	g := &group{number: number, key: e.key, attributes: e.attributes, owner: r, made: p.made}
+	p.groups[number] = g
+	p.byKey[e.key] = g
+	return g
+}
+
+// evict makes a place for a pool of a server: the server that has most pools for itself
+// loses the newest of them. It is false where that would not be fair.
+func (p *Pools) evict(r *replica) bool {
+	most, unfair := quota.Most(p.alone, r)
+	if !unfair {
+		return false
+	}
+	var newest *group
+	for _, g := range p.groups {
+		if g != nil && g.owner == most && (newest == nil || g.made > newest.made) {
+			newest = g
+		}
+	}
+	p.alone[most]--
+	// Its number is free once its series have ended.
+	delete(p.byKey, newest.key)
+	newest.servers, newest.owner = newest.servers[:0], nil
+	return true
+}
+
+// Attributes returns those of a pool by its number, as long as it has values or
+// had some at the previous evaluation.
+func (p *Pools) Attributes(number int) []input.Attribute { return p.groups[number].attributes }
