@@ -134,7 +134,7 @@ func TestAlertsFireWhereTheyMust(t *testing.T) {
 // A test that shows an alert instead of a story exists, here or beside the alert.
 func TestWhatShowsAnAlertExists(t *testing.T) {
 	var tests strings.Builder
-	for _, pattern := range []string{"*_test.go", root + "/lab/content/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", root + "/cmd/vllmctl/content/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)
