@@ -54,7 +54,8 @@ func (b *batch) keep(source int, origin emit.Origin) *emit.Origin {
 }
 
 // deliver hands on the records of a call, and before them those that were refused.
-// What is refused is kept for the next call.
+// What is refused is kept for the next call, as whole records and not by the package refused:
+// that drops the end of a series that lives again, and a record stays true.
 func (c *diagnosisConnector) deliver(ctx context.Context, batch *batch) error {
 	c.mu.Lock()
 	if len(batch.records) == 0 && batch.now.Before(c.pending.again) {

@@ -23,6 +23,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
@@ -86,7 +87,7 @@ type vllmReceiver struct {
 	left map[string]leftTarget
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
-	owed      map[string]emit.Owed
+	owed      map[string]refused.Ends
 	resending sync.Mutex
 	// loses is true once ends were lost because there was no room for them.
 	loses atomic.Bool
@@ -139,7 +140,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]leftTarget{}, owed: map[string]emit.Owed{},
+		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]leftTarget{}, owed: map[string]refused.Ends{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }

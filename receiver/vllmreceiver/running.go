@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 )
 
@@ -117,9 +118,8 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t target, offset 
 
 // start starts one target at an offset to the start of the receiver. owed are the ends of a former target of the
 // same address that were refused.
-func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
-	running := &runningTarget{key: t.address.String(), scraper: r.newScraper(t), sink: r.newSink(), gone: make(chan struct{})}
-	running.sink.owed = owed
+func (r *vllmReceiver) start(ctx context.Context, t target, offset time.Duration, owed refused.Ends) (*runningTarget, error) {
+	running := &runningTarget{key: t.address.String(), scraper: r.newScraper(t), sink: newSink(owed), gone: make(chan struct{})}
 	r.continues(running)
 	if err := running.scraper.start(ctx, r.host); err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (r *vllmReceiver) startCanary(t *runningTarget, settings *CanaryConfig) {
 // scrape scrapes a target and sends the points, also those of a scrape that failed.
 func (r *vllmReceiver) scrape(t *runningTarget) {
 	ctx, span := r.tracer.Start(t.scraper.stopped, scrapeSpan)
+	at := pcommon.NewTimestampFromTime(t.scraper.now())
 	out, failure := t.scraper.scrape(ctx)
-	t.sink.appendOwed(out)
 	self := r.shared.telemetry
 	scraped, errored := 0, 0
 	if failure != nil {
@@ -166,8 +166,11 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 	self.points.scraped.add(ctx, scraped)
 	self.points.errored.add(ctx, errored)
 	endSpan(span, scraped, errored, failure)
-	// The pipeline counts the points that the next consumer refuses.
-	_ = r.send(t.sink, out)
+	// A scrape that was canceled has no points, and refused ends wait for the next one.
+	if out.DataPointCount() > 0 {
+		// The pipeline counts the points that the next consumer refuses.
+		_ = r.send(t.sink, at, out)
+	}
 }
 
 // scrapeSpan is the name that the collector's scrape helper gives to a scrape.
@@ -183,19 +186,6 @@ func endSpan(span trace.Span, scraped, errored int, failure error) {
 		}
 	}
 	span.End()
-}
-
-// send sends points and counts them. It does not send an empty batch, which a canceled scrape
-// has.
-func (r *vllmReceiver) send(to *sink, out pmetric.Metrics) error {
-	points := out.DataPointCount()
-	if points == 0 {
-		return nil
-	}
-	ctx := r.observed.StartMetricsOp(to.closed)
-	err := to.send(ctx, out)
-	r.observed.EndMetricsOp(ctx, "", points, err)
-	return err
 }
 
 // end stops one target. It also ends its series if the target is removed and the
@@ -217,9 +207,8 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 			out := pmetric.NewMetrics()
 			now := t.scraper.now()
 			t.scraper.emitter.End(now, out)
-			t.sink.owed.AppendAt(pcommon.NewTimestampFromTime(now), out)
-			t.err = errors.Join(t.err, r.send(t.sink, out))
-			r.storeOwed(key, t.sink.owed)
+			t.err = errors.Join(t.err, r.send(t.sink, pcommon.NewTimestampFromTime(now), out))
+			r.storeOwed(key, t.sink.ends.Close())
 		}
 		t.sink.close()
 		r.mu.Lock()

@@ -58,7 +58,7 @@ var forbidden = map[string][]edge{
 	"component-connector": {{"connector/vllmdiagnosisconnector", "./extension/extensioncheck"}},
 	"component-extension": {{"extension/storagecheckextension", "./receiver/other"}, {"extension/storagecheckextension", "./connector/other"}},
 	"programs":            {{"cmd/demo", "./internal/test/collector"}, {"cmd/demo", "./cmd/sub"}, {"internal/vllmsim/engine", "./internal/test/captures"}},
-	"shared":              {{"internal/identity", "./internal/vllmsim"}, {"internal/catalog", "./processor/vllmprocessor"}},
+	"shared":              {{"internal/identity", "./internal/vllmsim"}, {"internal/catalog", "./processor/vllmprocessor"}, {"internal/refused", "./internal/identity"}},
 	"receiver-fetch": {
 		{"receiver/vllmreceiver/internal/remote", "./receiver/vllmreceiver/internal/fetch"},
 		{"receiver/vllmreceiver/internal/fetch", "./receiver/vllmreceiver/internal/exposition"},

@@ -142,13 +142,16 @@ func (t *Telemetry) Absent(ctx context.Context, counts *[derive.NumReasons]int) 
 	clear(counts[:])
 }
 
-// Derived counts the values and the ends that were written, and the ends that were
-// dropped before a consumer accepted them.
-func (t *Telemetry) Derived(ctx context.Context, values, ends, dropped int) {
+// Derived counts the values and the ends that were written.
+func (t *Telemetry) Derived(ctx context.Context, values, ends int) {
 	t.ProcessorVllmDerivedPoints.Add(ctx, int64(values))
 	t.ProcessorVllmEndedSeries.Add(ctx, int64(ends))
-	if dropped > 0 {
-		t.ProcessorVllmDroppedEnds.Add(ctx, int64(dropped))
+}
+
+// DroppedEnds counts ends that were refused and are not sent again.
+func (t *Telemetry) DroppedEnds(ends int) {
+	if ends > 0 {
+		t.ProcessorVllmDroppedEnds.Add(context.Background(), int64(ends))
 	}
 }
 
