@@ -54,7 +54,8 @@ func (b *batch) keep(source int, origin emit.Origin) *emit.Origin {
 }
 
 // deliver hands on the records of a call, and before them those that were refused.
-// What is refused is kept for the next call.
+// What is refused is kept for the next call, as whole records and not by the package refused:
+// that drops the end of a series that lives again, and a record stays true.
 func (c *diagnosisConnector) deliver(ctx context.Context, batch *batch) error {
 	c.mu.Lock()
 	if len(batch.records) == 0 && batch.now.Before(c.pending.again) {
@@ -123,7 +124,8 @@ const (
 // maxPending bounds what is kept of refused records, in bytes.
 const maxPending = 4 << 20
 
-// pending are records that were refused, the oldest first.
+// pending are records that were refused, the oldest first. internal/refused would not do: an event is
+// kept as it was, where the end of a series is written again with a later time.
 type pending struct {
 	limit   int
 	records []record

@@ -416,25 +416,46 @@ func TestBatchesAndResendsAtTheSameTime(t *testing.T) {
 	group.Wait()
 }
 
-// A consumer that refuses for an hour while engines come and go: what is kept for
-// it is bounded.
+// A consumer refuses for ten minutes while engines come and go. Each of 600 servers may keep
+// 64 KiB of the ends. The others are counted.
 func TestEndsThatNoConsumerTakesAreBounded(t *testing.T) {
 	race.SkipSequential(t)
-	s := newSender(t, noDiagnosis)
-	const engines = 80
-	s.next.refuses = true
-	for i := range 120 {
+	s := newSender(t, "{max_staleness: 2h, diagnosis: {enabled: false}}")
+	others := "at 0\n"
+	for server := range 600 {
+		others += fmt.Sprintf("server s-%d\n", server) + cacheEngine(0, 0)
+	}
+	s.send(others, false)
+	const engines, batches = 80, 40
+	ended := map[string]bool{}
+	for i := range batches {
 		text := fmt.Sprintf("at %d\n", i*15) + exact
 		for engine := range engines {
 			text += cacheEngine(i/2*engines+engine, i%2*10)
 		}
-		call := readStory(t, text).calls[0]
-		s.now = func() time.Time { return call.at }
-		require.Error(t, s.pipeline.ConsumeMetrics(t.Context(), call.input))
+		for key, value := range s.send(text, true) {
+			if math.IsNaN(value) {
+				ended[key[strings.LastIndex(key, " ")+1:]] = true // without server and time
+			}
+		}
 	}
-	ends := s.resources[keyOf(t, cacheBody(0, 0))].history.Pending()
-	assert.Greater(t, ends, 2500, "more than that have ended")
-	assert.LessOrEqual(t, ends, 10_000)
+	kept := 0
+	var sizer pmetric.ProtoMarshaler
+	s.next.refuses = false
+	require.NoError(t, s.pipeline.ConsumeMetrics(t.Context(), readStory(t, fmt.Sprintf("at %d\n", batches*15)+exact+cacheEngine(0, 0)).calls[0].input))
+	added := takeAdded(s.next.last)
+	assert.LessOrEqual(t, sizer.MetricsSize(added), 64<<10)
+	for key, value := range points(t, added) {
+		if math.IsNaN(value) {
+			kept++
+			ended[key[strings.LastIndex(key, " ")+1:]] = true
+		}
+	}
+	assert.Greater(t, kept, 400)
+	dropped, err := s.own.GetMetric("otelcol_processor_vllm_dropped_ends")
+	require.NoError(t, err)
+	lost := dropped.Data.(metricdata.Sum[int64]).DataPoints[0].Value
+	assert.Equal(t, len(ended), kept+int(lost), "each is kept or counted")
 }
 
 func identityOf(metrics pmetric.Metrics) string {

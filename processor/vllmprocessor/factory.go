@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -68,5 +69,6 @@ func (p *vllmProcessor) component(ctx context.Context, settings processor.Settin
 	if err != nil {
 		return nil, err
 	}
-	return delivery.Reporting{Metrics: inner}, nil
+	room := func() int { return refused.Share(p.numResources()) }
+	return delivery.Reporting{Metrics: inner, Room: room, Dropped: p.telemetry.DroppedEnds}, nil
 }

@@ -185,16 +185,18 @@ func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stages.Ba
 		p.warnFuture(batch)
 		return
 	}
-	out := delivery.NewOutput(batch.Time, batch.Print(), delivery.CallOf(ctx))
+	out := delivery.NewOutput(batch.Time, batch.Print())
 	if before := r.history.Find(batch.Time, batch.Print()); before != nil {
-		p.resend(ctx, []*delivery.Output{before}, batch, metrics)
+		p.put(ctx, r, before, batch, metrics)
 		return
 	}
 	attributes := metrics.ResourceMetrics().At(batch.Source).Resource().Attributes()
 	report := p.observe(ctx, r, batch, attributes)
 	if report.Used == 0 {
 		// Its points arrived before, in other parts.
-		p.resend(ctx, r.history.Refused(batch.Time), batch, metrics)
+		for _, before := range r.history.Refused(batch.Time) {
+			p.put(ctx, r, before, batch, metrics)
+		}
 	}
 	if !report.Changed {
 		return
@@ -205,10 +207,7 @@ func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stages.Ba
 	if batch.Skipped && out.Empty() {
 		return
 	}
-	dropped := r.history.Repeat(out, r.Attributes)
-	values, ends := out.Counts()
-	p.telemetry.Derived(ctx, values, ends, dropped)
-	out.Put(metrics, batch.Batch, p.version)
+	p.put(ctx, r, out, batch, metrics)
 	r.history.Keep(out)
 }
 
@@ -273,16 +272,10 @@ func (p *vllmProcessor) move(r *resource, batch *stages.Batch, attributes pcommo
 	}
 	r.Attributes = pcommon.NewMap()
 	attributes.CopyTo(r.Attributes)
-	// Where the resource has these attributes again, its series there have values again.
-	r.history.Revive(r.Attributes)
 }
 
-// resend adds what was written for a batch before to the same batch that is sent again.
-func (p *vllmProcessor) resend(ctx context.Context, outputs []*delivery.Output, batch *stages.Batch, metrics pmetric.Metrics) {
-	for _, out := range outputs {
-		out.Resend(delivery.CallOf(ctx))
-		values, ends := out.Counts()
-		p.telemetry.Derived(ctx, values, ends, 0)
-		out.Put(metrics, batch.Batch, p.version)
-	}
+// put adds an output to the metrics: of a new batch, or of one that is sent again.
+func (p *vllmProcessor) put(ctx context.Context, r *resource, out *delivery.Output, batch *stages.Batch, metrics pmetric.Metrics) {
+	values, ends := r.history.Put(out, delivery.CallOf(ctx), metrics, batch.Batch, p.version)
+	p.telemetry.Derived(ctx, values, ends)
 }

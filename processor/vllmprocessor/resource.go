@@ -95,6 +95,7 @@ func (p *vllmProcessor) forget(r *resource) {
 	p.mu.Unlock()
 	r.share.Close()
 	r.engines.Close()
+	p.telemetry.DroppedEnds(r.history.Close())
 	for _, state := range r.States {
 		state.End()
 	}
@@ -157,9 +158,6 @@ func (p *vllmProcessor) expire(ctx context.Context, r *resource, now time.Time) 
 	p.mu.Unlock()
 	p.forget(r)
 	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
-	if ends := r.history.Pending(); ends > 0 {
-		p.telemetry.ProcessorVllmDroppedEnds.Add(ctx, int64(ends))
-	}
 }
 
 const (

@@ -7,21 +7,45 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 )
 
-const (
-	// maxOwed is how many bytes of refused ends are stored for all targets. Each target
-	// has an equal share of it, between minOwedShare and maxOwedShare.
-	maxOwed                    = 32 << 20
-	minOwedShare, maxOwedShare = 64 << 10, 1 << 20
-	// maxOwedRemoved is how many bytes are stored for removed targets.
-	maxOwedRemoved = 8 << 20
-)
+// maxOwedRemoved is how many bytes of refused ends are stored for removed targets.
+const maxOwedRemoved = 8 << 20
 
-// owedShare returns how many bytes of refused ends may be stored for one target.
-func (r *vllmReceiver) owedShare() int {
-	return min(maxOwedShare, max(minOwedShare, maxOwed/max(1, int(r.targets.Load()))))
+// sink is the way of one target to the next consumer. Its close cancels a call that blocks, so a
+// consumer that hangs does not block Shutdown. One goroutine at a time uses it.
+type sink struct {
+	closed context.Context
+	close  context.CancelFunc
+	// ends are those that were refused.
+	ends *refused.Ledger
+}
+
+// newSink returns a sink with ends that were refused before.
+func newSink(owed refused.Ends) *sink {
+	closed, closeSink := context.WithCancel(context.Background())
+	return &sink{closed: closed, close: closeSink, ends: refused.NewLedger(owed)}
+}
+
+// send sends points, with the ends that were refused before, and counts them. It does not send
+// an empty batch.
+func (r *vllmReceiver) send(to *sink, at pcommon.Timestamp, out pmetric.Metrics) error {
+	sent := to.ends.Send(at, out)
+	points := out.DataPointCount()
+	if points == 0 {
+		return nil
+	}
+	ctx := r.observed.StartMetricsOp(to.closed)
+	err := errNotRunning
+	if to.closed.Err() == nil {
+		err = r.next.ConsumeMetrics(ctx, out)
+	}
+	if lost := sent.Done(err, refused.Share(int(r.targets.Load()))); lost > 0 {
+		r.lost(lost)
+	}
+	r.observed.EndMetricsOp(ctx, "", points, err)
+	return err
 }
 
 // lost counts refused ends for which there was no room. It logs the first time.
@@ -35,7 +59,7 @@ func (r *vllmReceiver) lost(ends int) {
 }
 
 // storeOwed stores the refused ends of a target that was removed.
-func (r *vllmReceiver) storeOwed(address string, owed emit.Owed) {
+func (r *vllmReceiver) storeOwed(address string, owed refused.Ends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(owed) == 0 || r.stopped {
@@ -53,7 +77,7 @@ func (r *vllmReceiver) storeOwed(address string, owed emit.Owed) {
 }
 
 // takeOwed removes and returns the stored ends of one removed target. It needs mu.
-func (r *vllmReceiver) takeOwed(address string) emit.Owed {
+func (r *vllmReceiver) takeOwed(address string) refused.Ends {
 	owed := r.owed[address]
 	delete(r.owed, address)
 	return owed
@@ -81,11 +105,9 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 		if len(owed) == 0 || stopped || ctx.Err() != nil {
 			return
 		}
-		out := pmetric.NewMetrics()
-		owed.AppendAt(at, out)
-		to := r.newSink()
+		to := newSink(owed)
 		release := context.AfterFunc(ctx, to.close)
-		err := r.send(to, out)
+		err := r.send(to, at, pmetric.NewMetrics())
 		release()
 		to.close()
 		if err != nil {
@@ -94,6 +116,3 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 		}
 	}
 }
-
-// newSink returns the next consumer of one target.
-func (r *vllmReceiver) newSink() *sink { return newSink(r.next, r.owedShare, r.lost) }

@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
@@ -49,7 +49,7 @@ type vllmReceiver struct {
 	left map[string]scrape.Left
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
-	owed      map[string]emit.Owed
+	owed      map[string]refused.Ends
 	resending sync.Mutex
 	// loses is true once ends were lost because there was no room for them.
 	loses atomic.Bool
@@ -89,7 +89,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]emit.Owed{},
+		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]refused.Ends{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }

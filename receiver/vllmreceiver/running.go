@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
@@ -122,9 +123,8 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t scrape.Server, 
 
 // start starts one target at an offset to the start of the receiver. owed are the ends of a former target of the
 // same address that were refused.
-func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.Duration, owed emit.Owed) (*runningTarget, error) {
-	running := &runningTarget{key: t.Address.String(), scraper: r.shared.scrapes.NewTarget(t), sink: r.newSink(), gone: make(chan struct{})}
-	running.sink.owed = owed
+func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.Duration, owed refused.Ends) (*runningTarget, error) {
+	running := &runningTarget{key: t.Address.String(), scraper: r.shared.scrapes.NewTarget(t), sink: newSink(owed), gone: make(chan struct{})}
 	r.continues(running)
 	if err := running.scraper.Start(ctx, r.host); err != nil {
 		return nil, err
@@ -158,7 +158,6 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 	if found.Body != nil {
 		t.metrics = out.MetricCount()
 	}
-	t.sink.appendOwed(out)
 	scraped, errored := 0, 0
 	if failure != nil {
 		errored = max(1, t.metrics)
@@ -174,8 +173,11 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 	}
 	r.shared.points.add(ctx, scraped, errored)
 	endSpan(span, scraped, errored, failure)
-	// The pipeline counts the points that the next consumer refuses.
-	_ = r.send(t.sink, out)
+	// A scrape that was canceled has no points, and refused ends wait for the next one.
+	if out.DataPointCount() > 0 {
+		// The pipeline counts the points that the next consumer refuses.
+		_ = r.send(t.sink, pcommon.NewTimestampFromTime(found.At), out)
+	}
 }
 
 // scrapeSpan is the name that the collector's scrape helper gives to a scrape.
@@ -191,19 +193,6 @@ func endSpan(span trace.Span, scraped, errored int, failure error) {
 		}
 	}
 	span.End()
-}
-
-// send sends points and counts them. It does not send an empty batch, which a canceled scrape
-// has.
-func (r *vllmReceiver) send(to *sink, out pmetric.Metrics) error {
-	points := out.DataPointCount()
-	if points == 0 {
-		return nil
-	}
-	ctx := r.observed.StartMetricsOp(to.closed)
-	err := to.send(ctx, out)
-	r.observed.EndMetricsOp(ctx, "", points, err)
-	return err
 }
 
 // end stops one target. It also ends its series if the target is removed and the
@@ -226,9 +215,8 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		if removed && !stopping {
 			out := pmetric.NewMetrics()
 			now := t.scraper.End(out)
-			t.sink.owed.AppendAt(pcommon.NewTimestampFromTime(now), out)
-			t.err = errors.Join(t.err, r.send(t.sink, out))
-			r.storeOwed(key, t.sink.owed)
+			t.err = errors.Join(t.err, r.send(t.sink, pcommon.NewTimestampFromTime(now), out))
+			r.storeOwed(key, t.sink.ends.Close())
 		}
 		t.sink.close()
 		r.mu.Lock()

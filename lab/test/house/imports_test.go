@@ -16,7 +16,7 @@ import (
 const (
 	module = "github.com/otelcol-vllm/otelcol-vllm/"
 	// shared is what components have in common.
-	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/settings internal/version internal/wording "
+	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/refused internal/settings internal/version internal/wording "
 	sim       = "lab/vllmsim/... !lab/vllmsim/realruns "
 	receiver  = "receiver/vllmreceiver/internal/"
 	processor = "processor/vllmprocessor/internal/"
@@ -52,9 +52,9 @@ var may = [][2]string{
 	{processor + "diagnose", "internal/catalog internal/wording " + inside(processor, "gpu histogram input signal window derive")},
 	{processor + "pooldiagnosis", inside(processor, "input quota signal derive diagnose")},
 	{processor + "emit", "internal/catalog " + inside(processor, "input derive")},
-	{inside(processor, "archive delivery"), inside(processor, "input derive emit metadata")},
+	{inside(processor, "archive delivery"), "internal/refused " + inside(processor, "input derive emit metadata")},
 	{processor + "stages", "internal/wording " + inside(processor, "archive collect delivery derive emit gpu input metadata window")},
-	{processor + "stages/pools", "internal/catalog " + processor + "... !" + processor + "stages/... " + inside(processor, "stages stages/diagnosis")},
+	{processor + "stages/pools", "internal/catalog internal/refused " + processor + "... !" + processor + "stages/... " + inside(processor, "stages stages/diagnosis")},
 	{processor + "stages/...", "internal/catalog " + processor + "... !" + processor + "stages/... " + processor + "stages"},
 	{"processor/... !.../internal/...", shared + "processor/..."},
 

@@ -9,16 +9,22 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 )
 
 // Call is one call of the next consumer. A nil Call counts as accepted.
-type Call struct{ outcome atomic.Int32 }
+type Call struct {
+	outcome atomic.Int32
+	// sent are the ends in it.
+	sent []*refused.Sent
+}
 
 // The outcomes.
 const (
 	underway int32 = iota
 	accepted
-	refused
+	rejected
 )
 
 func (c *Call) is(outcome int32) bool {
@@ -28,13 +34,18 @@ func (c *Call) is(outcome int32) bool {
 	return c.outcome.Load() == outcome
 }
 
-// Done records the outcome.
-func (c *Call) Done(err error) {
+// Done records the outcome. Each server keeps up to room bytes of the ends if the call was
+// refused; Done returns the number of ends that are dropped.
+func (c *Call) Done(err error, room int) (dropped int) {
+	outcome := accepted
 	if err != nil {
-		c.outcome.Store(refused)
-	} else {
-		c.outcome.Store(accepted)
+		outcome = rejected
 	}
+	c.outcome.Store(outcome)
+	for _, sent := range c.sent {
+		dropped += sent.Done(err, room)
+	}
+	return dropped
 }
 
 type callKey struct{}
@@ -48,12 +59,22 @@ func CallOf(ctx context.Context) *Call {
 
 // Reporting is a processor that records whether the next consumer accepted the metrics.
 // The processor finds the call by CallOf. No lock is held meanwhile.
-type Reporting struct{ processor.Metrics }
+type Reporting struct {
+	processor.Metrics
+	// Room returns how many bytes of refused ends each server may keep; Dropped is called with
+	// the number of those that did not fit.
+	Room    func() int
+	Dropped func(ends int)
+}
 
 // ConsumeMetrics processes metrics and passes them on.
 func (p Reporting) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	call := &Call{}
 	err := p.Metrics.ConsumeMetrics(context.WithValue(ctx, callKey{}, call), metrics)
-	call.Done(err)
+	room := 0
+	if err != nil {
+		room = p.Room()
+	}
+	p.Dropped(call.Done(err, room))
 	return err
 }

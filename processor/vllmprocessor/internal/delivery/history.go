@@ -5,38 +5,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
-
-// unconfirmed are ends that no consumer has accepted, as far as is known.
-type unconfirmed struct {
-	series *emit.Memory
-	// attributes are those of the resource that they were written under.
-	attributes pcommon.Map
-	points     []emit.Point
-	calls      []*Call
-}
-
-// confirmed reports whether a consumer accepted the ends. It forgets the calls that
-// failed.
-func (u *unconfirmed) confirmed() bool {
-	if slices.ContainsFunc(u.calls, func(call *Call) bool { return call.is(accepted) }) {
-		return true
-	}
-	u.calls = slices.DeleteFunc(u.calls, func(call *Call) bool { return call.is(refused) })
-	return false
-}
-
-// ended returns the points whose series do not have a value again. Outputs share the
-// points, so the slice itself is not changed.
-func (u *unconfirmed) ended(again emit.Live) []emit.Point {
-	live := func(point emit.Point) bool { return again.Has(&point) }
-	if !slices.ContainsFunc(u.points, live) {
-		return u.points
-	}
-	return slices.DeleteFunc(slices.Clone(u.points), live)
-}
 
 const (
 	// keptTimes is for how many times outputs are kept after they were accepted: a
@@ -49,15 +22,13 @@ const (
 	keptPoints  = 1000
 	// keptFor is how long a sender retries by default.
 	keptFor = 5 * time.Minute
-	// maxUnconfirmed bounds the unconfirmed ends of a server.
-	maxUnconfirmed = 10_000
 )
 
 // History has what was written for the newest batches of one server. Its zero value is
 // empty.
 type History struct {
-	outputs     []*Output
-	unconfirmed []*unconfirmed
+	outputs []*Output
+	ends    refused.Ledger
 }
 
 // Find returns the output of a batch that was processed before; nil for a new one.
@@ -73,7 +44,7 @@ func (h *History) Find(time int64, fingerprint uint64) *Output {
 // Refused returns the outputs of a time that no consumer accepted.
 func (h *History) Refused(time int64) (all []*Output) {
 	for _, o := range h.outputs {
-		if o.time == time && o.call.is(refused) {
+		if o.time == time && o.call.is(rejected) {
 			all = append(all, o)
 		}
 	}
@@ -100,83 +71,28 @@ func (h *History) Keep(o *Output) {
 	}
 }
 
-// Pending returns the number of ends that no consumer has accepted, as far as is known.
-func (h *History) Pending() (ends int) {
-	for _, u := range h.unconfirmed {
-		if !u.confirmed() {
-			ends += len(u.points)
+// Put appends an output to the metrics that its batch belongs to, for a call of the next
+// consumer, and returns the number of values and of ends. With the newest time go the ends
+// that were refused before. An older output is the same as the first time, because what has
+// ended in it may live again. version is that of the scope.
+func (h *History) Put(o *Output, call *Call, metrics pmetric.Metrics, batch *input.Batch, version string) (values, ends int) {
+	o.call = call
+	written := o.write(version)
+	ends = o.ends
+	if n := len(h.outputs); (n == 0 || o.time >= h.outputs[n-1].time) && (o.ends > 0 || !h.ends.Idle()) {
+		metrics.ResourceMetrics().At(batch.Source).Resource().CopyTo(written.ResourceMetrics().At(0).Resource())
+		sent := h.ends.Send(pcommon.Timestamp(o.time), written)
+		if call == nil {
+			sent.Done(nil, 0)
+		} else {
+			call.sent = append(call.sent, sent)
 		}
+		ends = written.DataPointCount() - o.values
 	}
-	return ends
+	move(written, metrics, batch)
+	return o.values, ends
 }
 
-// Revive drops the ends of a resource that has these attributes again.
-func (h *History) Revive(attributes pcommon.Map) {
-	h.unconfirmed = slices.DeleteFunc(h.unconfirmed, func(u *unconfirmed) bool { return u.attributes.Equal(attributes) })
-}
-
-// Repeat adds to an output the unconfirmed ends of earlier batches, other than those of
-// series that have a value again, and remembers the output's own. attributes are those
-// of the resource now. It returns the number of ends that were dropped because there
-// are too many.
-func (h *History) Repeat(o *Output, attributes pcommon.Map) (dropped int) {
-	own := len(o.sections)
-	count := h.repeat(o, attributes)
-	if o.call == nil {
-		return 0
-	}
-	for _, s := range o.sections[:own] {
-		first := slices.IndexFunc(s.points, func(point emit.Point) bool { return point.End })
-		if first < 0 {
-			continue
-		}
-		u := &unconfirmed{series: s.series, attributes: s.attributes, points: s.points[first:], calls: []*Call{o.call}}
-		if s.attributes == (pcommon.Map{}) {
-			u.attributes = attributes
-		}
-		h.unconfirmed = append(h.unconfirmed, u)
-		o.repeated = append(o.repeated, u)
-		count += len(u.points)
-	}
-	for count-dropped > maxUnconfirmed {
-		dropped += len(h.unconfirmed[0].points)
-		h.unconfirmed = slices.Delete(h.unconfirmed, 0, 1)
-	}
-	return dropped
-}
-
-// repeat adds the unconfirmed ends of earlier batches and returns their number.
-func (h *History) repeat(o *Output, attributes pcommon.Map) (count int) {
-	if len(h.unconfirmed) == 0 {
-		return 0
-	}
-	live := map[*emit.Memory]emit.Live{}
-	h.unconfirmed = slices.DeleteFunc(h.unconfirmed, func(u *unconfirmed) bool {
-		if u.confirmed() {
-			return true
-		}
-		here := u.attributes == attributes
-		if here {
-			if live[u.series] == nil {
-				live[u.series] = u.series.Live()
-			}
-			u.points = u.ended(live[u.series])
-		}
-		if len(u.points) == 0 {
-			return true
-		}
-		// Another batch of the same request may have them already.
-		if !slices.Contains(u.calls, o.call) {
-			again := section{series: u.series, points: u.points}
-			if !here {
-				again.attributes = u.attributes
-			}
-			o.add(again)
-			u.calls = append(u.calls, o.call)
-		}
-		o.repeated = append(o.repeated, u)
-		count += len(u.points)
-		return false
-	})
-	return count
-}
+// Close ends the history of a server and returns the number of its ends that were refused. What
+// is refused later is dropped.
+func (h *History) Close() (ends int) { return h.ends.Close().Count() }

@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
 var row = derive.Row{Metric: "vllm.generation_throughput"}
@@ -39,16 +40,57 @@ func newServer() *server {
 	return &server{attributes: attributes}
 }
 
-// write writes a batch 15 s later, whose call ends in err.
-func (s *server) write(err error, engines ...int) *Output {
+const plenty = 1 << 20
+
+// begin writes a batch 15 s later, and returns it with its call, which is under way.
+func (s *server) begin(engines ...int) (*Output, *Call, pmetric.Metrics) {
 	s.at += int64(15 * time.Second)
-	call := &Call{}
-	out := NewOutput(s.at, uint64(s.at), call)
+	out := NewOutput(s.at, uint64(s.at))
 	out.Append(&s.series, values(engines...), s.at)
-	s.history.Repeat(out, s.attributes)
+	call := &Call{}
+	metrics := s.put(out, call)
 	s.history.Keep(out)
-	call.Done(err)
-	return out
+	return out, call, metrics
+}
+
+// put puts an output into a batch in which the server has points of its own.
+func (s *server) put(out *Output, call *Call) pmetric.Metrics {
+	metrics := pmetric.NewMetrics()
+	rm := metrics.ResourceMetrics().AppendEmpty()
+	s.attributes.CopyTo(rm.Resource().Attributes())
+	rm.ScopeMetrics().AppendEmpty().Scope().SetName("of the server")
+	s.history.Put(out, call, metrics, &input.Batch{Ends: -1}, "1.2.3")
+	return metrics
+}
+
+// write writes a batch whose call ends in err, and returns its engines as enginesOf.
+func (s *server) write(err error, engines ...int) []string {
+	_, call, metrics := s.begin(engines...)
+	call.Done(err, plenty)
+	return enginesOf(metrics)
+}
+
+// enginesOf lists the points of a batch by the engine: "0" for a value, "-0" for an end. All
+// have the scope of the processor.
+func enginesOf(metrics pmetric.Metrics) (all []string) {
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				for _, p := range m.Gauge().DataPoints().All() {
+					engine, _ := p.Attributes().Get("engine")
+					name := engine.Str()
+					if p.Flags().NoRecordedValue() {
+						name = "-" + name
+					}
+					if sm.Scope().Name() != metadata.ScopeName || sm.Scope().Version() != "1.2.3" {
+						name += " in the scope " + sm.Scope().Name()
+					}
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return all
 }
 
 var errRefused = errors.New("the queue is full")
@@ -57,16 +99,11 @@ func TestAnEndIsRepeatedUntilItIsAccepted(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	s.write(nil, 0, 1)
-	counts := func(o *Output) [2]int {
-		values, ends := o.Counts()
-		return [2]int{values, ends}
+	for _, err := range []error{errRefused, errRefused, nil} {
+		assert.Equal(t, []string{"0", "-1"}, s.write(err, 0))
 	}
-	assert.Equal(t, [2]int{1, 1}, counts(s.write(errRefused, 0)))
-	assert.Equal(t, 1, s.history.Pending())
-	assert.Equal(t, [2]int{1, 1}, counts(s.write(errRefused, 0)), "repeated")
-	assert.Equal(t, [2]int{1, 1}, counts(s.write(nil, 0)), "repeated and accepted")
-	assert.Zero(t, s.history.Pending())
-	assert.Equal(t, [2]int{1, 0}, counts(s.write(nil, 0)))
+	assert.Equal(t, []string{"0"}, s.write(nil, 0))
+	assert.Zero(t, s.history.Close())
 }
 
 func TestAnEndIsNotRepeatedOnceItsSeriesHasAValueAgain(t *testing.T) {
@@ -74,19 +111,53 @@ func TestAnEndIsNotRepeatedOnceItsSeriesHasAValueAgain(t *testing.T) {
 	s := newServer()
 	s.write(nil, 0, 1)
 	s.write(errRefused, 0)
-	_, ends := s.write(nil, 0, 1).Counts()
-	assert.Zero(t, ends)
-	assert.Zero(t, s.history.Pending())
+	assert.Equal(t, []string{"0", "1"}, s.write(errRefused, 0, 1))
+	assert.Equal(t, []string{"0", "1"}, s.write(nil, 0, 1))
+	assert.Zero(t, s.history.Close())
+}
+
+// A call with ends is under way while later batches arrive, and is then refused.
+func TestEndsThatAreRefusedLateComeWithTheNextBatch(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.write(nil, 0, 1, 2)
+	_, call, _ := s.begin(0)
+	assert.Equal(t, []string{"0", "1"}, s.write(nil, 0, 1), "the end of 2 is under way")
+	call.Done(errRefused, plenty)
+	assert.Equal(t, []string{"0", "1", "-2"}, s.write(nil, 0, 1), "1 lives")
+	assert.Equal(t, []string{"0", "1"}, s.write(nil, 0, 1))
+}
+
+// One request has several batches of the server. What ends in the first one lives in the second.
+func TestEndsOfASeriesThatLivesLaterInTheRequestAreNotKept(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.write(nil, 0, 1, 2)
+	call := &Call{}
+	for _, engines := range [][]int{{0}, {0, 1}} {
+		s.at += int64(15 * time.Second)
+		out := NewOutput(s.at, uint64(s.at))
+		out.Append(&s.series, values(engines...), s.at)
+		s.put(out, call)
+		s.history.Keep(out)
+	}
+	call.Done(errRefused, plenty)
+	assert.Equal(t, []string{"0", "1", "-2"}, s.write(nil, 0, 1))
 }
 
 func TestARefusedBatchIsFoundAndAnAcceptedOneForTwoTimes(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	first := s.write(errRefused, 0)
+	written := func(err error) *Output {
+		out, call, _ := s.begin(0)
+		call.Done(err, plenty)
+		return out
+	}
+	first := written(errRefused)
 	assert.Equal(t, []*Output{first}, s.history.Refused(first.time))
 	assert.Same(t, first, s.history.Find(first.time, first.print))
 	assert.Nil(t, s.history.Find(first.time, first.print+1), "another batch of the same time")
-	second, third, fourth := s.write(nil, 0), s.write(nil, 0), s.write(nil, 0)
+	second, third, fourth := written(nil), written(nil), written(nil)
 	assert.Nil(t, s.history.Find(second.time, second.print))
 	for _, kept := range []*Output{first, third, fourth} {
 		assert.Same(t, kept, s.history.Find(kept.time, kept.print))
@@ -98,12 +169,35 @@ func TestABatchThatIsSentAgainIsAcceptedWithItsEnds(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	s.write(nil, 0, 1)
-	out := s.write(errRefused, 0)
+	out, call, _ := s.begin(0)
+	call.Done(errRefused, plenty)
 	again := &Call{}
-	out.Resend(again)
-	again.Done(nil)
+	assert.Equal(t, []string{"0", "-1"}, enginesOf(s.put(out, again)))
+	again.Done(nil, 0)
 	assert.Empty(t, s.history.Refused(out.time))
-	assert.Zero(t, s.history.Pending())
+	assert.Zero(t, s.history.Close())
+}
+
+// A batch with a value is sent again after the series has ended, and one with an end after the
+// series lives again. They are as the first time, and what is kept does not change.
+func TestAnOlderBatchThatIsSentAgainIsAsBefore(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	valued, call, _ := s.begin(0, 1)
+	call.Done(nil, 0)
+	s.write(errRefused, 0)
+	assert.Equal(t, []string{"0", "1"}, enginesOf(s.put(valued, &Call{})))
+	assert.Equal(t, []string{"0", "-1"}, s.write(nil, 0), "it has ended all the same")
+
+	s.write(nil, 0, 1)
+	ended, call, _ := s.begin(0)
+	call.Done(nil, 0)
+	s.write(nil, 0, 1)
+	again := &Call{}
+	assert.Equal(t, []string{"0", "-1"}, enginesOf(s.put(ended, again)))
+	again.Done(errRefused, plenty)
+	assert.Equal(t, []string{"0", "-1"}, s.write(nil, 0))
+	assert.Zero(t, s.history.Close(), "the end of a series that lives is not kept")
 }
 
 // A consumer refuses for 25 minutes while engines come and go.
@@ -111,21 +205,15 @@ func TestTheHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer()
 	dropped := 0
+	const room = 64 << 10
 	for i := range 100 {
 		var engines []int
 		for engine := range 200 {
 			engines = append(engines, 200*i+engine)
 		}
-		s.at += int64(15 * time.Second)
-		call := &Call{}
-		out := NewOutput(s.at, 0, call)
-		out.Append(&s.series, values(engines...), s.at)
-		dropped += s.history.Repeat(out, s.attributes)
-		s.history.Keep(out)
-		call.Done(errRefused)
+		_, call, _ := s.begin(engines...)
+		dropped += call.Done(errRefused, room)
 	}
-	assert.Equal(t, 10_000, s.history.Pending())
-	assert.Equal(t, 99*200, s.history.Pending()+dropped, "each end is pending or counted as dropped")
 	assert.LessOrEqual(t, len(s.history.outputs), 12)
 	points := 0
 	for _, o := range s.history.outputs {
@@ -133,23 +221,23 @@ func TestTheHistoryIsBounded(t *testing.T) {
 			points += len(section.points)
 		}
 	}
-	assert.LessOrEqual(t, points, 2*(10_000+400)+1000)
+	assert.LessOrEqual(t, points, 2*400+1000)
+	kept := s.history.Close()
+	assert.Greater(t, kept, 200)
+	assert.Equal(t, 99*200, kept+dropped, "each end is kept or counted as dropped")
 }
 
 func TestOldOutputsAreDroppedAfterFiveMinutes(t *testing.T) {
 	t.Parallel()
-	s := newServer()
-	first := s.write(errRefused, 0)
-	s.at = first.time + int64(5*time.Minute) - int64(15*time.Second)
-	s.write(errRefused, 0)
-	s.write(errRefused, 0)
-	assert.Nil(t, s.history.Find(first.time, first.print), "it is older than five minutes, and two newer ones are kept")
-	s = newServer()
-	first = s.write(errRefused, 0)
-	s.at = first.time + int64(5*time.Minute) - int64(30*time.Second)
-	s.write(errRefused, 0)
-	s.write(errRefused, 0)
-	assert.NotNil(t, s.history.Find(first.time, first.print))
+	for later, kept := range map[time.Duration]bool{5*time.Minute + 15*time.Second: false, 5 * time.Minute: true} {
+		s := newServer()
+		first, call, _ := s.begin(0)
+		call.Done(errRefused, plenty)
+		s.at = first.time + int64(later-30*time.Second)
+		s.write(errRefused, 0)
+		s.write(errRefused, 0)
+		assert.Equal(t, kept, s.history.Find(first.time, first.print) != nil, "two newer ones are kept, the last after %s", later)
+	}
 }
 
 func TestEndsOfAFormerResourceAreWrittenUnderItsAttributes(t *testing.T) {
@@ -160,22 +248,45 @@ func TestEndsOfAFormerResourceAreWrittenUnderItsAttributes(t *testing.T) {
 	s.attributes = pcommon.NewMap()
 	s.attributes.PutStr("service.version", "2")
 	s.at += int64(15 * time.Second)
-	out := NewOutput(s.at, 1, &Call{})
+	out := NewOutput(s.at, 1)
 	out.End(&s.series, former)
 	out.Append(&s.series, values(0), s.at)
-	metrics := pmetric.NewMetrics()
-	s.attributes.CopyTo(metrics.ResourceMetrics().AppendEmpty().Resource().Attributes())
-	out.Put(metrics, &input.Batch{Ends: -1}, "1.2.3")
-	assert.Equal(t, 2, metrics.ResourceMetrics().Len())
-	for i, want := range []pcommon.Map{s.attributes, former} {
-		rm := metrics.ResourceMetrics().At(i)
-		assert.Equal(t, want.AsRaw(), rm.Resource().Attributes().AsRaw())
-		scope := rm.ScopeMetrics().At(0)
-		assert.Equal(t, "1.2.3", scope.Scope().Version())
-		assert.Equal(t, i == 1, scope.Metrics().At(0).Gauge().DataPoints().At(0).Flags().NoRecordedValue())
+	call := &Call{}
+	metrics := s.put(out, call)
+	s.history.Keep(out)
+	call.Done(errRefused, plenty)
+	_, _, again := s.begin(0)
+	for _, metrics := range []pmetric.Metrics{metrics, again} {
+		assert.Equal(t, []string{"0", "-0"}, enginesOf(metrics))
+		assert.Equal(t, 2, metrics.ResourceMetrics().Len())
+		for i, want := range []pcommon.Map{s.attributes, former} {
+			assert.Equal(t, want.AsRaw(), metrics.ResourceMetrics().At(i).Resource().Attributes().AsRaw())
+		}
 	}
-	s.history.Repeat(out, s.attributes)
-	assert.Equal(t, 1, s.history.Pending())
-	s.history.Revive(former)
-	assert.Zero(t, s.history.Pending(), "the former attributes are there again")
+}
+
+// The server has its former attributes again before the ends were accepted.
+func TestSeriesOfAFormerResourceThatIsBackAreNotEnded(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	s.write(nil, 0, 1)
+	former := s.attributes
+	move := func(to pcommon.Map, engines ...int) []string {
+		s.at += int64(15 * time.Second)
+		out := NewOutput(s.at, 1)
+		out.End(&s.series, s.attributes)
+		out.Append(&s.series, values(engines...), s.at)
+		s.attributes = to
+		call := &Call{}
+		metrics := s.put(out, call)
+		s.history.Keep(out)
+		call.Done(errRefused, plenty)
+		return enginesOf(metrics)
+	}
+	other := pcommon.NewMap()
+	other.PutStr("service.version", "2")
+	assert.Equal(t, []string{"0", "1", "-0", "-1"}, move(other, 0, 1))
+	assert.Equal(t, []string{"0", "-1", "-0", "-1"}, move(former, 0), "0 lives under the former attributes, 1 under none")
+	assert.Equal(t, []string{"0", "-1", "-0", "-1"}, s.write(nil, 0))
+	assert.Equal(t, []string{"0"}, s.write(nil, 0))
 }

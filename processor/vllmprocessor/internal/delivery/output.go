@@ -1,8 +1,6 @@
 package delivery
 
 import (
-	"slices"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -31,14 +29,12 @@ type Output struct {
 	values, ends int
 	// call is the newest call that has it.
 	call *Call
-	// repeated are the unconfirmed ends in it: of earlier batches, and its own.
-	repeated []*unconfirmed
 }
 
 // NewOutput returns an empty output for a time in Unix nanoseconds and the fingerprint
 // of a batch.
-func NewOutput(time int64, fingerprint uint64, call *Call) *Output {
-	return &Output{time: time, print: fingerprint, call: call}
+func NewOutput(time int64, fingerprint uint64) *Output {
+	return &Output{time: time, print: fingerprint}
 }
 
 // Append writes the values of some series, which hold for a time in Unix nanoseconds,
@@ -65,52 +61,46 @@ func (o *Output) add(s section) {
 // Empty reports whether nothing was written.
 func (o *Output) Empty() bool { return len(o.sections) == 0 }
 
-// Counts returns the number of values and of ends.
-func (o *Output) Counts() (values, ends int) { return o.values, o.ends }
-
-// Resend makes the output a part of another call.
-func (o *Output) Resend(call *Call) {
-	o.call = call
-	for _, u := range o.repeated {
-		u.calls = append(u.calls, call)
-	}
-}
-
-// Put appends an output to the metrics that its batch belongs to. version is that of
-// the scope.
-func (o *Output) Put(metrics pmetric.Metrics, batch *input.Batch, version string) {
-	type destination struct {
-		attributes pcommon.Map
-		added      pmetric.MetricSlice
-	}
-	var all []*destination
+// write returns the metrics of an output. The first resource is that of the batch, without
+// its attributes.
+func (o *Output) write(version string) pmetric.Metrics {
+	written := pmetric.NewMetrics()
+	all := written.ResourceMetrics()
+	all.AppendEmpty()
 	for _, s := range o.sections {
-		at := slices.IndexFunc(all, func(d *destination) bool { return d.attributes == s.attributes })
-		if at < 0 {
-			at = len(all)
-			all = append(all, &destination{s.attributes, pmetric.NewMetricSlice()})
+		at := 0
+		if s.attributes != (pcommon.Map{}) {
+			for at = 1; at < all.Len() && !all.At(at).Resource().Attributes().Equal(s.attributes); at++ {
+			}
+			if at == all.Len() {
+				s.attributes.CopyTo(all.AppendEmpty().Resource().Attributes())
+			}
 		}
-		emit.Put(s.points, o.time, all[at].added)
+		scopes := all.At(at).ScopeMetrics()
+		if scopes.Len() == 0 {
+			scope := scopes.AppendEmpty().Scope()
+			scope.SetName(metadata.ScopeName)
+			scope.SetVersion(version)
+		}
+		emit.Put(s.points, o.time, scopes.At(0).Metrics())
 	}
-	for _, d := range all {
-		resource := resourceOf(d.attributes, batch, metrics)
-		if d.added.Len() == 0 {
-			continue
+	return written
+}
+
+// move moves what write returned to the metrics that the batch belongs to.
+func move(written, metrics pmetric.Metrics, batch *input.Batch) {
+	for i, rm := range written.ResourceMetrics().All() {
+		to := metrics.ResourceMetrics().At(batch.Source)
+		if i > 0 {
+			to = resourceOf(rm.Resource().Attributes(), batch, metrics)
 		}
-		scope := resource.ScopeMetrics().AppendEmpty()
-		scope.Scope().SetName(metadata.ScopeName)
-		scope.Scope().SetVersion(version)
-		d.added.MoveAndAppendTo(scope.Metrics())
+		rm.ScopeMetrics().MoveAndAppendTo(to.ScopeMetrics())
 	}
 }
 
-// resourceOf returns the resource in metrics that points belong to, and adds it where
-// it is missing.
+// resourceOf returns the former resource in metrics that points belong to, and adds it
+// where it is missing.
 func resourceOf(attributes pcommon.Map, batch *input.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
-	source := metrics.ResourceMetrics().At(batch.Source)
-	if attributes == (pcommon.Map{}) {
-		return source
-	}
 	if batch.Ends >= 0 {
 		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(attributes) {
 			return left
@@ -118,6 +108,6 @@ func resourceOf(attributes pcommon.Map, batch *input.Batch, metrics pmetric.Metr
 	}
 	to := metrics.ResourceMetrics().AppendEmpty()
 	attributes.CopyTo(to.Resource().Attributes())
-	to.SetSchemaUrl(source.SchemaUrl())
+	to.SetSchemaUrl(metrics.ResourceMetrics().At(batch.Source).SchemaUrl())
 	return to
 }

@@ -187,24 +187,3 @@ func TestWhatIsForgottenDoesNotEnd(t *testing.T) {
 	m.Forget()
 	assert.Empty(t, m.Write(nil, 20, 20))
 }
-
-// A consumer knows a series by its attributes, whatever number its group has.
-func TestLiveSeriesAreKnownByTheirAttributes(t *testing.T) {
-	var m Memory
-	points := m.Write([]derive.Value{value(4, 1)}, 10, 10)
-	live := m.Live()
-	assert.Len(t, live, 1)
-	assert.True(t, live.Has(&points[0]))
-	again := ended(pointOf(value(9, 1)))
-	assert.True(t, live.Has(&again))
-	for _, other := range []Point{
-		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine1}),
-		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine0[:1]}),
-		pointOf(derive.Value{Row: rate, Group: 4, Attributes: engine0, Extra: derive.Extra{"x"}}),
-		pointOf(derive.Value{Row: valid, Group: 4, Attributes: engine0}),
-	} {
-		assert.False(t, live.Has(&other))
-	}
-	m.Write(nil, 20, 20)
-	assert.Empty(t, m.Live())
-}

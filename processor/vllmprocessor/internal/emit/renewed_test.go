@@ -53,7 +53,7 @@ func TestAllSeriesAreRenewedInLinearTime(t *testing.T) {
 				renewed = least(renewed, took)
 			}
 		}
-		require.Len(t, m.Live(), series)
+		require.Len(t, m.live, series)
 	}
 	assert.Less(t, renewed, 8*created)
 }

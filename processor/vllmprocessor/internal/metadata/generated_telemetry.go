@@ -168,7 +168,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_dropped_ends",
-		metric.WithDescription("Ends of derived series that no consumer accepted and that are not sent again, because a resource had more than 10000 of them or because its state was dropped. [Development]"),
+		metric.WithDescription("Ends of derived series that no consumer accepted and that are not sent again, because there was no room for more of them or because the state of the resource was dropped. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualProcessorVllmDevices(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualProcessorVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_dropped_ends",
-		Description: "Ends of derived series that no consumer accepted and that are not sent again, because a resource had more than 10000 of them or because its state was dropped. [Development]",
+		Description: "Ends of derived series that no consumer accepted and that are not sent again, because there was no room for more of them or because the state of the resource was dropped. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

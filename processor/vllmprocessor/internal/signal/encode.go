@@ -34,7 +34,7 @@ func (b *Baseline) Encode() []byte {
 	return data
 }
 
-// Decode returns the baseline of a stored form; false where it is none that can be used.
+// DecodeBaseline returns the baseline of a stored form; false where it is none that can be used.
 func DecodeBaseline(data []byte) (*Baseline, bool) {
 	s := saved{Baseline: NewBaseline()}
 	decoder := json.NewDecoder(bytes.NewReader(data))

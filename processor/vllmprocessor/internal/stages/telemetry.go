@@ -47,7 +47,7 @@ func (u Uncounted) String() string {
 	return [NumUncounted]string{"tracker_limit", "late", "unsound"}[u]
 }
 
-// New returns the telemetry of one processor. Its gauges have the name of the processor, because all
+// NewTelemetry returns the telemetry of one processor. Its gauges have the name of the processor, because all
 // processors of a collector share the instruments, and of equal series only the last value counts.
 func NewTelemetry(settings component.TelemetrySettings, name component.ID) (*Telemetry, error) {
 	builder, err := metadata.NewTelemetryBuilder(settings)
@@ -142,13 +142,16 @@ func (t *Telemetry) Absent(ctx context.Context, counts *[derive.NumReasons]int) 
 	clear(counts[:])
 }
 
-// Derived counts the values and the ends that were written, and the ends that were
-// dropped before a consumer accepted them.
-func (t *Telemetry) Derived(ctx context.Context, values, ends, dropped int) {
+// Derived counts the values and the ends that were written.
+func (t *Telemetry) Derived(ctx context.Context, values, ends int) {
 	t.ProcessorVllmDerivedPoints.Add(ctx, int64(values))
 	t.ProcessorVllmEndedSeries.Add(ctx, int64(ends))
-	if dropped > 0 {
-		t.ProcessorVllmDroppedEnds.Add(ctx, int64(dropped))
+}
+
+// DroppedEnds counts ends that were refused and are not sent again.
+func (t *Telemetry) DroppedEnds(ends int) {
+	if ends > 0 {
+		t.ProcessorVllmDroppedEnds.Add(context.Background(), int64(ends))
 	}
 }
 

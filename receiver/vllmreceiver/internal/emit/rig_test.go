@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 	"hash/maphash"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -151,4 +152,35 @@ func ends(metrics pmetric.MetricSlice) []string {
 		}
 	}
 	return out
+}
+
+// point is what the points of all kinds have in common.
+type point interface {
+	Attributes() pcommon.Map
+	Timestamp() pcommon.Timestamp
+	Flags() pmetric.DataPointFlags
+}
+
+// pointsOf returns the points of a metric.
+func pointsOf(m pmetric.Metric) iter.Seq[point] {
+	return func(yield func(point) bool) {
+		switch m.Type() {
+		case pmetric.MetricTypeGauge:
+			each(m.Gauge().DataPoints().All(), yield)
+		case pmetric.MetricTypeSum:
+			each(m.Sum().DataPoints().All(), yield)
+		case pmetric.MetricTypeHistogram:
+			each(m.Histogram().DataPoints().All(), yield)
+		case pmetric.MetricTypeSummary:
+			each(m.Summary().DataPoints().All(), yield)
+		}
+	}
+}
+
+func each[P point](points iter.Seq2[int, P], yield func(point) bool) {
+	for _, p := range points {
+		if !yield(p) {
+			return
+		}
+	}
 }

@@ -155,10 +155,10 @@ func (s *Target) Close() {
 // Scrape scrapes the target once. A failed scrape also has points, for example vllm.up with the
 // value 0; its error is a *fetch.Error. ctx must end when the target stops. Call Done after it.
 func (s *Target) Scrape(ctx context.Context) (*Scraped, error) {
-	out := &Scraped{Metrics: pmetric.NewMetrics()}
+	at := s.now()
+	out := &Scraped{At: at, Metrics: pmetric.NewMetrics()}
 	body := s.shared.buffers.Get().(*bytes.Buffer)
 	defer s.putBuffer(body)
-	at := s.now()
 	s.canary.scraping()
 	// At the same time as the metrics, so that both share one timeout.
 	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
@@ -40,7 +40,7 @@ func (s *Stage) tick(ctx context.Context) {
 	defer cancel()
 	points := metrics.DataPointCount()
 	err := s.Next.ConsumeMetrics(ctx, metrics)
-	call.Done(err)
+	s.Telemetry.DroppedEnds(call.Done(err, refused.Share(1)))
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
@@ -58,7 +58,7 @@ func (s *Stage) tick(ctx context.Context) {
 // Collect computes the metrics of the pools for a call of the next consumer.
 func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metrics {
 	now := s.Now()
-	out := delivery.NewOutput(now.UnixNano(), 0, call)
+	out := delivery.NewOutput(now.UnixNano(), 0)
 	s.mu.Lock()
 	sums, leftOut := s.pools.Evaluate(int64(now.Sub(s.began)))
 	out.Append(&s.series, sums, now.UnixNano())
@@ -68,19 +68,14 @@ func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 		// Both numbers are about the same servers.
 		leftOut = max(leftOut, s.diagnose(ctx, now, out))
 	}
-	dropped := s.history.Repeat(out, pcommon.Map{})
-	values, ends := out.Counts()
-	s.Telemetry.Derived(ctx, values, ends, dropped)
 	s.warn(ctx, leftOut, notFound)
 
 	metrics := pmetric.NewMetrics()
-	if out.Empty() {
-		return metrics
-	}
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	s.resource.CopyTo(rm.Resource())
 	rm.SetSchemaUrl(catalog.SchemaURL)
-	out.Put(metrics, &input.Batch{Ends: -1}, s.BuildInfo.Version)
+	values, ends := s.history.Put(out, call, metrics, &input.Batch{Ends: -1}, s.BuildInfo.Version)
+	s.Telemetry.Derived(ctx, values, ends)
 	return metrics
 }
 

@@ -1,4 +1,7 @@
-package emit
+// Package refused keeps the ends of series, the points without a recorded value, that the next
+// consumer refused. They are in the following batches of their source until one is accepted:
+// nothing else would end these series in a backend.
+package refused
 
 import (
 	"iter"
@@ -10,27 +13,27 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Owed are ends of series that no consumer has accepted yet. They are stored as bytes,
-// so that their size is known.
-type Owed []byte
+// Ends are ends of series, as bytes, so that their size is known. One after another in one
+// slice, they are ends too.
+type Ends []byte
 
-// EndsOf returns the ends of a batch that fit into room bytes, and the number of those
-// that do not fit.
-func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
+// Of returns the ends of a batch that fit into room bytes, and the number of those that do
+// not fit.
+func Of(batch pmetric.Metrics, room int) (ends Ends, dropped int) {
 	var sizer pmetric.ProtoMarshaler
-	ends := pmetric.NewMetrics()
-	for _, rm := range metrics.ResourceMetrics().All() {
-		var to pmetric.MetricSlice
-		opened := false
+	kept := pmetric.NewMetrics()
+	for _, rm := range batch.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
+			var to pmetric.MetricSlice
+			opened := false
 			for _, m := range sm.Metrics().All() {
 				if !isEnd(m) {
 					continue
 				}
 				if !opened {
 					opened = true
-					to = copyScope(rm, sm, ends)
-					room -= sizer.ResourceMetricsSize(ends.ResourceMetrics().At(ends.ResourceMetrics().Len() - 1))
+					to = copyScope(rm, sm, kept)
+					room -= sizer.ResourceMetricsSize(kept.ResourceMetrics().At(kept.ResourceMetrics().Len() - 1))
 				}
 				// Eight bytes for the framing of the message.
 				if size := sizer.MetricSize(m) + 8; size <= room {
@@ -42,14 +45,22 @@ func EndsOf(metrics pmetric.Metrics, room int) (owed Owed, dropped int) {
 			}
 		}
 	}
+	return bytesOf(kept), dropped
+}
+
+func bytesOf(ends pmetric.Metrics) Ends {
 	if ends.DataPointCount() == 0 {
-		return nil, dropped
+		return nil
 	}
-	owed, err := sizer.MarshalMetrics(ends)
-	if err != nil {
-		return nil, dropped + ends.DataPointCount()
-	}
-	return owed, dropped
+	var marshaler pmetric.ProtoMarshaler
+	bytes, _ := marshaler.MarshalMetrics(ends) // it fails for no metrics of our own
+	return bytes
+}
+
+func (e Ends) metrics() pmetric.Metrics {
+	var unmarshaler pmetric.ProtoUnmarshaler
+	ends, _ := unmarshaler.UnmarshalMetrics(e) // they are the bytes of bytesOf
+	return ends
 }
 
 // isEnd reports whether a metric is the end of a series: each has a metric of its own.
@@ -92,56 +103,70 @@ func copyScope(rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, out pmetric.
 }
 
 // Count returns the number of the ends.
-func (o Owed) Count() int {
-	var unmarshaler pmetric.ProtoUnmarshaler
-	ends, err := unmarshaler.UnmarshalMetrics(o)
-	if err != nil {
-		return 0
-	}
-	return ends.DataPointCount()
-}
+func (e Ends) Count() int { return e.metrics().DataPointCount() }
 
-// AppendTo appends the ends to a batch, with the time of the batch. It omits the ends of
-// series that have a point in the batch, and does not change a batch without points.
-func (o Owed) AppendTo(out pmetric.Metrics) {
-	if len(o) == 0 {
+// AppendTo appends the ends to a batch, with the time at. It omits the ends of series that
+// have a point in the batch.
+func (e Ends) AppendTo(at pcommon.Timestamp, batch pmetric.Metrics) {
+	if len(e) == 0 {
 		return
 	}
-	if at := timeOf(out); at != 0 {
-		o.AppendAt(at, out)
-	}
-}
-
-// AppendAt is AppendTo with a given time.
-func (o Owed) AppendAt(at pcommon.Timestamp, out pmetric.Metrics) {
-	if len(o) == 0 {
-		return
-	}
-	var unmarshaler pmetric.ProtoUnmarshaler
-	ends, err := unmarshaler.UnmarshalMetrics(o)
-	if err != nil {
-		return
-	}
-	for _, rm := range ends.ResourceMetrics().All() {
-		same := resourceIn(out, rm.Resource())
+	for _, rm := range e.metrics().ResourceMetrics().All() {
+		same := resourceIn(batch, rm.Resource())
 		for _, sm := range rm.ScopeMetrics().All() {
-			there := seriesOf(same, namesOf(sm.Metrics()))
-			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+			removeSeriesOf(same, sm.Metrics())
+			for _, m := range sm.Metrics().All() {
 				for p := range pointsOf(m) {
 					p.SetTimestamp(max(at, p.Timestamp()))
-					return there[idOf(m, p)]
 				}
-				return true
-			})
-			switch {
-			case sm.Metrics().Len() == 0:
-			case len(same) > 0 && same[0].ScopeMetrics().Len() > 0:
-				sm.Metrics().MoveAndAppendTo(same[0].ScopeMetrics().At(0).Metrics())
-			default:
-				sm.Metrics().MoveAndAppendTo(copyScope(rm, sm, out))
+			}
+			if sm.Metrics().Len() > 0 {
+				sm.Metrics().MoveAndAppendTo(scopeIn(same, rm, sm, batch))
 			}
 		}
 	}
+}
+
+// without returns the ends of series that have no point in a batch.
+func (e Ends) without(batch pmetric.Metrics) Ends {
+	ends := e.metrics()
+	for _, rm := range ends.ResourceMetrics().All() {
+		same := resourceIn(batch, rm.Resource())
+		for _, sm := range rm.ScopeMetrics().All() {
+			removeSeriesOf(same, sm.Metrics())
+		}
+	}
+	return bytesOf(ends)
+}
+
+// removeSeriesOf removes the ends of series that have a point in some resources.
+func removeSeriesOf(same []pmetric.ResourceMetrics, ends pmetric.MetricSlice) {
+	there := seriesOf(same, namesOf(ends))
+	ends.RemoveIf(func(m pmetric.Metric) bool {
+		for p := range pointsOf(m) {
+			return there[idOf(m, p)]
+		}
+		return true
+	})
+}
+
+// scopeIn returns the metrics of a scope in the parts of a batch that have its resource. It adds
+// the scope, and the resource, where they are missing.
+func scopeIn(same []pmetric.ResourceMetrics, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, batch pmetric.Metrics) pmetric.MetricSlice {
+	for _, part := range same {
+		for _, scope := range part.ScopeMetrics().All() {
+			if scope.Scope().Name() == sm.Scope().Name() && scope.Scope().Version() == sm.Scope().Version() {
+				return scope.Metrics()
+			}
+		}
+	}
+	if len(same) == 0 {
+		return copyScope(rm, sm, batch)
+	}
+	to := same[0].ScopeMetrics().AppendEmpty()
+	sm.Scope().CopyTo(to.Scope())
+	to.SetSchemaUrl(sm.SchemaUrl())
+	return to.Metrics()
 }
 
 // resourceIn returns the parts of a batch that have this resource.
@@ -195,20 +220,6 @@ func idOf(m pmetric.Metric, p point) seriesID {
 	}
 	slices.Sort(pairs)
 	return seriesID{m.Type(), m.Name(), m.Unit(), strings.Join(pairs, ",")}
-}
-
-// timeOf returns the newest time in a batch, in Unix nanoseconds; 0 without points.
-func timeOf(metrics pmetric.Metrics) (at pcommon.Timestamp) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				for p := range pointsOf(m) {
-					at = max(at, p.Timestamp())
-				}
-			}
-		}
-	}
-	return at
 }
 
 // point is what the points of all kinds have in common.
