@@ -19,7 +19,11 @@ import (
 	"text/tabwriter"
 )
 
-// The budgets are what is there, rounded up. The aim is 105,000 lines of Go and as many of tests.
+// The budgets are what is there, rounded up. The aims were 105,000 lines of Go, as many of tests, and
+// 40,000 in what a collector runs. No dead code is left, so less means a whole part less, and each has
+// somebody who uses it: lab/vllm, the judge and the measure of accuracy (15,000) are how anybody can tell
+// whether a diagnosis is right; the simulator (16,000) is what they and "make run" play; backtest (6,000)
+// judges alerts on a user's own history; the linter (8,500) found defects in boards that peers publish.
 
 // A figure is what is counted in the files that a pattern matches.
 // testPackage are packages that only tests import, inside a component.
@@ -42,29 +46,29 @@ const (
 
 // code are lines of Go that a person wrote, without tests; a file counts for the first that matches.
 var code = []figure{
-	{"receiver", regexp.MustCompile(`^receiver/`), written, 20_000},
-	{"processor", regexp.MustCompile(`^processor/`), written, 25_000},
-	{"connector and extensions", regexp.MustCompile(`^(connector|extension)/`), written, 3_200},
-	{"support of components' tests", regexp.MustCompile(`^internal/test/`), written, 1_500},
-	{"what components share", regexp.MustCompile(`^internal/`), written, 1_900},
-	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 27_000},
-	{"generators and content", regexp.MustCompile(`^` + generators), written, 10_050},
-	{"laboratory", regexp.MustCompile(`^lab/`), written, 53_500},
+	{"receiver", regexp.MustCompile(`^receiver/`), written, 16_550},
+	{"processor", regexp.MustCompile(`^processor/`), written, 24_800},
+	{"connector and extensions", regexp.MustCompile(`^(connector|extension)/`), written, 2_950},
+	{"support of components' tests", regexp.MustCompile(`^internal/test/`), written, 1_150},
+	{"what components share", regexp.MustCompile(`^internal/`), written, 2_300},
+	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 29_150},
+	{"generators and content", regexp.MustCompile(`^` + generators), written, 5_850},
+	{"laboratory", regexp.MustCompile(`^lab/`), written, 52_300},
 }
 
 // tests are the same in files of tests.
 var tests = []figure{
-	{"tests of components", regexp.MustCompile(`^` + product), written, 63_200},
-	{"other tests", regexp.MustCompile(``), written, 59_600},
+	{"tests of components", regexp.MustCompile(`^` + product), written, 63_500},
+	{"other tests", regexp.MustCompile(``), written, 60_200},
 }
 
 // others are counted in files of all kinds; a file counts for each that matches.
 var others = []figure{
 	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 209_500},
-	{"words of components' pages", regexp.MustCompile(`^` + components + `.*\.md$`), words, 59_300},
+	{"words of components' pages", regexp.MustCompile(`^` + components + `.*\.md$`), words, 59_800},
 	{"settings", regexp.MustCompile(`^docs/reference/configuration\.md$`), matches("(?m)^\\| `"), 99},
-	{"modules that a collector with the components requires", regexp.MustCompile(`^go\.mod$`), matches(required), 200},
-	{"modules that vllmctl requires", regexp.MustCompile(`^cmd/vllmctl/go\.mod$`), matches(required), 215},
+	{"modules that a collector with the components requires", regexp.MustCompile(`^go\.mod$`), matches(required), 161},
+	{"modules that vllmctl requires", regexp.MustCompile(`^cmd/vllmctl/go\.mod$`), matches(required), 210},
 	{"imports of cmd and lab by what a collector runs", regexp.MustCompile(`^` + product + `.*\.go$`), matches(ours + `(cmd|lab)/`), 0},
 	{"imports of components by what they share", regexp.MustCompile(`^internal/.*\.go$`), matches(ours + components), 0},
 	{"lines in content/", regexp.MustCompile(`^content/`), lines, 32_500},
