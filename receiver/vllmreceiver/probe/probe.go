@@ -311,10 +311,3 @@ func causeOf(failure *fetch.Error) string {
 // Printable returns a text of another machine as one printable line of at most 300
 // characters, without credentials or queries of addresses.
 func Printable(text string) string { return remote.Text(text) }
-
-// either returns a context that ends when one of two contexts ends.
-func either(ctx, other context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	detach := context.AfterFunc(other, cancel)
-	return ctx, func() { detach(); cancel() }
-}

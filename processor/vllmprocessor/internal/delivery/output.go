@@ -70,7 +70,9 @@ func (o *Output) write(version string) pmetric.Metrics {
 	for _, s := range o.sections {
 		at := 0
 		if s.attributes != (pcommon.Map{}) {
-			for at = 1; at < all.Len() && !all.At(at).Resource().Attributes().Equal(s.attributes); at++ {
+			at = 1
+			for at < all.Len() && !all.At(at).Resource().Attributes().Equal(s.attributes) {
+				at++
 			}
 			if at == all.Len() {
 				s.attributes.CopyTo(all.AppendEmpty().Resource().Attributes())

@@ -67,7 +67,7 @@ type Origin interface {
 // Scraped is what one scrape found.
 type Scraped struct {
 	// At is the time of the points.
-	At time.Time
+	At      time.Time
 	Metrics pmetric.Metrics
 	// Body is nil where there was none that could be read.
 	Body *Body
