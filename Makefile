@@ -77,7 +77,7 @@ build-tiers: compile-$(TIERS) ## Build bin/otelcol-vllm-tiers (adds load balanci
 # result. The lock counts only while its first line names this manifest and ocb.
 LOCK  := internal/distribution
 stamp := generated-$(OCB_VERSION)
-ocb    = TMPDIR=$(CURDIR)/build/tmp $(OCB) --config $(filter builder-config%,$^) --skip-compilation
+ocb    = GOWORK=off TMPDIR=$(CURDIR)/build/tmp $(OCB) --config $(filter builder-config%,$^) --skip-compilation
 lock_header = printf '// Written by "make lock" for %s, checksum %s, ocb $(OCB_VERSION).\n' \
 	$(filter builder-config%,$^) "$$(cksum < $(filter builder-config%,$^) | tr ' ' -)"
 
@@ -89,7 +89,7 @@ build/%/$(stamp): go.mod
 	@if [ -f $(LOCK)/$*.mod ] && [ "$$(head -n 1 $(LOCK)/$*.mod)" = "$$($(lock_header))" ]; then \
 		echo '==> $*: ocb writes the sources; the modules are locked'; \
 		cp $(LOCK)/$*.mod build/$*/go.mod && cp $(LOCK)/$*.sum build/$*/go.sum || exit 1; \
-		( cd build/$* && $(GO) mod download > ../$*.download.log 2>&1 ) & \
+		( cd build/$* && GOWORK=off $(GO) mod download > ../$*.download.log 2>&1 ) & \
 		$(MAKE) -s --no-print-directory $(OCB) && $(ocb) --skip-get-modules > build/$*.log 2>&1; \
 		status=$$?; wait; \
 	else \
@@ -263,7 +263,7 @@ bench-programs: $(OCB)
 	@mkdir -p build/tmp $(BIN)
 	@for which in ours peer; do \
 		echo "==> ocb and go build with lab/test/peers/builder-$$which.yaml"; \
-		TMPDIR=$(CURDIR)/build/tmp $(OCB) --config lab/test/peers/builder-$$which.yaml --skip-compilation \
+		GOWORK=off TMPDIR=$(CURDIR)/build/tmp $(OCB) --config lab/test/peers/builder-$$which.yaml --skip-compilation \
 			--skip-strict-versioning=false > build/collector-$$which.log 2>&1 || { cat build/collector-$$which.log; exit 1; }; \
 		( cd build/collector-$$which && GOWORK=off $(BUILD) -o $(CURDIR)/$(BIN)/collector-$$which . ) || exit 1; \
 	done
