@@ -26,6 +26,8 @@ PROMETHEUS_ADDR ?= 127.0.0.1:9464
 
 # Three modules, which go.work makes one workspace: what a collector runs, the command line, and
 # the laboratory with all that measures and generates.
+# Go finds go.work itself, whatever a person has set.
+unexport GOWORK
 PRODUCT := ./... ./cmd/vllmctl/...
 ALL     := $(PRODUCT) ./lab/...
 
@@ -284,12 +286,12 @@ MUTATE_TIMEOUT ?= 30m
 
 .PHONY: mutate
 mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not notice (PKG=./path)
-	@[ -n '$(PKG)' ] || { echo 'mutate: name a package, for example make mutate PKG=./internal/identity' >&2; exit 1; }
+	@case '$(PKG)' in ./cmd/*|./lab/*|'') echo 'mutate: name a package of the root module, for example make mutate PKG=./internal/identity; gremlins knows no workspace' >&2; exit 1 ;; esac
 	@rm -rf build/mutate && mkdir -p build/mutate
 	@git ls-files -co --exclude-standard | xargs ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C build/mutate
 	@cd build/mutate && $(GO) test -count=1 $(PKG) || { echo 'mutate: the tests must pass without a mutation' >&2; exit 1; }
 	$(say) 'gremlins: one line for each mutation that survives, then the summary (at most $(MUTATE_TIMEOUT))'
-	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
+	@cd build/mutate && ulimit -v $(MUTATE_MEMORY) && GOWORK=off GOFLAGS='-count=1 -vet=off' timeout --foreground $(MUTATE_TIMEOUT) \
 		$(CURDIR)/$(GREMLINS) unleash --workers 2 --timeout-coefficient 5 --output-statuses lct --exclude-files 'generated' \
 		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
 	@rm -rf build/mutate
@@ -584,8 +586,8 @@ govulncheck_in  = echo '==> govulncheck in $(1)'; ( cd $(1) && $(3) $(CURDIR)/$(
 	cat build/govulncheck-$(2).txt
 
 .PHONY: govulncheck
-govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the module and the distribution call (needs vuln.go.dev)
-	@failed=; $(call govulncheck_in,.,module,,$(PRODUCT)); $(call govulncheck_in,build/$(SMALL),distribution,GOWORK=off GOFLAGS=-mod=mod,./...); \
+govulncheck: $(GOVULNCHECK) build/$(SMALL)/$(stamp) ## Look for known vulnerabilities in what the programs call (needs vuln.go.dev)
+	@failed=; $(call govulncheck_in,.,module,,$(PRODUCT) ./lab/cmd/vllmsim); $(call govulncheck_in,build/$(SMALL),distribution,GOWORK=off GOFLAGS=-mod=mod,./...); \
 	if [ -n "$$failed" ]; then echo "govulncheck: it failed or found something in$$failed; see above" >&2; exit 1; fi
 
 # The package prometheus can be fetched on a hosted machine only with new lists of apt, and the
@@ -667,6 +669,14 @@ vllm-families: ## Read which metrics the source of vLLM defines, and compare the
 OURS     := github.com/otelcol-vllm/otelcol-vllm
 replaced := -replace=$(OURS)=$(CURDIR) -replace=$(OURS)/cmd/vllmctl=$(CURDIR)/cmd/vllmctl -replace=$(OURS)/lab=$(CURDIR)/lab
 
+.PHONY: get
+get: ## Take a version of a module into each go.mod that requires it: make get MODULE=go.uber.org/zap@v1.28.0
+	@set -e; for module in . cmd/vllmctl lab; do \
+		grep -q "^	$(firstword $(subst @, ,$(MODULE))) v" $$module/go.mod || continue; \
+		( cd $$module && $(GO) mod edit -require=$(MODULE) ); \
+	done
+	@$(MAKE) --no-print-directory tidy
+
 .PHONY: tidy
 tidy: ## Tidy go.mod of each module
 	$(say) 'go mod tidy'
@@ -735,7 +745,6 @@ endef
 
 # What a person has set must not reach the programs, nor the platform those that run here.
 release release-check: export GOFLAGS := -buildvcs=false
-release release-check: export GOWORK := $(CURDIR)/go.work
 release release-check: export GOEXPERIMENT :=
 release release-check: export GOOS :=
 release release-check: export GOARCH :=

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// Ends are ends of series, as bytes, so that their size is known. One after another in one
-// slice, they are ends too.
+// Ends are ends of series, as bytes, so that their size is known. Two Ends can be
+// concatenated.
 type Ends []byte
 
 // Of returns the ends of a batch that fit into room bytes, and the number of those that do

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// total is how many bytes of refused ends are kept for all sources. Each has an equal
-	// share of it, between least and most.
+	// total is how many bytes of refused ends are kept for up to 512 sources. Each has an equal share of
+	// it, at most 1 MiB; beyond 512 sources each has 64 KiB, so that none keeps nothing.
 	total       = 32 << 20
 	least, most = 64 << 10, 1 << 20
 )

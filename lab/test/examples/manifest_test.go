@@ -57,9 +57,9 @@ func readManifest(t *testing.T, name string) manifest {
 	return m
 }
 
-func readModule(t *testing.T) *modfile.File {
+func readModule(t *testing.T, folder string) *modfile.File {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	content, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
 	require.NoError(t, err)
 	module, err := modfile.Parse("go.mod", content, nil)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestTheLargerDistributionsHaveEverythingThatTheSmallOneHas(t *testing.T) {
 // A component that is written but not listed would be missing from the binary,
 // and no other test would notice.
 func TestEveryComponentOfThisModuleIsInAllDistributions(t *testing.T) {
-	module := readModule(t).Module.Mod.Path
+	module := readModule(t, ".").Module.Mod.Path
 	var own []string
 	for _, kind := range []string{"receiver", "processor", "connector", "extension", "exporter"} {
 		factories, err := filepath.Glob(filepath.Join(root, kind, "*", "factory.go"))
@@ -115,8 +115,13 @@ func TestEveryComponentOfThisModuleIsInAllDistributions(t *testing.T) {
 // two starts, and then fails in ways that no test here would see.
 func TestEverythingIsOfOneCollectorRelease(t *testing.T) {
 	required := map[string]string{}
-	for _, r := range readModule(t).Require {
-		required[r.Mod.Path] = r.Mod.Version
+	for _, folder := range []string{".", "cmd/vllmctl", "lab"} {
+		for _, r := range readModule(t, folder).Require {
+			if other, has := required[r.Mod.Path]; has && other != r.Mod.Version {
+				t.Errorf("%s/go.mod has %s %s, and another module %s: run make tidy", folder, r.Mod.Path, r.Mod.Version, other)
+			}
+			required[r.Mod.Path] = r.Mod.Version
+		}
 	}
 	stable, beta := required["go.opentelemetry.io/collector/pdata"], required["go.opentelemetry.io/collector/scraper/scraperhelper"]
 	require.NotEmpty(t, stable)

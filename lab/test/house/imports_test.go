@@ -26,8 +26,8 @@ const (
 	pure      = pdata + "go.uber.org/zap/... "
 )
 
-// may says what packages import of this module, in the order of the data's way: what comes
-// before them. The first row of a package counts. Patterns are those of go list; of several that
+// may says which packages of this repository each package may import. Rows follow the flow of the
+// data. The first row of a package counts. Patterns are those of go list; of several that
 // match the last one counts, and "!" excludes.
 var may = [][2]string{
 	{".../internal/metadata .../internal/metadatatest", ""},

@@ -7,6 +7,6 @@
 // a stand-in for the API server.
 package kubernetes
 
-// The charts have copies of rules and dashboards. "go generate ./..." takes the packages in the
-// order of their names, and this one is behind cmd/vllmctl/content, which writes them.
+// The charts have copies of rules and dashboards. "make generate" takes lab after cmd/vllmctl, whose
+// package content writes them.
 //go:generate go run ../../cmd/chartgen -root ../../..

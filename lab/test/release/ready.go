@@ -84,8 +84,10 @@ func Ready(version string, commit Commit, changelog string, publish bool) error 
 			reasons = append(reasons, fmt.Errorf("the commit has the tag %s, but %s says version %s; one of them is wrong", tag, Manifest, version))
 		}
 	}
-	if publish && len(tags) == 0 {
-		reasons = append(reasons, fmt.Errorf("the commit has no tag v%s; only a tagged commit is published", version))
+	for _, tag := range []string{"v" + version, "cmd/vllmctl/v" + version, "lab/v" + version} {
+		if publish && !slices.Contains(commit.Tags, tag) {
+			reasons = append(reasons, fmt.Errorf("the commit has no tag %s; push it first: go install needs the tag of each module", tag))
+		}
 	}
 	if n := len(commit.Changes); n > 0 {
 		reasons = append(reasons, fmt.Errorf("%d file(s) differ from the commit, so the archives would be of no commit; the first is %q", n, commit.Changes[0]))

@@ -12,6 +12,9 @@ import (
 
 const changelog = "# Changelog\n\n## 0.2.0 - 2026-11-26\n\n### Fleets\n\n- a\n- b\n\n## 0.1.0 - 2026-10-01\n\n- first\n"
 
+// tagged has the tag of each module.
+var tagged = []string{"v0.2.0", "cmd/vllmctl/v0.2.0", "lab/v0.2.0"}
+
 func TestACommitIsReadyOrEachReasonIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		tags, changes []string
@@ -19,11 +22,12 @@ func TestACommitIsReadyOrEachReasonIsNamed(t *testing.T) {
 		publish       bool
 		reasons       []string
 	}{
-		"tagged":                {tags: []string{"v0.2.0"}, changelog: changelog, publish: true},
-		"before its tag":        {changelog: changelog},
-		"another kind of tag":   {tags: []string{"nightly", "v0.2.0"}, changelog: changelog, publish: true},
-		"published without tag": {changelog: changelog, publish: true, reasons: []string{"no tag v0.2.0"}},
-		"only a nightly tag":    {tags: []string{"nightly"}, changelog: changelog, publish: true, reasons: []string{"no tag v0.2.0"}},
+		"tagged":                      {tags: tagged, changelog: changelog, publish: true},
+		"before its tag":              {changelog: changelog},
+		"another kind of tag":         {tags: append([]string{"nightly"}, tagged...), changelog: changelog, publish: true},
+		"published without tag":       {changelog: changelog, publish: true, reasons: []string{"no tag v0.2.0", "no tag cmd/vllmctl/v0.2.0", "no tag lab/v0.2.0"}},
+		"without the tag of a module": {tags: tagged[:2], changelog: changelog, publish: true, reasons: []string{"no tag lab/v0.2.0"}},
+		"only a nightly tag":          {tags: []string{"nightly"}, changelog: changelog, publish: true, reasons: []string{"no tag v0.2.0", "no tag cmd/vllmctl/v0.2.0", "no tag lab/v0.2.0"}},
 		"tag of another version": {
 			tags: []string{"v0.3.0"}, changelog: changelog, reasons: []string{"has the tag v0.3.0, but builder-config.yaml says version 0.2.0"},
 		},
@@ -31,7 +35,7 @@ func TestACommitIsReadyOrEachReasonIsNamed(t *testing.T) {
 		"dirty":    {changes: []string{" M Makefile", "?? x"}, changelog: changelog, reasons: []string{`2 file(s) differ from the commit`, "Makefile"}},
 		"no date":  {changelog: "## 0.2.0\n\n- a\n", reasons: []string{`begins with the section "0.2.0"`}},
 		"unreleased": {
-			tags: []string{"v0.2.0"}, changelog: "## Unreleased\n\n- a\n\n## 0.2.0 - 2026-11-26\n\n- b\n", publish: true,
+			tags: tagged, changelog: "## Unreleased\n\n- a\n\n## 0.2.0 - 2026-11-26\n\n- b\n", publish: true,
 			reasons: []string{`begins with the section "Unreleased"`},
 		},
 		"another version":  {changelog: "## 0.2.01 - 2026-11-26\n\n- a\n", reasons: []string{"0.2.01"}},

@@ -11,7 +11,7 @@
 // goroutine. The rest is read from /proc, so that only Linux can run a soak.
 //
 // Every answer of a server has a number of its own. A plan (plan.go) says what happens when.
-// The fleet (fleet.go, target.go) are the servers, the sink (sink.go) is the backend, the ledger
+// The fleet (lab/test/fleet, target.go) are the servers, the sink (sink.go) is the backend, the ledger
 // (ledger.go) compares what was served with what was received, and flat.go compares the first
 // third of the samples with the last.
 package soak

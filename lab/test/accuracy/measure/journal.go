@@ -183,7 +183,7 @@ func Fingerprint(root string) (string, error) { return fingerprint(root, sources
 // fingerprint is that of the sources in some folders, but for some files.
 func fingerprint(root string, folders, without []string) (string, error) {
 	hash := sha256.New()
-	files := []string{filepath.Join(root, "go.mod")}
+	files := []string{filepath.Join(root, "go.mod"), filepath.Join(root, "lab", "go.mod")}
 	for _, dir := range folders {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {

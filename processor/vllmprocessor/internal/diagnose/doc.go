@@ -5,7 +5,7 @@
 // steps:
 //
 //   - The growth of each factor that requests become slower by, against what is usual for the
-//     engine (factors.go; package learn), against its siblings in a pool (peers.go) or, where
+//     engine (factors.go; package signal), against its siblings in a pool (peers.go) or, where
 //     nothing is known yet, against limits for any engine (floor.go).
 //   - Which factors have changed: a CUSUM of each growth (evidence.go).
 //   - What the changed factors cost, in seconds of the first token and of each further one
