@@ -214,7 +214,8 @@ real-page: ## Replay the recordings of real servers, and write what was said of 
 .PHONY: test
 test: ## Run the unit tests of the components and of vllmctl
 	$(say) 'go test $(PRODUCT) (the first time it compiles the dependencies)'
-	@$(GO) run ./lab/test/house/figures time $(GO) test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PRODUCT)
+	@mkdir -p build && rm -f build/test-seconds && $(GO) build -o build/figures ./lab/test/house/figures
+	@$(GO) test -exec '$(CURDIR)/build/figures exec $(CURDIR)/build/test-seconds' -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PRODUCT)
 
 .PHONY: test-lab
 test-lab: ## Run the tests of the laboratory: stories, documents, content, examples

@@ -2,16 +2,17 @@
 // ends with status 1 where a figure is beyond its budget: then something else has to go, or the
 // budget is raised here, with a reason in the commit. Run it in the root of the repository.
 //
-// "figures time COMMAND" runs a command and keeps its processor time for this.
+// "figures exec FILE COMMAND" runs a test program and adds its processor time to the file.
 package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -85,8 +86,8 @@ const (
 )
 
 func main() {
-	if len(os.Args) > 2 && os.Args[1] == "time" {
-		os.Exit(timed(os.Args[2:]))
+	if len(os.Args) > 3 && os.Args[1] == "exec" {
+		os.Exit(measured(os.Args[2], os.Args[3:]))
 	}
 	listed, err := exec.Command("git", "ls-files", "-co", "--exclude-standard").Output()
 	if err != nil {
@@ -101,24 +102,25 @@ func main() {
 	}
 }
 
-// timed runs a command and returns its exit status. Its processor time has that of all programs that it
-// started and waited for.
-func timed(command []string) (status int) {
-	c := exec.Command(command[0], command[1:]...) //nolint:gosec // the command is what the developer runs
+// measured runs a test program, and adds its processor time to a file. Compiling and linking do not count.
+func measured(file string, command []string) (status int) {
+	c := exec.Command(command[0], command[1:]...) //nolint:gosec // the command is the test program that "go test" built
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := c.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, command[0]+":", err)
+	err := c.Run()
+	if c.ProcessState == nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	seconds := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
-	if err := os.MkdirAll(filepath.Dir(timeFile), 0o755); err == nil {
-		err = os.WriteFile(timeFile, fmt.Appendf(nil, "%.0f\n", seconds), 0o644)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
+	to, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = fmt.Fprintf(to, "%.3f\n", (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds())
+		err = errors.Join(err, to.Close())
 	}
-	return 0
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return c.ProcessState.ExitCode()
 }
 
 // report writes a table, and returns what is beyond its budget.
@@ -186,9 +188,14 @@ func lines(content []byte) int { return bytes.Count(content, []byte("\n")) }
 
 func words(content []byte) int { return len(bytes.Fields(content)) }
 
+// number is the sum of the numbers of a file.
 func number(content []byte) int {
-	n, _ := strconv.Atoi(strings.TrimSpace(string(content)))
-	return n
+	sum := 0.0
+	for text := range strings.FieldsSeq(string(content)) {
+		n, _ := strconv.ParseFloat(text, 64)
+		sum += n
+	}
+	return int(math.Round(sum))
 }
 
 func matches(pattern string) func([]byte) int {

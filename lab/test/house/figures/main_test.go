@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,7 +22,7 @@ func TestEachFileCountsWhereItBelongs(t *testing.T) {
 		"cmd/vllmctl/internal/a_test.go":  "a\nb\n",
 		"docs/reference/configuration.md": "| Key |\n|---|\n| `a` | 1 |\n| `b::c` | 2 |\n",
 		"go.mod":                          "module x\n\nrequire (\n\ta.b/c v1.0.0\n\td.e/f v0.1.0 // indirect\n)\n",
-		timeFile:                          "12\n",
+		timeFile:                          "7.5\n4.6\n",
 		"removed.go":                      "",
 	}
 	var names []string
@@ -44,4 +47,18 @@ func TestWhatIsBeyondItsBudgetIsNamed(t *testing.T) {
 	assert.Len(t, beyond, 1)
 	assert.Contains(t, beyond[0], "vllmctl: 1000000, which is ")
 	assert.Contains(t, out.String(), "lines of Go in all")
+}
+
+func TestTheTimeOfATestProgramIsKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "seconds")
+	assert.Equal(t, 3, measured(file, []string{"sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3"}))
+	assert.Equal(t, 0, measured(file, []string{"true"}))
+	content, err := os.ReadFile(file)
+	assert.NoError(t, err)
+	var first, second float64
+	_, err = fmt.Sscan(string(content), &first, &second)
+	assert.NoError(t, err)
+	assert.Positive(t, first)
+	assert.Less(t, second, first)
+	assert.Equal(t, 1, measured(file, []string{"/no/such/program"}))
 }
