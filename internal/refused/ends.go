@@ -17,6 +17,9 @@ import (
 // concatenated.
 type Ends []byte
 
+// framing is more than what a message within another one takes besides its own bytes.
+const framing = 12
+
 // Of returns the ends of a batch that fit into room bytes, and the number of those that do
 // not fit.
 func Of(batch pmetric.Metrics, room int) (ends Ends, dropped int) {
@@ -25,7 +28,7 @@ func Of(batch pmetric.Metrics, room int) (ends Ends, dropped int) {
 	for _, rm := range batch.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			var to pmetric.MetricSlice
-			opened := false
+			opened, header := false, 0
 			for _, m := range sm.Metrics().All() {
 				if !isEnd(m) {
 					continue
@@ -33,15 +36,21 @@ func Of(batch pmetric.Metrics, room int) (ends Ends, dropped int) {
 				if !opened {
 					opened = true
 					to = copyScope(rm, sm, kept)
-					room -= sizer.ResourceMetricsSize(kept.ResourceMetrics().At(kept.ResourceMetrics().Len() - 1))
+					header = sizer.ResourceMetricsSize(kept.ResourceMetrics().At(kept.ResourceMetrics().Len()-1)) + framing
+					room -= header
 				}
-				// Eight bytes for the framing of the message.
-				if size := sizer.MetricSize(m) + 8; size <= room {
+				if size := sizer.MetricSize(m) + framing; size <= room {
 					room -= size
 					m.CopyTo(to.AppendEmpty())
 				} else {
 					dropped++
 				}
+			}
+			if opened && to.Len() == 0 {
+				room += header
+				last := kept.ResourceMetrics().Len() - 1
+				i := -1
+				kept.ResourceMetrics().RemoveIf(func(pmetric.ResourceMetrics) bool { i++; return i == last })
 			}
 		}
 	}
@@ -80,10 +89,10 @@ func isEnd(m pmetric.Metric) bool {
 }
 
 // flagsOf returns the flags of the first point.
-func flagsOf[P point](points interface {
+func flagsOf[S interface {
 	Len() int
 	At(i int) P
-},
+}, P point](points S,
 ) pmetric.DataPointFlags {
 	if points.Len() == 0 {
 		return 0

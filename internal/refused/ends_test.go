@@ -2,6 +2,7 @@ package refused
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -186,5 +187,20 @@ func TestSharesOfManySources(t *testing.T) {
 	t.Parallel()
 	for sources, want := range map[int]int{0: 1 << 20, 1: 1 << 20, 32: 1 << 20, 64: 512 << 10, 512: 64 << 10, 10_000: 64 << 10} {
 		assert.Equal(t, want, Share(sources), fmt.Sprint(sources))
+	}
+}
+
+// The attributes of a resource whose ends do not fit are not kept either.
+func TestManyResourcesFitTheirRoom(t *testing.T) {
+	t.Parallel()
+	batch := pmetric.NewMetrics()
+	for i := range 100 {
+		batchOf(15, "-a").ResourceMetrics().MoveAndAppendTo(batch.ResourceMetrics())
+		batch.ResourceMetrics().At(i).Resource().Attributes().PutStr("long", strings.Repeat("x", 10*i))
+	}
+	for _, room := range []int{0, 100, 1000, 5000} {
+		ends, dropped := Of(batch, room)
+		assert.LessOrEqual(t, len(ends), room)
+		assert.Equal(t, 100, ends.Count()+dropped)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -14,6 +15,9 @@ const (
 	// it, at most 1 MiB; beyond 512 sources each has 64 KiB, so that none keeps nothing.
 	total       = 32 << 20
 	least, most = 64 << 10, 1 << 20
+	// tries is how often ends are sent that are refused permanently. A wrong credential is such a refusal,
+	// too, so one is not enough.
+	tries = 5
 )
 
 // Share returns how many bytes of refused ends may be kept for each of some sources.
@@ -26,6 +30,8 @@ type Ledger struct {
 	refused Ends
 	sent    []*Sent
 	closed  bool
+	// permanent counts the batches with ends in a row that were refused permanently.
+	permanent int
 }
 
 // Sent are the ends in a batch that is on its way to the next consumer.
@@ -66,7 +72,8 @@ func (l *Ledger) Send(at pcommon.Timestamp, batch pmetric.Metrics) *Sent {
 }
 
 // Done records whether the next consumer accepted the batch. If not, the ends are kept for the
-// next batch as far as they fit into room bytes; it returns the number of the others.
+// next batch as far as they fit into room bytes; it returns the number of the others. After five
+// permanent refusals in a row they are not kept: a permanent error may be about the ends themselves.
 func (s *Sent) Done(err error, room int) (dropped int) {
 	if s == nil {
 		return 0
@@ -76,7 +83,15 @@ func (s *Sent) Done(err error, room int) (dropped int) {
 	defer l.mu.Unlock()
 	l.sent = slices.DeleteFunc(l.sent, func(other *Sent) bool { return other == s })
 	if err == nil {
+		l.permanent = 0
 		return 0
+	}
+	if consumererror.IsPermanent(err) {
+		// Perhaps the ends are what the consumer does not take. Then each later batch would be lost with them.
+		if l.permanent++; l.permanent == tries {
+			l.permanent = 0
+			return s.ends.Count()
+		}
 	}
 	if room -= len(l.refused); l.closed {
 		room = 0

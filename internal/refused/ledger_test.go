@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
 var errRefused = errors.New("the queue is full")
@@ -106,4 +107,30 @@ func TestWhatIsRefusedAfterTheEndOfASourceIsDropped(t *testing.T) {
 	send(l, errRefused, "-a")
 	again := NewLedger(l.Close())
 	assert.Equal(t, []string{"b", "-a"}, send(again, nil, "b"))
+}
+
+// Perhaps the ends are what a consumer does not take: then it takes no batch with them.
+func TestEndsThatAreRefusedPermanentlyAreGivenUp(t *testing.T) {
+	t.Parallel()
+	l := &Ledger{}
+	permanent := consumererror.NewPermanent(errRefused)
+	for try := range 5 {
+		batch := batchOf(15, "a")
+		if try == 0 {
+			batch = batchOf(15, "a", "-b", "-c")
+		}
+		dropped := l.Send(15, batch).Done(permanent, plenty)
+		assert.Equal(t, []string{"a", "-b", "-c"}, seriesIn(batch))
+		assert.Equal(t, map[bool]int{true: 2}[try == 4], dropped)
+	}
+	assert.Equal(t, []string{"a"}, send(l, nil, "a"))
+
+	// An accepted batch between them begins the count again.
+	for range 3 {
+		l.Send(15, batchOf(15, "-b")).Done(permanent, plenty)
+	}
+	send(l, nil, "a")
+	for range 4 {
+		assert.Zero(t, l.Send(15, batchOf(15, "-b")).Done(permanent, plenty))
+	}
 }

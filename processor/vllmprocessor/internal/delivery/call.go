@@ -5,6 +5,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -70,11 +71,17 @@ type Reporting struct {
 // ConsumeMetrics processes metrics and passes them on.
 func (p Reporting) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	call := &Call{}
-	err := p.Metrics.ConsumeMetrics(context.WithValue(ctx, callKey{}, call), metrics)
-	room := 0
-	if err != nil {
-		room = p.Room()
-	}
-	p.Dropped(call.Done(err, room))
+	err := errPanic
+	defer func() {
+		room := 0
+		if err != nil {
+			room = p.Room()
+		}
+		p.Dropped(call.Done(err, room))
+	}()
+	err = p.Metrics.ConsumeMetrics(context.WithValue(ctx, callKey{}, call), metrics)
 	return err
 }
+
+// errPanic is the outcome of a call in which the next consumer panics: a server of HTTP goes on then.
+var errPanic = errors.New("the next consumer panicked")

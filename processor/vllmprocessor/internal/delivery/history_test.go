@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -289,4 +292,31 @@ func TestSeriesOfAFormerResourceThatIsBackAreNotEnded(t *testing.T) {
 	assert.Equal(t, []string{"0", "-1", "-0", "-1"}, move(former, 0), "0 lives under the former attributes, 1 under none")
 	assert.Equal(t, []string{"0", "-1", "-0", "-1"}, s.write(nil, 0))
 	assert.Equal(t, []string{"0"}, s.write(nil, 0))
+}
+
+// panicking is a processor whose next consumer panics after it got ends.
+type panicking struct {
+	processor.Metrics
+	ends *refused.Ledger
+}
+
+func (p panicking) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) error {
+	call := CallOf(ctx)
+	call.sent = append(call.sent, p.ends.Send(1, metrics))
+	panic("the next consumer")
+}
+
+// A server of HTTP goes on after a panic. The ends are not lost, and the ledger does not wait for them.
+func TestEndsOfACallThatPanicsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	metrics := pmetric.NewMetrics()
+	point := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty()
+	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	ends := &refused.Ledger{}
+	reporting := Reporting{Metrics: panicking{ends: ends}, Room: func() int { return plenty }, Dropped: func(ends int) { assert.Zero(t, ends) }}
+	assert.Panics(t, func() { _ = reporting.ConsumeMetrics(t.Context(), metrics) })
+	next := pmetric.NewMetrics()
+	ends.Send(2, next).Done(nil, plenty)
+	assert.Equal(t, 1, next.DataPointCount())
+	assert.True(t, ends.Idle())
 }
