@@ -99,7 +99,10 @@ func TestTheFingerprintIsThatOfTheSources(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	write("go.mod", "module x")
+	modules := []string{"go.mod", "lab/go.mod"}
+	for _, module := range modules {
+		write(module, "module x")
+	}
 	for _, dir := range sources {
 		write(dir+"/a.go", "package a")
 	}
@@ -116,8 +119,11 @@ func TestTheFingerprintIsThatOfTheSources(t *testing.T) {
 	write("processor/vllmprocessor/internal/diagnose/gate.go", "package diagnose")
 	second := current()
 	assert.NotEqual(t, first, second)
-	write("go.mod", "module x // other dependencies")
-	assert.NotEqual(t, second, current())
+	for _, module := range modules {
+		before := current()
+		write(module, "module x // other dependencies")
+		assert.NotEqual(t, before, current(), module)
+	}
 }
 
 // plans are stories that no engine plays.

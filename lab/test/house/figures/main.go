@@ -60,7 +60,7 @@ var code = []figure{
 // tests are the same in files of tests.
 var tests = []figure{
 	{"tests of components", regexp.MustCompile(`^` + product), written, 63_850},
-	{"other tests", regexp.MustCompile(``), written, 60_200},
+	{"other tests", regexp.MustCompile(``), written, 60_250},
 }
 
 // others are counted in files of all kinds; a file counts for each that matches.
