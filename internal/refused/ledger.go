@@ -88,7 +88,8 @@ func (s *Sent) Done(err error, room int) (dropped int) {
 	}
 	if consumererror.IsPermanent(err) {
 		// Perhaps the ends are what the consumer does not take. Then each later batch would be lost with them.
-		if l.permanent++; l.permanent == tries {
+		l.permanent++
+		if l.permanent == tries {
 			l.permanent = 0
 			return s.ends.Count()
 		}
