@@ -49,7 +49,7 @@ override OUR_VERSION := $(shell awk '$$1 == "version:" { print $$2; exit }' buil
 # those of .goreleaser.yaml: what is built here has the bytes of a release. TARGETOS and
 # TARGETARCH, which the Dockerfile has, build for another platform.
 BUILD := CGO_ENABLED=0 $(if $(TARGETOS),GOOS=$(TARGETOS)) $(if $(TARGETARCH),GOARCH=$(TARGETARCH)) $(GO) build \
-	-trimpath -buildvcs=false -ldflags='-s -w -X github.com/otelcol-vllm/otelcol-vllm/internal/version.released=$(OUR_VERSION)'
+	-trimpath -buildvcs=false -ldflags='-s -w -X github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/version.released=$(OUR_VERSION)'
 
 say = @printf '==> %s\n'
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/version"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/version"
 )
 
 func main() {

@@ -23,38 +23,44 @@ const framing = 12
 // Of returns the ends of a batch that fit into room bytes, and the number of those that do
 // not fit.
 func Of(batch pmetric.Metrics, room int) (ends Ends, dropped int) {
-	var sizer pmetric.ProtoMarshaler
 	kept := pmetric.NewMetrics()
 	for _, rm := range batch.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
-			var to pmetric.MetricSlice
-			opened, header := false, 0
-			for _, m := range sm.Metrics().All() {
-				if !isEnd(m) {
-					continue
-				}
-				if !opened {
-					opened = true
-					to = copyScope(rm, sm, kept)
-					header = sizer.ResourceMetricsSize(kept.ResourceMetrics().At(kept.ResourceMetrics().Len()-1)) + framing
-					room -= header
-				}
-				if size := sizer.MetricSize(m) + framing; size <= room {
-					room -= size
-					m.CopyTo(to.AppendEmpty())
-				} else {
-					dropped++
-				}
-			}
-			if opened && to.Len() == 0 {
-				room += header
-				last := kept.ResourceMetrics().Len() - 1
-				i := -1
-				kept.ResourceMetrics().RemoveIf(func(pmetric.ResourceMetrics) bool { i++; return i == last })
-			}
+			left, over := appendEnds(kept, rm, sm, room)
+			room, dropped = left, dropped+over
 		}
 	}
 	return bytesOf(kept), dropped
+}
+
+// appendEnds appends the ends of a scope that fit into room bytes, and the attributes of their
+// resource where one does. It returns the room that is left, and the number of ends that do not fit.
+func appendEnds(kept pmetric.Metrics, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, room int) (left, dropped int) {
+	var sizer pmetric.ProtoMarshaler
+	var part pmetric.Metrics
+	var to pmetric.MetricSlice
+	left = room
+	for _, m := range sm.Metrics().All() {
+		if !isEnd(m) {
+			continue
+		}
+		if part == (pmetric.Metrics{}) {
+			part = pmetric.NewMetrics()
+			to = copyScope(rm, sm, part)
+			left -= sizer.MetricsSize(part) + framing
+		}
+		if size := sizer.MetricSize(m) + framing; size <= left {
+			left -= size
+			m.CopyTo(to.AppendEmpty())
+		} else {
+			dropped++
+		}
+	}
+	if part == (pmetric.Metrics{}) || to.Len() == 0 {
+		return room, dropped
+	}
+	part.ResourceMetrics().MoveAndAppendTo(kept.ResourceMetrics())
+	return left, dropped
 }
 
 func bytesOf(ends pmetric.Metrics) Ends {

@@ -131,7 +131,7 @@ func sloLongGroup(p parameters) Group {
 					"Stop risky changes of this model until the budget is positive again.",
 					"Find the days that used most of it, and remove their cause.",
 				},
-				LooksTheSame: "A new threshold or target: the processor starts anew, but the recorded month does not.",
+				LooksTheSame: "A new threshold or target: the processor counts from zero, but the recorded month does not.",
 				NotConclude:  "Do not conclude that users are harmed now: it may have been three weeks ago.",
 				CannotFire:   "Less than a quarter of 30 days was recorded, the Prometheus server keeps less than 30 days, or the objective has no target.",
 				NoMonitor:    "A monitor cannot require the coverage besides the budget. Use an alert on the error budget of the SLO below.",

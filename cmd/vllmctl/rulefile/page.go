@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 )
 
 // Page is the page about the alerts.

@@ -62,7 +62,7 @@ func Odd(tb testing.TB) []Body {
 // name of the file with a body's content type, which need not exist.
 func own(tb testing.TB, pattern string, contentType func(file string) string) []Body {
 	tb.Helper()
-	dir := filepath.Join(moduleRoot(tb), "testdata")
+	dir := filepath.Join(Root(tb), "testdata")
 	files := glob(tb, dir, pattern)
 	bodies := make([]Body, 0, len(files))
 	for _, file := range files {
@@ -109,7 +109,7 @@ func Dir(tb testing.TB) string {
 // find returns the path of the captures folder and reports whether it exists.
 func find(tb testing.TB) (string, bool) {
 	tb.Helper()
-	dir := filepath.Join(filepath.Dir(moduleRoot(tb)), "shared", "captures")
+	dir := filepath.Join(filepath.Dir(Root(tb)), "shared", "captures")
 	info, err := os.Stat(dir)
 	return dir, err == nil && info.IsDir()
 }
@@ -159,9 +159,9 @@ func relative(tb testing.TB, dir, file string) string {
 	return filepath.ToSlash(name)
 }
 
-// moduleRoot walks up from the test's working directory, which "go test" sets
+// Root walks up from the test's working directory, which "go test" sets
 // to the package's own folder, to the folder that holds go.work.
-func moduleRoot(tb testing.TB) string {
+func Root(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()
 	if err != nil {

@@ -74,7 +74,7 @@ func TestBodiesWithoutTheCapturesFolder(t *testing.T) {
 	want := bodyNames(t, Own(t))
 	require.NotEmpty(t, want)
 	checkout := filepath.Join(t.TempDir(), "checkout")
-	require.NoError(t, os.CopyFS(filepath.Join(checkout, "testdata"), os.DirFS(filepath.Join(moduleRoot(t), "testdata"))))
+	require.NoError(t, os.CopyFS(filepath.Join(checkout, "testdata"), os.DirFS(filepath.Join(Root(t), "testdata"))))
 	require.NoError(t, os.WriteFile(filepath.Join(checkout, "go.work"), nil, 0o644))
 	t.Chdir(checkout)
 	assert.Equal(t, want, bodyNames(t, Bodies(t)))

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // Interval is the time between two answers.
@@ -54,18 +56,7 @@ func Answers(tb testing.TB, server string) []Answer {
 // File returns the path of the recorded answers of a server.
 func File(tb testing.TB, server string) string {
 	tb.Helper()
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Stat(filepath.Join(dir, "go.work")); missing == nil {
-			return filepath.Join(dir, "testdata", "answers", strings.ReplaceAll(server, " ", "-")+".json.zst")
-		}
-		if filepath.Dir(dir) == dir {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	tb.Fatal("no go.work above the working directory")
-	return ""
+	return filepath.Join(captures.Root(tb), "testdata", "answers", strings.ReplaceAll(server, " ", "-")+".json.zst")
 }
 
 // Write writes the answers of a server.

@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/board"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/shipped"

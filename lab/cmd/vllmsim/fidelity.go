@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/fidelity"
 )
 

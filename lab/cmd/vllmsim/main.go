@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/version"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/version"
 )
 
 const usage = `vllmsim simulates vLLM servers, on loopback only.

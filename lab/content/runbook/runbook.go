@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
 )
 
 // Folder is where the runbooks are, below the root of the repository.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
 // Binary is the path of the built distribution: OTELCOL_VLLM_BIN, or where "make
@@ -20,7 +22,7 @@ func Binary(t *testing.T) string {
 	t.Helper()
 	file := os.Getenv("OTELCOL_VLLM_BIN")
 	if file == "" {
-		file = filepath.Join(moduleRoot(t), "bin", "otelcol-vllm")
+		file = filepath.Join(captures.Root(t), "bin", "otelcol-vllm")
 	}
 	if _, err := os.Stat(file); err != nil {
 		if os.Getenv("OTELCOL_VLLM_REQUIRED") != "" {
@@ -31,21 +33,6 @@ func Binary(t *testing.T) string {
 	file, err := filepath.Abs(file)
 	require.NoError(t, err)
 	return file
-}
-
-// moduleRoot is the folder with go.work, above that of the test.
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		require.NotEqual(t, dir, parent, "there is no go.work above the test")
-		dir = parent
-	}
 }
 
 // FreeAddr is a loopback address, host and port, on which nothing listens.

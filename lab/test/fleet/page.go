@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 )
 
 // Save writes what a run has found into a folder: as JSON, and in other files.

@@ -28,7 +28,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/gpu"

@@ -16,12 +16,12 @@ import (
 const (
 	module = "github.com/otelcol-vllm/otelcol-vllm/"
 	// shared is what components have in common.
-	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/refused internal/settings internal/version internal/wording "
+	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/refused internal/settings internal/wording "
 	sim       = "lab/vllmsim/... !lab/vllmsim/realruns "
 	receiver  = "receiver/vllmreceiver/internal/"
 	processor = "processor/vllmprocessor/internal/"
 	connector = "connector/vllmdiagnosisconnector/internal/"
-	boxes     = shared + "internal/pageparts connector/vllmdiagnosisconnector processor/vllmprocessor receiver/vllmreceiver receiver/vllmreceiver/probe "
+	boxes     = shared + "cmd/vllmctl/pageparts connector/vllmdiagnosisconnector processor/vllmprocessor receiver/vllmreceiver receiver/vllmreceiver/probe "
 	pdata     = "go.opentelemetry.io/collector/pdata/... "
 	pure      = pdata + "go.uber.org/zap/... "
 )
@@ -67,19 +67,19 @@ var may = [][2]string{
 	{"extension/... !.../internal/...", shared + "extension/..."},
 
 	// vllmctl knows the components as black boxes.
-	{"internal/pageparts internal/test/...", "internal/test/..."},
-	{"cmd/vllmctl/spelling cmd/vllmctl/content cmd/vllmctl/rulefile cmd/vllmctl/internal/querylint", "internal/catalog internal/settings internal/pageparts cmd/vllmctl/content cmd/vllmctl/spelling"},
+	{"cmd/vllmctl/pageparts internal/test/...", "internal/test/..."},
+	{"cmd/vllmctl/spelling cmd/vllmctl/content cmd/vllmctl/rulefile cmd/vllmctl/internal/querylint", "internal/catalog internal/settings cmd/vllmctl/pageparts cmd/vllmctl/content cmd/vllmctl/spelling"},
 	{"cmd/vllmctl/...", boxes + "extension/extensioncheck cmd/vllmctl/..."},
 
 	// The laboratory. What is shipped besides programs knows no component.
-	{"lab/content/...", "internal/catalog internal/pageparts cmd/vllmctl/content cmd/vllmctl/rulefile cmd/vllmctl/spelling lab/content/..."},
+	{"lab/content/...", "internal/catalog cmd/vllmctl/pageparts cmd/vllmctl/content cmd/vllmctl/rulefile cmd/vllmctl/spelling lab/content/..."},
 	{inside("lab/vllmsim/", "engine observed recording wire"), "lab/vllmsim/observed"},
-	{sim, "internal/catalog internal/pageparts " + sim},
+	{sim, "internal/catalog cmd/vllmctl/pageparts " + sim},
 	{"lab/judge", "internal/catalog processor/vllmprocessor " + sim},
-	{"lab/vllmsim/realruns", "lab/judge internal/pageparts " + sim},
+	{"lab/vllmsim/realruns", "lab/judge cmd/vllmctl/pageparts " + sim},
 	{"lab/vllm/...", boxes + "cmd/vllmctl/rulestore lab/judge lab/vllmsim/... lab/vllm/..."},
 	// The long runs and the judges of a release know the collector as a program.
-	{"lab/test/fleet/...", "internal/pageparts"},
+	{"lab/test/fleet/...", "cmd/vllmctl/pageparts"},
 	{"lab/test/soak/...", "lab/test/fleet lab/test/soak lab/vllmsim/plot"},
 	{"lab/test/scale/...", "lab/test/fleet internal/test/kubeapi lab/test/scale lab/vllmsim/plot"},
 	{"lab/test/release/...", "lab/test/release/..."},

@@ -265,7 +265,7 @@ func (f *servers) change(engines bool) {
 	}
 }
 
-// unsettle notes that the collector starts anew.
+// unsettle notes that the collector is started again.
 func (f *servers) unsettle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

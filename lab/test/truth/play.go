@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 )
 
 // Markdown returns the table: for each section one, and above it the number of bars held.

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 )
 
 // Result is a replayed recording.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/check"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"

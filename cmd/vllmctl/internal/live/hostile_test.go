@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 

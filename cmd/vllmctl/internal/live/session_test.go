@@ -28,7 +28,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/network"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/network"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )

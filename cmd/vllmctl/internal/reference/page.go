@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
-	"github.com/otelcol-vllm/otelcol-vllm/internal/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 )
 
 // Code is a code of a command, which gets a heading of its own.
