@@ -2,7 +2,6 @@ package vllmprocessor
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -11,23 +10,12 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// Clock is where a processor gets the time from.
-type Clock = clocks.Clock
-
-// ManualClock is a clock that moves only when its owner says so.
-type ManualClock = clocks.Manual
-
-// NewManualClock returns a clock that stands at a time.
-func NewManualClock(at time.Time) *ManualClock { return clocks.NewManual(at) }
-
 // NewFactory returns the factory of the vllm processor.
-func NewFactory() processor.Factory { return NewFactoryWithClock(clocks.Real{}) }
+func NewFactory() processor.Factory { return NewFactoryWithClock(realClock{}) }
 
 // NewFactoryWithClock returns a factory of processors that take the time from a clock other
 // than that of the machine, for simulations and for tests on recorded metrics: there, days
@@ -70,5 +58,5 @@ func (p *vllmProcessor) component(ctx context.Context, settings processor.Settin
 		return nil, err
 	}
 	room := func() int { return refused.Share(p.numResources()) }
-	return delivery.Reporting{Metrics: inner, Room: room, Dropped: p.telemetry.DroppedEnds}, nil
+	return emit.Reporting{Metrics: inner, Room: room, Dropped: p.telemetry.DroppedEnds}, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
@@ -27,7 +26,7 @@ type resource struct {
 	lacked int
 	// parts has the series of each stage.
 	parts   []part
-	history delivery.History
+	history emit.History
 
 	// batches counts the first batches, for the warning about the window.
 	batches int

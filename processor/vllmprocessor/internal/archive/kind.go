@@ -46,7 +46,7 @@ type Settings struct {
 	ID        component.ID
 	Extension *component.ID
 	Status    *Status
-	// Now is the clock, and Every calls a function at an interval of it, see clocks.Clock.
+	// Now is the clock, and Every calls a function at an interval of it.
 	Now    func() time.Time
 	Every  func(d time.Duration, f func()) (stop func())
 	Logger *zap.Logger

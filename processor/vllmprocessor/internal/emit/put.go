@@ -10,8 +10,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// Put appends points to metrics. at is their time in Unix nanoseconds.
-func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
+// put appends points to metrics. at is their time in Unix nanoseconds.
+func put(all []Point, at int64, metrics pmetric.MetricSlice) {
 	w := writers.Get().(*writer)
 	defer writers.Put(w)
 	w.plan(all)
@@ -37,7 +37,7 @@ func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
 }
 
 // writers are for reuse. Without them a batch of one server allocates 1.2 times the bytes.
-var writers = sync.Pool{New: func() any { return &writer{} }}
+var writers = sync.Pool{New: func() any { return &writer{index: map[*derive.Row]int{}} }}
 
 // writer plans which metrics points need, so that each list of pdata is made once and with
 // its size.
@@ -45,7 +45,7 @@ type writer struct {
 	metrics []planned
 	// places has for each point the place of its metric.
 	places []int
-	// index is the place of the metric of each row, once there are many.
+	// index is the place of the metric of each row.
 	index map[*derive.Row]int
 }
 
@@ -80,36 +80,18 @@ func (w *writer) plan(all []Point) {
 	}
 }
 
-// few is the number of metrics up to which they are compared one by one.
-const few = 64
-
-// place returns the place of the metric of a row, which is len(w.metrics) for a new one.
-// The values of each engine have the same order, so the search begins at the metric of
-// the point before.
+// place returns the place of the metric of a row, which is len(w.metrics) for a new one. The values of
+// each engine have the same order, so it is likely the metric of the point before or the one after it.
 func (w *writer) place(row *derive.Row, before int) int {
-	n := len(w.metrics)
-	for i := range min(n, few) {
-		if at := (before + i) % n; w.metrics[at].row == row {
+	for at := before; at < min(before+2, len(w.metrics)); at++ {
+		if w.metrics[at].row == row {
 			return at
-		}
-	}
-	if n <= few {
-		return n
-	}
-	if w.index == nil {
-		w.index = map[*derive.Row]int{}
-	}
-	if len(w.index) == 0 {
-		for i := range w.metrics {
-			if row := w.metrics[i].row; row != nil {
-				w.index[row] = i
-			}
 		}
 	}
 	at, known := w.index[row]
 	if !known {
-		at = n
-		w.index[row] = n
+		at = len(w.metrics)
+		w.index[row] = at
 	}
 	return at
 }

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
@@ -34,8 +33,8 @@ func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
 	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
 	s, err := New(config, &stages.Processor{
-		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stages.Server)) {}, Enabled: func(string) bool { return true },
-		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: clocks.Real{}.Every},
+		Settings: settings, Telemetry: own, Now: time.Now, Every: func(time.Duration, func()) func() { return func() {} }, Each: func(func(*stages.Server)) {}, Enabled: func(string) bool { return true },
+		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: func(time.Duration, func()) func() { return func() {} }},
 	})
 	require.NoError(t, err)
 	return s, logs

@@ -1,4 +1,4 @@
-package delivery
+package emit
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
@@ -32,7 +31,7 @@ func values(engines ...int) (all []derive.Value) {
 // server is a server whose batches are written under its attributes.
 type server struct {
 	history    History
-	series     emit.Memory
+	series     Memory
 	attributes pcommon.Map
 	at         int64
 }

@@ -1,7 +1,4 @@
-// Package delivery keeps what was written for the newest batches of a server until a
-// consumer has accepted it: a batch that is sent again gets the same values, and the
-// end of a series is repeated until it has arrived.
-package delivery
+package emit
 
 import (
 	"context"

@@ -1,11 +1,10 @@
-package delivery
+package emit
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -13,8 +12,8 @@ import (
 
 // section is what is written for some series at one time.
 type section struct {
-	series *emit.Memory
-	points []emit.Point
+	series *Memory
+	points []Point
 	// attributes are those of the resource that the points belong to; zero for the
 	// resource of the batch.
 	attributes pcommon.Map
@@ -39,12 +38,12 @@ func NewOutput(time int64, fingerprint uint64) *Output {
 
 // Append writes the values of some series, which hold for a time in Unix nanoseconds,
 // and the ends of those that have no value any more.
-func (o *Output) Append(series *emit.Memory, values []derive.Value, of int64) {
+func (o *Output) Append(series *Memory, values []derive.Value, of int64) {
 	o.add(section{series: series, points: series.Write(values, of, o.time)})
 }
 
 // End ends series under the attributes that their resource had before.
-func (o *Output) End(series *emit.Memory, attributes pcommon.Map) {
+func (o *Output) End(series *Memory, attributes pcommon.Map) {
 	o.add(section{series: series, points: series.Write(nil, o.time, o.time), attributes: attributes})
 }
 
@@ -53,9 +52,13 @@ func (o *Output) add(s section) {
 		return
 	}
 	o.sections = append(o.sections, s)
-	ends := emit.Ends(s.points)
-	o.values += len(s.points) - ends
-	o.ends += ends
+	for i := range s.points {
+		if s.points[i].End {
+			o.ends++
+		} else {
+			o.values++
+		}
+	}
 }
 
 // Empty reports whether nothing was written.
@@ -84,7 +87,7 @@ func (o *Output) write(version string) pmetric.Metrics {
 			scope.SetName(metadata.ScopeName)
 			scope.SetVersion(version)
 		}
-		emit.Put(s.points, o.time, scopes.At(0).Metrics())
+		put(s.points, o.time, scopes.At(0).Metrics())
 	}
 	return written
 }
