@@ -1,6 +1,9 @@
 package gpu
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // valueAt is the value of a field at a time, on the line between the readings around it; NaN
 // where these are not there, too far apart, or, for a counter, have a reset between them.
@@ -38,32 +41,38 @@ func (d *Device) EnergyOf(span Span, apart int64) float64 {
 // MeanOf is the mean of a state over a span, on the lines between its readings; NaN where it was
 // not there throughout.
 func (d *Device) MeanOf(f Field, span Span, apart int64) float64 {
-	last, value := span.From, d.valueAt(f, span.From, apart, false)
-	end := d.valueAt(f, span.To, apart, false)
 	var area float64
-	for i, at := range d.times {
-		if d.columns[f] == nil || at <= span.From || at >= span.To || math.IsNaN(d.columns[f][i]) {
-			continue
-		}
+	last, before := span.From, d.valueAt(f, span.From, apart, false)
+	add := func(at int64, value float64) {
 		if at-last > apart {
-			return math.NaN()
+			area = math.NaN()
 		}
-		area += float64(at-last) * (value + d.columns[f][i]) / 2
-		last, value = at, d.columns[f][i]
+		area += float64(at-last) * (before + value) / 2
+		last, before = at, value
 	}
-	if span.To-last > apart {
-		return math.NaN()
+	for i, at := range d.times {
+		if value := d.at(f, i); at > span.From && at < span.To && !math.IsNaN(value) {
+			add(at, value)
+		}
 	}
-	area += float64(span.To-last) * (value + end) / 2
+	add(span.To, d.valueAt(f, span.To, apart, false))
 	return area / float64(span.To-span.From)
+}
+
+// newest is the place of the newest value of a field; -1 without one.
+func (d *Device) newest(f Field) int {
+	for i := range slices.Backward(d.times) {
+		if !math.IsNaN(d.at(f, i)) {
+			return i
+		}
+	}
+	return -1
 }
 
 // Newest is the time of the newest value of a field; 0 without one.
 func (d *Device) Newest(f Field) int64 {
-	for i := len(d.times) - 1; i >= 0 && d.columns[f] != nil; i-- {
-		if !math.IsNaN(d.columns[f][i]) {
-			return d.times[i]
-		}
+	if i := d.newest(f); i >= 0 {
+		return d.times[i]
 	}
 	return 0
 }
@@ -73,10 +82,8 @@ func (d *Device) NewestReading() int64 { return d.times[len(d.times)-1] }
 
 // NewestOf is the newest value of a field; NaN where it is older than a time.
 func (d *Device) NewestOf(f Field, since int64) float64 {
-	for i := len(d.times) - 1; i >= 0 && d.times[i] >= since && d.columns[f] != nil; i-- {
-		if !math.IsNaN(d.columns[f][i]) {
-			return d.columns[f][i]
-		}
+	if i := d.newest(f); i >= 0 && d.times[i] >= since {
+		return d.columns[f][i]
 	}
 	return math.NaN()
 }

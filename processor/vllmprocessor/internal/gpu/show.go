@@ -1,6 +1,9 @@
 package gpu
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Limit is what limits the clocks of a GPU.
 type Limit uint8
@@ -144,10 +147,5 @@ func (d *Device) MemoryEvents(span Span, apart int64) (events int) {
 
 // NewestBefore reports whether the GPU was read in the time up to apart before a time.
 func (d *Device) NewestBefore(at, apart int64) bool {
-	for _, t := range d.times {
-		if t <= at && at-t <= apart {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.times, func(t int64) bool { return t <= at && at-t <= apart })
 }

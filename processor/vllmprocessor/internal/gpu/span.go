@@ -1,6 +1,9 @@
 package gpu
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Span is a span of time, in Unix nanoseconds.
 type Span struct{ From, To int64 }
@@ -26,13 +29,7 @@ func (d *Device) each(f Field, span Span, apart int64, visit func(at int64, valu
 	if column == nil {
 		return
 	}
-	first := len(d.times)
-	for i, at := range d.times {
-		if at > span.From {
-			first = i
-			break
-		}
-	}
+	first, _ := slices.BinarySearch(d.times, span.From+1)
 	for i := first - 1; i >= 0 && span.From-d.times[i] <= apart; i-- {
 		if !math.IsNaN(column[i]) {
 			visit(d.times[i], column[i])

@@ -72,9 +72,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	servers map[string]*server
-	byUID   map[string][]*server
-	byPod   map[string][]*server
-	byHost  map[string][]*server
+	at      map[place][]*server
 	// workloads are those of servers here, by their key.
 	workloads map[string]*workload
 	// attributed is when an exporter's report of a workload last arrived, which means that the
@@ -105,7 +103,7 @@ type workload struct {
 func NewStore(window time.Duration) *Store {
 	return &Store{
 		window: int64(window), apart: int64(max(window*3/2, leastApart)),
-		servers: map[string]*server{}, byUID: map[string][]*server{}, byPod: map[string][]*server{}, byHost: map[string][]*server{},
+		servers: map[string]*server{}, at: map[place][]*server{},
 		workloads: map[string]*workload{}, attributed: map[string]int64{},
 	}
 }
@@ -234,14 +232,12 @@ func (s *Store) Expire(now int64) {
 		return
 	}
 	s.expired = now
-	for key, w := range s.workloads {
+	for _, w := range s.workloads {
 		before := len(w.devices)
 		w.devices = slices.DeleteFunc(w.devices, func(d *Device) bool { return now-d.NewestReading() > kept })
 		s.number.Add(int64(len(w.devices) - before))
 		if now-w.arrived > kept {
-			s.number.Add(int64(-len(w.devices)))
-			w.devices, w.gone = nil, true
-			delete(s.workloads, key)
+			s.drop(w)
 		}
 	}
 	for exporter, at := range s.attributed {
