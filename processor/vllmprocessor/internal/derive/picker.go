@@ -1,6 +1,8 @@
 package derive
 
 import (
+	"slices"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -16,31 +18,17 @@ func pickerRows() []Row {
 		{Metric: "inference_gateway.epp.request.output_tokens_mean", Quotient: mean(input.PickerOutputTokens)},
 	}
 	for _, of := range []struct {
-		in                    input.Metric
-		keep                  func(*window.View) func(input.Label) bool
-		mean, quantile, bound string
-	}{
-		{
-			input.PickerDuration, everything, "inference_gateway.epp.request.duration_mean",
-			"inference_gateway.epp.request.duration_quantile", "inference_gateway.epp.request.duration_quantile_bound",
-		},
-		{
-			input.PickerTimeToFirstToken, streams, "inference_gateway.epp.request.time_to_first_token_mean",
-			"inference_gateway.epp.request.time_to_first_token_quantile", "inference_gateway.epp.request.time_to_first_token_quantile_bound",
-		},
-		{
-			input.PickerQueueTime, dispatched, "inference_gateway.epp.flow_control.queue.duration_mean",
-			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
-		},
-	} {
+		in   input.Metric
+		keep func(*window.View) func(input.Label) bool
+	}{{input.PickerDuration, everything}, {input.PickerTimeToFirstToken, streams}, {input.PickerQueueTime, dispatched}} {
 		read := func(m *Member, dst *histogram.Histogram) Reason {
 			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
 		}
 		average := func(_ *Settings, m *Member) Parts {
 			return meanOf(m.Now.MomentsWhere(of.in, of.keep(&m.Now)))
 		}
-		all = append(all, Row{Metric: of.mean, Quotient: average})
-		all = append(all, quantileRows(read, of.quantile, of.bound, false)...)
+		all = append(all, Row{Metric: of.in.String() + "_mean", Quotient: average})
+		all = append(all, quantileRows(of.in, read, false)...)
 	}
 	for i := range all {
 		all[i].picker = true
@@ -76,7 +64,7 @@ const modelServerError = "ModelServerError"
 
 // shedCodes are the values of error_code for a pool without room, the second up to release
 // 1.0.
-var shedCodes = [...]string{"ResourceExhausted", "InferencePoolResourceExhausted"}
+var shedCodes = []string{"ResourceExhausted", "InferencePoolResourceExhausted"}
 
 // handled is what a picker did with the requests of a model.
 type handled struct {
@@ -108,10 +96,8 @@ func pickerRequests(v *window.View) (handled, Reason) {
 		if code != modelServerError {
 			h.all += n
 		}
-		for _, shed := range shedCodes {
-			if code == shed {
-				h.shed += n
-			}
+		if slices.Contains(shedCodes, code) {
+			h.shed += n
 		}
 	}
 	// A server's error counts at its response, and its request when it was scheduled, which

@@ -57,45 +57,19 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken},
 }, latencyRows(), lengthRows(), pickerRows())
 
-// latencies are the histograms of times, with the names of what is derived from each.
-var latencies = []struct {
-	in                    input.Metric
-	mean, quantile, bound string
-	detailed              bool
-}{
-	{
-		in: input.TimeToFirstToken, mean: "vllm.time_to_first_token_mean", quantile: "vllm.time_to_first_token_quantile", bound: "vllm.time_to_first_token_quantile_bound",
-	},
-	{
-		in: input.InterTokenLatency, mean: "vllm.inter_token_latency_mean", quantile: "vllm.inter_token_latency_quantile", bound: "vllm.inter_token_latency_quantile_bound",
-	},
-	{
-		in: input.E2ERequestLatency, mean: "vllm.e2e_request_latency_mean", quantile: "vllm.e2e_request_latency_quantile", bound: "vllm.e2e_request_latency_quantile_bound",
-	},
-	{
-		in: input.TimePerOutputToken, mean: "vllm.request.time_per_output_token_mean", quantile: "vllm.request.time_per_output_token_quantile", bound: "vllm.request.time_per_output_token_quantile_bound", detailed: true,
-	},
-	{
-		in: input.QueueTime, mean: "vllm.request.queue_time_mean", quantile: "vllm.request.queue_time_quantile", bound: "vllm.request.queue_time_quantile_bound", detailed: true,
-	},
-	{
-		in: input.PrefillTime, mean: "vllm.request.prefill_time_mean", quantile: "vllm.request.prefill_time_quantile", bound: "vllm.request.prefill_time_quantile_bound",
-	},
-	{
-		in: input.DecodeTime, mean: "vllm.request.decode_time_mean", quantile: "vllm.request.decode_time_quantile", bound: "vllm.request.decode_time_quantile_bound",
-	},
-}
-
-// latencyRows are the mean, the quantiles and their bounds of each latency.
+// latencyRows are the mean, the quantiles and their bounds of each histogram of times.
 func latencyRows() []Row {
 	var all []Row
-	for _, of := range latencies {
-		read, average := trustedQuantiles(of.in, distribution), trusted(of.in, mean)
-		if of.in == input.TimePerOutputToken || of.in == input.DecodeTime {
-			read, average = trustedQuantiles(of.in, withoutZeros), trusted(of.in, meanWithoutZeros)
+	for _, in := range []input.Metric{
+		input.TimeToFirstToken, input.InterTokenLatency, input.E2ERequestLatency, input.TimePerOutputToken,
+		input.QueueTime, input.PrefillTime, input.DecodeTime,
+	} {
+		read, average := trustedQuantiles(in, distribution), trusted(in, mean)
+		if in == input.TimePerOutputToken || in == input.DecodeTime {
+			read, average = trustedQuantiles(in, withoutZeros), trusted(in, meanWithoutZeros)
 		}
-		all = append(all, Row{Metric: of.mean, Quotient: average})
-		all = append(all, quantileRows(read, of.quantile, of.bound, of.detailed)...)
+		all = append(all, Row{Metric: in.String() + "_mean", Quotient: average})
+		all = append(all, quantileRows(in, read, in == input.TimePerOutputToken || in == input.QueueTime)...)
 	}
 	return all
 }
@@ -103,17 +77,17 @@ func latencyRows() []Row {
 // lengthRows are the quantiles of the lengths of prompts and outputs, and their bounds.
 func lengthRows() []Row {
 	return slices.Concat(
-		quantileRows(distribution(input.RequestPromptTokens), "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound", true),
-		quantileRows(distribution(input.RequestGenerationTokens), "vllm.request.generation_tokens_quantile", "vllm.request.generation_tokens_quantile_bound", true),
+		quantileRows(input.RequestPromptTokens, distribution(input.RequestPromptTokens), true),
+		quantileRows(input.RequestGenerationTokens, distribution(input.RequestGenerationTokens), true),
 	)
 }
 
 // quantileRows are the quantiles of a histogram and their bounds. percentiles::detailed switches the
 // quantiles on that are detailed.
-func quantileRows(read func(*Member, *histogram.Histogram) Reason, quantile, bound string, detailed bool) []Row {
+func quantileRows(in input.Metric, read func(*Member, *histogram.Histogram) Reason, detailed bool) []Row {
 	return []Row{
-		{Metric: quantile, Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
-		{Metric: bound, Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
+		{Metric: in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
+		{Metric: in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
 	}
 }
 
