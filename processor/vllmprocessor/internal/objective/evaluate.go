@@ -21,7 +21,7 @@ type Evaluator struct {
 	views   []window.View
 	members []*window.View
 	one     histogram.Histogram
-	parts   []JointPart
+	parts   []Counts
 }
 
 // Evaluate returns the values of a resource at its newest batch, after Observe. The group
@@ -72,7 +72,7 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 			return
 		}
 		if o.Finished() {
-			e.parts = append(e.parts, JointPart{Metric: o.Metric, Counts: recent})
+			e.parts = append(e.parts, recent)
 			joint = max(joint, reason)
 		}
 		w := writer{e, p, place, g}
@@ -192,20 +192,13 @@ func burnRate(o *planned, reading *Reading) (Interval, derive.Reason) {
 	return BurnRate(attainment, o.Target), derive.OK
 }
 
-// joint appends the share of requests that met all objectives for finished requests.
+// joint appends the share of requests that met all objectives for finished requests. reason is why
+// one of these cannot be counted.
 func (w *writer) joint(reason derive.Reason) {
-	if reason != derive.OK {
-		w.interval(&jointRow, Interval{}, reason)
-		return
+	var all Interval
+	if reason == derive.OK {
+		all, reason = JointAttainment(w.parts)
+		w.CountsDiffer = w.CountsDiffer || reason == derive.Contradiction
 	}
-	both, known := JointAttainment(w.parts)
-	switch known {
-	case JointKnown:
-	case JointIdle:
-		reason = derive.Idle
-	default:
-		reason = derive.Contradiction
-		w.CountsDiffer = true
-	}
-	w.interval(&jointRow, both, reason)
+	w.interval(&jointRow, all, reason)
 }

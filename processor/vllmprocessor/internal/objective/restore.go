@@ -1,5 +1,7 @@
 package objective
 
+import "slices"
+
 // Restored is the outcome of restoring a saved state.
 type Restored uint8
 
@@ -65,52 +67,35 @@ func (t *Tracker) Restore(state []byte, now int64) Restored {
 	return outcome
 }
 
-// after reports whether the state has anything later than now.
-func (s *saved) after(now int64) bool {
-	for i := range s.rings {
-		if s.rings[i].newest > s.rings[i].number(now) {
-			return true
-		}
-	}
-	return s.seenUntil > now
-}
-
-func (s *saved) forget(after int64) {
-	for i := range s.rings {
-		s.rings[i].forget(after)
-	}
-	s.seenUntil = min(s.seenUntil, after)
+// after reports whether the windows have anything later than now.
+func (t *Tracker) after(now int64) bool {
+	return t.seenUntil > now || slices.ContainsFunc(t.rings, func(r ring) bool { return r.newest > r.number(now) })
 }
 
 // holds reports whether a window has anything now.
-func (s *saved) holds(now int64) bool {
-	for i := range s.rings {
-		if reading := s.rings[i].over(now); reading.Coverage > 0 || reading.Valid > 0 {
-			return true
-		}
-	}
-	return false
+func (t *Tracker) holds(now int64) bool {
+	return slices.ContainsFunc(t.rings, func(r ring) bool {
+		reading := r.over(now)
+		return reading.Coverage > 0 || reading.Valid > 0
+	})
 }
 
-// adopt uses the saved rings. It reports whether the windows are the same.
-func (t *Tracker) adopt(old *saved) bool {
+// adopt uses the rings of a saved state. It reports whether the windows are the same.
+func (t *Tracker) adopt(old *Tracker) bool {
 	same := len(old.rings) == len(t.rings)
-	oldBurn, oldBudget := old.rings[:len(old.rings)-1], &old.rings[len(old.rings)-1]
-	burn, budget := t.rings[:len(t.rings)-1], &t.rings[len(t.rings)-1]
-	for i := range burn {
-		found := false
-		for j := range oldBurn {
-			if oldBurn[j].window == burn[i].window {
-				burn[i], found = oldBurn[j], true
-			}
+	last, oldLast := len(t.rings)-1, len(old.rings)-1
+	for i := range t.rings[:last] {
+		at := slices.IndexFunc(old.rings[:oldLast], func(r ring) bool { return r.window == t.rings[i].window })
+		if at >= 0 {
+			t.rings[i] = old.rings[at]
 		}
-		same = same && found
+		same = same && at >= 0
 	}
-	if oldBudget.window == budget.window {
-		*budget = *oldBudget
+	if old.rings[oldLast].window == t.rings[last].window {
+		t.rings[last] = old.rings[oldLast]
 		return same
 	}
-	budget.refill(oldBudget, old.seenUntil)
+	t.rings[last].refill(&old.rings[oldLast], old.seenUntil)
 	return false
 }
 
@@ -141,8 +126,7 @@ func Thin(state []byte, now int64) []byte {
 	for i := range old.rings {
 		old.rings[i].drop(now)
 	}
-	t := Tracker{metric: old.metric, threshold: old.threshold, seenUntil: old.seenUntil, rings: old.rings}
-	return t.Encode()
+	return old.Encode()
 }
 
 // StateAge returns the time of the newest step in a saved state, so that old unused states

@@ -1,9 +1,6 @@
 package objective
 
-import (
-	"time"
-	"unsafe"
-)
+import "time"
 
 const (
 	// slotsPerWindow is the resolution of a window. Its old edge is exact to a 120th of
@@ -84,7 +81,7 @@ func (r *ring) see(from, to int64) {
 // over sums the slots that overlap the window before a time.
 func (r *ring) over(at int64) Reading {
 	first, last := floorDiv(at-r.window, r.width), r.number(at)
-	reading := Reading{Window: time.Duration(r.window), Since: first * r.width}
+	reading := Reading{Since: first * r.width}
 	seen := int64(0)
 	for i := max(first, r.newest-ringSlots+1); i <= min(last, r.newest); i++ {
 		s := r.at(i)
@@ -115,8 +112,6 @@ func (r *ring) drop(now int64) {
 		*r.at(i) = slot{}
 	}
 }
-
-func (r *ring) size() int { return int(unsafe.Sizeof(*r)) + cap(r.slots)*int(unsafe.Sizeof(slot{})) }
 
 func floorDiv(a, b int64) int64 {
 	q := a / b

@@ -1,8 +1,8 @@
 package objective
 
 import (
+	"slices"
 	"time"
-	"unsafe"
 )
 
 // Windows are the spans over which a Tracker can be read.
@@ -111,11 +111,7 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 
 // longAgo reports whether a time is further back than the shortest window.
 func (t *Tracker) longAgo(at int64) bool {
-	shortest := t.rings[0].window
-	for i := range t.rings {
-		shortest = min(shortest, t.rings[i].window)
-	}
-	return at < t.seenUntil-shortest
+	return slices.ContainsFunc(t.rings, func(r ring) bool { return at < t.seenUntil-r.window })
 }
 
 // forget drops everything after a time.
@@ -133,9 +129,7 @@ func (t *Tracker) Totals() (total Counts, start int64) { return t.total, t.start
 // Reading is the content of a window.
 type Reading struct {
 	Counts
-	// Window is the window's length.
-	Window time.Duration
-	// Since is the real beginning of the window, less than Window/120 before its edge.
+	// Since is the real beginning of the window, less than a 120th of it before its edge.
 	Since int64
 	// Coverage is the observed share of the time since then, 0 to 1. Gaps and the time
 	// before the start are not observed.
@@ -147,12 +141,3 @@ func (t *Tracker) Burn(window int, at int64) Reading { return t.rings[window].ov
 
 // Budget reads the budget window as of a time.
 func (t *Tracker) Budget(at int64) Reading { return t.rings[len(t.rings)-1].over(at) }
-
-// Size is the memory of the tracker in bytes.
-func (t *Tracker) Size() int {
-	size := int(unsafe.Sizeof(*t))
-	for i := range t.rings {
-		size += t.rings[i].size()
-	}
-	return size
-}

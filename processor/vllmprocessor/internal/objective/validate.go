@@ -105,7 +105,7 @@ func canonical(name string) string {
 }
 
 func (o *Objective) checkTarget() string {
-	target := strconv.FormatFloat(o.Target, 'g', -1, 64)
+	target := number(o.Target)
 	switch {
 	case o.Target > 0 && o.Target < 1:
 		return ""

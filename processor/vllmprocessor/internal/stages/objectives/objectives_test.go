@@ -40,24 +40,6 @@ func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
 	return s, logs
 }
 
-// The README says 24 kB for two objectives with a budget window of a day.
-func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
-	t.Parallel()
-	o := objective.Objective{Name: "ttft", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(time.Second), Target: 0.9}
-	config := within(o)
-	windows := objective.Windows{Budget: 24 * time.Hour}
-	for _, burn := range config.BurnWindows {
-		windows.Burn = append(windows.Burn, time.Duration(burn))
-	}
-	tracker := objective.NewTracker(&o, windows, 0)
-	for minute := range int64(24 * 60) {
-		since := minute * int64(time.Minute)
-		tracker.Add(since, since+int64(time.Minute), objective.Counts{Valid: 2, Good: 1})
-	}
-	assert.InDelta(t, 12e3, tracker.Size(), 500)
-	assert.LessOrEqual(t, len(tracker.Encode()), 6000)
-}
-
 func TestAThresholdInsideABucketIsLoggedAtTheStart(t *testing.T) {
 	t.Parallel()
 	s, logs := newStage(t, within(objective.Objective{
