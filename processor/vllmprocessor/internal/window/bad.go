@@ -20,14 +20,9 @@ import (
 // at its end, and a request that is bad in one may be bad in all.
 var milestones = [...]input.Metric{input.QueueTime, input.PrefillTime, input.InferenceTime}
 
-// isMilestone reports whether an input is one of them.
-func isMilestone(in input.Metric) bool {
-	return slices.Contains(milestones[:], in)
-}
-
 // defective reports whether a distribution has a bad observation after a batch.
 func (g *Group) defective(in input.Metric, from int64) bool {
-	return g.bad > from && isMilestone(in)
+	return g.bad > from && slices.Contains(milestones[:], in)
 }
 
 // inspect records that the batch shows a bad observation.

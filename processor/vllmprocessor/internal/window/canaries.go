@@ -109,8 +109,8 @@ func (v *View) ofCanaries(in input.Metric, s *series) float64 {
 			return 0
 		}
 		// Its only token can be the end of the text.
-		n, hint := v.served(), 0
-		if other := v.group.find(in, cut, &hint); other != nil && n > 0 {
+		n := v.served()
+		if other := v.labelled(in, cut); other != nil && n > 0 {
 			grown, _ := v.difference(other)
 			n -= min(n, max(grown, 0))
 		}

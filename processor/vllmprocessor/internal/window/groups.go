@@ -88,9 +88,8 @@ func (r *Resource) Expect(attributes []input.Attribute) *Group {
 type existed struct {
 	limit  int
 	number map[uint64]int
-	// order is a ring of the hashes. next is the place of the oldest once it is full.
+	// order is the hashes, the oldest first.
 	order []uint64
-	next  int
 	// lost is true once a hash has been forgotten.
 	lost bool
 }
@@ -122,14 +121,12 @@ func (e *existed) add(hash uint64, number int) {
 	if e.number == nil {
 		e.number = map[uint64]int{}
 	}
-	if len(e.order) < e.limit {
-		e.order = append(e.order, hash)
-	} else {
+	if len(e.order) == e.limit {
 		e.lost = true
-		delete(e.number, e.order[e.next])
-		e.order[e.next] = hash
-		e.next = (e.next + 1) % e.limit
+		delete(e.number, e.order[0])
+		e.order = slices.Delete(e.order, 0, 1)
 	}
+	e.order = append(e.order, hash)
 	e.number[hash] = number
 }
 

@@ -61,47 +61,28 @@ func (g *Group) recordDelta(sample *input.Sample) {
 func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	return func(yield func(*Rollup, Status) bool) {
 		for _, up := range r.rollups {
-			present, pending, least := 0, 0, 2
+			groups, status, least := 0, Present, 2
 			if up.Picker {
 				least = 1
 			}
-			for _, g := range up.groups {
-				switch {
-				case g.ended:
-				case g.seq == r.seq:
-					present++
-				case g.seq == r.seq-1:
-					pending++
+			for g := range r.Groups(up) {
+				if groups++; g.seq != r.seq {
+					status = Pending
 				}
 			}
-			status := Present
-			if pending > 0 {
-				status = Pending
-			}
-			if present+pending >= least && !yield(up, status) {
+			if groups >= least && !yield(up, status) {
 				return
 			}
 		}
 	}
 }
 
-// Pending iterates over the groups with a value in the previous batch and neither a
-// value nor an end in the newest.
-func (r *Resource) Pending() iter.Seq[*Group] {
-	return func(yield func(*Group) bool) {
-		for _, g := range r.groups {
-			if !g.ended && g.seq == r.seq-1 && !yield(g) {
-				return
-			}
-		}
-	}
-}
-
-// PendingGroups iterates over the numbers of these groups.
+// PendingGroups iterates over the numbers of the groups with a value in the previous batch and
+// neither a value nor an end in the newest.
 func (r *Resource) PendingGroups() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for g := range r.Pending() {
-			if !yield(g.Number) {
+		for _, g := range r.groups {
+			if !g.ended && g.seq == r.seq-1 && !yield(g.Number) {
 				return
 			}
 		}

@@ -53,16 +53,12 @@ func (v *View) RestartedWithin() bool {
 // without what was counted before a restart that was seen. It is the same for every reader of the
 // server. It is not a number where the newest batch lacks a part of it, or it sends deltas.
 func (v *View) Received(in input.Metric) float64 {
-	value, status := v.sum(in, func(s *series) (float64, Status) {
-		switch status := v.status(s); {
-		case s.delta:
+	value, status := v.sumPresent(in, func(s *series) (float64, Status) {
+		if s.delta {
 			return 0, Missing
-		case status == Present:
-			var b buffer
-			return s.received(b[:])[0], Present
-		default:
-			return 0, status
 		}
+		var b buffer
+		return s.received(b[:])[0], v.status(s)
 	})
 	if status != Present {
 		return math.NaN()

@@ -133,7 +133,8 @@ func (r *Resource) possible(setup string, a *affected, v Version) bool {
 		hidden := r.evidence.ProcessStart == 0 && (!a.ends || a.until.Compare(lastPid) > 0) && !(v.Exact && v.Least.Compare(lastPid) < 0)
 		return hidden || r.Shows(setup)
 	case "data_parallel":
-		return !r.namesEngines() || r.Shows(setup)
+		// Without an engine in a label, the engines may have been added up.
+		return r.Shows(setup) || !slices.ContainsFunc(r.groups, func(g *Group) bool { return g.Engine() != "" })
 	case "ray", "speculation", "connector", "lora", "scale_up":
 		return r.Shows(setup)
 	}
@@ -145,7 +146,9 @@ func (r *Resource) possible(setup string, a *affected, v Version) bool {
 func (r *Resource) Shows(setup string) bool {
 	switch setup {
 	case "data_parallel":
-		return r.dataParallel()
+		// It is enough that there is an engine with another number than 0: of some versions only the
+		// last one is seen.
+		return slices.ContainsFunc(r.groups, func(g *Group) bool { return g.Engine() != "" && g.Engine() != "0" })
 	case "api_servers":
 		return r.evidence.Signs.Has(input.Processes)
 	case "ray":
@@ -161,18 +164,6 @@ func (r *Resource) Shows(setup string) bool {
 		return r.scaled
 	}
 	return false
-}
-
-// namesEngines reports whether a model of the resource has an engine. Without one, the
-// engines may have been added up.
-func (r *Resource) namesEngines() bool {
-	return slices.ContainsFunc(r.groups, func(g *Group) bool { return g.Engine() != "" })
-}
-
-// dataParallel reports whether there is an engine besides the first. It is enough that
-// there is one with another number than 0: of some versions only the last one is seen.
-func (r *Resource) dataParallel() bool {
-	return slices.ContainsFunc(r.groups, func(g *Group) bool { return g.Engine() != "" && g.Engine() != "0" })
 }
 
 // counted reports whether one of the counters is not 0, or sends deltas.
@@ -214,14 +205,12 @@ func (r *Resource) Described() (catalog.Server, bool) {
 		server.Version = ""
 	}
 	var sent [input.NumMetrics]bool
-	for _, g := range r.groups {
-		for in := range input.NumMetrics {
-			sent[in] = sent[in] || len(g.inputs.of(in)) > 0
-		}
-	}
+	vllm := false
 	for in := range input.NumMetrics {
+		sent[in] = slices.ContainsFunc(r.groups, func(g *Group) bool { return len(g.inputs.of(in)) > 0 })
 		if sent[in] && in.String() != "" {
 			server.Metrics = append(server.Metrics, in.String())
+			vllm = vllm || !in.OfReceiver()
 		}
 	}
 	for _, setup := range catalog.Setups() {
@@ -236,9 +225,5 @@ func (r *Resource) Described() (catalog.Server, bool) {
 		// The Rust front end does not observe steps, and the V0 engine counts no lookups.
 		server.Engine = "python"
 	}
-	ofServer := func(name string) bool {
-		in, _ := input.ByName(name)
-		return !in.OfReceiver()
-	}
-	return server, slices.ContainsFunc(server.Metrics, ofServer)
+	return server, vllm
 }

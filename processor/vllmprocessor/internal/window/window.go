@@ -88,8 +88,7 @@ type Report struct {
 // Resource is the state of one resource. It is not safe for concurrent use.
 type Resource struct {
 	settings Settings
-	// times is a ring over the sequence numbers of the timeline.
-	times ring[int64]
+	times    timeline
 	// seq is the number of the newest batch. base is the number of the oldest batch
 	// that may be compared with. Numbers begin at 1.
 	seq, base int64
@@ -288,30 +287,26 @@ func (r *Resource) baseline(length time.Duration) int64 {
 	return seq
 }
 
-// ring stores the newest entries of a timeline. An entry is a number.
-type ring[T any] struct{ values []T }
+// timeline is the times of the newest batches, in Unix nanoseconds. The place of a batch follows from its
+// number.
+type timeline []int64
 
-func (r *ring[T]) places() int64 { return int64(len(r.values)) }
-
-// at returns the entry of a batch. The caller makes sure that it is stored.
-func (r *ring[T]) at(seq int64) *T { return &r.values[seq%r.places()] }
+// at returns the time of a batch. The caller makes sure that it is stored.
+func (t timeline) at(seq int64) *int64 { return &t[seq%int64(len(t))] }
 
 // oldest is the oldest batch that is stored where newest is the newest.
-func (r *ring[T]) oldest(newest int64) int64 { return newest - r.places() + 1 }
+func (t timeline) oldest(newest int64) int64 { return newest - int64(len(t)) + 1 }
 
-// reserve makes room for keep entries, including the one after newest.
-func (r *ring[T]) reserve(newest, keep int64) {
-	places := r.places()
-	if places >= keep && places > 0 {
+// reserve makes room for keep times, including the one after newest.
+func (t *timeline) reserve(newest, keep int64) {
+	if int64(len(*t)) >= keep {
 		return
 	}
-	grown := ring[T]{values: make([]T, sizeFor(keep))}
-	if places > 0 {
-		for seq := max(r.oldest(newest), 0); seq <= newest; seq++ {
-			*grown.at(seq) = *r.at(seq)
-		}
+	grown := make(timeline, sizeFor(keep))
+	for seq := max(t.oldest(newest), 0); seq <= newest && len(*t) > 0; seq++ {
+		*grown.at(seq) = *t.at(seq)
 	}
-	*r = grown
+	*t = grown
 }
 
 // sizeFor returns the number of places for keep entries: 2, 4, 6 and so on, and from 16 on
