@@ -49,6 +49,7 @@ func (realClock) Every(d time.Duration, f func()) (stop func()) {
 		done.Wait()
 	}
 }
+
 // ManualClock is the clock of a story or a history. It moves only when its owner says so, and
 // stands still while something happens. It is not safe for concurrent use.
 type ManualClock struct {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
@@ -212,11 +213,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 		}
 		c.origin = origin{rank: n.rank}
 		if !sample.Gone {
-			if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
-				sample.Value = float64(point.IntValue())
-			} else {
-				sample.Value = point.DoubleValue()
-			}
+			sample.Value = numberOf(point)
 			if !finite(sample.Value) || (sample.Value < 0 && n.input.Define().Kind == input.Counter) {
 				c.report[NotANumber]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
@@ -282,4 +279,83 @@ func (c *collector) readBuckets(s *input.Sample, point pmetric.HistogramDataPoin
 	return left == 0
 }
 
+// numberOf is the value of a point of either type.
+func numberOf(point pmetric.NumberDataPoint) float64 {
+	if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(point.IntValue())
+	}
+	return point.DoubleValue()
+}
+
 func finite(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
+
+// Reason is why a point is not used. The point passes through unchanged.
+type Reason uint8
+
+// The reasons.
+const (
+	// TypeConflict means: a known name with points of another kind, as Ray's gauge
+	// twin of a counter.
+	TypeConflict Reason = iota
+	// UnsupportedTemporality means: neither cumulative nor delta.
+	UnsupportedTemporality
+	// NotANumber means: a value that is NaN or infinite, or a negative count.
+	NotANumber
+	// BadHistogram means: bounds out of order, or counts that do not fit them.
+	BadHistogram
+	// NoTimestamp means: a point without a time.
+	NoTimestamp
+	// OlderName means: the same series also exists under a newer name.
+	OlderName
+	// TooLarge means: the attributes of the point, or of its resource, exceed the limits.
+	TooLarge
+	// SeveralProcesses means: each API server of a server reports the gauge for itself,
+	// and none of the values is right for the whole.
+	SeveralProcesses
+
+	// NumReasons is the number of reasons, for arrays over them.
+	NumReasons
+)
+
+// String is the reason as the processor's own telemetry spells it.
+func (r Reason) String() string {
+	return [NumReasons]string{
+		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name", "too_large",
+		"several_processes",
+	}[r]
+}
+
+// Report counts what was not used.
+type Report [NumReasons]int
+
+const (
+	// maxResourceAttributes and maxResourceBytes bound the attributes of a resource.
+	// The SDKs of OpenTelemetry stop at 128 attributes.
+	maxResourceAttributes = 512
+	maxResourceBytes      = 64 << 10
+	// maxPointBytes bounds the attributes of a point. Each derived point has them too.
+	maxPointBytes = 8 << 10
+)
+
+// tooLarge reports whether the attributes of a resource exceed the limits.
+func tooLarge(attributes pcommon.Map) bool {
+	return attributes.Len() > maxResourceAttributes || identity.Size(attributes) > maxResourceBytes
+}
+
+// pointsOf returns the number of points of a metric.
+func pointsOf(metric pmetric.Metric) int {
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		return metric.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return metric.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return metric.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return metric.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return metric.Summary().DataPoints().Len()
+	case pmetric.MetricTypeEmpty:
+	}
+	return 0
+}

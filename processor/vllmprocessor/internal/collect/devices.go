@@ -151,10 +151,7 @@ func (c *collector) readDevices(index int, resource pcommon.Map, points pmetric.
 		if point.Timestamp() == 0 || point.Flags().NoRecordedValue() || identity.Size(attributes) > maxPointBytes {
 			continue
 		}
-		value := point.DoubleValue()
-		if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
-			value = float64(point.IntValue())
-		}
+		value := numberOf(point)
 		if !finite(value) || value < 0 {
 			continue
 		}

@@ -146,16 +146,11 @@ var proofs = sync.OnceValue(func() map[string]proof {
 
 // addSpellings calls add for each spelling of a family.
 func addSpellings(family string, of proof, add func(string, proof)) {
-	for _, name := range spellings(family) {
+	for _, name := range spellings(family, "_total", "_seconds", "_info") {
 		p := of
 		if strings.HasPrefix(name, "ray_") {
 			p.signs |= input.Ray
 		}
 		add(name, p)
-		for _, suffix := range []string{"_total", "_seconds", "_info"} {
-			if short, cut := strings.CutSuffix(name, suffix); cut {
-				add(short, p)
-			}
-		}
 	}
 }

@@ -225,8 +225,9 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			continue
 		}
 		if row.shared != "" && !in.rollup && !in.alone && members[0].Now.Affected(row.shared) {
-			parts := row.Of(settings, &members[0])
-			e.withhold(parts.Reason == OK && parts.Denominator > 0)
+			if parts := row.Of(settings, &members[0]); parts.Reason == OK && parts.Denominator > 0 {
+				e.Absent[KnownDefect]++
+			}
 			continue
 		}
 		switch {
@@ -257,13 +258,6 @@ func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason 
 	e.values = append(e.values, Value{
 		Row: row, Group: in.number, Rollup: in.rollup, Extra: extra, Attributes: in.attributes, Number: number, Pending: reason == Pending,
 	})
-}
-
-// withhold counts a value that is absent because of a defect.
-func (e *Evaluator) withhold(defective bool) {
-	if defective {
-		e.Absent[KnownDefect]++
-	}
 }
 
 // sum adds the parts of one more engine. An engine without a value is left out. One that

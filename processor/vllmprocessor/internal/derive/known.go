@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"math"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -178,15 +179,23 @@ func nearZero(v *window.View, in input.Metric) bool {
 	return all.Count > 0 && all.Counts[0] == all.Count
 }
 
+// bySource returns what reads a distribution, or the other one where a server swaps the two.
+func bySource[T any](in input.Metric, read func(input.Metric) T) func(*window.View) (T, Reason) {
+	same, swapped := read(in), read(other(in))
+	return func(v *window.View) (T, Reason) {
+		from, why := source(v, in)
+		if from != in {
+			return swapped, why
+		}
+		return same, why
+	}
+}
+
 // trusted is a quotient about a distribution, absent where the distribution is unsound.
 func trusted(in input.Metric, average func(input.Metric) func(*Settings, *Member) Parts) func(*Settings, *Member) Parts {
-	same, swapped := average(in), average(other(in))
+	choose := bySource(in, average)
 	return func(settings *Settings, m *Member) Parts {
-		from, why := source(&m.Now, in)
-		of := same
-		if from != in {
-			of = swapped
-		}
+		of, why := choose(&m.Now)
 		parts := of(settings, m)
 		parts.withhold(why == KnownDefect || parts.Denominator > 0 && unsound(&m.Now, in))
 		return parts
@@ -197,13 +206,9 @@ func trusted(in input.Metric, average func(input.Metric) func(*Settings, *Member
 func trustedQuantiles(
 	in input.Metric, read func(input.Metric) func(*Member, *histogram.Histogram) Reason,
 ) func(*Member, *histogram.Histogram) Reason {
-	same, swapped := read(in), read(other(in))
+	choose := bySource(in, read)
 	return func(m *Member, dst *histogram.Histogram) Reason {
-		from, why := source(&m.Now, in)
-		of := same
-		if from != in {
-			of = swapped
-		}
+		of, why := choose(&m.Now)
 		reason := of(m, dst)
 		if reason == OK && dst.Count > 0 && (why == KnownDefect || unsound(&m.Now, in)) {
 			return KnownDefect
@@ -274,4 +279,58 @@ func foundEver(v *window.View) bool {
 		}
 	}
 	return false
+}
+
+// This file has what the diagnosis shares with the derived metrics, so that both read an
+// input with a known defect in the same way.
+
+// Mean returns how many observations a distribution got over the window, and their mean.
+// Both are NaN where the server does not report them, and the mean where a defect makes
+// it wrong.
+func Mean(v *window.View, in input.Metric) (count, mean float64) {
+	from, why := source(v, in)
+	n, sum, hasSum, status := v.Moments(from)
+	switch {
+	case status != window.Present:
+		return math.NaN(), math.NaN()
+	case !hasSum, n <= 0, why == KnownDefect, unsound(v, in):
+		return n, math.NaN()
+	}
+	return n, sum / n
+}
+
+// FoundInCache returns the share of the prompt tokens that the prefix cache found; NaN with
+// a reason where it is not known.
+func FoundInCache(v *window.View) (share float64, reason Reason) {
+	parts := prefixHits(nil, &Member{Now: *v})
+	switch {
+	case parts.Reason != OK:
+		return math.NaN(), parts.Reason
+	case !(parts.Denominator > 0):
+		return math.NaN(), Idle
+	case parts.Numerator > parts.Denominator:
+		return math.NaN(), Contradiction
+	}
+	return parts.Numerator / parts.Denominator, OK
+}
+
+// Reasons reports whether the server counts finished requests by the reason for which they
+// ended. Under Ray, some count all of them under the last one.
+func Reasons(v *window.View) bool { return !underLast(v, input.RequestSuccess, lastReasons) }
+
+// Tokens reports whether the server counts generated tokens rightly. The V0 engine did not with
+// several steps per scheduling, and nothing shows that setting.
+func Tokens(v *window.View) bool { return !v.AffectedV0(catalog.DefectMultiStepMiscounts) }
+
+// Observations adds the observations of a distribution over the window to a histogram.
+// They are those of another distribution where a server swaps the two.
+func Observations(v *window.View, dst *histogram.Histogram, in input.Metric) Reason {
+	from, why := source(v, in)
+	switch {
+	case why != OK:
+		return why
+	case unsound(v, in):
+		return KnownDefect
+	}
+	return Because(v.AddTo(dst, from))
 }

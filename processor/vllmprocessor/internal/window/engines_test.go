@@ -31,13 +31,13 @@ func TestTheRollupsOverEngines(t *testing.T) {
 	assert.Empty(t, slices.Collect(r.PendingGroups()))
 	scrapeEngines(r, 30, one)
 	assert.Equal(t, map[string]Status{"m": Pending}, rollups(r))
-	missing := slices.Collect(r.PendingGroups())
+	missing := slices.Collect(r.Pending())
 	require.Len(t, missing, 1)
-	engine := r.groups[slices.IndexFunc(r.groups, func(g *Group) bool { return g.Number == missing[0] })]
-	assert.Equal(t, "1", engine.Engine())
+	assert.Equal(t, "1", missing[0].Engine())
+	assert.Equal(t, []int{missing[0].Number}, slices.Collect(r.PendingGroups()))
 	for up := range r.Rollups() {
 		assert.Len(t, slices.Collect(r.Groups(up)), 2)
-		assert.Same(t, up, engine.Rollup())
+		assert.Same(t, up, missing[0].Rollup())
 	}
 	scrapeEngines(r, 45, one)
 	assert.Empty(t, rollups(r))

@@ -77,12 +77,23 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	}
 }
 
-// PendingGroups iterates over the numbers of the groups with a value in the previous batch and
-// neither a value nor an end in the newest.
+// Pending iterates over the groups with a value in the previous batch and neither a
+// value nor an end in the newest.
+func (r *Resource) Pending() iter.Seq[*Group] {
+	return func(yield func(*Group) bool) {
+		for _, g := range r.groups {
+			if !g.ended && g.seq == r.seq-1 && !yield(g) {
+				return
+			}
+		}
+	}
+}
+
+// PendingGroups iterates over the numbers of these groups.
 func (r *Resource) PendingGroups() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for _, g := range r.groups {
-			if !g.ended && g.seq == r.seq-1 && !yield(g.Number) {
+		for g := range r.Pending() {
+			if !yield(g.Number) {
 				return
 			}
 		}
