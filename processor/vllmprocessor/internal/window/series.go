@@ -171,15 +171,25 @@ func (u *update) fits(units int) bool {
 	return u.units+units <= u.most
 }
 
-// include adds a series to its group.
-func (u *update) include(g *Group, in input.Metric, s *series) {
-	g.include(in, s)
-	if in.OfPicker() && g.whole == nil && g.rollup == nil {
+// create adds a series without a point to its group; nil where there is no room for it.
+func (u *update) create(sample *input.Sample) *series {
+	units := sizeOf(sample.Label, sample.Bounds)
+	if !u.fits(units) {
+		u.report.Ignored[SeriesLimit]++
+		u.report.Lacking += units
+		return nil
+	}
+	g := u.admit(sample.Group, units)
+	if g == nil {
+		return nil
+	}
+	s := &series{label: sample.Label, found: u.seq}
+	g.include(sample.Input, s)
+	if sample.Input.OfPicker() && g.whole == nil && g.rollup == nil {
 		g.whole = u.join(g, g.Common(), true)
 	}
-	s.units, s.found = int32(sizeOf(s.label, s.bounds)), u.seq
-	u.units += int(s.units)
 	u.Resource.series++
+	return s
 }
 
 // remember records that a series exists which is not stored. Its first usable point is
@@ -217,30 +227,4 @@ func (u *update) recordAnswer() {
 	}) {
 		u.answered = u.seq
 	}
-}
-
-// create makes a series. A new series of a known resource counts from 0, because servers
-// create counters at the first event.
-func (u *update) create(sample *input.Sample, g *Group, values []float64) *series {
-	s := &series{
-		label: sample.Label, delta: sample.Delta, older: sample.Older, level: sample.Level, epoch: g.engine.epoch, start: sample.Start, time: u.batch.Time,
-		known: u.seq, created: u.seq, newest: u.seq,
-		bounds: sample.Bounds, totals: newTotals(len(values)),
-	}
-	if sample.Input.Define().Kind == input.Distribution && !sample.HasSum {
-		s.own().noSum = u.seq
-	}
-	s.totals.reserve(u.seq-1, 2)
-	s.totals.set(u.seq, values)
-	if sample.Input.Define().Kind == input.Gauge {
-		return s
-	}
-	if u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {
-		s.known = u.base
-		u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
-	} else if sample.Delta {
-		// The first batch is a baseline only.
-		s.totals.set(u.seq, u.zeros(len(values)))
-	}
-	return s
 }

@@ -134,37 +134,25 @@ func (u *update) apply(sample *input.Sample, s *series) {
 	}
 	values := u.numbers(sample)
 	if s == nil {
-		units := sizeOf(sample.Label, sample.Bounds)
-		if !u.fits(units) {
-			u.report.Ignored[SeriesLimit]++
-			u.report.Lacking += units
+		if s = u.create(sample); s == nil {
 			u.remember(sample)
 			return
 		}
-		g := u.admit(sample.Group, units)
-		if g == nil {
-			u.remember(sample)
-			return
-		}
-		u.include(g, sample.Input, u.create(sample, g, values))
-		if kind != input.Gauge && !sample.Level {
-			g.engine.observe(u.seq)
-		}
-		g.recordDelta(sample)
-		g.seq = u.seq
-		u.report.Used++
-		return
-	}
-	if s.time == u.batch.Time {
-		u.report.Ignored[Duplicate]++
-		return
-	}
-	if sample.Level && s.counts(u.seq) {
+	} else if s.time == u.batch.Time || sample.Level && s.counts(u.seq) {
 		u.report.Ignored[Duplicate]++
 		return
 	}
 	g := u.group(sample.Group)
 	switch {
+	case s.totals.stride == 0:
+		// Servers create counters at the first event, so a new one of a known resource counts from 0.
+		u.forget(s, sample, values)
+		if kind != input.Gauge && u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {
+			u.countFromZero(s, sample, values)
+		}
+		if kind != input.Gauge && !sample.Level {
+			g.engine.observe(u.seq)
+		}
 	case s.level && sample.Delta && !sample.Level && s.newest == u.seq-1 && !u.stale(s):
 		// The gauge has counted up to the previous batch, and the delta begins there.
 		s.delta = true
@@ -173,9 +161,7 @@ func (u *update) apply(sample *input.Sample, s *series) {
 	case s.delta && sample.Delta && s.newest < u.base && u.base < u.seq:
 		// Senders of deltas may leave out zeros, so a silent series has not changed.
 		u.forget(s, sample, values)
-		s.totals.set(u.seq, values)
-		s.known = u.base
-		u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
+		u.countFromZero(s, sample, values)
 	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == input.Gauge:
@@ -194,7 +180,14 @@ func (u *update) apply(sample *input.Sample, s *series) {
 	u.report.Used++
 }
 
-// forget restarts a series from a baseline, because its previous value is too old to
+// countFromZero counts a series that was 0 at the batch before, and since the oldest.
+func (u *update) countFromZero(s *series, sample *input.Sample, values []float64) {
+	s.totals.set(u.seq, values)
+	s.known = u.base
+	u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
+}
+
+// forget begins a series with a baseline: a new one, and one whose previous value is too old to
 // compute an increase.
 func (u *update) forget(s *series, sample *input.Sample, values []float64) {
 	// The earlier totals are not read again. Where they stayed, lower counts would change the
@@ -236,20 +229,15 @@ func (u *update) accumulate(s *series, g *Group, sample *input.Sample, values []
 	if !same(s.bounds, sample.Bounds) {
 		// The old buckets remain with their counts. The new ones begin at 0.
 		before, keep := *s, u.reach(sample.Input)
-		*s = series{
-			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq,
-			bounds: sample.Bounds, totals: newTotals(len(values)), time: s.time, units: s.units, found: s.found,
-			more: &more{noSum: s.rest().noSum, before: &before},
-		}
-		u.resize(s)
+		u.forget(s, sample, values)
+		s.known, s.own().before = before.known, &before
+		s.totals.set(u.seq, values)
 		for depth, older := 0, s; older != nil; depth, older = depth+1, older.rest().before {
 			next := older.rest().before
 			if next != nil && (depth == generations || next.newest <= u.seq-keep) {
 				older.more.before = nil
 			}
 		}
-		s.totals.reserve(u.seq-1, 2)
-		s.totals.set(u.seq, values)
 		u.storeStep(s, sample.Input, s.time, values, nil)
 		return
 	}
