@@ -18,17 +18,31 @@ func pickerRows() []Row {
 		{Metric: "inference_gateway.epp.request.output_tokens_mean", Quotient: mean(input.PickerOutputTokens)},
 	}
 	for _, of := range []struct {
-		in   input.Metric
-		keep func(*window.View) func(input.Label) bool
-	}{{input.PickerDuration, everything}, {input.PickerTimeToFirstToken, streams}, {input.PickerQueueTime, dispatched}} {
+		in                    input.Metric
+		keep                  func(*window.View) func(input.Label) bool
+		mean, quantile, bound string
+	}{
+		{
+			input.PickerDuration, everything, "inference_gateway.epp.request.duration_mean",
+			"inference_gateway.epp.request.duration_quantile", "inference_gateway.epp.request.duration_quantile_bound",
+		},
+		{
+			input.PickerTimeToFirstToken, streams, "inference_gateway.epp.request.time_to_first_token_mean",
+			"inference_gateway.epp.request.time_to_first_token_quantile", "inference_gateway.epp.request.time_to_first_token_quantile_bound",
+		},
+		{
+			input.PickerQueueTime, dispatched, "inference_gateway.epp.flow_control.queue.duration_mean",
+			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
+		},
+	} {
 		read := func(m *Member, dst *histogram.Histogram) Reason {
 			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
 		}
 		average := func(_ *Settings, m *Member) Parts {
 			return meanOf(m.Now.MomentsWhere(of.in, of.keep(&m.Now)))
 		}
-		all = append(all, Row{Metric: of.in.String() + "_mean", Quotient: average})
-		all = append(all, quantileRows(of.in, read, false)...)
+		all = append(all, Row{Metric: of.mean, Quotient: average})
+		all = append(all, quantileRows(read, of.quantile, of.bound, false)...)
 	}
 	for i := range all {
 		all[i].picker = true

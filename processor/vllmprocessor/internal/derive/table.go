@@ -60,16 +60,25 @@ var rows = slices.Concat([]Row{
 // latencyRows are the mean, the quantiles and their bounds of each histogram of times.
 func latencyRows() []Row {
 	var all []Row
-	for _, in := range []input.Metric{
-		input.TimeToFirstToken, input.InterTokenLatency, input.E2ERequestLatency, input.TimePerOutputToken,
-		input.QueueTime, input.PrefillTime, input.DecodeTime,
+	for _, of := range []struct {
+		in                    input.Metric
+		mean, quantile, bound string
+		detailed              bool
+	}{
+		{input.TimeToFirstToken, "vllm.time_to_first_token_mean", "vllm.time_to_first_token_quantile", "vllm.time_to_first_token_quantile_bound", false},
+		{input.InterTokenLatency, "vllm.inter_token_latency_mean", "vllm.inter_token_latency_quantile", "vllm.inter_token_latency_quantile_bound", false},
+		{input.E2ERequestLatency, "vllm.e2e_request_latency_mean", "vllm.e2e_request_latency_quantile", "vllm.e2e_request_latency_quantile_bound", false},
+		{input.TimePerOutputToken, "vllm.request.time_per_output_token_mean", "vllm.request.time_per_output_token_quantile", "vllm.request.time_per_output_token_quantile_bound", true},
+		{input.QueueTime, "vllm.request.queue_time_mean", "vllm.request.queue_time_quantile", "vllm.request.queue_time_quantile_bound", true},
+		{input.PrefillTime, "vllm.request.prefill_time_mean", "vllm.request.prefill_time_quantile", "vllm.request.prefill_time_quantile_bound", false},
+		{input.DecodeTime, "vllm.request.decode_time_mean", "vllm.request.decode_time_quantile", "vllm.request.decode_time_quantile_bound", false},
 	} {
-		read, average := trustedQuantiles(in, distribution), trusted(in, mean)
-		if in == input.TimePerOutputToken || in == input.DecodeTime {
-			read, average = trustedQuantiles(in, withoutZeros), trusted(in, meanWithoutZeros)
+		read, average := trustedQuantiles(of.in, distribution), trusted(of.in, mean)
+		if of.in == input.TimePerOutputToken || of.in == input.DecodeTime {
+			read, average = trustedQuantiles(of.in, withoutZeros), trusted(of.in, meanWithoutZeros)
 		}
-		all = append(all, Row{Metric: in.String() + "_mean", Quotient: average})
-		all = append(all, quantileRows(in, read, in == input.TimePerOutputToken || in == input.QueueTime)...)
+		all = append(all, Row{Metric: of.mean, Quotient: average})
+		all = append(all, quantileRows(read, of.quantile, of.bound, of.detailed)...)
 	}
 	return all
 }
@@ -77,17 +86,17 @@ func latencyRows() []Row {
 // lengthRows are the quantiles of the lengths of prompts and outputs, and their bounds.
 func lengthRows() []Row {
 	return slices.Concat(
-		quantileRows(input.RequestPromptTokens, distribution(input.RequestPromptTokens), true),
-		quantileRows(input.RequestGenerationTokens, distribution(input.RequestGenerationTokens), true),
+		quantileRows(distribution(input.RequestPromptTokens), "vllm.request.prompt_tokens_quantile", "vllm.request.prompt_tokens_quantile_bound", true),
+		quantileRows(distribution(input.RequestGenerationTokens), "vllm.request.generation_tokens_quantile", "vllm.request.generation_tokens_quantile_bound", true),
 	)
 }
 
 // quantileRows are the quantiles of a histogram and their bounds. percentiles::detailed switches the
 // quantiles on that are detailed.
-func quantileRows(in input.Metric, read func(*Member, *histogram.Histogram) Reason, detailed bool) []Row {
+func quantileRows(read func(*Member, *histogram.Histogram) Reason, quantile, bound string, detailed bool) []Row {
 	return []Row{
-		{Metric: in.String() + "_quantile", Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
-		{Metric: in.String() + "_quantile_bound", Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
+		{Metric: quantile, Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
+		{Metric: bound, Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
 	}
 }
 
