@@ -72,7 +72,7 @@ func (u *User) Start(ctx context.Context, host component.Host) error {
 		}
 		if a.client = client; client != nil {
 			a.load(ctx, u)
-			a.run()
+			a.stop = a.Every(a.Interval, func() { a.save(context.Background()) })
 		}
 		if s.by == nil {
 			s.by = map[archiveOf]*archive{}

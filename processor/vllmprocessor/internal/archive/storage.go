@@ -54,7 +54,16 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn(a.Unread, zap.Error(err))
 		return
 	}
-	if a.read(data) {
+	all, err := Decode(data)
+	damaged := data != nil && err != nil
+	for key, state := range all {
+		newest, sound := a.Newest(state)
+		damaged = damaged || !sound
+		if sound {
+			a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
+		}
+	}
+	if damaged {
 		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
 	}
 	if later, err := a.client.Get(ctx, a.storageKey(form+1)); err == nil && later != nil {
@@ -67,29 +76,6 @@ func (a *archive) load(ctx context.Context, user *User) {
 	if len(a.kept) > 0 {
 		a.Logger.Info(a.Continued, zap.Int("states", len(a.kept)))
 	}
-}
-
-// read keeps the states of a stored value that can be read, and reports whether there are others.
-func (a *archive) read(data []byte) (damaged bool) {
-	if data == nil {
-		return false
-	}
-	all, err := Decode(data)
-	unreadable := 0
-	for key, state := range all {
-		newest, sound := a.Newest(state)
-		if !sound {
-			unreadable++
-			continue
-		}
-		a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
-	}
-	return err != nil || unreadable > 0
-}
-
-// run saves until stop is called.
-func (a *archive) run() {
-	a.stop = a.Every(a.Interval, func() { a.save(context.Background()) })
 }
 
 // save writes the states of all users. A write that fails loses nothing: the next one
