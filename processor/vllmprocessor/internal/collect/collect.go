@@ -16,18 +16,9 @@ import (
 )
 
 // Read returns the batches in metrics, sorted by time, and counts the points of known
-// metrics that it cannot use.
-func Read(metrics pmetric.Metrics) ([]input.Batch, Report) { return new(Reader).Read(metrics) }
-
-// Reader reads batches and uses the memory of the last ones again. Its results are the same
-// as those of a new one. It is not safe for concurrent use.
-type Reader struct{ collector collector }
-
-// Read returns the batches in metrics, sorted by time, and counts the points of known
 // metrics that it cannot use. The samples of the batches are valid until the next call;
 // their labels, their bounds, and the groups stay.
-func (r *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
-	c := &r.collector
+func (c *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
 	c.begin()
 	resources := metrics.ResourceMetrics()
 	for i := range resources.Len() {
@@ -49,7 +40,9 @@ type batchKey struct {
 	time     int64
 }
 
-type collector struct {
+// Reader reads batches and uses the memory of the last ones again. Its results are the same
+// as those of a new one. It is not safe for concurrent use.
+type Reader struct {
 	memory  memory
 	batches []input.Batch
 	// pending has the same length as batches.
@@ -88,7 +81,7 @@ type collector struct {
 }
 
 // begin prepares for a call.
-func (c *collector) begin() {
+func (c *Reader) begin() {
 	c.memory.begin(c.batches)
 	if max(cap(c.batches), cap(c.pending)) > maxSpareBatches {
 		c.batches, c.pending, c.index = nil, nil, nil
@@ -107,7 +100,7 @@ func (c *collector) begin() {
 	}
 }
 
-func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
+func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 	if isAccelerator(rm.Resource().Attributes()) {
 		c.readAccelerator(index, rm)
 		return
@@ -150,7 +143,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 }
 
 // identify computes the identity of the resource at its first usable point.
-func (c *collector) identify(rm pmetric.ResourceMetrics) {
+func (c *Reader) identify(rm pmetric.ResourceMetrics) {
 	if c.resource != "" {
 		return
 	}
@@ -162,7 +155,7 @@ func (c *collector) identify(rm pmetric.ResourceMetrics) {
 	}
 }
 
-func (c *collector) readMetric(metric pmetric.Metric, n named) {
+func (c *Reader) readMetric(metric pmetric.Metric, n named) {
 	kind := n.input.Define().Kind
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:
@@ -199,7 +192,7 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 	}
 }
 
-func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fits, delta bool) {
+func (c *Reader) readNumbers(points pmetric.NumberDataPointSlice, n named, fits, delta bool) {
 	if !fits {
 		c.report[TypeConflict] += points.Len()
 		return
@@ -224,7 +217,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 	}
 }
 
-func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
+func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
@@ -246,7 +239,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 }
 
 // readBuckets copies the buckets. A point without any has one open bucket.
-func (c *collector) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) bool {
+func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) bool {
 	bounds, counts := point.ExplicitBounds(), point.BucketCounts()
 	if counts.Len() == 0 && bounds.Len() == 0 {
 		s.Counts = c.memory.counts(1)

@@ -186,7 +186,7 @@ var cacheConfigNumbers = [...]struct {
 
 // readCacheConfig reads the numbers in the labels of vLLM's cache configuration. It is for
 // input that is not from our receiver.
-func (c *collector) readCacheConfig(metric pmetric.Metric) {
+func (c *Reader) readCacheConfig(metric pmetric.Metric) {
 	var points pmetric.NumberDataPointSlice
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:

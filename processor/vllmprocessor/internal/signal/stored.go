@@ -28,19 +28,14 @@ func (b *Baseline) Encode() []byte {
 	if b.Windows == 0 || !b.sound() {
 		return nil
 	}
-	data, err := json.Marshal(saved{baselineVersion, int(Count), b})
-	if err != nil {
-		return nil
-	}
+	data, _ := json.Marshal(saved{baselineVersion, int(Count), b})
 	return data
 }
 
 // DecodeBaseline returns the baseline of a stored form; false where it is none that can be used.
 func DecodeBaseline(data []byte) (*Baseline, bool) {
 	s := saved{Baseline: NewBaseline()}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if decoder.Decode(&s) != nil || s.Version != baselineVersion || s.Signals < leastSignals || s.Signals > int(Count) {
+	if decodeStrictly(data, &s) != nil || s.Version != baselineVersion || s.Signals < leastSignals || s.Signals > int(Count) {
 		return nil, false
 	}
 	if b := s.Baseline; b != nil && b.sound() && b.Windows > 0 && b.Learned > 0 {
@@ -113,10 +108,7 @@ func EncodeReferences(all []Reference) []byte {
 	if len(out.References) == 0 {
 		return nil
 	}
-	data, err := json.Marshal(out)
-	if err != nil {
-		return nil
-	}
+	data, _ := json.Marshal(out)
 	return data
 }
 
