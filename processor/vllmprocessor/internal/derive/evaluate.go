@@ -2,6 +2,7 @@ package derive
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
@@ -87,17 +88,19 @@ type Evaluator struct {
 	places      []int
 	scopes      map[*window.Rollup]scope
 	one, merged histogram.Histogram
-	collecting  collecting
-	// take is the method of collecting, which is made once.
-	take func(Extra, Parts)
+	entries     []entry
+	ofMember    []entry
 }
 
 // entry is the parts for one value of the own attributes of a row.
 type entry struct {
 	extra Extra
 	parts Parts
-	// member is the last one that has yielded it.
-	member int
+}
+
+// find returns the place of a value of the own attributes; -1 where it is not there.
+func find(all []entry, extra Extra) int {
+	return slices.IndexFunc(all, func(one entry) bool { return one.extra == extra })
 }
 
 // Evaluate returns the derived values of a resource at its newest batch. The result is
@@ -237,7 +240,7 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			value, reason := row.Additive(settings, &members[0])
 			e.add(in, row, Extra{}, value, reason)
 		case row.Several != nil:
-			e.several(settings, members, in, row)
+			e.several(members, in, row)
 		case in.rollup || in.alone || settings.PerEngineQuantiles:
 			e.quantiles(settings, members, in, row)
 		}
@@ -294,59 +297,31 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 	e.add(in, row, Extra{}, value, reason)
 }
 
-// collecting is what is known of a row with attributes of its own while its members are
-// read.
-type collecting struct {
-	entries []entry
-	// before is the sum over the members so far for a value that none of them yielded.
-	before Parts
-	member int
-	// without is the attributes that are left out; nil leaves out none.
-	without *Extra
-}
-
-// take adds the parts of a member for one value of the own attributes.
-func (c *collecting) take(extra Extra, parts Parts) {
-	if c.without != nil && extra == *c.without {
-		return
-	}
-	for k := range c.entries {
-		if c.entries[k].extra == extra {
-			c.entries[k].parts.sum(parts)
-			c.entries[k].member = c.member
-			return
-		}
-	}
-	if len(c.entries) < maxExtras {
-		parts.sum(c.before)
-		c.entries = append(c.entries, entry{extra, parts, c.member})
-	}
-}
-
 // several evaluates a row with attributes of its own. Their values are few; the cap
 // protects against hostile servers.
-func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
-	c := &e.collecting
-	if e.take == nil {
-		e.take = c.take
-	}
-	*c = collecting{entries: c.entries[:0], before: noParts}
-	if in.misattributed {
-		c.without = &row.speculativeExtra
-	}
-	reason := Missing
+func (e *Evaluator) several(members []Member, in scope, row *Row) {
+	// before is the sum over the members so far for a value that none of them has.
+	entries, before, reason := e.entries[:0], noParts, Missing
 	for i := range members {
-		c.member = i
-		rest, one := row.Several(settings, &members[i], e.take)
-		for k := range c.entries {
-			if c.entries[k].member != i {
-				c.entries[k].parts.sum(rest)
+		own, rest, one := row.Several(&members[i], e.ofMember[:0])
+		for k := range entries {
+			parts := rest
+			if at := find(own, entries[k].extra); at >= 0 {
+				parts = own[at].parts
+			}
+			entries[k].parts.sum(parts)
+		}
+		for _, next := range own {
+			if len(entries) < maxExtras && find(entries, next.extra) < 0 && !(in.misattributed && next.extra == row.speculativeExtra) {
+				next.parts.sum(before)
+				entries = append(entries, next)
 			}
 		}
-		c.before.sum(rest)
+		before.sum(rest)
 		reason = reason.Together(one, i == 0)
+		e.ofMember = own
 	}
-	entries := c.entries
+	e.entries = entries
 	if reason == OK && len(entries) == 0 {
 		return // all its values belong to the roll-up
 	}

@@ -14,9 +14,9 @@ import (
 // internal/catalog/decisions.yaml has the decision for each metric and defect.
 
 // withhold makes parts that could be used absent because of a defect.
-func (p *Parts) withhold(defective bool) {
-	if defective && p.Reason == OK {
-		p.Reason = KnownDefect
+func (p *Parts) withhold(wrong bool) {
+	if wrong {
+		p.Reason = defective(p.Reason)
 	}
 }
 
@@ -44,7 +44,15 @@ func Mixed(v *window.View) bool { return v.Affected(catalog.DefectRayLastEngine)
 
 // unmixed is the reason of a value that needs gauges of one engine.
 func unmixed(v *window.View, reason Reason) Reason {
-	if reason == OK && Mixed(v) {
+	if Mixed(v) {
+		return defective(reason)
+	}
+	return reason
+}
+
+// defective is the reason of a value that a defect makes wrong, if there is one.
+func defective(reason Reason) Reason {
+	if reason == OK {
 		return KnownDefect
 	}
 	return reason
@@ -95,8 +103,8 @@ var generated = rate(input.GenerationTokens)
 // a scheduling. Nothing shows that a server has several of them.
 func generationRate(settings *Settings, m *Member) (float64, Reason) {
 	value, reason := generated(settings, m)
-	if reason == OK && m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
-		return 0, KnownDefect
+	if m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
+		reason = defective(reason)
 	}
 	return value, reason
 }

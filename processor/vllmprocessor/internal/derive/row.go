@@ -31,10 +31,10 @@ type Row struct {
 	// Additive returns a value that may be summed over engines. It is emitted for each
 	// engine only, so that a sum over all series counts nothing twice.
 	Additive func(*Settings, *Member) (float64, Reason)
-	// Several yields the parts of a ratio for each value of its own attributes. rest is
-	// the parts for all other values, where an engine without a series has 0. It yields
+	// Several appends the parts of a ratio for each value of its own attributes. rest is
+	// the parts for all other values, where an engine without a series has 0. It appends
 	// nothing unless it returns OK.
-	Several func(settings *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason)
+	Several func(m *Member, to []entry) (all []entry, rest Parts, reason Reason)
 	// Quantiles reads the distribution of the quantiles into an empty histogram.
 	Quantiles func(*Member, *histogram.Histogram) Reason
 

@@ -176,18 +176,18 @@ func frontendOverhead(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: e2e - queue - inference, Denominator: count, Reason: reason}
 }
 
-func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
-	all, status := m.Now.Increase(input.RequestSuccess)
+func finished(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
+	requests, status := m.Now.Increase(input.RequestSuccess)
 	if status != window.Present {
-		return noParts, Because(status)
+		return to, noParts, Because(status)
 	}
 	merged := underLast(&m.Now, input.RequestSuccess, lastReasons)
 	for why, n := range m.Now.Increases(input.RequestSuccess) {
-		parts := Parts{Numerator: n, Denominator: all}
-		parts.withhold(merged && all > 0)
-		yield(Extra{why.Value(0)}, parts)
+		parts := Parts{Numerator: n, Denominator: requests}
+		parts.withhold(merged && requests > 0)
+		to = append(to, entry{Extra{why.Value(0)}, parts})
 	}
-	return Parts{Denominator: all}, OK
+	return to, Parts{Denominator: requests}, OK
 }
 
 // cancelled counts the requests that got their first token and have neither finished nor
@@ -223,11 +223,11 @@ func acceptanceLength(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: drafts + accepted, Denominator: drafts, Reason: worst(status, statusToo)}
 }
 
-func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
+func acceptedAt(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	drafts, status := m.Now.Increase(input.Drafts)
 	_, statusToo := m.Now.Increase(input.AcceptedTokensPerPosition)
 	if reason = worst(status, statusToo); reason != OK {
-		return noParts, reason
+		return to, noParts, reason
 	}
 	merged := drafts > 0 && onlyALaterPosition(&m.Now)
 	for position, accepted := range m.Now.Increases(input.AcceptedTokensPerPosition) {
@@ -236,9 +236,9 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 		if merged {
 			parts.Reason = KnownDefect
 		}
-		yield(Extra{position.Value(0)}, parts)
+		to = append(to, entry{Extra{position.Value(0)}, parts})
 	}
-	return Parts{Denominator: drafts}, OK
+	return to, Parts{Denominator: drafts}, OK
 }
 
 // flopsUtilization is absent where the server does not count: its counter is 0, or does

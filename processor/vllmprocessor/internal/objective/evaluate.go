@@ -17,11 +17,10 @@ type Evaluator struct {
 	// CountsDiffer is true once histograms of finished requests had different counts.
 	CountsDiffer bool
 
-	values  []derive.Value
-	views   []window.View
-	members []*window.View
-	one     histogram.Histogram
-	parts   []Counts
+	values []derive.Value
+	views  []window.View
+	one    histogram.Histogram
+	parts  []Counts
 }
 
 // Evaluate returns the values of a resource at its newest batch, after Observe. The group
@@ -44,18 +43,18 @@ func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Val
 		}
 	}
 	for _, g := range s.groups {
-		e.members = g.views
 		if g.pending {
 			e.values = append(e.values, derive.Value{Group: g.number, Pending: true})
-		} else if len(e.members) > 0 {
-			e.group(p, g.number, g, r.Time())
+		} else if len(g.views) > 0 {
+			e.group(p, g, r.Time())
 		}
 	}
 	return e.values
 }
 
 // group appends the values of one model.
-func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
+func (e *Evaluator) group(p *Plan, g *group, at int64) {
+	w := writer{e, p, g}
 	e.parts = e.parts[:0]
 	joint, first := derive.OK, len(e.values)
 	for i := range p.objectives {
@@ -63,19 +62,18 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 		if !o.Matches(g.model) {
 			continue
 		}
-		recent, reason := e.recent(o)
+		recent, reason := e.recent(o, g.views)
 		if reason == derive.Pending {
 			// A part of the batch may still follow, so the series of the model neither
 			// continue nor end.
 			e.Absent[reason]++
-			e.values = append(e.values[:first], derive.Value{Group: place, Pending: true})
+			e.values = append(e.values[:first], derive.Value{Group: g.number, Pending: true})
 			return
 		}
 		if o.Finished() {
 			e.parts = append(e.parts, recent)
 			joint = max(joint, reason)
 		}
-		w := writer{e, p, place, g}
 		if len(g.trackers) == 0 || g.trackers[i] == nil {
 			e.Absent[derive.First]++
 			if reason == derive.First && !e.Full {
@@ -91,16 +89,15 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 		w.windows(o, g.trackers[i].Tracker, at)
 	}
 	if len(e.parts) > 1 {
-		w := writer{e, p, place, g}
 		w.joint(joint)
 	}
 }
 
 // recent counts the observations of an objective over the window of the processor, for all
 // engines together.
-func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
+func (e *Evaluator) recent(o *planned, engines []*window.View) (total Counts, reason derive.Reason) {
 	reason = derive.Missing
-	for i, v := range e.members {
+	for i, v := range engines {
 		e.one.Reset()
 		one := derive.Because(v.AddTo(&e.one, o.input))
 		if one == derive.OK {
@@ -115,14 +112,13 @@ func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
 type writer struct {
 	*Evaluator
 	plan  *Plan
-	place int
 	group *group
 }
 
 func (w *writer) add(row *derive.Row, extra derive.Extra, number float64, start int64) {
 	if w.plan.enabled[row] {
 		w.values = append(w.values, derive.Value{
-			Row: row, Group: w.place, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
+			Row: row, Group: w.group.number, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
 		})
 	}
 }
