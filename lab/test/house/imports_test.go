@@ -42,7 +42,7 @@ var may = [][2]string{
 	{"receiver/... !.../internal/...", shared + "receiver/..."},
 
 	// The processor. Only the stages know the stages, and of them only the pools another one.
-	{inside(processor, "clocks histogram quota signal"), ""},
+	{inside(processor, "histogram quota signal"), ""},
 	{processor + "input", "internal/catalog"},
 	{processor + "gpu", processor + "input"},
 	{processor + "collect", "internal/catalog internal/identity " + inside(processor, "gpu input")},
@@ -51,9 +51,9 @@ var may = [][2]string{
 	{inside(processor, "objective pooltotals"), "internal/catalog " + inside(processor, "histogram input quota window derive")},
 	{processor + "diagnose", "internal/catalog internal/wording " + inside(processor, "gpu histogram input signal window derive")},
 	{processor + "pooldiagnosis", inside(processor, "input quota signal derive diagnose")},
-	{processor + "emit", "internal/catalog " + inside(processor, "input derive")},
-	{inside(processor, "archive delivery"), "internal/refused " + inside(processor, "input derive emit metadata")},
-	{processor + "stages", "internal/wording " + inside(processor, "archive collect delivery derive emit gpu input metadata window")},
+	{processor + "emit", "internal/catalog internal/refused " + inside(processor, "input derive metadata")},
+	{processor + "archive", processor + "input"},
+	{processor + "stages", "internal/wording " + inside(processor, "archive collect derive emit gpu input metadata window")},
 	{processor + "stages/pools", "internal/catalog internal/refused " + processor + "... !" + processor + "stages/... " + inside(processor, "stages stages/diagnosis")},
 	{processor + "stages/...", "internal/catalog " + processor + "... !" + processor + "stages/... " + processor + "stages"},
 	{"processor/... !.../internal/...", shared + "processor/..."},
