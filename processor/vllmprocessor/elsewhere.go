@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
@@ -48,10 +49,8 @@ func (p *vllmProcessor) deriveElsewhere(r *resource, stages []bool, now time.Tim
 		}
 		r.parts[i].derived = now
 		r.parts[i].series.Forget()
-		if p.warned.first(aboutDerived) {
-			p.logger.Warn("another vllm processor has derived metrics of the same servers before this one, in this pipeline or in the collector that sends; " +
-				"what it derives is not derived again here, and the settings here for it have no effect; remove one of the two processors")
-		}
+		p.warnOnce(aboutDerived, pcommon.Map{}, "another vllm processor has derived metrics of the same servers before this one, in this pipeline or in the collector that sends; "+
+			"what it derives is not derived again here, and the settings here for it have no effect; remove one of the two processors")
 	}
 }
 

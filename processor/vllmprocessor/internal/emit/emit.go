@@ -175,7 +175,7 @@ func (m *Memory) ends(points []Point, order []int, of []*derive.Value, at int64)
 	}
 	m.live = live
 	slices.SortFunc(points[first:], func(a, b Point) int {
-		return cmp.Or(compareGroups(a.Place, b.Place), strings.Compare(a.Row.Metric, b.Row.Metric), slices.Compare(a.Extra[:], b.Extra[:]))
+		return cmp.Or(cmp.Compare(a.order(), b.order()), strings.Compare(a.Row.Metric, b.Row.Metric), slices.Compare(a.Extra[:], b.Extra[:]))
 	})
 	return points
 }
@@ -187,17 +187,12 @@ type pendingKey struct {
 	rollup bool
 }
 
-// compareGroups puts roll-ups, the newest first, before the engines.
-func compareGroups(a, b *Place) int {
-	switch {
-	case a.Rollup && b.Rollup:
-		return cmp.Compare(b.Group, a.Group)
-	case a.Rollup:
-		return -1
-	case b.Rollup:
-		return 1
+// order puts roll-ups, the newest first, before the engines.
+func (p *Place) order() int {
+	if p.Rollup {
+		return -1 - p.Group
 	}
-	return cmp.Compare(a.Group, b.Group)
+	return p.Group
 }
 
 // Forget drops all series without ending them.
