@@ -83,7 +83,6 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// objectives is the part of the configuration that the objectives have.
 func (c *Config) objectives() objectives.Config {
 	return objectives.Config{Objectives: c.Objectives, BudgetWindow: c.BudgetWindow, BurnWindows: c.BurnWindows}
 }
@@ -172,7 +171,6 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, promises.Check())...)
 }
 
-// enabled reports whether a metric is switched on.
 func (c *Config) enabled(name string) bool {
 	if chosen := c.Metrics[name].Enabled; chosen != nil {
 		return *chosen

@@ -42,7 +42,6 @@ func (p *vllmProcessor) logDefects(r *resource, attributes pcommon.Map, now time
 	}
 }
 
-// serverName names a server in a log line.
 func serverName(attributes pcommon.Map) string {
 	for _, name := range []string{"service.instance.id", "k8s.pod.name"} {
 		if value, has := attributes.Get(name); has && value.AsString() != "" {

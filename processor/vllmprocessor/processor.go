@@ -237,7 +237,6 @@ func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stages.
 	return report
 }
 
-// derive runs the stages.
 func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stages.Batch, out *emit.Output) {
 	if len(r.States) == 0 {
 		for i, s := range p.stages {

@@ -80,7 +80,6 @@ func (p *vllmProcessor) release(r *resource) {
 	}
 }
 
-// useShares records how much the resource uses of what is shared.
 func (r *resource) useShares() {
 	r.share.Set(r.Window.Units())
 	r.engines.Set(r.Window.Engines())

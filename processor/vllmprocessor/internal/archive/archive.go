@@ -124,7 +124,6 @@ func (a *archive) moves(states int) {
 	a.more, a.settled = a.more+states, a.Now().Add(settles).UnixNano()
 }
 
-// room is how many states may be kept now.
 func (a *archive) room() int {
 	if a.more > 0 && a.Now().UnixNano() >= a.settled {
 		a.more = 0

@@ -33,7 +33,6 @@ func (s *Status) Start(host component.Host) {
 // Stop ends the reports: the service reports the shutdown.
 func (s *Status) Stop() { s.Start(nil) }
 
-// accessed takes the result of a read or a write of a kind of states.
 func (s *Status) accessed(key string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

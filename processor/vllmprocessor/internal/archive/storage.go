@@ -108,7 +108,6 @@ func (a *archive) save(ctx context.Context) {
 	}
 }
 
-// encode puts the states of the users and of silent servers together.
 func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()

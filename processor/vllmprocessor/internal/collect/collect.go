@@ -80,7 +80,6 @@ type Reader struct {
 	most int
 }
 
-// begin prepares for a call.
 func (c *Reader) begin() {
 	c.memory.begin(c.batches)
 	if max(cap(c.batches), cap(c.pending)) > maxSpareBatches {
@@ -272,7 +271,6 @@ func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) 
 	return left == 0
 }
 
-// numberOf is the value of a point of either type.
 func numberOf(point pmetric.NumberDataPoint) float64 {
 	if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
 		return float64(point.IntValue())
@@ -330,12 +328,10 @@ const (
 	maxPointBytes = 8 << 10
 )
 
-// tooLarge reports whether the attributes of a resource exceed the limits.
 func tooLarge(attributes pcommon.Map) bool {
 	return attributes.Len() > maxResourceAttributes || identity.Size(attributes) > maxResourceBytes
 }
 
-// pointsOf returns the number of points of a metric.
 func pointsOf(metric pmetric.Metric) int {
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:

@@ -109,7 +109,6 @@ var sharings = map[string]gpu.Sharing{
 	"partition": gpu.Partitioned, "partitioned": gpu.Partitioned,
 }
 
-// readAccelerator reads a resource of an exporter.
 func (c *Reader) readAccelerator(index int, rm pmetric.ResourceMetrics) {
 	c.accelerators.Sources = append(c.accelerators.Sources, index)
 	resource := rm.Resource().Attributes()
@@ -171,7 +170,6 @@ func (c *Reader) readDevices(index int, resource pcommon.Map, points pmetric.Num
 	}
 }
 
-// of returns the field that a point is about.
 func (m *meaningOfDevice) of(attributes pcommon.Map) (field gpu.Field, means bool) {
 	if m == nil {
 		_, means = attributes.Get("vllm.accelerator.sharing")

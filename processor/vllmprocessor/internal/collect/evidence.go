@@ -24,7 +24,6 @@ type proof struct {
 	signs input.Sign
 }
 
-// resource reads the attributes of a resource.
 func (e *seen) resource(attributes pcommon.Map) {
 	if version, has := attributes.Get("service.version"); has {
 		e.Version = version.AsString()
@@ -35,14 +34,12 @@ func (e *seen) resource(attributes pcommon.Map) {
 	}
 }
 
-// scope reads the name of an instrumentation scope.
 func (e *seen) scope(name string) {
 	if name == receiverScope {
 		e.Signs |= input.Received
 	}
 }
 
-// prove takes what the name of a metric shows.
 func (e *seen) prove(p *proof) {
 	e.Join(&input.Evidence{Least: p.least, Signs: p.signs})
 }
@@ -77,7 +74,6 @@ func (e *seen) label(name string) (alias string, imitator bool) {
 	return alias, imitator
 }
 
-// signsOf returns the signs of a family.
 func signsOf(family string) (signs input.Sign) {
 	if slices.Contains(catalog.OnlyV0, family) {
 		signs |= input.V0
@@ -144,7 +140,6 @@ var proofs = sync.OnceValue(func() map[string]proof {
 	return index
 })
 
-// addSpellings calls add for each spelling of a family.
 func addSpellings(family string, of proof, add func(string, proof)) {
 	for _, name := range spellings(family, "_total", "_seconds", "_info") {
 		p := of

@@ -49,7 +49,6 @@ type twin struct {
 	contradicted bool
 }
 
-// add adds a sample to the batch of its time.
 func (c *Reader) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample *input.Sample) {
 	if timestamp == 0 {
 		c.report[NoTimestamp]++
@@ -90,7 +89,6 @@ func (c *Reader) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, 
 	batch.Unread = append(batch.Unread, sample)
 }
 
-// batch returns the batch of a time.
 func (c *Reader) batch(timestamp pcommon.Timestamp) (*input.Batch, *pending) {
 	if c.current >= 0 && c.batches[c.current].Time == int64(timestamp) {
 		return &c.batches[c.current], &c.pending[c.current]

@@ -140,7 +140,6 @@ func worst(statuses ...window.Status) Reason {
 	return reason
 }
 
-// increases is the quotient of the increases of two counters.
 func increases(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		n, has := m.Now.Increase(numerator)
@@ -149,7 +148,6 @@ func increases(numerator, denominator input.Metric) func(*Settings, *Member) Par
 	}
 }
 
-// rate is the increase of a counter per second.
 func rate(in input.Metric) func(*Settings, *Member) (float64, Reason) {
 	return func(_ *Settings, m *Member) (float64, Reason) {
 		n, status := m.Now.Increase(in)
@@ -167,7 +165,6 @@ func perSecond(n, elapsed float64, reason Reason) (float64, Reason) {
 	return n / elapsed, OK
 }
 
-// mean is the mean of a distribution's observations.
 func mean(in input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		return meanOf(m.Now.Moments(in))
@@ -181,7 +178,6 @@ func meanOf(count, sum float64, hasSum bool, status window.Status) Parts {
 	return Parts{Numerator: sum, Denominator: count, Reason: Because(status)}
 }
 
-// sums is the quotient of the sums of two distributions.
 func sums(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		_, n, has, status := m.Now.Moments(numerator)

@@ -296,7 +296,6 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 	return parts
 }
 
-// distribution reads a distribution unchanged.
 func distribution(in input.Metric) func(*Member, *histogram.Histogram) Reason {
 	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }

@@ -11,7 +11,6 @@ import (
 // rejectedDrafts is the reason of drafted tokens that were rejected. It has no bound.
 var rejectedDrafts = Extra{"rejected_drafts"}
 
-// wasted yields the shares of work without a result.
 func wasted(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	drafted, status := m.Now.Increase(input.DraftTokens)
 	accepted, statusToo := m.Now.Increase(input.AcceptedTokens)

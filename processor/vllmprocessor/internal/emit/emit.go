@@ -71,10 +71,8 @@ func newSeries(v *derive.Value, beside *Series) *Series {
 	return s
 }
 
-// in reports whether a value belongs to the group of a series.
 func (s *Series) in(v *derive.Value) bool { return s.Group == v.Group && s.Rollup == v.Rollup }
 
-// is reports whether a value is one of the series.
 func (s *Series) is(v *derive.Value) bool {
 	return s.Row == v.Row && s.in(v) && s.Extra == v.Extra
 }
@@ -212,7 +210,6 @@ type writing struct {
 // writings are for reuse.
 var writings = sync.Pool{New: func() any { return &writing{} }}
 
-// begin prepares for a call.
 func (w *writing) begin() {
 	if cap(w.order) > mostSpare {
 		w.order = nil

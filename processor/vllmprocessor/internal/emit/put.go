@@ -10,7 +10,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// put appends points to metrics. at is their time in Unix nanoseconds.
 func put(all []Point, at int64, metrics pmetric.MetricSlice) {
 	w := writers.Get().(*writer)
 	defer writers.Put(w)

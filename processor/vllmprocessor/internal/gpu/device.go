@@ -103,7 +103,6 @@ func (d *Device) set(f Field, i int, value float64, parts uint8) {
 	d.columns[f][i] = value
 }
 
-// trim drops what is older than what is kept.
 func (d *Device) trim(window int64) {
 	newest := d.times[len(d.times)-1]
 	old := 0

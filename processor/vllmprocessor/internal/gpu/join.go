@@ -50,7 +50,6 @@ func (s *Store) remove(one *server) {
 	}
 }
 
-// drop forgets the GPUs of a workload.
 func (s *Store) drop(w *workload) {
 	s.number.Add(int64(-len(w.devices)))
 	w.devices, w.gone = nil, true

@@ -130,7 +130,6 @@ type Owner struct {
 	Host, Node string
 }
 
-// inPod reports whether a workload is known.
 func (o *Owner) inPod() bool { return o.PodUID != "" || o.Pod != "" }
 
 // Batch is the readings of the GPUs of one workload at one time.

@@ -65,7 +65,6 @@ func (d *Device) count(f Field, span Span, apart int64) (c counted) {
 	return c
 }
 
-// mean is the mean of a state in a span, and of how many readings.
 func (d *Device) mean(f Field, span Span, include func(i int) bool) (mean float64, n int) {
 	column := d.columns[f]
 	if column == nil {

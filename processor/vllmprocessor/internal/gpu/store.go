@@ -144,7 +144,6 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 	return report
 }
 
-// take takes a batch of GPUs of some servers.
 func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Outcome {
 	switch {
 	case len(b.Readings) == 0:
@@ -174,7 +173,6 @@ func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Out
 	return Used
 }
 
-// place takes one reading.
 func (s *Store) place(w *workload, servers []*server, at int64, r *Reading) Outcome {
 	if r.Sharing == Shared || r.Sharing == Partitioned {
 		w.shared = max(w.shared, at)

@@ -52,7 +52,6 @@ func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Val
 	return e.values
 }
 
-// group appends the values of one model.
 func (e *Evaluator) group(p *Plan, g *group, at int64) {
 	w := writer{e, p, g}
 	e.parts = e.parts[:0]
@@ -164,7 +163,6 @@ func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {
 	w.interval(&attainmentRow, attainment, reason, o.Name)
 }
 
-// windows appends the burn rates, the budget and their coverage.
 func (w *writer) windows(o *planned, t *Tracker, at int64) {
 	for i, window := range o.burn {
 		reading := t.Burn(i, at)

@@ -102,7 +102,6 @@ func (s *State) Observe(p *Plan, r *window.Resource, keeper Keeper) {
 	}
 }
 
-// read finds the steps of one engine.
 func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 	number := v.Group().Number
 	for i := range p.objectives {
@@ -159,7 +158,6 @@ func (s *State) add(one step) {
 	s.steps = append(s.steps, one)
 }
 
-// place returns the model of an engine.
 func (s *State) place(g *window.Group) *group {
 	if of := s.members[g.Number]; of != nil {
 		return of
@@ -236,7 +234,6 @@ func (s *State) Shrink(n int, keeper Keeper) {
 	}
 }
 
-// count adds a step to its tracker.
 func (s *State) count(p *Plan, one *step, keeper Keeper) {
 	g := one.group
 	if g.trackers == nil {

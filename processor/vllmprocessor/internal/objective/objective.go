@@ -106,7 +106,6 @@ func indicatorOf(metric string) (bounds []float64, ok bool) {
 	return catalog.Bounds(metric), slices.Contains(indicators, metric)
 }
 
-// usable lists all indicators, for messages.
 func usable() string { return strings.Join(indicators, ", ") }
 
 // alertFactors are the burn rates above which the usual alerts fire, the highest first.

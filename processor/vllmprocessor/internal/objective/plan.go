@@ -80,5 +80,4 @@ func (p *Plan) Steps() (steps [input.NumMetrics]bool) {
 	return steps
 }
 
-// budgetIsBurn reports whether the budget window is also a burn window.
 func (p *Plan) budgetIsBurn() bool { return slices.Contains(p.windows.Burn, p.windows.Budget) }

@@ -114,7 +114,6 @@ func (t *Tracker) longAgo(at int64) bool {
 	return slices.ContainsFunc(t.rings, func(r ring) bool { return at < t.seenUntil-r.window })
 }
 
-// forget drops everything after a time.
 func (t *Tracker) forget(after int64) {
 	for i := range t.rings {
 		t.rings[i].forget(after)

@@ -244,7 +244,6 @@ func (f *fit) normal(guess, width *row, free *[4]bool) (a matrix, b row) {
 	return a, b
 }
 
-// residual is the root of the mean square error of the learned times.
 func (f *fit) residual() float64 {
 	total := f.YY
 	for i, c := range f.coefficients {

@@ -122,7 +122,6 @@ func (l *line) expect(xs ...float64) Expected {
 	return Expected{seconds, l.of.Uncertainty(xs...), l.deviation}
 }
 
-// clone returns a copy that shares nothing.
 func (f *fit) clone() fit {
 	out := newFit(f.Shares...)
 	out.begin(f, f.N)

@@ -25,7 +25,6 @@ func (g *Group) defective(in input.Metric, from int64) bool {
 	return g.bad > from && slices.Contains(milestones[:], in)
 }
 
-// inspect records that the batch shows a bad observation.
 func (u *update) inspect(g *Group) {
 	if g.bad == u.seq || !u.observedBadly(g) {
 		return
@@ -83,13 +82,10 @@ func (u *update) grew(g *Group, in input.Metric, room *[2]buffer) (growth, bool)
 // 0.3 s.
 const exactly = 1 - 1e-3
 
-// counted returns the number of new observations in a bucket.
 func (g *growth) counted(bucket int) float64 { return g.is[bucket] - g.was[bucket] }
 
-// sum returns by how much the sum grew.
 func (g *growth) sum() float64 { return g.counted(len(g.is) - 1) }
 
-// count returns the number of new observations.
 func (g *growth) count() float64 { return total(g.is) - total(g.was) }
 
 // total returns the observations in all buckets.

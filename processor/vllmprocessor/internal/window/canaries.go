@@ -147,7 +147,6 @@ func (v *View) canariesIn(in input.Metric) (o observedCanaries) {
 	return o
 }
 
-// remove removes the canaries from observations of the distribution.
 func (o *observedCanaries) remove(h *histogram.Histogram) {
 	if o.left == nil {
 		return

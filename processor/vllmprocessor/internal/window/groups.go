@@ -42,7 +42,6 @@ func (u *update) admit(i, units int) *Group {
 	return u.groups[i]
 }
 
-// enter adds a group.
 func (r *Resource) enter(from *input.Group) *Group {
 	name := process(from.Attributes)
 	e := r.engines[name]
@@ -110,7 +109,6 @@ func hashOf(key string) uint64 { return maphash.String(existedSeed, key) }
 
 func hashOfSeries(s labelled) uint64 { return maphash.Comparable(existedSeed, s) }
 
-// add remembers a hash.
 func (e *existed) add(hash uint64, number int) {
 	if _, known := e.number[hash]; known {
 		if number != unnumbered {
@@ -160,7 +158,6 @@ func (g *Group) find(in input.Metric, label input.Label, hint *int) *series {
 	return g.labels[labelled{in, label}]
 }
 
-// include adds a series.
 func (g *Group) include(in input.Metric, s *series) {
 	g.inputs.set(in, append(g.inputs.of(in), s))
 	switch all := g.inputs.of(in); {
@@ -213,7 +210,6 @@ func (i *inputs) of(in input.Metric) []*series {
 	return nil
 }
 
-// set stores the series of an input.
 func (i *inputs) set(in input.Metric, all []*series) {
 	if i.place[in] == 0 {
 		if len(i.lists) == cap(i.lists) {
@@ -226,7 +222,6 @@ func (i *inputs) set(in input.Metric, all []*series) {
 	i.lists[i.place[in]-1] = all
 }
 
-// any reports whether one of the series fulfils a condition.
 func (i *inputs) any(is func(*series) bool) bool {
 	for _, all := range i.lists {
 		if slices.ContainsFunc(all, is) {

@@ -55,14 +55,12 @@ func (u *update) restarts() {
 	}
 }
 
-// observe records that a batch has a counter of the engine.
 func (e *engine) observe(seq int64) {
 	if e.seen != seq {
 		e.before, e.seen = e.seen, seq
 	}
 }
 
-// restart records a restart of an engine.
 func (u *update) restart(e *engine) {
 	u.renew(e)
 	e.restarts++
@@ -162,7 +160,6 @@ func (u *update) scaledUp() bool {
 	return u.canScaleUp() && u.addsEngines() && u.allBeganAnew() && u.sameProcess()
 }
 
-// canScaleUp reports whether the version of the server can add engines.
 func (u *update) canScaleUp() bool {
 	defect := defects()[catalog.DefectScaleUpResets]
 	version := u.Version()
@@ -206,7 +203,6 @@ func (u *update) allBeganAnew() bool {
 	return true
 }
 
-// counted reports whether a counter or distribution of the engine is not 0.
 func (e *engine) counted() bool {
 	var b buffer
 	for _, g := range e.groups {

@@ -7,7 +7,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
-// enroll puts a new group into its roll-up.
 func (r *Resource) enroll(g *Group) {
 	without := g.Model()
 	if len(without) == len(g.Attributes) {
@@ -22,7 +21,6 @@ type rollupKey struct {
 	attributes string
 }
 
-// join adds a group to the roll-up with some attributes, and returns it.
 func (r *Resource) join(g *Group, attributes []input.Attribute, picker bool) *Rollup {
 	key := rollupKey{picker, input.KeyWithout(attributes, "")}
 	up := r.rollupOf[key]
@@ -36,7 +34,6 @@ func (r *Resource) join(g *Group, attributes []input.Attribute, picker bool) *Ro
 	return up
 }
 
-// leave removes a group from a roll-up, and the roll-up with its last group.
 func (r *Resource) leave(g *Group, up *Rollup) {
 	if up == nil {
 		return

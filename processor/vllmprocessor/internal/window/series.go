@@ -56,7 +56,6 @@ type more struct {
 // nothing is more of a series that has none.
 var nothing more
 
-// rest returns more for reading.
 func (s *series) rest() *more {
 	if s.more == nil {
 		return &nothing
@@ -64,7 +63,6 @@ func (s *series) rest() *more {
 	return s.more
 }
 
-// own returns more for writing.
 func (s *series) own() *more {
 	if s.more == nil {
 		s.more = &more{}
@@ -93,7 +91,6 @@ func (s *series) shift(offset, raw []float64) {
 	m.offset, m.raw = offset, append(m.raw[:0], raw...)
 }
 
-// unshift forgets the offset.
 func (s *series) unshift() {
 	if s.more != nil {
 		s.more.offset, s.more.raw = nil, nil
@@ -163,7 +160,6 @@ func same(a, b []float64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// fits reports whether there is room for some units more.
 func (u *update) fits(units int) bool {
 	if u.units+units > u.most {
 		u.reclaim()
@@ -220,7 +216,6 @@ func (u *update) fresh(sample *input.Sample, g *Group) bool {
 	return !g.returned && !g.existed.unknown(hashOfSeries(labelled{sample.Input, sample.Label}))
 }
 
-// recordAnswer records the first batch with a sample of the server itself.
 func (u *update) recordAnswer() {
 	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s input.Sample) bool {
 		return !s.Gone && !s.Input.OfReceiver()

@@ -58,7 +58,6 @@ func (t *totals) at(seq int64, into []float64) []float64 {
 	return t.stored(int(seq%t.places()), into)
 }
 
-// stored returns the total at a place.
 func (t *totals) stored(place int, into []float64) []float64 {
 	if t.form == floats {
 		return t.values[place*t.stride : (place+1)*t.stride : (place+1)*t.stride]
@@ -100,7 +99,6 @@ func (t *totals) number(seq int64) float64 {
 	return float64(t.words[0] + t.above(place)[0]&math.MaxUint16)
 }
 
-// set stores the total at a batch.
 func (t *totals) set(seq int64, numbers []float64) {
 	place := int(seq % t.places())
 	for !t.put(place, numbers) {
@@ -200,7 +198,6 @@ func (t *totals) base(place int, numbers []float64) (least []uint32, fits bool) 
 	return least, true
 }
 
-// allocate makes the memory of so many places.
 func (t *totals) allocate(places int) {
 	n := t.stride - 1
 	switch t.form {

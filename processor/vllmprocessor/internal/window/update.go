@@ -62,7 +62,6 @@ func (u *update) run() {
 	}
 }
 
-// contradictions records the gauges that contradict each other.
 func (u *update) contradictions() {
 	for i := range u.batch.Contradicted {
 		g := u.group(u.batch.Contradicted[i].Group)
@@ -89,7 +88,6 @@ func (g *Group) alive() bool {
 	return g.inputs.any(func(s *series) bool { return s.newest == g.seq && !s.ended })
 }
 
-// find returns the series of a sample; nil where it is new.
 func (u *update) find(sample *input.Sample, hint *int) *series {
 	g := u.group(sample.Group)
 	if g == nil {
@@ -120,7 +118,6 @@ func (u *update) numbers(sample *input.Sample) []float64 {
 	return u.values
 }
 
-// apply adds a value to its series.
 func (u *update) apply(sample *input.Sample, s *series) {
 	kind := sample.Input.Define().Kind
 	if len(sample.Bounds) > maxBounds {

@@ -346,7 +346,6 @@ func (v *View) Engine(in input.Metric) (float64, Status) {
 	return 0, Missing
 }
 
-// covers reports whether the group has all attributes of another one.
 func (g *Group) covers(other *Group) bool {
 	for _, a := range other.Attributes {
 		if !slices.Contains(g.Attributes, a) {
