@@ -102,12 +102,7 @@ func spellOut(conf *confmap.Conf) error {
 		if err != nil {
 			continue // Decode reports it.
 		}
-		nested := any(time.Duration(long).String())
-		parts := strings.Split(key, confmap.KeyDelimiter)
-		for _, part := range slices.Backward(parts) {
-			nested = map[string]any{part: nested}
-		}
-		if err := conf.Merge(confmap.NewFromStringMap(nested.(map[string]any))); err != nil {
+		if err := conf.Merge(confmap.NewFromStringMap(map[string]any{key: time.Duration(long).String()})); err != nil {
 			return err
 		}
 	}

@@ -139,23 +139,18 @@ func (p *vllmProcessor) expireSilent(ctx context.Context, now time.Time) {
 	p.mu.Unlock()
 	for _, r := range silent {
 		// One that is locked has a batch now.
-		if r.mu.TryLock() {
-			p.expire(ctx, r, now)
-			r.mu.Unlock()
+		if !r.mu.TryLock() {
+			continue
 		}
+		if !r.forgotten && now.Sub(r.Arrived) > p.config.MaxStaleness {
+			p.mu.Lock()
+			p.recordShortLived(r, now)
+			p.mu.Unlock()
+			p.forget(r)
+			p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
+		}
+		r.mu.Unlock()
 	}
-}
-
-// expire forgets a resource whose lock is held, if it is still silent.
-func (p *vllmProcessor) expire(ctx context.Context, r *resource, now time.Time) {
-	if r.forgotten || now.Sub(r.Arrived) <= p.config.MaxStaleness {
-		return
-	}
-	p.mu.Lock()
-	p.recordShortLived(r, now)
-	p.mu.Unlock()
-	p.forget(r)
-	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 }
 
 const (

@@ -81,8 +81,6 @@ type Report struct {
 	Used int
 	// Resets is the number of engines whose counters restarted from 0.
 	Resets int
-	// Units is the change of what the resource takes of the limit.
-	Units int
 }
 
 // Resource is the state of one resource. It is not safe for concurrent use.
@@ -229,9 +227,7 @@ func (r *Resource) Observe(batch *input.Batch, room int) Report {
 		r.advance(batch.Time)
 	}
 	update := &update{Resource: r, batch: batch, most: r.units + min(room, math.MaxInt-r.units), report: &report}
-	report.Units = -r.units
 	update.run()
-	report.Units += r.units
 	r.learn(batch, gap || report.Resets > 0)
 	r.followCanaries()
 	return report
