@@ -92,7 +92,10 @@ func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 	points := make([]Point, 0, len(values))
 	w := writings.Get().(*writing)
 	defer writings.Put(w)
-	w.begin()
+	if cap(w.order) > mostSpare {
+		w.order = nil
+	}
+	*w = writing{order: w.order[:0]}
 	before := len(m.live)
 	var pending []*derive.Value
 	for i := range values {
@@ -129,8 +132,12 @@ func (m *Memory) Write(values []derive.Value, of, at int64) []Point {
 // before, and returns its place.
 func (m *Memory) renew(place int, v *derive.Value, w *writing) int {
 	if place < 0 {
+		place = len(m.live)
 		m.live = append(m.live, newSeries(v, m.beside(w)))
-		return w.added(m.live)
+		if w.index != nil {
+			w.index[m.live[place].key()] = place
+		}
+		return place
 	}
 	s := m.live[place]
 	if !identical(s.Attributes, v.Attributes) && !slices.Equal(s.Attributes, v.Attributes) {
@@ -210,13 +217,6 @@ type writing struct {
 // writings are for reuse.
 var writings = sync.Pool{New: func() any { return &writing{} }}
 
-func (w *writing) begin() {
-	if cap(w.order) > mostSpare {
-		w.order = nil
-	}
-	*w = writing{order: w.order[:0]}
-}
-
 const (
 	// near is how many series are compared one by one. A value that appears or is absent
 	// moves the others by a place.
@@ -256,13 +256,4 @@ func (w *writing) find(live []*Series, v *derive.Value) int {
 		return at
 	}
 	return -1
-}
-
-// added records that the last series is new, and returns its place.
-func (w *writing) added(live []*Series) int {
-	last := len(live) - 1
-	if w.index != nil {
-		w.index[live[last].key()] = last
-	}
-	return last
 }

@@ -36,8 +36,6 @@ const (
 // narrowest is the least numbers of a total that are stored as integers.
 const narrowest = 4
 
-func newTotals(stride int) totals { return totals{stride: stride} }
-
 func (t *totals) places() int64 {
 	if t.form != floats {
 		return int64(len(t.values))

@@ -189,7 +189,7 @@ func (u *update) countFromZero(s *series, sample *input.Sample, values []float64
 func (u *update) forget(s *series, sample *input.Sample, values []float64) {
 	// The earlier totals are not read again. Where they stayed, lower counts would change the
 	// base of all of them at each batch that a server sends after a gap.
-	s.totals = newTotals(len(values))
+	s.totals = totals{stride: len(values)}
 	s.totals.reserve(u.seq-1, 2)
 	s.known, s.created, s.bounds, s.delta = u.seq, u.seq, sample.Bounds, sample.Delta
 	if s.more = s.rest().afterGap(); sample.Delta {
@@ -211,8 +211,9 @@ func (u *update) place(s *series, sample *input.Sample) {
 
 // reach is the number of batches for which the totals of an input are stored.
 func (u *update) reach(in input.Metric) int64 {
-	if long[in] {
-		return u.keepLong
+	switch in {
+	case input.PromptTokens, input.RequestSuccess, input.TimeToFirstToken, input.RequestPromptTokens, input.Running:
+		return u.keepLong // They are read over the long window.
 	}
 	return u.keep
 }
@@ -291,13 +292,3 @@ func (u *update) storeStep(s *series, in input.Metric, since int64, total, last 
 		m.step[i] -= last[i]
 	}
 }
-
-// long are the inputs that are read over the long window.
-var long = func() (is [input.NumMetrics]bool) {
-	for _, in := range []input.Metric{
-		input.PromptTokens, input.RequestSuccess, input.TimeToFirstToken, input.RequestPromptTokens, input.Running,
-	} {
-		is[in] = true
-	}
-	return is
-}()

@@ -233,11 +233,6 @@ func (r *Resource) Observe(batch *input.Batch, room int) Report {
 	return report
 }
 
-// closest is the least time between two stored observations, in nanoseconds.
-func (s *Settings) closest() int64 {
-	return int64(max(s.Window/samplesPerWindow, Long/samplesPerLongWindow))
-}
-
 // advance adds the time of a batch, in Unix nanoseconds, to the timeline. A batch with
 // the time of the previous one is a part of that one.
 func (r *Resource) advance(t int64) {
@@ -248,7 +243,7 @@ func (r *Resource) advance(t int64) {
 		return
 	case t-r.Time() > int64(r.settings.MaxStaleness):
 		r.base = r.seq + 1
-	case r.seq > r.base && t-*r.times.at(r.seq - 1) < r.settings.closest():
+	case r.seq > r.base && t-*r.times.at(r.seq - 1) < int64(max(r.settings.Window/samplesPerWindow, Long/samplesPerLongWindow)):
 		*r.times.at(r.seq) = t
 		return
 	}
