@@ -108,13 +108,15 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {
-		c.evidence.scope(scopes.At(i).Scope().Name())
+		if scopes.At(i).Scope().Name() == receiverScope {
+			c.evidence.Signs |= input.Received
+		}
 		metrics := scopes.At(i).Metrics()
 		for j := range metrics.Len() {
 			metric := metrics.At(j)
 			m := known[metric.Name()]
 			if !c.tooLarge {
-				c.evidence.prove(&m.proof)
+				c.evidence.Join(&m.proof)
 				if m.process {
 					c.evidence.process(metric)
 				}

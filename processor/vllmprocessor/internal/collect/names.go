@@ -80,7 +80,8 @@ var inputs = sync.OnceValue(func() map[string]named {
 // meaning is what the name of a metric means.
 type meaning struct {
 	named
-	proof proof
+	// proof is what the name shows.
+	proof input.Evidence
 	// known is true for an input.
 	known       bool
 	cacheConfig bool
