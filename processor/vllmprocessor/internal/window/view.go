@@ -220,7 +220,7 @@ func (v *View) average(s *series) (float64, Status) {
 	if status == Gone {
 		return 0, Gone
 	}
-	total, n, place := 0.0, 0, int64(-1)
+	total, n := 0.0, 0
 	oldest, places := s.totals.oldest(s.newest), s.totals.places()
 	for seq := max(v.from+1, s.known); seq <= v.resource.seq; seq++ {
 		switch {
@@ -231,12 +231,7 @@ func (v *View) average(s *series) (float64, Status) {
 		case seq < oldest:
 			continue
 		default:
-			// A gauge has one number at each place, so the next one follows.
-			place++
-			if place == 0 || place == places {
-				place = seq % places
-			}
-			total += s.totals.values[place]
+			total += s.totals.values[seq%places] // A gauge has one number at each place.
 		}
 		n++
 	}
