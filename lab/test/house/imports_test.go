@@ -42,14 +42,14 @@ var may = [][2]string{
 	{"receiver/... !.../internal/...", shared + "receiver/..."},
 
 	// The processor. Only the stages know the stages, and of them only the pools another one.
-	{inside(processor, "histogram quota signal"), ""},
+	{inside(processor, "quota signal"), ""},
 	{processor + "input", "internal/catalog"},
 	{processor + "gpu", processor + "input"},
 	{processor + "collect", "internal/catalog internal/identity " + inside(processor, "gpu input")},
-	{processor + "window", "internal/catalog " + inside(processor, "histogram input")},
-	{processor + "derive", "internal/catalog " + inside(processor, "histogram input window")},
-	{inside(processor, "objective pooltotals"), "internal/catalog " + inside(processor, "histogram input quota window derive")},
-	{processor + "diagnose", "internal/catalog internal/wording " + inside(processor, "gpu histogram input signal window derive")},
+	{processor + "window", "internal/catalog " + processor + "input"},
+	{processor + "derive", "internal/catalog " + inside(processor, "input window")},
+	{inside(processor, "objective pooltotals"), "internal/catalog " + inside(processor, "input quota window derive")},
+	{processor + "diagnose", "internal/catalog internal/wording " + inside(processor, "gpu input signal window derive")},
 	{processor + "pooldiagnosis", inside(processor, "input quota signal derive diagnose")},
 	{processor + "emit", "internal/catalog internal/refused " + inside(processor, "input derive metadata")},
 	{processor + "archive", processor + "input"},
@@ -105,7 +105,7 @@ var never = []struct {
 		pdata, "only the first and the last step know pdata", false,
 	},
 	{
-		inside(receiver, "exposition normalize") + inside(processor, "input derive histogram") + "lab/vllmsim/engine",
+		inside(receiver, "exposition normalize") + inside(processor, "input derive") + "lab/vllmsim/engine",
 		pure + "time", "a pure step gets the time as a parameter, and its caller logs", false,
 	},
 	{

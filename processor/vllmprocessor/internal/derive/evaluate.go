@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -87,7 +86,7 @@ type Evaluator struct {
 	// places maps the place of a group in the resource to its place in members.
 	places      []int
 	scopes      map[*window.Rollup]scope
-	one, merged histogram.Histogram
+	one, merged window.Histogram
 	entries     []entry
 	ofMember    []entry
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -180,7 +179,7 @@ func nearZero(v *window.View, in input.Metric) bool {
 	if v.Known() {
 		return true
 	}
-	var all histogram.Histogram
+	var all window.Histogram
 	if v.AddTo(&all, in) != window.Present || len(all.Counts) == 0 {
 		return false
 	}
@@ -212,10 +211,10 @@ func trusted(in input.Metric, average func(input.Metric) func(*Settings, *Member
 
 // trustedQuantiles is the same for quantiles.
 func trustedQuantiles(
-	in input.Metric, read func(input.Metric) func(*Member, *histogram.Histogram) Reason,
-) func(*Member, *histogram.Histogram) Reason {
+	in input.Metric, read func(input.Metric) func(*Member, *window.Histogram) Reason,
+) func(*Member, *window.Histogram) Reason {
 	choose := bySource(in, read)
-	return func(m *Member, dst *histogram.Histogram) Reason {
+	return func(m *Member, dst *window.Histogram) Reason {
 		of, why := choose(&m.Now)
 		reason := of(m, dst)
 		if reason == OK && dst.Count > 0 && (why == KnownDefect || unsound(&m.Now, in)) {
@@ -332,7 +331,7 @@ func Tokens(v *window.View) bool { return !v.AffectedV0(catalog.DefectMultiStepM
 
 // Observations adds the observations of a distribution over the window to a histogram.
 // They are those of another distribution where a server swaps the two.
-func Observations(v *window.View, dst *histogram.Histogram, in input.Metric) Reason {
+func Observations(v *window.View, dst *window.Histogram, in input.Metric) Reason {
 	from, why := source(v, in)
 	switch {
 	case why != OK:

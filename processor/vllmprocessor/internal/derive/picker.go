@@ -3,7 +3,6 @@ package derive
 import (
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -35,7 +34,7 @@ func pickerRows() []Row {
 			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
 		},
 	} {
-		read := func(m *Member, dst *histogram.Histogram) Reason {
+		read := func(m *Member, dst *window.Histogram) Reason {
 			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
 		}
 		average := func(_ *Settings, m *Member) Parts {

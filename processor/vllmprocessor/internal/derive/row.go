@@ -5,7 +5,6 @@ package derive
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -36,7 +35,7 @@ type Row struct {
 	// nothing unless it returns OK.
 	Several func(m *Member, to []entry) (all []entry, rest Parts, reason Reason)
 	// Quantiles reads the distribution of the quantiles into an empty histogram.
-	Quantiles func(*Member, *histogram.Histogram) Reason
+	Quantiles func(*Member, *window.Histogram) Reason
 
 	// share is true where the numerator is a part of the denominator. A greater
 	// numerator means a restart that no counter shows.
@@ -219,7 +218,7 @@ func (p *Parts) Divide() (float64, Reason) {
 
 // Quantile returns a quantile of a distribution, which may be merged from several
 // engines and servers.
-func (s *Settings) Quantile(h *histogram.Histogram, rank float64) (float64, Reason) {
+func (s *Settings) Quantile(h *window.Histogram, rank float64) (float64, Reason) {
 	if h.Count <= 0 {
 		return 0, Idle
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -93,7 +92,7 @@ func lengthRows() []Row {
 
 // quantileRows are the quantiles of a histogram and their bounds. percentiles::detailed switches the
 // quantiles on that are detailed.
-func quantileRows(read func(*Member, *histogram.Histogram) Reason, quantile, bound string, detailed bool) []Row {
+func quantileRows(read func(*Member, *window.Histogram) Reason, quantile, bound string, detailed bool) []Row {
 	return []Row{
 		{Metric: quantile, Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
 		{Metric: bound, Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
@@ -296,14 +295,14 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 	return parts
 }
 
-func distribution(in input.Metric) func(*Member, *histogram.Histogram) Reason {
-	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
+func distribution(in input.Metric) func(*Member, *window.Histogram) Reason {
+	return func(m *Member, dst *window.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }
 
 // withoutZeros leaves out the requests of at most one token, for which vLLM
 // records a time of 0.
-func withoutZeros(in input.Metric) func(*Member, *histogram.Histogram) Reason {
-	return func(m *Member, dst *histogram.Histogram) Reason {
+func withoutZeros(in input.Metric) func(*Member, *window.Histogram) Reason {
+	return func(m *Member, dst *window.Histogram) Reason {
 		zeros, status := ofOneToken(&m.Now)
 		if reason := worst(m.Now.AddTo(dst, in), status); reason != OK {
 			return reason

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -97,7 +96,7 @@ type Evaluator struct {
 
 	values []derive.Value
 	views  []window.View
-	one    histogram.Histogram
+	one    window.Histogram
 	parts  []Counts
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -137,7 +136,7 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 
 // countsOf divides the observations of a histogram by a threshold. Those that a known
 // defect of the server makes wrong could be on either side.
-func countsOf(h *histogram.Histogram, threshold Duration, untrusted bool) Counts {
+func countsOf(h *window.Histogram, threshold Duration, untrusted bool) Counts {
 	if untrusted {
 		return Counts{Valid: h.Count, Undecided: h.Count}
 	}

@@ -4,14 +4,14 @@
 //
 // A cumulative series is stored as a running total that continues over resets. All
 // series of a resource share one timeline. So an increase is the difference of two
-// totals, and all series of a resource have exactly the same window.
+// totals, and all series of a resource have exactly the same window. Histogram is such an increase of a
+// distribution, with its quantiles and means.
 package window
 
 import (
 	"math"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -120,7 +120,7 @@ type Resource struct {
 	// canaries is nil where none are to be left out.
 	canaries *canaries
 
-	increase histogram.Histogram
+	increase Histogram
 	zero     []float64
 }
 

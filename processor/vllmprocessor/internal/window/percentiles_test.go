@@ -1,4 +1,4 @@
-package histogram
+package window
 
 import (
 	"flag"
@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/why/percentiles.md")
+var updateDocument = flag.Bool("update", false, "rewrite the tables of docs/why/percentiles.md")
 
 // bucketSets are vLLM's bounds since 0.8.4, each with a value that is typical there.
 var bucketSets = []struct {
@@ -207,9 +207,9 @@ func TestPercentilesDocument(t *testing.T) {
 		require.True(t, found, "%s has no end of %q", path, start)
 		want = before + start + text + end + after
 	}
-	if *update {
+	if *updateDocument {
 		require.NoError(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
-	assert.Equal(t, want, string(content), "run: go test ./processor/vllmprocessor/internal/histogram -run Document -update")
+	assert.Equal(t, want, string(content), "run: go test ./processor/vllmprocessor/internal/window -run Document -update")
 }

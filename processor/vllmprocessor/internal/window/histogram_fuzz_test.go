@@ -1,4 +1,4 @@
-package histogram
+package window
 
 import (
 	"encoding/binary"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// floats reads any float64 there is: NaN, infinities, subnormal numbers.
-func floats(data []byte) []float64 {
+// numbersOf reads any float64 there is: NaN, infinities, subnormal numbers.
+func numbersOf(data []byte) []float64 {
 	var all []float64
 	for len(data) >= 8 {
 		all = append(all, math.Float64frombits(binary.LittleEndian.Uint64(data)))
@@ -41,7 +41,7 @@ func seeds(f *testing.F) {
 func FuzzQuantiles(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, bounds, counts []byte, sum, count, q1, q2 float64) {
-		h := &Histogram{Bounds: floats(bounds), Counts: floats(counts), Count: count, Sum: sum, HasSum: true}
+		h := &Histogram{Bounds: numbersOf(bounds), Counts: numbersOf(counts), Count: count, Sum: sum, HasSum: true}
 		if q1 > q2 {
 			q1, q2 = q2, q1
 		}
@@ -76,7 +76,7 @@ func FuzzQuantiles(f *testing.F) {
 func FuzzAdd(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, bounds, counts []byte, sum, count, n, threshold float64) {
-		part := &Histogram{Bounds: floats(bounds), Counts: floats(counts), Count: count, Sum: sum, HasSum: true}
+		part := &Histogram{Bounds: numbersOf(bounds), Counts: numbersOf(counts), Count: count, Sum: sum, HasSum: true}
 		other := &Histogram{Bounds: []float64{-1, 0.5, 1, 4}, Counts: []float64{1, 2, 3, 4, 5}, Count: 15}
 		var h Histogram
 		for _, p := range []*Histogram{part, other, part} {
