@@ -104,13 +104,18 @@ func lastOfSeveral(v *window.View) bool {
 	return v.Affected(catalog.DefectOnlyLastEngine) || Mixed(v)
 }
 
+var (
+	localLookups    = increases(input.PrefixCacheHits, input.PrefixCacheQueries)
+	externalLookups = increases(input.ExternalPrefixCacheHits, input.ExternalPrefixCacheQueries)
+)
+
 // prefixHits is the share of prompt tokens that the prefix cache found. Servers that can
 // count a lookup twice also count, for each prompt once, how many of its tokens were
 // cached: these counters replace the lookups. Without them, the lookups are used where those
 // that were repeated cannot change the share by more than the tolerance.
 func prefixHits(_ *Settings, m *Member) Parts {
 	v := &m.Now
-	lookups := increases(input.PrefixCacheHits, input.PrefixCacheQueries)(nil, m)
+	lookups := localLookups(nil, m)
 	if lookups.Reason != OK {
 		return lookups
 	}
@@ -258,7 +263,7 @@ func preempted(v *window.View) bool {
 
 // externalHits is absent where hits and queries do not belong together.
 func externalHits(settings *Settings, m *Member) Parts {
-	parts := increases(input.ExternalPrefixCacheHits, input.ExternalPrefixCacheQueries)(settings, m)
+	parts := externalLookups(settings, m)
 	if parts.Denominator > 0 {
 		parts.withhold(m.Now.Affected(catalog.DefectExternalHitsWrong))
 	}

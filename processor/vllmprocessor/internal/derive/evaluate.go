@@ -354,8 +354,13 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 	for _, q := range settings.Quantiles {
 		if row.bounds {
 			lower, upper, ok := e.merged.Interval(q.Rank)
-			e.bound(in, row, Extra{q.Text, "lower"}, lower, ok, reason)
-			e.bound(in, row, Extra{q.Text, "upper"}, upper, ok && !math.IsInf(upper, 1), reason)
+			for i, end := range [...]float64{lower, upper} {
+				why := reason
+				if reason == OK && (!ok || math.IsInf(end, 1)) {
+					why = Missing
+				}
+				e.add(in, row, Extra{q.Text, [...]string{"lower", "upper"}[i]}, end, why)
+			}
 			continue
 		}
 		value, why := 0.0, reason
@@ -364,11 +369,4 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 		}
 		e.add(in, row, Extra{q.Text}, value, why)
 	}
-}
-
-func (e *Evaluator) bound(in scope, row *Row, extra Extra, value float64, ok bool, reason Reason) {
-	if reason == OK && !ok {
-		reason = Missing
-	}
-	e.add(in, row, extra, value, reason)
 }

@@ -96,7 +96,7 @@ func progressOf(v *window.View) (known bool, progress float64) {
 	return known, progress
 }
 
-var generated = rate(input.GenerationTokens)
+var generated = rate(increase(input.GenerationTokens))
 
 // generationRate is absent where the V0 engine can have counted one token for all steps of
 // a scheduling. Nothing shows that a server has several of them.

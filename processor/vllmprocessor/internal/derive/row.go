@@ -140,16 +140,27 @@ func worst(statuses ...window.Status) Reason {
 }
 
 func increases(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
+	return ratio(increase(numerator), increase(denominator))
+}
+
+// number reads a number of the window of an engine.
+type number = func(*window.View) (float64, window.Status)
+
+func increase(in input.Metric) number {
+	return func(v *window.View) (float64, window.Status) { return v.Increase(in) }
+}
+
+func ratio(numerator, denominator number) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
-		n, has := m.Now.Increase(numerator)
-		d, hasToo := m.Now.Increase(denominator)
+		n, has := numerator(&m.Now)
+		d, hasToo := denominator(&m.Now)
 		return Parts{Numerator: n, Denominator: d, Reason: worst(has, hasToo)}
 	}
 }
 
-func rate(in input.Metric) func(*Settings, *Member) (float64, Reason) {
+func rate(of number) func(*Settings, *Member) (float64, Reason) {
 	return func(_ *Settings, m *Member) (float64, Reason) {
-		n, status := m.Now.Increase(in)
+		n, status := of(&m.Now)
 		return perSecond(n, m.Now.Elapsed, Because(status))
 	}
 }

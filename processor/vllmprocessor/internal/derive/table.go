@@ -22,17 +22,17 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: externalHits, share: true},
 	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(input.MMCacheHits, input.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
 
-	{Metric: "vllm.prompt_throughput", Additive: rate(input.PromptTokens)},
+	{Metric: "vllm.prompt_throughput", Additive: rate(increase(input.PromptTokens))},
 	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
 	{Metric: "vllm.generation_throughput", Additive: generationRate},
-	{Metric: "vllm.request_throughput", Additive: rate(input.RequestSuccess)},
-	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
-	{Metric: "vllm.preemption_rate", Additive: rate(input.Preemptions)},
+	{Metric: "vllm.request_throughput", Additive: rate(increase(input.RequestSuccess))},
+	{Metric: "vllm.first_token_rate", Additive: rate(firstTokens)},
+	{Metric: "vllm.preemption_rate", Additive: rate(increase(input.Preemptions))},
 	{Metric: "vllm.arrival_rate", Additive: arrivalRate},
-	{Metric: "vllm.drop_rate", Additive: rate(input.Dropped)},
+	{Metric: "vllm.drop_rate", Additive: rate(increase(input.Dropped))},
 
 	{Metric: "vllm.request.queue_wait_estimate", Quotient: queueWait},
-	{Metric: "vllm.preemptions_per_first_token", Quotient: preemptions},
+	{Metric: "vllm.preemptions_per_first_token", Quotient: ratio(increase(input.Preemptions), firstTokens)},
 	{Metric: "vllm.request.queue_time_ratio", Quotient: sums(input.QueueTime, input.E2ERequestLatency)},
 	{Metric: "vllm.frontend_overhead_mean", Quotient: frontendOverhead},
 	{Metric: "vllm.request.finished_ratio", Extra: []string{"finished_reason"}, Several: finished},
@@ -125,11 +125,6 @@ func firstTokens(v *window.View) (float64, window.Status) {
 	return count, status
 }
 
-func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
-	n, status := firstTokens(&m.Now)
-	return perSecond(n, m.Now.Elapsed, Because(status))
-}
-
 // arrivalRate is 0 where more requests left the queue unserved than arrived, so that it
 // is never negative.
 func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
@@ -151,12 +146,6 @@ func queueWait(_ *Settings, m *Member) Parts {
 		reason = unmixed(&m.Now, reason)
 	}
 	return Parts{Numerator: queue, Denominator: served, Reason: reason}
-}
-
-func preemptions(_ *Settings, m *Member) Parts {
-	n, status := m.Now.Increase(input.Preemptions)
-	first, statusToo := firstTokens(&m.Now)
-	return Parts{Numerator: n, Denominator: first, Reason: worst(status, statusToo)}
 }
 
 // frontendOverhead needs the same requests in all three distributions.

@@ -81,7 +81,8 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 		return Unsound
 	}
 	outcome := Added
-	if t.longAgo(to) {
+	// Further back than the shortest window.
+	if slices.ContainsFunc(t.rings, func(r ring) bool { return to < t.seenUntil-r.window }) {
 		t.behind++
 		if t.behind >= stepsToBelieve {
 			t.forget(from)
@@ -107,11 +108,6 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 		t.seenUntil = to
 	}
 	return outcome
-}
-
-// longAgo reports whether a time is further back than the shortest window.
-func (t *Tracker) longAgo(at int64) bool {
-	return slices.ContainsFunc(t.rings, func(r ring) bool { return at < t.seenUntil-r.window })
 }
 
 func (t *Tracker) forget(after int64) {

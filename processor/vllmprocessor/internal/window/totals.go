@@ -88,13 +88,10 @@ func (t *totals) above(place int) []uint32 {
 // number returns the only number of the total at a batch, or that of the first bucket.
 func (t *totals) number(seq int64) float64 {
 	place := int(seq % t.places())
-	switch t.form {
-	case floats:
-		return t.values[place*t.stride]
-	case words:
-		return float64(t.words[place*(t.stride-1)])
+	if t.form != floats {
+		return t.stored(place, nil)[0]
 	}
-	return float64(t.words[0] + t.above(place)[0]&math.MaxUint16)
+	return t.values[place*t.stride]
 }
 
 func (t *totals) set(seq int64, numbers []float64) {

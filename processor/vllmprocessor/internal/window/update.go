@@ -77,11 +77,6 @@ func (u *update) contradictions() {
 	}
 }
 
-// contradicts reports whether the newest values of a gauge contradict each other.
-func (v *View) contradicts(in input.Metric) bool {
-	return v.group.unclear == v.resource.seq && slices.Contains(v.group.contradicted, in)
-}
-
 // alive reports whether at least one series with a value in the newest batch of the
 // group has not ended.
 func (g *Group) alive() bool {

@@ -117,7 +117,7 @@ func (g *Group) Ever(in input.Metric) (total float64) {
 // values contradict each other.
 func (v *View) sum(in input.Metric, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs.of(in)
-	if v.contradicts(in) {
+	if v.group.unclear == v.resource.seq && slices.Contains(v.group.contradicted, in) {
 		return 0, Defective
 	}
 	if len(all) == 0 {
