@@ -124,8 +124,10 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range batches {
-		if b := &batches[i]; b.inPod() && len(b.Readings) > 0 {
-			s.attribute(b, now)
+		b := &batches[i]
+		_, known := s.attributed[b.Exporter]
+		if b.inPod() && len(b.Readings) > 0 && (known || len(s.attributed) < mostExporters) {
+			s.attributed[b.Exporter] = now
 		}
 	}
 	for i := range batches {
@@ -208,13 +210,6 @@ func mostGPUs(servers []*server) (most int) {
 		most = max(most, n)
 	}
 	return most
-}
-
-// attribute remembers that an exporter sees workloads.
-func (s *Store) attribute(b *Batch, now int64) {
-	if _, known := s.attributed[b.Exporter]; known || len(s.attributed) < mostExporters {
-		s.attributed[b.Exporter] = now
-	}
 }
 
 // Expire forgets GPUs that were not read for as long as readings are kept. It looks a few

@@ -230,22 +230,21 @@ func (r *ring) over(at int64) Reading {
 // forget empties the slots that begin at or after a time.
 func (r *ring) forget(after int64) {
 	keep := r.number(after)
-	if r.newest <= keep {
-		return
-	}
-	for i := max(keep+1, r.newest-ringSlots+1); i <= r.newest; i++ {
+	r.empty(keep+1, r.newest)
+	// Older slots get the emptied places.
+	r.newest = min(r.newest, keep)
+}
+
+// empty empties the slots with these numbers, as far as they exist.
+func (r *ring) empty(first, last int64) {
+	for i := max(first, r.newest-ringSlots+1); i <= min(last, r.newest); i++ {
 		*r.at(i) = slot{}
 	}
-	// Older slots get the emptied places.
-	r.newest = keep
 }
 
 // drop empties the slots that have left the window before a time.
 func (r *ring) drop(now int64) {
-	first := floorDiv(now-r.window, r.width)
-	for i := r.newest - ringSlots + 1; i <= min(first-1, r.newest); i++ {
-		*r.at(i) = slot{}
-	}
+	r.empty(r.newest-ringSlots+1, floorDiv(now-r.window, r.width)-1)
 }
 
 func floorDiv(a, b int64) int64 {
