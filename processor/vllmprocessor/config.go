@@ -83,7 +83,6 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// objectives is the part of the configuration that the objectives have.
 func (c *Config) objectives() objectives.Config {
 	return objectives.Config{Objectives: c.Objectives, BudgetWindow: c.BudgetWindow, BurnWindows: c.BurnWindows}
 }
@@ -103,12 +102,7 @@ func spellOut(conf *confmap.Conf) error {
 		if err != nil {
 			continue // Decode reports it.
 		}
-		nested := any(time.Duration(long).String())
-		parts := strings.Split(key, confmap.KeyDelimiter)
-		for _, part := range slices.Backward(parts) {
-			nested = map[string]any{part: nested}
-		}
-		if err := conf.Merge(confmap.NewFromStringMap(nested.(map[string]any))); err != nil {
+		if err := conf.Merge(confmap.NewFromStringMap(map[string]any{key: time.Duration(long).String()})); err != nil {
 			return err
 		}
 	}
@@ -172,7 +166,6 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, promises.Check())...)
 }
 
-// enabled reports whether a metric is switched on.
 func (c *Config) enabled(name string) bool {
 	if chosen := c.Metrics[name].Enabled; chosen != nil {
 		return *chosen

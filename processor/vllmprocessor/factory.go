@@ -2,7 +2,6 @@ package vllmprocessor
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -11,23 +10,18 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
 
-// Clock is where a processor gets the time from.
-type Clock = clocks.Clock
-
-// ManualClock is a clock that moves only when its owner says so.
-type ManualClock = clocks.Manual
-
-// NewManualClock returns a clock that stands at a time.
-func NewManualClock(at time.Time) *ManualClock { return clocks.NewManual(at) }
-
 // NewFactory returns the factory of the vllm processor.
-func NewFactory() processor.Factory { return NewFactoryWithClock(clocks.Real{}) }
+func NewFactory() processor.Factory { return NewFactoryWithClock(realClock{}) }
 
 // NewFactoryWithClock returns a factory of processors that take the time from a clock other
 // than that of the machine, for simulations and for tests on recorded metrics: there, days
@@ -70,5 +64,34 @@ func (p *vllmProcessor) component(ctx context.Context, settings processor.Settin
 		return nil, err
 	}
 	room := func() int { return refused.Share(p.numResources()) }
-	return delivery.Reporting{Metrics: inner, Room: room, Dropped: p.telemetry.DroppedEnds}, nil
+	return emit.Reporting{Metrics: inner, Room: room, Dropped: p.telemetry.DroppedEnds}, nil
+}
+
+// addStages makes the list of stages that the configuration asks for. This is the one
+// place that a new stage is added to. Every stage observes a batch, and then every stage
+// appends what it derives, both in this order.
+func (p *vllmProcessor) addStages(shared *stages.Processor) error {
+	config := p.config
+	values, err := derived.New(&config.Derived, shared)
+	if err != nil {
+		return err
+	}
+	p.stages = []stages.Stage{values, gpus.New(shared)}
+	if len(config.Objectives) > 0 {
+		promises, err := objectives.New(config.objectives(), shared)
+		if err != nil {
+			return err
+		}
+		p.window.Steps = promises.Steps()
+		p.stages = append(p.stages, promises)
+	}
+	var engines *diagnosis.Stage
+	if config.Diagnosis.Enabled {
+		engines = diagnosis.New(&config.Diagnosis, config.Objectives, shared)
+		p.stages = append(p.stages, engines)
+	}
+	if pool := config.Pool.Get(); pool != nil {
+		p.stages = append(p.stages, pools.New(pool, values.Settings(), engines, shared))
+	}
+	return nil
 }

@@ -31,28 +31,27 @@ func (p *vllmProcessor) observeGPUs(ctx context.Context, found *gpuReadings, met
 	report[gpu.DeviceLimit] += found.Excess
 	found.Excess = 0
 	p.telemetry.Devices(ctx, &report)
-	for about, outcome := range gpuTopics {
-		if report[outcome] > 0 && p.warned.first(about) {
-			p.logger.Warn(gpuWarnings[about], gpuFields(found, metrics, outcome, now)...)
+	for _, w := range gpuWarnings {
+		if report[w.outcome] > 0 && p.warned.first(w.about) {
+			p.logger.Warn(w.warning, gpuFields(found, metrics, w.outcome, now)...)
 		}
 	}
 }
 
-// gpuTopics are what the log says of readings that are not used.
-var gpuTopics = map[topic]gpu.Outcome{
-	aboutSharedGPUs: gpu.SharedDevice, aboutHostGPUs: gpu.SeveralServers,
-	aboutGPULimit: gpu.DeviceLimit, aboutGPUsAhead: gpu.FutureTime,
-}
-
-var gpuWarnings = map[topic]string{
-	aboutSharedGPUs: "a GPU is shared by several workloads, or is cut in partitions (MIG), so its metrics are those of all of them; " +
-		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers",
-	aboutHostGPUs: "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
-		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)",
-	aboutGPULimit: "there are more GPUs than are kept, which is 128 of a server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
-		"divide the servers among several collectors, or find out who sends the metrics of so many GPUs",
-	aboutGPUsAhead: "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
-		"set the clock here, or of the machine whose collector reads the exporter",
+// gpuWarnings are what the log says of readings that are not used.
+var gpuWarnings = []struct {
+	about   topic
+	outcome gpu.Outcome
+	warning string
+}{
+	{aboutSharedGPUs, gpu.SharedDevice, "a GPU is shared by several workloads, or is cut in partitions (MIG), so its metrics are those of all of them; " +
+		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers"},
+	{aboutHostGPUs, gpu.SeveralServers, "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
+		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)"},
+	{aboutGPULimit, gpu.DeviceLimit, "there are more GPUs than are kept, which is 128 of a server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
+		"divide the servers among several collectors, or find out who sends the metrics of so many GPUs"},
+	{aboutGPUsAhead, gpu.FutureTime, "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
+		"set the clock here, or of the machine whose collector reads the exporter"},
 }
 
 // gpuFields name the first resource with GPUs of one kind.

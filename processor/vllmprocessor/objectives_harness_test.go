@@ -23,7 +23,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -154,7 +153,7 @@ func newInstance(tb testing.TB, config *Config, shared *archive.Shared) *instanc
 	tb.Cleanup(func() { _ = own.Shutdown(context.Background()) })
 	settings.TelemetrySettings = own.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	p, err := newProcessor(config, settings, consumertest.NewNop(), shared, clocks.Real{})
+	p, err := newProcessor(config, settings, consumertest.NewNop(), shared, realClock{})
 	require.NoError(tb, err)
 	i := &instance{vllmProcessor: p, t: tb, logs: logs, own: own, at: noon}
 	p.now = func() time.Time { return i.at }

@@ -28,7 +28,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -224,7 +223,7 @@ func TestWithoutAConfigurationThereAreNoPools(t *testing.T) {
 		assert.Len(t, sink.AllMetrics(), 1)
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
-	inner, err := newProcessor(createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{}, clocks.Real{})
+	inner, err := newProcessor(createDefaultConfig().(*Config), processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{}, realClock{})
 	require.NoError(t, err)
 	assert.Nil(t, inner.pools())
 }

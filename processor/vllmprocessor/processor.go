@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
@@ -185,7 +185,7 @@ func (p *vllmProcessor) batch(ctx context.Context, r *resource, batch *stages.Ba
 		p.warnFuture(batch)
 		return
 	}
-	out := delivery.NewOutput(batch.Time, batch.Print())
+	out := emit.NewOutput(batch.Time, batch.Print())
 	if before := r.history.Find(batch.Time, batch.Print()); before != nil {
 		p.put(ctx, r, before, batch, metrics)
 		return
@@ -237,8 +237,7 @@ func (p *vllmProcessor) observe(ctx context.Context, r *resource, batch *stages.
 	return report
 }
 
-// derive runs the stages.
-func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stages.Batch, out *delivery.Output) {
+func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stages.Batch, out *emit.Output) {
 	if len(r.States) == 0 {
 		for i, s := range p.stages {
 			r.States = append(r.States, s.Begin(&r.Server, &r.parts[i].series))
@@ -261,7 +260,7 @@ func (p *vllmProcessor) derive(ctx context.Context, r *resource, batch *stages.B
 
 // move ends the derived series under the attributes that the resource had before,
 // where the input does the same with its own: a server that was updated in place.
-func (p *vllmProcessor) move(r *resource, batch *stages.Batch, attributes pcommon.Map, metrics pmetric.Metrics, out *delivery.Output) {
+func (p *vllmProcessor) move(r *resource, batch *stages.Batch, attributes pcommon.Map, metrics pmetric.Metrics, out *emit.Output) {
 	if attributes.Equal(r.Attributes) {
 		return
 	}
@@ -275,7 +274,7 @@ func (p *vllmProcessor) move(r *resource, batch *stages.Batch, attributes pcommo
 }
 
 // put adds an output to the metrics: of a new batch, or of one that is sent again.
-func (p *vllmProcessor) put(ctx context.Context, r *resource, out *delivery.Output, batch *stages.Batch, metrics pmetric.Metrics) {
-	values, ends := r.history.Put(out, delivery.CallOf(ctx), metrics, batch.Batch, p.version)
+func (p *vllmProcessor) put(ctx context.Context, r *resource, out *emit.Output, batch *stages.Batch, metrics pmetric.Metrics) {
+	values, ends := r.history.Put(out, emit.CallOf(ctx), metrics, batch.Batch, p.version)
 	p.telemetry.Derived(ctx, values, ends)
 }

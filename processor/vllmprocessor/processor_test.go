@@ -22,7 +22,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
@@ -66,7 +65,7 @@ func (r *rig) send(text string) {
 
 func create(tb testing.TB, config *Config, settings processor.Settings) *vllmProcessor {
 	tb.Helper()
-	p, err := newProcessor(config, settings, consumertest.NewNop(), &archive.Shared{}, clocks.Real{})
+	p, err := newProcessor(config, settings, consumertest.NewNop(), &archive.Shared{}, realClock{})
 	require.NoError(tb, err)
 	return p
 }

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -27,7 +29,7 @@ type resource struct {
 	lacked int
 	// parts has the series of each stage.
 	parts   []part
-	history delivery.History
+	history emit.History
 
 	// batches counts the first batches, for the warning about the window.
 	batches int
@@ -81,7 +83,6 @@ func (p *vllmProcessor) release(r *resource) {
 	}
 }
 
-// useShares records how much the resource uses of what is shared.
 func (r *resource) useShares() {
 	r.share.Set(r.Window.Units())
 	r.engines.Set(r.Window.Engines())
@@ -141,23 +142,18 @@ func (p *vllmProcessor) expireSilent(ctx context.Context, now time.Time) {
 	p.mu.Unlock()
 	for _, r := range silent {
 		// One that is locked has a batch now.
-		if r.mu.TryLock() {
-			p.expire(ctx, r, now)
-			r.mu.Unlock()
+		if !r.mu.TryLock() {
+			continue
 		}
+		if !r.forgotten && now.Sub(r.Arrived) > p.config.MaxStaleness {
+			p.mu.Lock()
+			p.recordShortLived(r, now)
+			p.mu.Unlock()
+			p.forget(r)
+			p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
+		}
+		r.mu.Unlock()
 	}
-}
-
-// expire forgets a resource whose lock is held, if it is still silent.
-func (p *vllmProcessor) expire(ctx context.Context, r *resource, now time.Time) {
-	if r.forgotten || now.Sub(r.Arrived) <= p.config.MaxStaleness {
-		return
-	}
-	p.mu.Lock()
-	p.recordShortLived(r, now)
-	p.mu.Unlock()
-	p.forget(r)
-	p.telemetry.ProcessorVllmExpiredResources.Add(ctx, 1)
 }
 
 const (
@@ -173,4 +169,51 @@ const (
 // times is for how many of the newest times of one request values are derived.
 func (r *resource) times() int {
 	return max(timesOfEngines/max(r.Window.Engines(), 1), leastTimes)
+}
+
+// derivedElsewhere finds what another vllm processor has derived before this one, in the
+// same pipeline or in another collector, by the name of its scope: for each resource
+// which stages. A component cannot ask the service what else is in its pipeline, so this
+// is known with the first metrics only.
+func (p *vllmProcessor) derivedElsewhere(metrics pmetric.Metrics) map[string][]bool {
+	var all map[string][]bool
+	for _, rm := range metrics.ResourceMetrics().All() {
+		for _, scope := range rm.ScopeMetrics().All() {
+			if scope.Scope().Name() != metadata.ScopeName || identity.Size(rm.Resource().Attributes()) == identity.Unlimited {
+				continue
+			}
+			if all == nil {
+				all = map[string][]bool{}
+			}
+			key := identity.Of(rm.Resource().Attributes())
+			if all[key] == nil {
+				all[key] = make([]bool, len(p.stages))
+			}
+			for _, metric := range scope.Metrics().All() {
+				if i := slices.IndexFunc(p.stages, func(s stages.Stage) bool { return s.Derives(metric.Name()) }); i >= 0 {
+					all[key][i] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// deriveElsewhere records what another processor derives of a resource. That processor
+// continues the same series, so they neither end nor are written twice.
+func (p *vllmProcessor) deriveElsewhere(r *resource, stages []bool, now time.Time) {
+	for i, derived := range stages {
+		if !derived {
+			continue
+		}
+		r.parts[i].derived = now
+		r.parts[i].series.Forget()
+		p.warnOnce(aboutDerived, pcommon.Map{}, "another vllm processor has derived metrics of the same servers before this one, in this pipeline or in the collector that sends; "+
+			"what it derives is not derived again here, and the settings here for it have no effect; remove one of the two processors")
+	}
+}
+
+// elsewhere reports whether another processor derives what a stage derives.
+func (of *part) elsewhere(now time.Time, staleness time.Duration) bool {
+	return !of.derived.IsZero() && now.Sub(of.derived) <= staleness
 }

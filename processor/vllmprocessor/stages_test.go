@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -70,7 +69,7 @@ func (c *count) Observe(_ context.Context, batch *stages.Batch) {
 	c.calls = append(c.calls, call)
 }
 
-func (c *count) Append(_ context.Context, out *delivery.Output) {
+func (c *count) Append(_ context.Context, out *emit.Output) {
 	c.calls = append(c.calls, "append")
 	value := derive.Value{Row: &countingRow, Attributes: []input.Attribute{{Name: "model_name", Value: "m"}}, Number: c.batches}
 	out.Append(c.series, []derive.Value{value}, c.at)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
@@ -35,7 +34,7 @@ func emittingAll(tb testing.TB) *vllmProcessor {
 			config.Metrics[m.Name] = MetricConfig{Enabled: &on}
 		}
 	}
-	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{}, clocks.Real{})
+	p, err := newProcessor(config, processortest.NewNopSettings(metadata.Type), consumertest.NewNop(), &archive.Shared{}, realClock{})
 	require.NoError(tb, err)
 	// Whatever the times of the points are, they are not in the future.
 	p.now = func() time.Time { return time.Unix(0, math.MaxInt64) }

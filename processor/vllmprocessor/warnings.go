@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
@@ -42,6 +45,19 @@ type warnings [numTopics]atomic.Bool
 // first reports whether a topic has not been logged yet, and records it.
 func (w *warnings) first(about topic) bool { return w[about].CompareAndSwap(false, true) }
 
+// warnOnce logs a warning, unless its topic was logged before. resource is that of the server that it is
+// about; zero where it is about no single one.
+func (p *vllmProcessor) warnOnce(about topic, resource pcommon.Map, format string, args ...any) {
+	if !p.warned.first(about) {
+		return
+	}
+	var fields []zap.Field
+	if resource != (pcommon.Map{}) {
+		fields = stages.ServerFields(resource)
+	}
+	p.logger.Warn(fmt.Sprintf(format, args...), fields...)
+}
+
 // shortLived is a resource that was forgotten after a single batch, and how often in
 // a row.
 type shortLived struct {
@@ -66,22 +82,21 @@ func (p *vllmProcessor) recordShortLived(r *resource, now time.Time) {
 // warnShortLived warns once that resources are scraped less often than they are forgotten.
 // Once can be an accident, so there must be two.
 func (p *vllmProcessor) warnShortLived(key string, now time.Time) {
-	if p.shortLived.times < 2 || p.shortLived.key != key || !p.warned.first(aboutStaleness) {
+	if p.shortLived.times < 2 || p.shortLived.key != key {
 		return
 	}
 	interval := now.Sub(p.shortLived.arrived)
-	p.logger.Warn(fmt.Sprintf("a server is scraped only every %s, which is longer than max_staleness (%s), so that it is forgotten each time "+
+	p.warnOnce(aboutStaleness, pcommon.Map{}, "a server is scraped only every %s, which is longer than max_staleness (%s), so that it is forgotten each time "+
 		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
-		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second)))
+		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second))
 }
 
 // warnSize warns once about points with more attributes than are kept.
 func (p *vllmProcessor) warnSize(unread *collect.Report) {
-	if unread[collect.TooLarge] == 0 || !p.warned.first(aboutSize) {
-		return
+	if unread[collect.TooLarge] > 0 {
+		p.warnOnce(aboutSize, pcommon.Map{}, "points have more than 8 KiB of attributes, or belong to a resource with more than 512 attributes or 64 KiB of them, "+
+			"and nothing is derived from them; remove attributes that do not say which server, engine or model it is before this processor")
 	}
-	p.logger.Warn("points have more than 8 KiB of attributes, or belong to a resource with more than 512 attributes or 64 KiB of them, " +
-		"and nothing is derived from them; remove attributes that do not say which server, engine or model it is before this processor")
 }
 
 const (
@@ -116,30 +131,21 @@ func (r *resource) isAhead(batch *input.Batch, now time.Time) bool {
 
 // warnAhead warns once that a resource starts anew because its times were wrong.
 func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
-	if !p.warned.first(aboutAhead) {
-		return
-	}
-	p.logger.Warn(fmt.Sprintf("points of a server were %s ahead of this machine's clock, and later ones were not; its windows start anew, "+
+	p.warnOnce(aboutAhead, r.Attributes, "points of a server were %s ahead of this machine's clock, and later ones were not; its windows start anew, "+
 		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
-		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew), stages.ServerFields(r.Attributes)...)
+		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew)
 }
 
 // warnTimes warns once that nothing is derived for some times of a request.
 func (p *vllmProcessor) warnTimes(r *resource) {
-	if !p.warned.first(aboutTimes) {
-		return
-	}
-	p.logger.Warn(fmt.Sprintf("a request has many times of one server with %d engines and models; all of them are counted, and values are "+
+	p.warnOnce(aboutTimes, r.Attributes, "a request has many times of one server with %d engines and models; all of them are counted, and values are "+
 		"derived for the newest %d times only; place this processor before any batch processor, and send fewer times in one request",
-		r.Window.Engines(), r.times()), stages.ServerFields(r.Attributes)...)
+		r.Window.Engines(), r.times())
 }
 
 func (p *vllmProcessor) warnFuture(batch *stages.Batch) {
-	if !p.warned.first(aboutFuture) {
-		return
-	}
-	p.logger.Warn(fmt.Sprintf("points are %s ahead of this machine's clock, and nothing is derived from them; "+
-		"set the clock here, or where they are made", aheadOf(batch).Round(time.Second)))
+	p.warnOnce(aboutFuture, pcommon.Map{}, "points are %s ahead of this machine's clock, and nothing is derived from them; "+
+		"set the clock here, or where they are made", aheadOf(batch).Round(time.Second))
 }
 
 // aheadOf is how far a batch is ahead of our clock. Times beyond the year 2262 are negative.
@@ -158,10 +164,10 @@ const jitter = 10
 // Unix nanoseconds.
 func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommon.Map, report *window.Report, before int64) {
 	p.warnSeries(r, report)
-	if report.Ignored[window.GroupLimit] > 0 && p.warned.first(aboutEngines) {
-		p.logger.Warn(fmt.Sprintf("there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
+	if report.Ignored[window.GroupLimit] > 0 {
+		p.warnOnce(aboutEngines, attributes, "there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
 			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
-			"give each of them its own service.instance.id", p.engines.Limit()), stages.ServerFields(attributes)...)
+			"give each of them its own service.instance.id", p.engines.Limit())
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {
 		return
@@ -177,10 +183,10 @@ func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommo
 		r.batches = 11
 		return
 	}
-	if r.batches == 2 && p.warned.first(aboutWindow) {
-		p.logger.Warn(fmt.Sprintf("the window (%s) is shorter than twice the time between two scrapes (%s), "+
+	if r.batches == 2 {
+		p.warnOnce(aboutWindow, pcommon.Map{}, "the window (%s) is shorter than twice the time between two scrapes (%s), "+
 			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
-			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second)))
+			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second))
 	}
 }
 
@@ -209,4 +215,49 @@ func (p *vllmProcessor) warnSeries(r *resource, report *window.Report) {
 // rollout and for series that appear later, and rounded up to a thousand.
 func withRoom(wanted int) int {
 	return (wanted + (wanted+3)/4 + 999) / 1000 * 1000
+}
+
+// judgedServer is what the known defects of a resource were last looked up for.
+type judgedServer struct {
+	// batches counts the first two: one scrape can arrive in several requests.
+	batches int
+	judged  bool
+	version string
+	// lines is for how many versions they were logged.
+	lines int
+}
+
+// logDefects logs which known defects of vLLM's metrics matter for a server that our
+// receiver does not scrape.
+func (p *vllmProcessor) logDefects(r *resource, attributes pcommon.Map, now time.Time) {
+	defer p.defects.Flush(now)
+	j := &r.defects
+	if j.batches < 2 {
+		j.batches++
+	}
+	version := r.Window.Reported()
+	if j.batches < 2 || j.judged && j.version == version {
+		return
+	}
+	j.judged, j.version = true, version
+	if j.lines >= defectlog.MaxVersions {
+		return
+	}
+	server, is := r.Window.Described()
+	if is && p.defects.Add(now, serverName(attributes), &server) {
+		j.lines++
+	}
+}
+
+func serverName(attributes pcommon.Map) string {
+	for _, name := range []string{"service.instance.id", "k8s.pod.name"} {
+		if value, has := attributes.Get(name); has && value.AsString() != "" {
+			return stages.Cut(value.AsString())
+		}
+	}
+	var parts []string
+	for _, field := range stages.ServerFields(attributes) {
+		parts = append(parts, field.String)
+	}
+	return strings.Join(parts, " ")
 }

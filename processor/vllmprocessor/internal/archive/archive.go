@@ -96,13 +96,8 @@ func (a *archive) end(key string, state []byte, user *User) {
 	newest, sound := a.Newest(state)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if owner := a.owners[key]; owner != nil && owner != user {
-		return
-	}
-	source := a.sources[key]
-	delete(a.owners, key)
-	delete(a.sources, key)
-	if !sound {
+	source, owned := a.disown(key, user)
+	if !owned || !sound {
 		return
 	}
 	a.kept[key] = keptState{state, newest, newest, source}
@@ -111,13 +106,24 @@ func (a *archive) end(key string, state []byte, user *User) {
 	}
 }
 
+// disown records that the server of a state is forgotten by its user, and returns the server; false
+// where the state is of another user.
+func (a *archive) disown(key string, user *User) (source uint64, owned bool) {
+	if owner := a.owners[key]; owner != nil && owner != user {
+		return 0, false
+	}
+	source = a.sources[key]
+	delete(a.owners, key)
+	delete(a.sources, key)
+	return source, true
+}
+
 // moves makes room for more states than the limit: of servers that go on, while the collector
 // restarts.
 func (a *archive) moves(states int) {
 	a.more, a.settled = a.more+states, a.Now().Add(settles).UnixNano()
 }
 
-// room is how many states may be kept now.
 func (a *archive) room() int {
 	if a.more > 0 && a.Now().UnixNano() >= a.settled {
 		a.more = 0
@@ -129,12 +135,9 @@ func (a *archive) room() int {
 func (a *archive) forget(key string, user *User) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if owner := a.owners[key]; owner != nil && owner != user {
-		return
+	if _, owned := a.disown(key, user); owned {
+		delete(a.kept, key)
 	}
-	delete(a.owners, key)
-	delete(a.sources, key)
-	delete(a.kept, key)
 }
 
 // prune drops states that are too old. Where there are still too many it drops the

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -49,7 +48,7 @@ type bench struct {
 func newBench(limit int) *bench {
 	b := &bench{live: map[string][]byte{}, now: noon}
 	b.user = NewUser(states, Settings{
-		Shared: &Shared{Limit: limit}, Status: &Status{}, Logger: zap.NewNop(), Now: func() time.Time { return b.now }, Every: clocks.Real{}.Every,
+		Shared: &Shared{Limit: limit}, Status: &Status{}, Logger: zap.NewNop(), Now: func() time.Time { return b.now }, Every: func(time.Duration, func()) func() { return func() {} },
 		Failed: func() {}, Dropped: func(n int) { b.dropped += n },
 	}, func(put func(string, []byte)) {
 		for key, state := range b.live {

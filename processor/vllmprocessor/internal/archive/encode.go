@@ -1,11 +1,15 @@
 package archive
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"maps"
 	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // form is the version of what is stored, which the keys in the storage end with: of the values, and of the
@@ -39,18 +43,12 @@ func Encode(states map[string][]byte) []byte {
 	data := make([]byte, checksum)
 	for _, key := range slices.Sorted(maps.Keys(states)) {
 		if key != "" && len(key) <= maxKey && len(states[key]) <= MaxSize {
-			data = appendEntry(data, key, states[key])
+			data = append(binary.AppendUvarint(data, uint64(len(key))), key...)
+			data = append(binary.AppendUvarint(data, uint64(len(states[key]))), states[key]...)
 		}
 	}
 	binary.LittleEndian.PutUint32(data, crc32.Checksum(data[checksum:], polynomial))
 	return data
-}
-
-func appendEntry(data []byte, key string, state []byte) []byte {
-	data = binary.AppendUvarint(data, uint64(len(key)))
-	data = append(data, key...)
-	data = binary.AppendUvarint(data, uint64(len(state)))
-	return append(data, state...)
 }
 
 // Decode reads what Encode wrote. The states point into data. Decode does not look into them.
@@ -60,28 +58,26 @@ func Decode(data []byte) (map[string][]byte, error) {
 	}
 	states := map[string][]byte{}
 	for data = data[checksum:]; len(data) > 0; {
-		key, state, rest, whole := nextEntry(data)
-		if !whole || len(key) == 0 {
+		var entry [2][]byte
+		for i, most := range [...]uint64{maxKey, MaxSize} {
+			length, read := binary.Uvarint(data)
+			if read <= 0 || length > most || length > uint64(len(data)-read) {
+				return nil, ErrDamaged
+			}
+			entry[i], data = data[read:][:length], data[read:][length:]
+		}
+		if len(entry[0]) == 0 {
 			return nil, ErrDamaged
 		}
-		states[string(key)], data = state, rest
+		states[string(entry[0])] = entry[1]
 	}
 	return states, nil
 }
 
-func nextEntry(data []byte) (key, state, rest []byte, whole bool) {
-	if key, rest, whole = next(data, maxKey); !whole {
-		return nil, nil, nil, false
-	}
-	state, rest, whole = next(rest, MaxSize)
-	return key, state, rest, whole
-}
-
-// next takes one string of at most so many bytes off data.
-func next(data []byte, most uint64) (taken, rest []byte, whole bool) {
-	length, read := binary.Uvarint(data)
-	if read <= 0 || length > most || length > uint64(len(data)-read) {
-		return nil, nil, false
-	}
-	return data[read : read+int(length)], data[read+int(length):], true
+// KeyOf returns the key of a state: of a server, of some attributes of it, and of what
+// the state is for. It is the same after a restart. It is a hash, because the identity
+// of a server can be long.
+func KeyOf(server string, attributes []input.Attribute, name string) string {
+	hash := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", name, server, attributes))
+	return string(hash[:])
 }

@@ -3,11 +3,14 @@ package archive
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 )
@@ -54,7 +57,16 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn(a.Unread, zap.Error(err))
 		return
 	}
-	if a.read(data) {
+	all, err := Decode(data)
+	damaged := data != nil && err != nil
+	for key, state := range all {
+		newest, sound := a.Newest(state)
+		damaged = damaged || !sound
+		if sound {
+			a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
+		}
+	}
+	if damaged {
 		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
 	}
 	if later, err := a.client.Get(ctx, a.storageKey(form+1)); err == nil && later != nil {
@@ -67,29 +79,6 @@ func (a *archive) load(ctx context.Context, user *User) {
 	if len(a.kept) > 0 {
 		a.Logger.Info(a.Continued, zap.Int("states", len(a.kept)))
 	}
-}
-
-// read keeps the states of a stored value that can be read, and reports whether there are others.
-func (a *archive) read(data []byte) (damaged bool) {
-	if data == nil {
-		return false
-	}
-	all, err := Decode(data)
-	unreadable := 0
-	for key, state := range all {
-		newest, sound := a.Newest(state)
-		if !sound {
-			unreadable++
-			continue
-		}
-		a.kept[key] = keptState{bytes.Clone(state), newest, newest, 0}
-	}
-	return err != nil || unreadable > 0
-}
-
-// run saves until stop is called.
-func (a *archive) run() {
-	a.stop = a.Every(a.Interval, func() { a.save(context.Background()) })
 }
 
 // save writes the states of all users. A write that fails loses nothing: the next one
@@ -122,7 +111,6 @@ func (a *archive) save(ctx context.Context) {
 	}
 }
 
-// encode puts the states of the users and of silent servers together.
 func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,4 +147,51 @@ func (a *archive) endedSince(key string, copied []byte) bool {
 	kept, ended := a.kept[key]
 	newest, sound := a.Newest(copied)
 	return ended && (!sound || kept.newest >= newest)
+}
+
+// Status reports the component status of a processor: a recoverable error while a read
+// or a write of its storage has failed, OK after the next write of the same states that
+// succeeds. It reports changes only. No batch waits for its lock.
+type Status struct {
+	mu sync.Mutex
+	// host is nil before the start and once the shutdown has begun.
+	host component.Host
+	// failing has the kinds of states, by key, whose last access failed.
+	failing map[string]bool
+}
+
+// errStorage says what fails and what to do. The storage's own error is in the log.
+var errStorage = errors.New("the storage cannot be read or written, so objectives, baselines and diagnoses would be lost by a restart; " +
+	"see the log for the reason, and check the disk, the folder and its permissions")
+
+// Start begins to report to a host.
+func (s *Status) Start(host component.Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = host
+}
+
+// Stop ends the reports: the service reports the shutdown.
+func (s *Status) Stop() { s.Start(nil) }
+
+func (s *Status) accessed(key string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.failing) > 0
+	if err == nil {
+		delete(s.failing, key)
+	} else {
+		if s.failing == nil {
+			s.failing = map[string]bool{}
+		}
+		s.failing[key] = true
+	}
+	now := len(s.failing) > 0
+	switch {
+	case s.host == nil || now == before:
+	case now:
+		componentstatus.ReportStatus(s.host, componentstatus.NewRecoverableErrorEvent(errStorage))
+	default:
+		componentstatus.ReportStatus(s.host, componentstatus.NewEvent(componentstatus.StatusOK))
+	}
 }

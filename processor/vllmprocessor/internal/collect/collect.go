@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
@@ -15,18 +16,9 @@ import (
 )
 
 // Read returns the batches in metrics, sorted by time, and counts the points of known
-// metrics that it cannot use.
-func Read(metrics pmetric.Metrics) ([]input.Batch, Report) { return new(Reader).Read(metrics) }
-
-// Reader reads batches and uses the memory of the last ones again. Its results are the same
-// as those of a new one. It is not safe for concurrent use.
-type Reader struct{ collector collector }
-
-// Read returns the batches in metrics, sorted by time, and counts the points of known
 // metrics that it cannot use. The samples of the batches are valid until the next call;
 // their labels, their bounds, and the groups stay.
-func (r *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
-	c := &r.collector
+func (c *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
 	c.begin()
 	resources := metrics.ResourceMetrics()
 	for i := range resources.Len() {
@@ -48,7 +40,9 @@ type batchKey struct {
 	time     int64
 }
 
-type collector struct {
+// Reader reads batches and uses the memory of the last ones again. Its results are the same
+// as those of a new one. It is not safe for concurrent use.
+type Reader struct {
 	memory  memory
 	batches []input.Batch
 	// pending has the same length as batches.
@@ -86,8 +80,7 @@ type collector struct {
 	most int
 }
 
-// begin prepares for a call.
-func (c *collector) begin() {
+func (c *Reader) begin() {
 	c.memory.begin(c.batches)
 	if max(cap(c.batches), cap(c.pending)) > maxSpareBatches {
 		c.batches, c.pending, c.index = nil, nil, nil
@@ -106,7 +99,7 @@ func (c *collector) begin() {
 	}
 }
 
-func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
+func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 	if isAccelerator(rm.Resource().Attributes()) {
 		c.readAccelerator(index, rm)
 		return
@@ -115,13 +108,15 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {
-		c.evidence.scope(scopes.At(i).Scope().Name())
+		if scopes.At(i).Scope().Name() == receiverScope {
+			c.evidence.Signs |= input.Received
+		}
 		metrics := scopes.At(i).Metrics()
 		for j := range metrics.Len() {
 			metric := metrics.At(j)
 			m := known[metric.Name()]
 			if !c.tooLarge {
-				c.evidence.prove(&m.proof)
+				c.evidence.Join(&m.proof)
 				if m.process {
 					c.evidence.process(metric)
 				}
@@ -149,7 +144,7 @@ func (c *collector) readResource(index int, rm pmetric.ResourceMetrics) {
 }
 
 // identify computes the identity of the resource at its first usable point.
-func (c *collector) identify(rm pmetric.ResourceMetrics) {
+func (c *Reader) identify(rm pmetric.ResourceMetrics) {
 	if c.resource != "" {
 		return
 	}
@@ -161,7 +156,7 @@ func (c *collector) identify(rm pmetric.ResourceMetrics) {
 	}
 }
 
-func (c *collector) readMetric(metric pmetric.Metric, n named) {
+func (c *Reader) readMetric(metric pmetric.Metric, n named) {
 	kind := n.input.Define().Kind
 	switch metric.Type() {
 	case pmetric.MetricTypeGauge:
@@ -198,7 +193,7 @@ func (c *collector) readMetric(metric pmetric.Metric, n named) {
 	}
 }
 
-func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fits, delta bool) {
+func (c *Reader) readNumbers(points pmetric.NumberDataPointSlice, n named, fits, delta bool) {
 	if !fits {
 		c.report[TypeConflict] += points.Len()
 		return
@@ -212,11 +207,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 		}
 		c.origin = origin{rank: n.rank}
 		if !sample.Gone {
-			if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
-				sample.Value = float64(point.IntValue())
-			} else {
-				sample.Value = point.DoubleValue()
-			}
+			sample.Value = numberOf(point)
 			if !finite(sample.Value) || (sample.Value < 0 && n.input.Define().Kind == input.Counter) {
 				c.report[NotANumber]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
@@ -227,7 +218,7 @@ func (c *collector) readNumbers(points pmetric.NumberDataPointSlice, n named, fi
 	}
 }
 
-func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
+func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
@@ -249,7 +240,7 @@ func (c *collector) readHistograms(points pmetric.HistogramDataPointSlice, n nam
 }
 
 // readBuckets copies the buckets. A point without any has one open bucket.
-func (c *collector) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) bool {
+func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) bool {
 	bounds, counts := point.ExplicitBounds(), point.BucketCounts()
 	if counts.Len() == 0 && bounds.Len() == 0 {
 		s.Counts = c.memory.counts(1)
@@ -282,4 +273,80 @@ func (c *collector) readBuckets(s *input.Sample, point pmetric.HistogramDataPoin
 	return left == 0
 }
 
+func numberOf(point pmetric.NumberDataPoint) float64 {
+	if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(point.IntValue())
+	}
+	return point.DoubleValue()
+}
+
 func finite(value float64) bool { return !math.IsNaN(value) && !math.IsInf(value, 0) }
+
+// Reason is why a point is not used. The point passes through unchanged.
+type Reason uint8
+
+// The reasons.
+const (
+	// TypeConflict means: a known name with points of another kind, as Ray's gauge
+	// twin of a counter.
+	TypeConflict Reason = iota
+	// UnsupportedTemporality means: neither cumulative nor delta.
+	UnsupportedTemporality
+	// NotANumber means: a value that is NaN or infinite, or a negative count.
+	NotANumber
+	// BadHistogram means: bounds out of order, or counts that do not fit them.
+	BadHistogram
+	// NoTimestamp means: a point without a time.
+	NoTimestamp
+	// OlderName means: the same series also exists under a newer name.
+	OlderName
+	// TooLarge means: the attributes of the point, or of its resource, exceed the limits.
+	TooLarge
+	// SeveralProcesses means: each API server of a server reports the gauge for itself,
+	// and none of the values is right for the whole.
+	SeveralProcesses
+
+	// NumReasons is the number of reasons, for arrays over them.
+	NumReasons
+)
+
+// String is the reason as the processor's own telemetry spells it.
+func (r Reason) String() string {
+	return [NumReasons]string{
+		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name", "too_large",
+		"several_processes",
+	}[r]
+}
+
+// Report counts what was not used.
+type Report [NumReasons]int
+
+const (
+	// maxResourceAttributes and maxResourceBytes bound the attributes of a resource.
+	// The SDKs of OpenTelemetry stop at 128 attributes.
+	maxResourceAttributes = 512
+	maxResourceBytes      = 64 << 10
+	// maxPointBytes bounds the attributes of a point. Each derived point has them too.
+	maxPointBytes = 8 << 10
+)
+
+func tooLarge(attributes pcommon.Map) bool {
+	return attributes.Len() > maxResourceAttributes || identity.Size(attributes) > maxResourceBytes
+}
+
+func pointsOf(metric pmetric.Metric) int {
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		return metric.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return metric.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return metric.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return metric.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return metric.Summary().DataPoints().Len()
+	case pmetric.MetricTypeEmpty:
+	}
+	return 0
+}

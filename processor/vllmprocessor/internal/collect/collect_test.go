@@ -268,3 +268,6 @@ func TestTheReasonsOfRefusalsAreAddedUp(t *testing.T) {
 		}
 	}
 }
+
+// Read reads metrics without the memory of others.
+func Read(metrics pmetric.Metrics) ([]input.Batch, Report) { return new(Reader).Read(metrics) }

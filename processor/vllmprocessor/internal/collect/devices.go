@@ -32,7 +32,7 @@ type Accelerators struct {
 }
 
 // Accelerators are the readings of GPUs in the newest request.
-func (r *Reader) Accelerators() *Accelerators { return &r.collector.accelerators }
+func (c *Reader) Accelerators() *Accelerators { return &c.accelerators }
 
 // isAccelerator reports whether a resource is about GPUs. It is not a server then.
 func isAccelerator(resource pcommon.Map) bool {
@@ -109,8 +109,7 @@ var sharings = map[string]gpu.Sharing{
 	"partition": gpu.Partitioned, "partitioned": gpu.Partitioned,
 }
 
-// readAccelerator reads a resource of an exporter.
-func (c *collector) readAccelerator(index int, rm pmetric.ResourceMetrics) {
+func (c *Reader) readAccelerator(index int, rm pmetric.ResourceMetrics) {
 	c.accelerators.Sources = append(c.accelerators.Sources, index)
 	resource := rm.Resource().Attributes()
 	if tooLarge(resource) {
@@ -144,17 +143,14 @@ func (c *collector) readAccelerator(index int, rm pmetric.ResourceMetrics) {
 
 // readDevices reads the points of a metric. m is nil for the metric of workloads. The batches of
 // the resource begin at from.
-func (c *collector) readDevices(index int, resource pcommon.Map, points pmetric.NumberDataPointSlice, from int, m *meaningOfDevice) {
+func (c *Reader) readDevices(index int, resource pcommon.Map, points pmetric.NumberDataPointSlice, from int, m *meaningOfDevice) {
 	for i := range points.Len() {
 		point := points.At(i)
 		attributes := point.Attributes()
 		if point.Timestamp() == 0 || point.Flags().NoRecordedValue() || identity.Size(attributes) > maxPointBytes {
 			continue
 		}
-		value := point.DoubleValue()
-		if point.ValueType() == pmetric.NumberDataPointValueTypeInt {
-			value = float64(point.IntValue())
-		}
+		value := numberOf(point)
 		if !finite(value) || value < 0 {
 			continue
 		}
@@ -174,7 +170,6 @@ func (c *collector) readDevices(index int, resource pcommon.Map, points pmetric.
 	}
 }
 
-// of returns the field that a point is about.
 func (m *meaningOfDevice) of(attributes pcommon.Map) (field gpu.Field, means bool) {
 	if m == nil {
 		_, means = attributes.Get("vllm.accelerator.sharing")
@@ -197,7 +192,7 @@ func (m *meaningOfDevice) of(attributes pcommon.Map) (field gpu.Field, means boo
 }
 
 // reading returns the reading that a point belongs to; nil where there are too many.
-func (c *collector) reading(index int, resource pcommon.Map, point pmetric.NumberDataPoint, from int) *gpu.Reading {
+func (c *Reader) reading(index int, resource pcommon.Map, point pmetric.NumberDataPoint, from int) *gpu.Reading {
 	id, has := point.Attributes().Get("hw.id")
 	if !has || id.AsString() == "" {
 		return nil

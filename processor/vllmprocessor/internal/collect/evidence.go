@@ -18,13 +18,6 @@ const receiverScope = "github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceive
 // seen is filled while the parts of a resource are read.
 type seen struct{ input.Evidence }
 
-// proof is what the name of a metric shows.
-type proof struct {
-	least catalog.Release
-	signs input.Sign
-}
-
-// resource reads the attributes of a resource.
 func (e *seen) resource(attributes pcommon.Map) {
 	if version, has := attributes.Get("service.version"); has {
 		e.Version = version.AsString()
@@ -33,18 +26,6 @@ func (e *seen) resource(attributes pcommon.Map) {
 	if kind, has := attributes.Get("vllm.server.kind"); has && kind.AsString() != "" {
 		e.Signs |= input.Imitator
 	}
-}
-
-// scope reads the name of an instrumentation scope.
-func (e *seen) scope(name string) {
-	if name == receiverScope {
-		e.Signs |= input.Received
-	}
-}
-
-// prove takes what the name of a metric shows.
-func (e *seen) prove(p *proof) {
-	e.Join(&input.Evidence{Least: p.least, Signs: p.signs})
 }
 
 // processStart is the gauge of Prometheus's client libraries. vLLM has it only where one
@@ -77,7 +58,6 @@ func (e *seen) label(name string) (alias string, imitator bool) {
 	return alias, imitator
 }
 
-// signsOf returns the signs of a family.
 func signsOf(family string) (signs input.Sign) {
 	if slices.Contains(catalog.OnlyV0, family) {
 		signs |= input.V0
@@ -97,37 +77,37 @@ func signsOf(family string) (signs input.Sign) {
 // proofs maps each name of each metric of vLLM to what it shows. A family that the
 // catalogue gives to several metrics, and a name that several families become, prove the
 // oldest of their versions only. A name that the processor can derive proves nothing.
-var proofs = sync.OnceValue(func() map[string]proof {
-	index := map[string]proof{}
-	add := func(name string, p proof) {
+var proofs = sync.OnceValue(func() map[string]input.Evidence {
+	index := map[string]input.Evidence{}
+	add := func(name string, p input.Evidence) {
 		if known, taken := index[name]; taken {
-			if known.least.Compare(p.least) < 0 {
-				p.least = known.least
+			if known.Least.Compare(p.Least) < 0 {
+				p.Least = known.Least
 			}
-			p.signs &= known.signs
+			p.Signs &= known.Signs
 		}
 		index[name] = p
 	}
 	for _, metric := range catalog.All() {
-		canonical, first := proof{}, true
+		canonical, first := input.Evidence{}, true
 		for i := range metric.Sources {
 			source := &metric.Sources[i]
 			if !strings.HasPrefix(source.Family, catalog.Prefixes[0]) {
-				canonical, first = proof{}, false
+				canonical, first = input.Evidence{}, false
 				continue
 			}
-			of := proof{signs: signsOf(source.Family)}
-			of.least, _ = catalog.ParseRelease(source.Since)
+			of := input.Evidence{Signs: signsOf(source.Family)}
+			of.Least, _ = catalog.ParseRelease(source.Since)
 			if first {
 				canonical, first = of, false
 			}
-			if of.least.Compare(canonical.least) < 0 {
-				canonical.least = of.least
+			if of.Least.Compare(canonical.Least) < 0 {
+				canonical.Least = of.Least
 			}
-			canonical.signs &= of.signs
+			canonical.Signs &= of.Signs
 			if source.Label != "" {
 				// The family is older than its label.
-				of.least = catalog.Release{}
+				of.Least = catalog.Release{}
 			}
 			addSpellings(source.Family, of, add)
 		}
@@ -139,23 +119,17 @@ var proofs = sync.OnceValue(func() map[string]proof {
 		}
 	}
 	for _, family := range slices.Concat(catalog.Simulator.Families, catalog.Router.Families) {
-		addSpellings(family, proof{signs: input.Imitator}, add)
+		addSpellings(family, input.Evidence{Signs: input.Imitator}, add)
 	}
 	return index
 })
 
-// addSpellings calls add for each spelling of a family.
-func addSpellings(family string, of proof, add func(string, proof)) {
-	for _, name := range spellings(family) {
+func addSpellings(family string, of input.Evidence, add func(string, input.Evidence)) {
+	for _, name := range spellings(family, "_total", "_seconds", "_info") {
 		p := of
 		if strings.HasPrefix(name, "ray_") {
-			p.signs |= input.Ray
+			p.Signs |= input.Ray
 		}
 		add(name, p)
-		for _, suffix := range []string{"_total", "_seconds", "_info"} {
-			if short, cut := strings.CutSuffix(name, suffix); cut {
-				add(short, p)
-			}
-		}
 	}
 }

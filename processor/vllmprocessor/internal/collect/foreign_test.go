@@ -54,6 +54,6 @@ func TestAReaderDoesNotKeepTheMemoryOfAHugeRequest(t *testing.T) {
 	batches, _ = r.Read(gauge("usual", map[string]any{"engine": "0"}))
 	require.Len(t, batches, 1)
 	assert.LessOrEqual(t, cap(batches), 2048)
-	assert.LessOrEqual(t, cap(r.collector.pending), 2048)
-	assert.LessOrEqual(t, len(r.collector.memory.spare), 2048)
+	assert.LessOrEqual(t, cap(r.pending), 2048)
+	assert.LessOrEqual(t, len(r.memory.spare), 2048)
 }

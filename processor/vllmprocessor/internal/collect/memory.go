@@ -109,7 +109,6 @@ func (m *memory) samples(n int) []input.Sample {
 	return samples
 }
 
-// counts returns n zeros.
 func (m *memory) counts(n int) []float64 {
 	if len(m.numbers) < n {
 		m.numbers = make([]float64, max(n, 512, min(2*len(m.chunk), maxSpareNumbers)))

@@ -216,7 +216,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 		}
 		reader.Read(in.metrics)
 	}
-	m := &reader.collector.memory
+	m := &reader.memory
 	total := 0
 	for _, samples := range m.spare {
 		total += cap(samples)

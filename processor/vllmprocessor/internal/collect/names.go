@@ -1,10 +1,15 @@
 package collect
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -46,22 +51,22 @@ var inputs = sync.OnceValue(func() map[string]named {
 			index[name] = named{input: in, rank: rank, older: rank == rankOlder || (taken && known.older)}
 		}
 	}
+	addAll := func(name string, in input.Metric, rank int16) {
+		addFamilies(name, func(family string, _ int) { add(family, in, rank) })
+		for _, name := range append(translations(name), name) {
+			add(name, in, rank)
+		}
+	}
 	for in := range input.NumMetrics {
 		definition := in.Define()
 		if definition.Name == "" {
 			continue
 		}
 		if definition.Level != "" {
-			addFamilies(definition.Level, func(family string, _ int) { add(family, in, rankLevel) })
-			for _, name := range append(translations(definition.Level), definition.Level) {
-				add(name, in, rankLevel)
-			}
+			addAll(definition.Level, in, rankLevel)
 		}
 		for _, older := range definition.Older {
-			addFamilies(older, func(family string, _ int) { add(family, in, rankOlder) })
-			for _, name := range append(translations(older), older) {
-				add(name, in, rankOlder)
-			}
+			addAll(older, in, rankOlder)
 		}
 		addFamilies(definition.Name, func(family string, rank int) { add(family, in, rankWire+int16(rank)) })
 		for _, name := range translations(definition.Name) {
@@ -75,7 +80,8 @@ var inputs = sync.OnceValue(func() map[string]named {
 // meaning is what the name of a metric means.
 type meaning struct {
 	named
-	proof proof
+	// proof is what the name shows.
+	proof input.Evidence
 	// known is true for an input.
 	known       bool
 	cacheConfig bool
@@ -94,7 +100,8 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 		m.proof = p
 		index[name] = m
 	}
-	for _, name := range cacheConfigNames() {
+	// The Prometheus receiver gives an OpenMetrics family of the type info the name without _info.
+	for _, name := range spellings(cacheConfigFamily, "_info") {
 		m := index[name]
 		m.cacheConfig = true
 		index[name] = m
@@ -142,33 +149,99 @@ func addFamilies(name string, add func(family string, rank int)) {
 		if source.Label != "" {
 			continue
 		}
-		for _, family := range spellings(source.Family) {
+		for _, family := range spellings(source.Family, "_total", "_seconds") {
 			add(family, rank)
-			for _, suffix := range []string{"_total", "_seconds"} {
-				if short, cut := strings.CutSuffix(family, suffix); cut {
-					add(short, rank)
-				}
-			}
 		}
 	}
 }
 
 // spellings returns a family of the catalogue with each prefix that deployments use for
-// vLLM's names.
-func spellings(family string) []string {
-	rest, ours := strings.CutPrefix(family, catalog.Prefixes[0])
+// vLLM's names, and each of them also without the suffixes that are cut off somewhere.
+func spellings(family string, suffixes ...string) (all []string) {
+	prefixes := catalog.Prefixes
+	rest, ours := strings.CutPrefix(family, prefixes[0])
 	if !ours {
-		return []string{family}
+		prefixes = []string{""}
 	}
-	all := make([]string, len(catalog.Prefixes))
-	for i, prefix := range catalog.Prefixes {
-		all[i] = prefix + rest
+	for _, prefix := range prefixes {
+		name := prefix + rest
+		all = append(all, name)
+		for _, suffix := range suffixes {
+			if short, cut := strings.CutSuffix(name, suffix); cut {
+				all = append(all, short)
+			}
+		}
 	}
 	return all
 }
 
-// cacheConfigNames includes the name without _info, which the Prometheus receiver gives
-// to an OpenMetrics family of the type info.
-var cacheConfigNames = sync.OnceValue(func() []string {
-	return append(spellings(cacheConfigFamily), spellings(strings.TrimSuffix(cacheConfigFamily, "_info"))...)
-})
+// cacheConfigNumbers are the labels of vLLM's cache configuration that are read.
+var cacheConfigNumbers = [...]struct {
+	label string
+	input input.Metric
+}{
+	{"block_size", input.KVCacheBlockSize},
+	{"num_gpu_blocks", input.KVCacheBlocks},
+	{"kv_cache_size_tokens", input.CacheConfigTokens},
+}
+
+// readCacheConfig reads the numbers in the labels of vLLM's cache configuration. It is for
+// input that is not from our receiver.
+func (c *Reader) readCacheConfig(metric pmetric.Metric) {
+	var points pmetric.NumberDataPointSlice
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		points = metric.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		points = metric.Sum().DataPoints()
+	default:
+		return
+	}
+	for i := range points.Len() {
+		point := points.At(i)
+		if point.Flags().NoRecordedValue() {
+			continue
+		}
+		if identity.Size(point.Attributes()) > maxPointBytes {
+			c.report[TooLarge]++
+			continue
+		}
+		engine := pcommon.NewMap()
+		if value, ok := point.Attributes().Get("engine"); ok {
+			engine.PutStr("engine", value.AsString())
+		}
+		for _, number := range cacheConfigNumbers {
+			value, ok := point.Attributes().Get(number.label)
+			if !ok {
+				continue
+			}
+			parsed, err := strconv.ParseFloat(value.AsString(), 64)
+			if err != nil || !finite(parsed) || parsed < 0 {
+				continue // "None" means: not set
+			}
+			c.origin = origin{rank: rankWire}
+			c.add(point.Timestamp(), engine, &input.Sample{Input: number.input, Value: parsed})
+		}
+		if hybrid(point.Attributes()) {
+			c.origin = origin{rank: rankWire}
+			c.add(point.Timestamp(), engine, &input.Sample{Input: input.CacheConfigHybrid, Value: 1})
+		}
+	}
+}
+
+// hybridLabels are numbers only where the model has layers with a state besides those
+// with attention.
+var hybridLabels = [...]string{"mamba_block_size", "mamba_page_size_padded"}
+
+// hybrid reports whether the labels of the cache configuration show such a model. Its
+// blocks have several sizes, of which block_size is one.
+func hybrid(labels pcommon.Map) bool {
+	for _, name := range hybridLabels {
+		if value, ok := labels.Get(name); ok {
+			if n, err := strconv.ParseFloat(value.AsString(), 64); err == nil && n > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -49,8 +49,7 @@ type twin struct {
 	contradicted bool
 }
 
-// add adds a sample to the batch of its time.
-func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample *input.Sample) {
+func (c *Reader) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample *input.Sample) {
 	if timestamp == 0 {
 		c.report[NoTimestamp]++
 		return
@@ -76,7 +75,7 @@ func (c *collector) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sam
 }
 
 // addUnread records that a series exists whose point cannot be used.
-func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, in input.Metric) {
+func (c *Reader) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, in input.Metric) {
 	if timestamp == 0 || in.Define().Kind == input.Gauge {
 		return
 	}
@@ -90,8 +89,7 @@ func (c *collector) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Ma
 	batch.Unread = append(batch.Unread, sample)
 }
 
-// batch returns the batch of a time.
-func (c *collector) batch(timestamp pcommon.Timestamp) (*input.Batch, *pending) {
+func (c *Reader) batch(timestamp pcommon.Timestamp) (*input.Batch, *pending) {
 	if c.current >= 0 && c.batches[c.current].Time == int64(timestamp) {
 		return &c.batches[c.current], &c.pending[c.current]
 	}
@@ -124,7 +122,7 @@ const pidLabel = "pid"
 // read divides the attributes of a point: the input's labels go into the sample, all
 // others into c.rest, sorted. As in Prometheus, an attribute without a value is ignored.
 // It returns false where the attributes exceed the limits.
-func (c *collector) read(attributes pcommon.Map, sample *input.Sample) bool {
+func (c *Reader) read(attributes pcommon.Map, sample *input.Sample) bool {
 	if identity.Size(attributes) > maxPointBytes {
 		return false
 	}
@@ -172,12 +170,12 @@ func (c *collector) read(attributes pcommon.Map, sample *input.Sample) bool {
 const fewGroups = 8
 
 // group returns the group with the attributes in c.rest.
-func (c *collector) group(batch *input.Batch, p *pending) int {
+func (c *Reader) group(batch *input.Batch, p *pending) int {
 	c.last = c.place(batch, p)
 	return c.last
 }
 
-func (c *collector) place(batch *input.Batch, p *pending) int {
+func (c *Reader) place(batch *input.Batch, p *pending) int {
 	n := len(batch.Groups)
 	// A body has the engines in the same order for each metric, so the next group is
 	// likely the one after the last.
@@ -207,7 +205,7 @@ func (c *collector) place(batch *input.Batch, p *pending) int {
 // newer name over an older one, and a point without a process over one with a process.
 // Points of several processes contradict each other, unless they are equal. It reports whether the sample is
 // handled and must not be added.
-func (c *collector) replaces(batch *input.Batch, p *pending, sample *input.Sample) bool {
+func (c *Reader) replaces(batch *input.Batch, p *pending, sample *input.Sample) bool {
 	from := c.origin
 	if p.twins == nil {
 		if from == (origin{rank: rankCanonical}) {
@@ -303,7 +301,7 @@ func (p *pending) compare(sample *input.Sample, rank int16) {
 
 // dropOlderGenerations removes the samples of a picker whose input also has a newer name in
 // the batch. They count the same requests.
-func (c *collector) dropOlderGenerations() {
+func (c *Reader) dropOlderGenerations() {
 	for i := range c.pending {
 		p := &c.pending[i]
 		if !p.mixed {
@@ -325,7 +323,7 @@ func keyOf(s *input.Sample) sampleKey { return sampleKey{s.Input, s.Group, s.Lab
 // dropContradictions removes the gauges of which several processes report different values.
 // An engine of vLLM sends its state to one of the API servers at a time, to any of them, so
 // one of the values is the current one and the others are older. They do not show which.
-func (c *collector) dropContradictions() {
+func (c *Reader) dropContradictions() {
 	if !c.contradictions {
 		return
 	}

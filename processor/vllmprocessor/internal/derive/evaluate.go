@@ -2,9 +2,9 @@ package derive
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -86,18 +86,20 @@ type Evaluator struct {
 	// places maps the place of a group in the resource to its place in members.
 	places      []int
 	scopes      map[*window.Rollup]scope
-	one, merged histogram.Histogram
-	collecting  collecting
-	// take is the method of collecting, which is made once.
-	take func(Extra, Parts)
+	one, merged window.Histogram
+	entries     []entry
+	ofMember    []entry
 }
 
 // entry is the parts for one value of the own attributes of a row.
 type entry struct {
 	extra Extra
 	parts Parts
-	// member is the last one that has yielded it.
-	member int
+}
+
+// find returns the place of a value of the own attributes; -1 where it is not there.
+func find(all []entry, extra Extra) int {
+	return slices.IndexFunc(all, func(one entry) bool { return one.extra == extra })
 }
 
 // Evaluate returns the derived values of a resource at its newest batch. The result is
@@ -225,8 +227,9 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			continue
 		}
 		if row.shared != "" && !in.rollup && !in.alone && members[0].Now.Affected(row.shared) {
-			parts := row.Of(settings, &members[0])
-			e.withhold(parts.Reason == OK && parts.Denominator > 0)
+			if parts := row.Of(settings, &members[0]); parts.Reason == OK && parts.Denominator > 0 {
+				e.Absent[KnownDefect]++
+			}
 			continue
 		}
 		switch {
@@ -236,7 +239,7 @@ func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {
 			value, reason := row.Additive(settings, &members[0])
 			e.add(in, row, Extra{}, value, reason)
 		case row.Several != nil:
-			e.several(settings, members, in, row)
+			e.several(members, in, row)
 		case in.rollup || in.alone || settings.PerEngineQuantiles:
 			e.quantiles(settings, members, in, row)
 		}
@@ -257,13 +260,6 @@ func (e *Evaluator) add(in scope, row *Row, extra Extra, number float64, reason 
 	e.values = append(e.values, Value{
 		Row: row, Group: in.number, Rollup: in.rollup, Extra: extra, Attributes: in.attributes, Number: number, Pending: reason == Pending,
 	})
-}
-
-// withhold counts a value that is absent because of a defect.
-func (e *Evaluator) withhold(defective bool) {
-	if defective {
-		e.Absent[KnownDefect]++
-	}
 }
 
 // sum adds the parts of one more engine. An engine without a value is left out. One that
@@ -300,59 +296,31 @@ func (e *Evaluator) quotient(settings *Settings, members []Member, in scope, row
 	e.add(in, row, Extra{}, value, reason)
 }
 
-// collecting is what is known of a row with attributes of its own while its members are
-// read.
-type collecting struct {
-	entries []entry
-	// before is the sum over the members so far for a value that none of them yielded.
-	before Parts
-	member int
-	// without is the attributes that are left out; nil leaves out none.
-	without *Extra
-}
-
-// take adds the parts of a member for one value of the own attributes.
-func (c *collecting) take(extra Extra, parts Parts) {
-	if c.without != nil && extra == *c.without {
-		return
-	}
-	for k := range c.entries {
-		if c.entries[k].extra == extra {
-			c.entries[k].parts.sum(parts)
-			c.entries[k].member = c.member
-			return
-		}
-	}
-	if len(c.entries) < maxExtras {
-		parts.sum(c.before)
-		c.entries = append(c.entries, entry{extra, parts, c.member})
-	}
-}
-
 // several evaluates a row with attributes of its own. Their values are few; the cap
 // protects against hostile servers.
-func (e *Evaluator) several(settings *Settings, members []Member, in scope, row *Row) {
-	c := &e.collecting
-	if e.take == nil {
-		e.take = c.take
-	}
-	*c = collecting{entries: c.entries[:0], before: noParts}
-	if in.misattributed {
-		c.without = &row.speculativeExtra
-	}
-	reason := Missing
+func (e *Evaluator) several(members []Member, in scope, row *Row) {
+	// before is the sum over the members so far for a value that none of them has.
+	entries, before, reason := e.entries[:0], noParts, Missing
 	for i := range members {
-		c.member = i
-		rest, one := row.Several(settings, &members[i], e.take)
-		for k := range c.entries {
-			if c.entries[k].member != i {
-				c.entries[k].parts.sum(rest)
+		own, rest, one := row.Several(&members[i], e.ofMember[:0])
+		for k := range entries {
+			parts := rest
+			if at := find(own, entries[k].extra); at >= 0 {
+				parts = own[at].parts
+			}
+			entries[k].parts.sum(parts)
+		}
+		for _, next := range own {
+			if len(entries) < maxExtras && find(entries, next.extra) < 0 && !(in.misattributed && next.extra == row.speculativeExtra) {
+				next.parts.sum(before)
+				entries = append(entries, next)
 			}
 		}
-		c.before.sum(rest)
+		before.sum(rest)
 		reason = reason.Together(one, i == 0)
+		e.ofMember = own
 	}
-	entries := c.entries
+	e.entries = entries
 	if reason == OK && len(entries) == 0 {
 		return // all its values belong to the roll-up
 	}
@@ -386,8 +354,13 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 	for _, q := range settings.Quantiles {
 		if row.bounds {
 			lower, upper, ok := e.merged.Interval(q.Rank)
-			e.bound(in, row, Extra{q.Text, "lower"}, lower, ok, reason)
-			e.bound(in, row, Extra{q.Text, "upper"}, upper, ok && !math.IsInf(upper, 1), reason)
+			for i, end := range [...]float64{lower, upper} {
+				why := reason
+				if reason == OK && (!ok || math.IsInf(end, 1)) {
+					why = Missing
+				}
+				e.add(in, row, Extra{q.Text, [...]string{"lower", "upper"}[i]}, end, why)
+			}
 			continue
 		}
 		value, why := 0.0, reason
@@ -396,11 +369,4 @@ func (e *Evaluator) quantiles(settings *Settings, members []Member, in scope, ro
 		}
 		e.add(in, row, Extra{q.Text}, value, why)
 	}
-}
-
-func (e *Evaluator) bound(in scope, row *Row, extra Extra, value float64, ok bool, reason Reason) {
-	if reason == OK && !ok {
-		reason = Missing
-	}
-	e.add(in, row, extra, value, reason)
 }

@@ -18,17 +18,17 @@ var unserved = []string{
 // errorClasses are the status classes of errors.
 var errorClasses = []string{"4xx", "5xx"}
 
-func httpErrors(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
+func httpErrors(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	a, reason := httpAnswers(&m.Now)
 	if reason != OK {
-		return noParts, reason
+		return to, noParts, reason
 	}
 	for i, class := range errorClasses {
 		parts := Parts{Numerator: a.errors[i], Denominator: a.all}
 		parts.withhold(a.unclear > 0)
-		yield(Extra{class}, parts)
+		to = append(to, entry{Extra{class}, parts})
 	}
-	return noParts, OK
+	return to, noParts, OK
 }
 
 // These are the places of the own attributes of input.HTTPRequests.

@@ -93,8 +93,14 @@ func compare(t *testing.T, w *world, seed uint64, count, other map[string]int) {
 				// The processor takes evaluators from a pool, so that any batch can meet a new one.
 				evaluator = derive.Evaluator{}
 			}
+			written, metrics := emit.NewOutput(batch.Time, 0), pmetric.NewMetrics()
+			written.Append(&memory, evaluator.Evaluate(settings, resource), resource.Time())
+			scopes := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics()
+			new(emit.History).Put(written, nil, metrics, &input.Batch{Ends: -1}, "")
 			out := pmetric.NewMetricSlice()
-			emit.Put(memory.Write(evaluator.Evaluate(settings, resource), resource.Time(), batch.Time), batch.Time, out)
+			if scopes.Len() > 0 {
+				out = scopes.At(0).Metrics()
+			}
 			for key, value := range points(t, out, at) {
 				if _, again := emitted[key]; again || ended[key] {
 					t.Fatalf("seed %d, scrape %d: %s is emitted twice at one time", seed, scrape, key)

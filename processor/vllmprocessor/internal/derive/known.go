@@ -1,10 +1,10 @@
 package derive
 
 import (
+	"math"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -13,9 +13,9 @@ import (
 // internal/catalog/decisions.yaml has the decision for each metric and defect.
 
 // withhold makes parts that could be used absent because of a defect.
-func (p *Parts) withhold(defective bool) {
-	if defective && p.Reason == OK {
-		p.Reason = KnownDefect
+func (p *Parts) withhold(wrong bool) {
+	if wrong {
+		p.Reason = defective(p.Reason)
 	}
 }
 
@@ -43,7 +43,15 @@ func Mixed(v *window.View) bool { return v.Affected(catalog.DefectRayLastEngine)
 
 // unmixed is the reason of a value that needs gauges of one engine.
 func unmixed(v *window.View, reason Reason) Reason {
-	if reason == OK && Mixed(v) {
+	if Mixed(v) {
+		return defective(reason)
+	}
+	return reason
+}
+
+// defective is the reason of a value that a defect makes wrong, if there is one.
+func defective(reason Reason) Reason {
+	if reason == OK {
 		return KnownDefect
 	}
 	return reason
@@ -88,14 +96,14 @@ func progressOf(v *window.View) (known bool, progress float64) {
 	return known, progress
 }
 
-var generated = rate(input.GenerationTokens)
+var generated = rate(increase(input.GenerationTokens))
 
 // generationRate is absent where the V0 engine can have counted one token for all steps of
 // a scheduling. Nothing shows that a server has several of them.
 func generationRate(settings *Settings, m *Member) (float64, Reason) {
 	value, reason := generated(settings, m)
-	if reason == OK && m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
-		return 0, KnownDefect
+	if m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
+		reason = defective(reason)
 	}
 	return value, reason
 }
@@ -171,22 +179,30 @@ func nearZero(v *window.View, in input.Metric) bool {
 	if v.Known() {
 		return true
 	}
-	var all histogram.Histogram
+	var all window.Histogram
 	if v.AddTo(&all, in) != window.Present || len(all.Counts) == 0 {
 		return false
 	}
 	return all.Count > 0 && all.Counts[0] == all.Count
 }
 
+// bySource returns what reads a distribution, or the other one where a server swaps the two.
+func bySource[T any](in input.Metric, read func(input.Metric) T) func(*window.View) (T, Reason) {
+	same, swapped := read(in), read(other(in))
+	return func(v *window.View) (T, Reason) {
+		from, why := source(v, in)
+		if from != in {
+			return swapped, why
+		}
+		return same, why
+	}
+}
+
 // trusted is a quotient about a distribution, absent where the distribution is unsound.
 func trusted(in input.Metric, average func(input.Metric) func(*Settings, *Member) Parts) func(*Settings, *Member) Parts {
-	same, swapped := average(in), average(other(in))
+	choose := bySource(in, average)
 	return func(settings *Settings, m *Member) Parts {
-		from, why := source(&m.Now, in)
-		of := same
-		if from != in {
-			of = swapped
-		}
+		of, why := choose(&m.Now)
 		parts := of(settings, m)
 		parts.withhold(why == KnownDefect || parts.Denominator > 0 && unsound(&m.Now, in))
 		return parts
@@ -195,15 +211,11 @@ func trusted(in input.Metric, average func(input.Metric) func(*Settings, *Member
 
 // trustedQuantiles is the same for quantiles.
 func trustedQuantiles(
-	in input.Metric, read func(input.Metric) func(*Member, *histogram.Histogram) Reason,
-) func(*Member, *histogram.Histogram) Reason {
-	same, swapped := read(in), read(other(in))
-	return func(m *Member, dst *histogram.Histogram) Reason {
-		from, why := source(&m.Now, in)
-		of := same
-		if from != in {
-			of = swapped
-		}
+	in input.Metric, read func(input.Metric) func(*Member, *window.Histogram) Reason,
+) func(*Member, *window.Histogram) Reason {
+	choose := bySource(in, read)
+	return func(m *Member, dst *window.Histogram) Reason {
+		of, why := choose(&m.Now)
 		reason := of(m, dst)
 		if reason == OK && dst.Count > 0 && (why == KnownDefect || unsound(&m.Now, in)) {
 			return KnownDefect
@@ -274,4 +286,58 @@ func foundEver(v *window.View) bool {
 		}
 	}
 	return false
+}
+
+// This file has what the diagnosis shares with the derived metrics, so that both read an
+// input with a known defect in the same way.
+
+// Mean returns how many observations a distribution got over the window, and their mean.
+// Both are NaN where the server does not report them, and the mean where a defect makes
+// it wrong.
+func Mean(v *window.View, in input.Metric) (count, mean float64) {
+	from, why := source(v, in)
+	n, sum, hasSum, status := v.Moments(from)
+	switch {
+	case status != window.Present:
+		return math.NaN(), math.NaN()
+	case !hasSum, n <= 0, why == KnownDefect, unsound(v, in):
+		return n, math.NaN()
+	}
+	return n, sum / n
+}
+
+// FoundInCache returns the share of the prompt tokens that the prefix cache found; NaN with
+// a reason where it is not known.
+func FoundInCache(v *window.View) (share float64, reason Reason) {
+	parts := prefixHits(nil, &Member{Now: *v})
+	switch {
+	case parts.Reason != OK:
+		return math.NaN(), parts.Reason
+	case !(parts.Denominator > 0):
+		return math.NaN(), Idle
+	case parts.Numerator > parts.Denominator:
+		return math.NaN(), Contradiction
+	}
+	return parts.Numerator / parts.Denominator, OK
+}
+
+// Reasons reports whether the server counts finished requests by the reason for which they
+// ended. Under Ray, some count all of them under the last one.
+func Reasons(v *window.View) bool { return !underLast(v, input.RequestSuccess, lastReasons) }
+
+// Tokens reports whether the server counts generated tokens rightly. The V0 engine did not with
+// several steps per scheduling, and nothing shows that setting.
+func Tokens(v *window.View) bool { return !v.AffectedV0(catalog.DefectMultiStepMiscounts) }
+
+// Observations adds the observations of a distribution over the window to a histogram.
+// They are those of another distribution where a server swaps the two.
+func Observations(v *window.View, dst *window.Histogram, in input.Metric) Reason {
+	from, why := source(v, in)
+	switch {
+	case why != OK:
+		return why
+	case unsound(v, in):
+		return KnownDefect
+	}
+	return Because(v.AddTo(dst, from))
 }

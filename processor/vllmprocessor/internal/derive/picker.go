@@ -1,7 +1,8 @@
 package derive
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"slices"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -33,7 +34,7 @@ func pickerRows() []Row {
 			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
 		},
 	} {
-		read := func(m *Member, dst *histogram.Histogram) Reason {
+		read := func(m *Member, dst *window.Histogram) Reason {
 			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
 		}
 		average := func(_ *Settings, m *Member) Parts {
@@ -76,7 +77,7 @@ const modelServerError = "ModelServerError"
 
 // shedCodes are the values of error_code for a pool without room, the second up to release
 // 1.0.
-var shedCodes = [...]string{"ResourceExhausted", "InferencePoolResourceExhausted"}
+var shedCodes = []string{"ResourceExhausted", "InferencePoolResourceExhausted"}
 
 // handled is what a picker did with the requests of a model.
 type handled struct {
@@ -108,10 +109,8 @@ func pickerRequests(v *window.View) (handled, Reason) {
 		if code != modelServerError {
 			h.all += n
 		}
-		for _, shed := range shedCodes {
-			if code == shed {
-				h.shed += n
-			}
+		if slices.Contains(shedCodes, code) {
+			h.shed += n
 		}
 	}
 	// A server's error counts at its response, and its request when it was scheduled, which

@@ -5,7 +5,6 @@ package derive
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -31,12 +30,12 @@ type Row struct {
 	// Additive returns a value that may be summed over engines. It is emitted for each
 	// engine only, so that a sum over all series counts nothing twice.
 	Additive func(*Settings, *Member) (float64, Reason)
-	// Several yields the parts of a ratio for each value of its own attributes. rest is
-	// the parts for all other values, where an engine without a series has 0. It yields
+	// Several appends the parts of a ratio for each value of its own attributes. rest is
+	// the parts for all other values, where an engine without a series has 0. It appends
 	// nothing unless it returns OK.
-	Several func(settings *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason)
+	Several func(m *Member, to []entry) (all []entry, rest Parts, reason Reason)
 	// Quantiles reads the distribution of the quantiles into an empty histogram.
-	Quantiles func(*Member, *histogram.Histogram) Reason
+	Quantiles func(*Member, *window.Histogram) Reason
 
 	// share is true where the numerator is a part of the denominator. A greater
 	// numerator means a restart that no counter shows.
@@ -140,19 +139,28 @@ func worst(statuses ...window.Status) Reason {
 	return reason
 }
 
-// increases is the quotient of the increases of two counters.
 func increases(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
+	return ratio(increase(numerator), increase(denominator))
+}
+
+// number reads a number of the window of an engine.
+type number = func(*window.View) (float64, window.Status)
+
+func increase(in input.Metric) number {
+	return func(v *window.View) (float64, window.Status) { return v.Increase(in) }
+}
+
+func ratio(numerator, denominator number) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
-		n, has := m.Now.Increase(numerator)
-		d, hasToo := m.Now.Increase(denominator)
+		n, has := numerator(&m.Now)
+		d, hasToo := denominator(&m.Now)
 		return Parts{Numerator: n, Denominator: d, Reason: worst(has, hasToo)}
 	}
 }
 
-// rate is the increase of a counter per second.
-func rate(in input.Metric) func(*Settings, *Member) (float64, Reason) {
+func rate(of number) func(*Settings, *Member) (float64, Reason) {
 	return func(_ *Settings, m *Member) (float64, Reason) {
-		n, status := m.Now.Increase(in)
+		n, status := of(&m.Now)
 		return perSecond(n, m.Now.Elapsed, Because(status))
 	}
 }
@@ -167,7 +175,6 @@ func perSecond(n, elapsed float64, reason Reason) (float64, Reason) {
 	return n / elapsed, OK
 }
 
-// mean is the mean of a distribution's observations.
 func mean(in input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		return meanOf(m.Now.Moments(in))
@@ -181,7 +188,6 @@ func meanOf(count, sum float64, hasSum bool, status window.Status) Parts {
 	return Parts{Numerator: sum, Denominator: count, Reason: Because(status)}
 }
 
-// sums is the quotient of the sums of two distributions.
 func sums(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
 	return func(_ *Settings, m *Member) Parts {
 		_, n, has, status := m.Now.Moments(numerator)
@@ -192,4 +198,48 @@ func sums(numerator, denominator input.Metric) func(*Settings, *Member) Parts {
 		}
 		return Parts{Numerator: n, Denominator: d, Reason: reason}
 	}
+}
+
+// Of returns the parts of an engine for the quotient of a row.
+func (r *Row) Of(settings *Settings, m *Member) Parts {
+	parts := r.Quotient(settings, m)
+	if r.share {
+		parts.share()
+	}
+	return parts
+}
+
+// share rejects a numerator that is greater than the denominator.
+func (p *Parts) share() {
+	if p.Reason == OK && p.Numerator > p.Denominator {
+		p.Reason = Contradiction
+	}
+}
+
+// Divide returns the quotient of the parts, which may be sums over several engines and servers.
+func (p *Parts) Divide() (float64, Reason) {
+	switch {
+	case p.Reason != OK:
+		return 0, p.Reason
+	case p.Denominator <= 0:
+		return 0, Idle
+	}
+	return p.Numerator / p.Denominator, OK
+}
+
+// Quantile returns a quantile of a distribution, which may be merged from several
+// engines and servers.
+func (s *Settings) Quantile(h *window.Histogram, rank float64) (float64, Reason) {
+	if h.Count <= 0 {
+		return 0, Idle
+	}
+	quantile := h.Quantile
+	if s.MeanConstrained {
+		quantile = h.MeanConstrained
+	}
+	value, ok := quantile(rank)
+	if !ok {
+		return 0, Missing
+	}
+	return value, OK
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -23,17 +22,17 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: externalHits, share: true},
 	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(input.MMCacheHits, input.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
 
-	{Metric: "vllm.prompt_throughput", Additive: rate(input.PromptTokens)},
+	{Metric: "vllm.prompt_throughput", Additive: rate(increase(input.PromptTokens))},
 	{Metric: "vllm.prefill_compute_throughput", Additive: computed},
 	{Metric: "vllm.generation_throughput", Additive: generationRate},
-	{Metric: "vllm.request_throughput", Additive: rate(input.RequestSuccess)},
-	{Metric: "vllm.first_token_rate", Additive: firstTokenRate},
-	{Metric: "vllm.preemption_rate", Additive: rate(input.Preemptions)},
+	{Metric: "vllm.request_throughput", Additive: rate(increase(input.RequestSuccess))},
+	{Metric: "vllm.first_token_rate", Additive: rate(firstTokens)},
+	{Metric: "vllm.preemption_rate", Additive: rate(increase(input.Preemptions))},
 	{Metric: "vllm.arrival_rate", Additive: arrivalRate},
-	{Metric: "vllm.drop_rate", Additive: rate(input.Dropped)},
+	{Metric: "vllm.drop_rate", Additive: rate(increase(input.Dropped))},
 
 	{Metric: "vllm.request.queue_wait_estimate", Quotient: queueWait},
-	{Metric: "vllm.preemptions_per_first_token", Quotient: preemptions},
+	{Metric: "vllm.preemptions_per_first_token", Quotient: ratio(increase(input.Preemptions), firstTokens)},
 	{Metric: "vllm.request.queue_time_ratio", Quotient: sums(input.QueueTime, input.E2ERequestLatency)},
 	{Metric: "vllm.frontend_overhead_mean", Quotient: frontendOverhead},
 	{Metric: "vllm.request.finished_ratio", Extra: []string{"finished_reason"}, Several: finished},
@@ -57,39 +56,22 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken},
 }, latencyRows(), lengthRows(), pickerRows())
 
-// latencies are the histograms of times, with the names of what is derived from each.
-var latencies = []struct {
-	in                    input.Metric
-	mean, quantile, bound string
-	detailed              bool
-}{
-	{
-		in: input.TimeToFirstToken, mean: "vllm.time_to_first_token_mean", quantile: "vllm.time_to_first_token_quantile", bound: "vllm.time_to_first_token_quantile_bound",
-	},
-	{
-		in: input.InterTokenLatency, mean: "vllm.inter_token_latency_mean", quantile: "vllm.inter_token_latency_quantile", bound: "vllm.inter_token_latency_quantile_bound",
-	},
-	{
-		in: input.E2ERequestLatency, mean: "vllm.e2e_request_latency_mean", quantile: "vllm.e2e_request_latency_quantile", bound: "vllm.e2e_request_latency_quantile_bound",
-	},
-	{
-		in: input.TimePerOutputToken, mean: "vllm.request.time_per_output_token_mean", quantile: "vllm.request.time_per_output_token_quantile", bound: "vllm.request.time_per_output_token_quantile_bound", detailed: true,
-	},
-	{
-		in: input.QueueTime, mean: "vllm.request.queue_time_mean", quantile: "vllm.request.queue_time_quantile", bound: "vllm.request.queue_time_quantile_bound", detailed: true,
-	},
-	{
-		in: input.PrefillTime, mean: "vllm.request.prefill_time_mean", quantile: "vllm.request.prefill_time_quantile", bound: "vllm.request.prefill_time_quantile_bound",
-	},
-	{
-		in: input.DecodeTime, mean: "vllm.request.decode_time_mean", quantile: "vllm.request.decode_time_quantile", bound: "vllm.request.decode_time_quantile_bound",
-	},
-}
-
-// latencyRows are the mean, the quantiles and their bounds of each latency.
+// latencyRows are the mean, the quantiles and their bounds of each histogram of times.
 func latencyRows() []Row {
 	var all []Row
-	for _, of := range latencies {
+	for _, of := range []struct {
+		in                    input.Metric
+		mean, quantile, bound string
+		detailed              bool
+	}{
+		{input.TimeToFirstToken, "vllm.time_to_first_token_mean", "vllm.time_to_first_token_quantile", "vllm.time_to_first_token_quantile_bound", false},
+		{input.InterTokenLatency, "vllm.inter_token_latency_mean", "vllm.inter_token_latency_quantile", "vllm.inter_token_latency_quantile_bound", false},
+		{input.E2ERequestLatency, "vllm.e2e_request_latency_mean", "vllm.e2e_request_latency_quantile", "vllm.e2e_request_latency_quantile_bound", false},
+		{input.TimePerOutputToken, "vllm.request.time_per_output_token_mean", "vllm.request.time_per_output_token_quantile", "vllm.request.time_per_output_token_quantile_bound", true},
+		{input.QueueTime, "vllm.request.queue_time_mean", "vllm.request.queue_time_quantile", "vllm.request.queue_time_quantile_bound", true},
+		{input.PrefillTime, "vllm.request.prefill_time_mean", "vllm.request.prefill_time_quantile", "vllm.request.prefill_time_quantile_bound", false},
+		{input.DecodeTime, "vllm.request.decode_time_mean", "vllm.request.decode_time_quantile", "vllm.request.decode_time_quantile_bound", false},
+	} {
 		read, average := trustedQuantiles(of.in, distribution), trusted(of.in, mean)
 		if of.in == input.TimePerOutputToken || of.in == input.DecodeTime {
 			read, average = trustedQuantiles(of.in, withoutZeros), trusted(of.in, meanWithoutZeros)
@@ -110,7 +92,7 @@ func lengthRows() []Row {
 
 // quantileRows are the quantiles of a histogram and their bounds. percentiles::detailed switches the
 // quantiles on that are detailed.
-func quantileRows(read func(*Member, *histogram.Histogram) Reason, quantile, bound string, detailed bool) []Row {
+func quantileRows(read func(*Member, *window.Histogram) Reason, quantile, bound string, detailed bool) []Row {
 	return []Row{
 		{Metric: quantile, Extra: []string{"quantile"}, Quantiles: read, detailed: detailed},
 		{Metric: bound, Extra: []string{"quantile", "bound"}, Quantiles: read, bounds: true},
@@ -143,11 +125,6 @@ func firstTokens(v *window.View) (float64, window.Status) {
 	return count, status
 }
 
-func firstTokenRate(_ *Settings, m *Member) (float64, Reason) {
-	n, status := firstTokens(&m.Now)
-	return perSecond(n, m.Now.Elapsed, Because(status))
-}
-
 // arrivalRate is 0 where more requests left the queue unserved than arrived, so that it
 // is never negative.
 func arrivalRate(_ *Settings, m *Member) (float64, Reason) {
@@ -171,12 +148,6 @@ func queueWait(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: queue, Denominator: served, Reason: reason}
 }
 
-func preemptions(_ *Settings, m *Member) Parts {
-	n, status := m.Now.Increase(input.Preemptions)
-	first, statusToo := firstTokens(&m.Now)
-	return Parts{Numerator: n, Denominator: first, Reason: worst(status, statusToo)}
-}
-
 // frontendOverhead needs the same requests in all three distributions.
 func frontendOverhead(_ *Settings, m *Member) Parts {
 	count, e2e, has, status := m.Now.Moments(input.E2ERequestLatency)
@@ -193,18 +164,18 @@ func frontendOverhead(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: e2e - queue - inference, Denominator: count, Reason: reason}
 }
 
-func finished(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
-	all, status := m.Now.Increase(input.RequestSuccess)
+func finished(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
+	requests, status := m.Now.Increase(input.RequestSuccess)
 	if status != window.Present {
-		return noParts, Because(status)
+		return to, noParts, Because(status)
 	}
 	merged := underLast(&m.Now, input.RequestSuccess, lastReasons)
 	for why, n := range m.Now.Increases(input.RequestSuccess) {
-		parts := Parts{Numerator: n, Denominator: all}
-		parts.withhold(merged && all > 0)
-		yield(Extra{why.Value(0)}, parts)
+		parts := Parts{Numerator: n, Denominator: requests}
+		parts.withhold(merged && requests > 0)
+		to = append(to, entry{Extra{why.Value(0)}, parts})
 	}
-	return Parts{Denominator: all}, OK
+	return to, Parts{Denominator: requests}, OK
 }
 
 // cancelled counts the requests that got their first token and have neither finished nor
@@ -240,11 +211,11 @@ func acceptanceLength(_ *Settings, m *Member) Parts {
 	return Parts{Numerator: drafts + accepted, Denominator: drafts, Reason: worst(status, statusToo)}
 }
 
-func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
+func acceptedAt(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	drafts, status := m.Now.Increase(input.Drafts)
 	_, statusToo := m.Now.Increase(input.AcceptedTokensPerPosition)
 	if reason = worst(status, statusToo); reason != OK {
-		return noParts, reason
+		return to, noParts, reason
 	}
 	merged := drafts > 0 && onlyALaterPosition(&m.Now)
 	for position, accepted := range m.Now.Increases(input.AcceptedTokensPerPosition) {
@@ -253,9 +224,9 @@ func acceptedAt(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, r
 		if merged {
 			parts.Reason = KnownDefect
 		}
-		yield(Extra{position.Value(0)}, parts)
+		to = append(to, entry{Extra{position.Value(0)}, parts})
 	}
-	return Parts{Denominator: drafts}, OK
+	return to, Parts{Denominator: drafts}, OK
 }
 
 // flopsUtilization is absent where the server does not count: its counter is 0, or does
@@ -313,15 +284,14 @@ func interTokenPerToken(_ *Settings, m *Member) Parts {
 	return parts
 }
 
-// distribution reads a distribution unchanged.
-func distribution(in input.Metric) func(*Member, *histogram.Histogram) Reason {
-	return func(m *Member, dst *histogram.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
+func distribution(in input.Metric) func(*Member, *window.Histogram) Reason {
+	return func(m *Member, dst *window.Histogram) Reason { return Because(m.Now.AddTo(dst, in)) }
 }
 
 // withoutZeros leaves out the requests of at most one token, for which vLLM
 // records a time of 0.
-func withoutZeros(in input.Metric) func(*Member, *histogram.Histogram) Reason {
-	return func(m *Member, dst *histogram.Histogram) Reason {
+func withoutZeros(in input.Metric) func(*Member, *window.Histogram) Reason {
+	return func(m *Member, dst *window.Histogram) Reason {
 		zeros, status := ofOneToken(&m.Now)
 		if reason := worst(m.Now.AddTo(dst, in), status); reason != OK {
 			return reason

@@ -11,33 +11,30 @@ import (
 // rejectedDrafts is the reason of drafted tokens that were rejected. It has no bound.
 var rejectedDrafts = Extra{"rejected_drafts"}
 
-// wasted yields the shares of work without a result.
-func wasted(_ *Settings, m *Member, yield func(Extra, Parts)) (rest Parts, reason Reason) {
+func wasted(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	drafted, status := m.Now.Increase(input.DraftTokens)
 	accepted, statusToo := m.Now.Increase(input.AcceptedTokens)
 	generated, statusAll := m.Now.Increase(input.GenerationTokens)
 	drafts := worst(status, statusToo, statusAll)
 	prompts, lower, upper, abandoned := abandonedPrompts(m)
 	if drafts == Pending || abandoned == Pending {
-		return noParts, Pending
+		return to, noParts, Pending
 	}
 	abandoned = unbroken(&m.Long, unmixed(&m.Long, abandoned))
 	if m.Now.AffectedV0(catalog.DefectMultiStepMiscounts) {
-		for _, reason := range []*Reason{&drafts, &abandoned} {
-			if *reason == OK {
-				*reason = KnownDefect
-			}
-		}
+		drafts, abandoned = defective(drafts), defective(abandoned)
 	}
 	if drafts == OK || drafts == KnownDefect {
 		if accepted > drafted {
 			drafts = Contradiction
 		}
-		yield(rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated, Reason: drafts})
+		to = append(to, entry{rejectedDrafts, Parts{Numerator: drafted - accepted, Denominator: drafted + generated, Reason: drafts}})
 	}
-	yield(Extra{"abandoned_prefill", "lower"}, Parts{lower, prompts, abandoned, true})
-	yield(Extra{"abandoned_prefill", "upper"}, Parts{upper, prompts, abandoned, true})
-	return noParts, OK
+	to = append(to,
+		entry{Extra{"abandoned_prefill", "lower"}, Parts{lower, prompts, abandoned, true}},
+		entry{Extra{"abandoned_prefill", "upper"}, Parts{upper, prompts, abandoned, true}},
+	)
+	return to, noParts, OK
 }
 
 // abandonedPrompts returns the prompt tokens that no finished or running request accounts

@@ -7,7 +7,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -254,7 +253,7 @@ func (f *felt) late(v *window.View, r *reading, limit float64) bool {
 
 // beyond is how many of count latencies were longer than a limit. Without buckets it is all or none, by their mean.
 func (x *recent) beyond(v *window.View, in input.Metric, limit, count, mean float64) float64 {
-	var seen histogram.Histogram
+	var seen window.Histogram
 	half := v.Over(x.over)
 	switch {
 	case count > 0 && derive.Observations(&half, &seen, in) == derive.OK:

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -80,7 +79,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 // objective that the most requests miss, whatever its target. A request meets an objective
 // for the time between tokens where its mean does.
 func (s *Settings) missed(v *window.View) (worst, most missed) {
-	var seen histogram.Histogram
+	var seen window.Histogram
 	for i := range s.Objectives {
 		o := &s.Objectives[i]
 		if !o.Matches(v.Group().Value("model_name")) {

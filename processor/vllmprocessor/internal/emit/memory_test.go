@@ -58,7 +58,16 @@ func (r *reference) write(values []derive.Value, of, at int64) (points []string)
 		ends = append(ends, ending{k, last.attributes})
 	}
 	slices.SortFunc(ends, func(a, b ending) int {
-		return cmp.Or(compareGroups(&Place{Group: a.group, Rollup: a.rollup}, &Place{Group: b.group, Rollup: b.rollup}),
+		first := cmp.Compare(a.group, b.group)
+		switch {
+		case a.rollup && b.rollup:
+			first = -first
+		case a.rollup:
+			first = -1
+		case b.rollup:
+			first = 1
+		}
+		return cmp.Or(first,
 			cmp.Compare(a.row.Metric, b.row.Metric), slices.Compare(a.extra[:], b.extra[:]))
 	})
 	for _, e := range ends {

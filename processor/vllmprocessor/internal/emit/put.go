@@ -8,10 +8,118 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// Put appends points to metrics. at is their time in Unix nanoseconds.
-func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
+// section is what is written for some series at one time.
+type section struct {
+	series *Memory
+	points []Point
+	// attributes are those of the resource that the points belong to; zero for the
+	// resource of the batch.
+	attributes pcommon.Map
+}
+
+// Output is what is written for a batch. History keeps it, in case the batch is sent
+// again.
+type Output struct {
+	time         int64
+	print        uint64
+	sections     []section
+	values, ends int
+	// call is the newest call that has it.
+	call *Call
+}
+
+// NewOutput returns an empty output for a time in Unix nanoseconds and the fingerprint
+// of a batch.
+func NewOutput(time int64, fingerprint uint64) *Output {
+	return &Output{time: time, print: fingerprint}
+}
+
+// Append writes the values of some series, which hold for a time in Unix nanoseconds,
+// and the ends of those that have no value any more.
+func (o *Output) Append(series *Memory, values []derive.Value, of int64) {
+	o.add(section{series: series, points: series.Write(values, of, o.time)})
+}
+
+// End ends series under the attributes that their resource had before.
+func (o *Output) End(series *Memory, attributes pcommon.Map) {
+	o.add(section{series: series, points: series.Write(nil, o.time, o.time), attributes: attributes})
+}
+
+func (o *Output) add(s section) {
+	if len(s.points) == 0 {
+		return
+	}
+	o.sections = append(o.sections, s)
+	for i := range s.points {
+		if s.points[i].End {
+			o.ends++
+		} else {
+			o.values++
+		}
+	}
+}
+
+// Empty reports whether nothing was written.
+func (o *Output) Empty() bool { return len(o.sections) == 0 }
+
+// write returns the metrics of an output. The first resource is that of the batch, without
+// its attributes.
+func (o *Output) write(version string) pmetric.Metrics {
+	written := pmetric.NewMetrics()
+	all := written.ResourceMetrics()
+	all.AppendEmpty()
+	for _, s := range o.sections {
+		at := 0
+		if s.attributes != (pcommon.Map{}) {
+			at = 1
+			for at < all.Len() && !all.At(at).Resource().Attributes().Equal(s.attributes) {
+				at++
+			}
+			if at == all.Len() {
+				s.attributes.CopyTo(all.AppendEmpty().Resource().Attributes())
+			}
+		}
+		scopes := all.At(at).ScopeMetrics()
+		if scopes.Len() == 0 {
+			scope := scopes.AppendEmpty().Scope()
+			scope.SetName(metadata.ScopeName)
+			scope.SetVersion(version)
+		}
+		put(s.points, o.time, scopes.At(0).Metrics())
+	}
+	return written
+}
+
+// move moves what write returned to the metrics that the batch belongs to.
+func move(written, metrics pmetric.Metrics, batch *input.Batch) {
+	for i, rm := range written.ResourceMetrics().All() {
+		to := metrics.ResourceMetrics().At(batch.Source)
+		if i > 0 {
+			to = resourceOf(rm.Resource().Attributes(), batch, metrics)
+		}
+		rm.ScopeMetrics().MoveAndAppendTo(to.ScopeMetrics())
+	}
+}
+
+// resourceOf returns the former resource in metrics that points belong to, and adds it
+// where it is missing.
+func resourceOf(attributes pcommon.Map, batch *input.Batch, metrics pmetric.Metrics) pmetric.ResourceMetrics {
+	if batch.Ends >= 0 {
+		if left := metrics.ResourceMetrics().At(batch.Ends); left.Resource().Attributes().Equal(attributes) {
+			return left
+		}
+	}
+	to := metrics.ResourceMetrics().AppendEmpty()
+	attributes.CopyTo(to.Resource().Attributes())
+	to.SetSchemaUrl(metrics.ResourceMetrics().At(batch.Source).SchemaUrl())
+	return to
+}
+
+func put(all []Point, at int64, metrics pmetric.MetricSlice) {
 	w := writers.Get().(*writer)
 	defer writers.Put(w)
 	w.plan(all)
@@ -37,7 +145,7 @@ func Put(all []Point, at int64, metrics pmetric.MetricSlice) {
 }
 
 // writers are for reuse. Without them a batch of one server allocates 1.2 times the bytes.
-var writers = sync.Pool{New: func() any { return &writer{} }}
+var writers = sync.Pool{New: func() any { return &writer{index: map[*derive.Row]int{}} }}
 
 // writer plans which metrics points need, so that each list of pdata is made once and with
 // its size.
@@ -45,7 +153,7 @@ type writer struct {
 	metrics []planned
 	// places has for each point the place of its metric.
 	places []int
-	// index is the place of the metric of each row, once there are many.
+	// index is the place of the metric of each row.
 	index map[*derive.Row]int
 }
 
@@ -80,36 +188,18 @@ func (w *writer) plan(all []Point) {
 	}
 }
 
-// few is the number of metrics up to which they are compared one by one.
-const few = 64
-
-// place returns the place of the metric of a row, which is len(w.metrics) for a new one.
-// The values of each engine have the same order, so the search begins at the metric of
-// the point before.
+// place returns the place of the metric of a row, which is len(w.metrics) for a new one. The values of
+// each engine have the same order, so it is likely the metric of the point before or the one after it.
 func (w *writer) place(row *derive.Row, before int) int {
-	n := len(w.metrics)
-	for i := range min(n, few) {
-		if at := (before + i) % n; w.metrics[at].row == row {
+	for at := before; at < min(before+2, len(w.metrics)); at++ {
+		if w.metrics[at].row == row {
 			return at
-		}
-	}
-	if n <= few {
-		return n
-	}
-	if w.index == nil {
-		w.index = map[*derive.Row]int{}
-	}
-	if len(w.index) == 0 {
-		for i := range w.metrics {
-			if row := w.metrics[i].row; row != nil {
-				w.index[row] = i
-			}
 		}
 	}
 	at, known := w.index[row]
 	if !known {
-		at = n
-		w.index[row] = n
+		at = len(w.metrics)
+		w.index[row] = at
 	}
 	return at
 }

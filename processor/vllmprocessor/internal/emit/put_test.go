@@ -31,10 +31,20 @@ func ended(p Point) Point {
 	return p
 }
 
-func put(points ...Point) pmetric.MetricSlice {
+func metricsOf(points ...Point) pmetric.MetricSlice {
 	metrics := pmetric.NewMetricSlice()
-	Put(points, 1000, metrics)
+	put(points, 1000, metrics)
 	return metrics
+}
+
+// ends is the number of ends among points.
+func ends(points []Point) (n int) {
+	for i := range points {
+		if points[i].End {
+			n++
+		}
+	}
+	return n
 }
 
 func described(t *testing.T, name string) *catalog.Metric {
@@ -45,7 +55,7 @@ func described(t *testing.T, name string) *catalog.Metric {
 }
 
 func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
-	metrics := put(
+	metrics := metricsOf(
 		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
 		pointOf(derive.Value{Row: quantile, Attributes: engine0, Extra: derive.Extra{"0.5", "lower"}, Number: 2}),
 		pointOf(derive.Value{Row: rate, Attributes: engine1, Number: 3}),
@@ -72,7 +82,7 @@ func TestTheValuesOfOneMetricStandTogether(t *testing.T) {
 }
 
 func TestASumIsCumulativeAndHasAStart(t *testing.T) {
-	metrics := put(pointOf(derive.Value{Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}, Start: 400, Number: 7}))
+	metrics := metricsOf(pointOf(derive.Value{Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}, Start: 400, Number: 7}))
 	require.Equal(t, 1, metrics.Len())
 	require.Equal(t, pmetric.MetricTypeSum, metrics.At(0).Type())
 	sum := metrics.At(0).Sum()
@@ -87,7 +97,7 @@ func TestASumIsCumulativeAndHasAStart(t *testing.T) {
 
 // The Prometheus exporter reads no further in a metric after a point without a value.
 func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
-	metrics := put(
+	metrics := metricsOf(
 		pointOf(derive.Value{Row: rate, Attributes: engine0, Number: 1}),
 		ended(pointOf(derive.Value{Row: rate, Attributes: engine1})),
 		ended(pointOf(derive.Value{Row: valid, Attributes: engine1, Extra: derive.Extra{"ttft"}})),
@@ -109,7 +119,7 @@ func TestEachEndIsAMetricOfItsOwn(t *testing.T) {
 }
 
 func TestAnAttributeWithoutAValueIsLeftOut(t *testing.T) {
-	metrics := put(pointOf(derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}))
+	metrics := metricsOf(pointOf(derive.Value{Row: quantile, Extra: derive.Extra{"0.5"}}))
 	points := metrics.At(0).Gauge().DataPoints()
 	assert.Equal(t, map[string]any{"quantile": "0.5"}, points.At(0).Attributes().AsRaw())
 }
@@ -137,7 +147,7 @@ func TestAnotherPartOfTheBatchEndsNothing(t *testing.T) {
 	var m Memory
 	m.Write([]derive.Value{value(0, 1)}, 10, 10)
 	assert.Empty(t, m.Write([]derive.Value{}, 10, 10))
-	assert.Equal(t, 1, Ends(m.Write(nil, 20, 20)))
+	assert.Equal(t, 1, ends(m.Write(nil, 20, 20)))
 }
 
 func TestWhatIsPendingDoesNotEnd(t *testing.T) {
@@ -154,7 +164,7 @@ func TestWhatIsPendingDoesNotEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var m Memory
 			m.Write([]derive.Value{value(0, 1), {Row: valid, Extra: derive.Extra{"a"}, Attributes: engine0}, value(1, 1)}, 10, 10)
-			assert.Equal(t, c.ends, Ends(m.Write([]derive.Value{c.pending}, 20, 20)))
+			assert.Equal(t, c.ends, ends(m.Write([]derive.Value{c.pending}, 20, 20)))
 		})
 	}
 }

@@ -106,11 +106,15 @@ func (s *server) at(seconds float64, samples ...sample) points {
 	if !s.report.Changed {
 		return out
 	}
-	metrics := pmetric.NewMetricSlice()
-	values := s.evaluator.Evaluate(&s.settings, s.resource)
-	emit.Put(s.memory.Write(values, s.resource.Time(), batch.Time), batch.Time, metrics)
-	for i := range metrics.Len() {
-		metric := metrics.At(i)
+	written := emit.NewOutput(batch.Time, 0)
+	written.Append(&s.memory, s.evaluator.Evaluate(&s.settings, s.resource), s.resource.Time())
+	metrics := pmetric.NewMetrics()
+	scopes := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics()
+	new(emit.History).Put(written, nil, metrics, &input.Batch{Ends: -1}, "")
+	if scopes.Len() == 0 {
+		return out
+	}
+	for _, metric := range scopes.At(0).Metrics().All() {
 		all := metric.Gauge().DataPoints()
 		for j := range all.Len() {
 			var attributes []string

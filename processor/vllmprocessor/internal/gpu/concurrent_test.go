@@ -43,6 +43,5 @@ func TestManyRequestsAtTheSameTime(t *testing.T) {
 	}
 	assert.Zero(t, s.Devices())
 	assert.Empty(t, s.workloads)
-	assert.Empty(t, s.byUID)
-	assert.Empty(t, s.byHost)
+	assert.Empty(t, s.at)
 }

@@ -403,7 +403,7 @@ func TestTheStoreIsBounded(t *testing.T) {
 	for key := range owners {
 		s.Remove(key)
 	}
-	assert.Empty(t, s.byUID)
+	assert.Empty(t, s.at)
 	assert.Empty(t, s.servers)
 }
 

@@ -3,23 +3,23 @@ package gpu
 import "slices"
 
 // Place says where a server runs. It costs little where that has not changed.
-func (s *Store) Place(key string, at Owner) {
+func (s *Store) Place(key string, owner Owner) {
 	if !s.Seen() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.servers[key]
-	if before != nil && before.Owner == at {
+	if before != nil && before.Owner == owner {
 		return
 	}
 	if before != nil {
 		s.remove(before)
 	}
-	one := &server{key: key, Owner: at}
+	one := &server{key: key, Owner: owner}
 	s.servers[key] = one
-	for _, index := range s.indices(one) {
-		index.of[index.key] = append(index.of[index.key], one)
+	for _, at := range one.places() {
+		s.at[at] = append(s.at[at], one)
 	}
 }
 
@@ -37,42 +37,41 @@ func (s *Store) Remove(key string) {
 
 func (s *Store) remove(one *server) {
 	delete(s.servers, one.key)
-	for _, index := range s.indices(one) {
-		rest := slices.DeleteFunc(index.of[index.key], func(other *server) bool { return other == one })
-		if index.of[index.key] = rest; len(rest) == 0 {
-			delete(index.of, index.key)
+	for _, at := range one.places() {
+		rest := slices.DeleteFunc(s.at[at], func(other *server) bool { return other == one })
+		if s.at[at] = rest; len(rest) == 0 {
+			delete(s.at, at)
 		}
 	}
 	for _, w := range one.gpus {
-		if servers, _ := s.match(&w.Workload, w.newest); len(servers) > 0 {
-			continue
+		if servers, _ := s.match(&w.Workload, w.newest); len(servers) == 0 {
+			s.drop(w)
 		}
-		s.number.Add(int64(-len(w.devices)))
-		w.devices, w.gone = nil, true
-		delete(s.workloads, w.Key)
 	}
 }
 
-// place is where a server is found in an index.
-type place struct {
-	of  map[string][]*server
-	key string
+func (s *Store) drop(w *workload) {
+	s.number.Add(int64(-len(w.devices)))
+	w.devices, w.gone = nil, true
+	delete(s.workloads, w.Key)
 }
 
-func (s *Store) indices(one *server) (all []place) {
-	if one.PodUID != "" {
-		all = append(all, place{s.byUID, one.PodUID})
+// place is where a server is found: by the UID of its pod, by the name and namespace of its pod, or
+// by its host.
+type place struct{ uid, namespace, pod, host string }
+
+func (o *Owner) places() (all []place) {
+	if o.PodUID != "" {
+		all = append(all, place{uid: o.PodUID})
 	}
-	if one.Pod != "" {
-		all = append(all, place{s.byPod, podKey(&one.Owner)})
+	if o.Pod != "" {
+		all = append(all, place{namespace: o.Namespace, pod: o.Pod})
 	}
-	for _, host := range one.hosts() {
-		all = append(all, place{s.byHost, host})
+	for _, host := range o.hosts() {
+		all = append(all, place{host: host})
 	}
 	return all
 }
-
-func podKey(o *Owner) string { return o.Namespace + "\x00" + o.Pod }
 
 // hosts are the names of the machine, each once.
 func (o *Owner) hosts() (all []string) {
@@ -93,15 +92,15 @@ func (s *Store) match(w *Workload, at int64) ([]*server, Outcome) {
 	var found []*server
 	switch {
 	case w.inPod():
-		for _, one := range s.byUID[w.PodUID] {
-			if w.PodUID != "" && fits(w, one) {
+		for _, one := range s.at[place{uid: w.PodUID}] {
+			if fits(w, one) {
 				found = append(found, one)
 			}
 		}
 		if len(found) > 0 || w.Pod == "" {
 			break
 		}
-		for _, one := range s.byPod[podKey(&w.Owner)] {
+		for _, one := range s.at[place{namespace: w.Namespace, pod: w.Pod}] {
 			// The pod of a StatefulSet has the same name and another UID after a restart.
 			if (w.PodUID == "" || one.PodUID == "" || w.PodUID == one.PodUID) && fits(w, one) {
 				found = append(found, one)
@@ -109,7 +108,7 @@ func (s *Store) match(w *Workload, at int64) ([]*server, Outcome) {
 		}
 	default:
 		for _, host := range w.hosts() {
-			for _, one := range s.byHost[host] {
+			for _, one := range s.at[place{host: host}] {
 				if slices.Contains(found, one) || !sameCluster(w, one) {
 					continue
 				}

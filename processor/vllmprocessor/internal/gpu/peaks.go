@@ -1,5 +1,17 @@
 package gpu
 
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+)
+
 // Peak is the peak throughput of one GPU, as its vendor states it: dense tensor (or
 // matrix) operations, not the doubled numbers for structured sparsity, and not
 // what a real kernel reaches. 0 means not supported or not stated.
@@ -14,117 +26,150 @@ type Peak struct {
 	aliases []string
 }
 
-const tera = 1e12
+//go:embed peaks.csv
+var peaks string
 
-// table lists GPUs whose vendor publishes the numbers. Where a data sheet states
-// only the number with sparsity, half of it stands here: this is how NVIDIA's
-// footnotes define the relation.
-//
-// Not here are GPUs without a public data sheet of the vendor (H20, H800, A800),
-// systems that share memory with a CPU (GH200), and parts of a GPU (MIG).
-var table = []Peak{
-	{
-		Name: "V100-PCIe", FP16: 112 * tera, MemoryBandwidth: 0.9 * tera,
-		Source:  "NVIDIA V100 Tensor Core GPU data sheet",
-		aliases: []string{"Tesla-V100-PCIE-16GB", "Tesla-V100-PCIE-32GB"},
-	},
-	{
-		Name: "V100-SXM", FP16: 125 * tera, MemoryBandwidth: 0.9 * tera,
-		Source:  "NVIDIA V100 Tensor Core GPU data sheet",
-		aliases: []string{"Tesla-V100-SXM2-16GB", "Tesla-V100-SXM2-32GB"},
-	},
-	{
-		// The data sheet rounds the bandwidth to 300 GB/s; 320 is bus width times clock.
-		Name: "T4", FP16: 65 * tera, MemoryBandwidth: 0.32 * tera,
-		Source:  "NVIDIA T4 product brief; T4 Tensor Core GPU data sheet",
-		aliases: []string{"Tesla-T4", "T4-16GB"},
-	},
-	{
-		Name: "A100-PCIe-40GB", BF16: 312 * tera, FP16: 312 * tera, MemoryBandwidth: 1.555 * tera,
-		Source:  "NVIDIA A100 Tensor Core GPU data sheet",
-		aliases: []string{"NVIDIA-A100-PCIE-40GB"},
-	},
-	{
-		Name: "A100-PCIe-80GB", BF16: 312 * tera, FP16: 312 * tera, MemoryBandwidth: 1.935 * tera,
-		Source:  "NVIDIA A100 Tensor Core GPU data sheet",
-		aliases: []string{"NVIDIA-A100-80GB-PCIe"},
-	},
-	{
-		Name: "A100-SXM-40GB", BF16: 312 * tera, FP16: 312 * tera, MemoryBandwidth: 1.555 * tera,
-		Source:  "NVIDIA A100 Tensor Core GPU data sheet",
-		aliases: []string{"NVIDIA-A100-SXM4-40GB"},
-	},
-	{
-		Name: "A100-SXM-80GB", BF16: 312 * tera, FP16: 312 * tera, MemoryBandwidth: 2.039 * tera,
-		Source:  "NVIDIA A100 Tensor Core GPU data sheet",
-		aliases: []string{"NVIDIA-A100-SXM4-80GB"},
-	},
-	{
-		Name: "A10", BF16: 125 * tera, FP16: 125 * tera, MemoryBandwidth: 0.6 * tera,
-		Source:  "NVIDIA A10 Tensor Core GPU data sheet",
-		aliases: []string{"NVIDIA-A10", "A10-24GB"},
-	},
-	{
-		// Not an A10: little more than half of its tensor throughput.
-		Name: "A10G", BF16: 70 * tera, FP16: 70 * tera, MemoryBandwidth: 0.6 * tera,
-		Source:  "NVIDIA A10G data sheet, published by AWS",
-		aliases: []string{"NVIDIA-A10G", "A10G-24GB"},
-	},
-	{
-		Name: "L4", BF16: 121 * tera, FP16: 121 * tera, FP8: 242.5 * tera, MemoryBandwidth: 0.3 * tera,
-		Source:  "NVIDIA L4 Tensor Core GPU data sheet (with sparsity: 242, 485)",
-		aliases: []string{"NVIDIA-L4", "L4-24GB"},
-	},
-	{
-		Name: "L40S", BF16: 362.05 * tera, FP16: 362.05 * tera, FP8: 733 * tera, MemoryBandwidth: 0.864 * tera,
-		Source:  "NVIDIA L40S data sheet",
-		aliases: []string{"NVIDIA-L40S", "L40S-48GB"},
-	},
-	{
-		Name: "H100-PCIe", BF16: 756.5 * tera, FP16: 756.5 * tera, FP8: 1513 * tera, MemoryBandwidth: 2 * tera,
-		Source:  "NVIDIA H100 Tensor Core GPU data sheet (with sparsity: 1513, 3026)",
-		aliases: []string{"NVIDIA-H100-PCIe", "H100-80GB-PCIe"},
-	},
-	{
-		Name: "H100-SXM", BF16: 989.5 * tera, FP16: 989.5 * tera, FP8: 1979 * tera, MemoryBandwidth: 3.35 * tera,
-		Source: "NVIDIA H100 Tensor Core GPU data sheet (with sparsity: 1979, 3958)",
-		// Of the H100s with 80 GB only the SXM module has HBM3.
-		aliases: []string{"NVIDIA-H100-80GB-HBM3", "H100-SXM5-80GB"},
-	},
-	{
-		Name: "H100-NVL", BF16: 835.5 * tera, FP16: 835.5 * tera, FP8: 1670.5 * tera, MemoryBandwidth: 3.9 * tera,
-		Source:  "NVIDIA H100 Tensor Core GPU data sheet (with sparsity: 1671, 3341; one card)",
-		aliases: []string{"NVIDIA-H100-NVL", "H100-NVL-94GB"},
-	},
-	{
-		Name: "H200-SXM", BF16: 989.5 * tera, FP16: 989.5 * tera, FP8: 1979 * tera, MemoryBandwidth: 4.8 * tera,
-		Source: "NVIDIA H200 Tensor Core GPU data sheet (with sparsity: 1979, 3958)",
-		// The card of the other form factor has "NVL" in its name.
-		aliases: []string{"NVIDIA-H200", "H200-SXM5-141GB", "H200-141GB"},
-	},
-	{
-		Name: "H200-NVL", BF16: 835.5 * tera, FP16: 835.5 * tera, FP8: 1670.5 * tera, MemoryBandwidth: 4.8 * tera,
-		Source:  "NVIDIA H200 Tensor Core GPU data sheet (with sparsity: 1671, 3341)",
-		aliases: []string{"NVIDIA-H200-NVL", "H200-NVL-141GB"},
-	},
-	{
-		Name: "B200", BF16: 2250 * tera, FP16: 2250 * tera, FP8: 4500 * tera, FP4: 9000 * tera, MemoryBandwidth: 7.7 * tera,
-		Source:  "NVIDIA Blackwell data sheet, HGX B200, one GPU (with sparsity: 4500, 9000, 18000)",
-		aliases: []string{"NVIDIA-B200", "B200-SXM", "B200-180GB"},
-	},
-	{
-		Name: "GB200", BF16: 2500 * tera, FP16: 2500 * tera, FP8: 5000 * tera, FP4: 10000 * tera, MemoryBandwidth: 8 * tera,
-		Source:  "NVIDIA Blackwell data sheet, GB200 NVL72, one GPU (with sparsity: 5000, 10000, 20000)",
-		aliases: []string{"NVIDIA-GB200", "GB200-NVL72"},
-	},
-	{
-		Name: "MI300X", BF16: 1307.4 * tera, FP16: 1307.4 * tera, FP8: 2614.9 * tera, MemoryBandwidth: 5.3 * tera,
-		Source:  "AMD Instinct MI300X accelerator data sheet",
-		aliases: []string{"AMD-Instinct-MI300X-OAM", "MI300X-192GB"},
-	},
-	{
-		Name: "MI325X", BF16: 1307.4 * tera, FP16: 1307.4 * tera, FP8: 2614.9 * tera, MemoryBandwidth: 6 * tera,
-		Source:  "AMD Instinct MI325X accelerator data sheet",
-		aliases: []string{"AMD-Instinct-MI325X-OAM", "MI325X-256GB"},
-	},
+// table has the GPUs of peaks.csv.
+var table = func() (all []Peak) {
+	reader := csv.NewReader(strings.NewReader(peaks))
+	reader.Comment = '#'
+	rows, err := reader.ReadAll()
+	if err != nil {
+		panic(err) // The file is a part of the program.
+	}
+	for _, row := range rows[1:] {
+		numbers := make([]float64, 5)
+		for i := range numbers {
+			numbers[i], _ = strconv.ParseFloat(row[i+1], 64) // An empty one is 0.
+		}
+		all = append(all, Peak{
+			Name: row[0], BF16: numbers[0], FP16: numbers[1], FP8: numbers[2], FP4: numbers[3], MemoryBandwidth: numbers[4],
+			aliases: strings.Fields(row[6]), Source: row[7],
+		})
+	}
+	return all
+}()
+
+// byKey finds the row of a name, however it is spelled.
+var byKey = func() map[string]*Peak {
+	index := map[string]*Peak{}
+	for i := range table {
+		for _, name := range append([]string{table[i].Name}, table[i].aliases...) {
+			index[key(name)] = &table[i]
+		}
+	}
+	return index
+}()
+
+// Lookup finds a GPU by its name in the table or by what drivers and the label
+// nvidia.com/gpu.product call it: upper or lower case, separated by spaces, dashes
+// or underscores, in any order, with or without the vendor. A name that fits several
+// GPUs, such as H100 or A100-80GB, or a part of a GPU (MIG) is not found: a wrong
+// peak would look like a right one.
+func Lookup(name string) (Peak, bool) {
+	if peak := byKey[key(name)]; peak != nil {
+		return *peak, true
+	}
+	return Peak{}, false
+}
+
+// Names lists all GPUs of the table, for messages.
+func Names() []string {
+	names := make([]string, 0, len(table))
+	for i := range table {
+		names = append(names, table[i].Name)
+	}
+	return names
+}
+
+// key is the same for all spellings of a name.
+func key(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	words = slices.DeleteFunc(words, func(word string) bool {
+		// "shared" marks a GPU that several pods take turns on.
+		return slices.Contains([]string{"nvidia", "amd", "tesla", "instinct", "shared"}, word)
+	})
+	for i, word := range words {
+		switch word {
+		case "sxm2", "sxm4", "sxm5":
+			words[i] = "sxm"
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// FLOPS returns the peak in FLOP/s for the type that the GPU computes in: bf16,
+// fp16, fp8 or fp4, or as vLLM and checkpoints spell them. This is not the type of
+// quantized weights, which many kernels widen first. It returns false where the GPU does
+// not support the type.
+func (p Peak) FLOPS(dtype string) (float64, bool) {
+	flops := 0.0
+	switch strings.ToLower(dtype) {
+	case "bf16", "bfloat16":
+		flops = p.BF16
+	case "fp16", "float16", "half":
+		flops = p.FP16
+	case "fp8", "float8", "fp8_e4m3", "fp8_e5m2":
+		flops = p.FP8
+	case "fp4", "float4", "nvfp4", "mxfp4":
+		flops = p.FP4
+	}
+	return flops, flops > 0
+}
+
+// DTypes lists the types that FLOPS answers for, for messages.
+func (p Peak) DTypes() []string {
+	return slices.DeleteFunc([]string{"bf16", "fp16", "fp8", "fp4"}, func(dtype string) bool {
+		_, has := p.FLOPS(dtype)
+		return !has
+	})
+}
+
+// Rule is the peak throughput of one GPU of the matching resources.
+type Rule struct {
+	// Match maps names of resource attributes to patterns: * stands for any
+	// characters, / included, and ? for one. All must match. No patterns match
+	// every resource.
+	Match map[string]string
+
+	FLOPS           float64 // FLOP/s, dense, for the type computed in; 0 where unknown
+	MemoryBandwidth float64 // By/s; 0 where unknown
+}
+
+// NewRule makes a rule from the table. The error names the valid values.
+func NewRule(match map[string]string, gpu, dtype string) (Rule, error) {
+	peak, ok := Lookup(gpu)
+	if !ok {
+		return Rule{}, fmt.Errorf("gpu %q is not known, or fits several; write one of %s, or give its flops and memory_bandwidth",
+			gpu, strings.Join(Names(), ", "))
+	}
+	flops, ok := peak.FLOPS(dtype)
+	if !ok {
+		return Rule{}, fmt.Errorf("dtype %q is not known for %s; write one of %s, or give flops",
+			dtype, peak.Name, strings.Join(peak.DTypes(), ", "))
+	}
+	return Rule{Match: match, FLOPS: flops, MemoryBandwidth: peak.MemoryBandwidth}, nil
+}
+
+// Match returns the first rule that matches the attributes of a resource.
+func Match(attributes map[string]string, rules []Rule) (Rule, bool) {
+	for _, rule := range rules {
+		if rule.matches(attributes) {
+			return rule, true
+		}
+	}
+	return Rule{}, false
+}
+
+func (r Rule) matches(attributes map[string]string) bool {
+	for name, wanted := range r.Match {
+		value, ok := attributes[name]
+		if !ok || !input.MatchPattern(wanted, value) {
+			return false
+		}
+	}
+	return true
 }

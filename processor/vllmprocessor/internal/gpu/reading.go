@@ -84,15 +84,22 @@ func (r *Reading) Reset(device string) {
 	}
 }
 
-// Add adds a part to a field.
-func (r *Reading) Add(f Field, value float64) {
-	if r.Parts[f] == 0 {
+// part counts one more part of a field, and returns how many there were.
+func (r *Reading) part(f Field) (before uint8) {
+	before = r.Parts[f]
+	if before == 0 {
 		r.Values[f] = 0
 	}
-	r.Values[f] += value
-	if r.Parts[f] < math.MaxUint8 {
+	if before < math.MaxUint8 {
 		r.Parts[f]++
 	}
+	return before
+}
+
+// Add adds a part to a field.
+func (r *Reading) Add(f Field, value float64) {
+	r.part(f)
+	r.Values[f] += value
 }
 
 // Raise sets a field to a value where that is greater.
@@ -105,14 +112,8 @@ func (r *Reading) Raise(f Field, value float64) {
 
 // Average adds a value to the mean of a field.
 func (r *Reading) Average(f Field, value float64) {
-	n := float64(r.Parts[f])
-	if n == 0 {
-		r.Values[f] = 0
-	}
+	n := float64(r.part(f))
 	r.Values[f] += (value - r.Values[f]) / (n + 1)
-	if r.Parts[f] < math.MaxUint8 {
-		r.Parts[f]++
-	}
 }
 
 // Workload says which GPUs a batch is about: those of one workload, or those of a host that
@@ -130,7 +131,6 @@ type Owner struct {
 	Host, Node string
 }
 
-// inPod reports whether a workload is known.
 func (o *Owner) inPod() bool { return o.PodUID != "" || o.Pod != "" }
 
 // Batch is the readings of the GPUs of one workload at one time.

@@ -1,6 +1,94 @@
 package gpu
 
-import "math"
+import (
+	"math"
+	"slices"
+)
+
+// Span is a span of time, in Unix nanoseconds.
+type Span struct{ From, To int64 }
+
+// length is in seconds.
+func (s Span) length() float64 { return float64(s.To-s.From) / 1e9 }
+
+// counted is what a counter shows of a span.
+type counted struct {
+	// increase is over the seconds that were seen.
+	increase, seconds float64
+	// last is the time of its newest value.
+	last int64
+	// whole is true where the counter was there throughout: from before the span to its end,
+	// without a gap and without a fall.
+	whole bool
+}
+
+// each goes through the known values of a field in a span: before is the newest value at or
+// before its begin, at most apart old; NaN without one.
+func (d *Device) each(f Field, span Span, apart int64, visit func(at int64, value float64)) {
+	column := d.columns[f]
+	if column == nil {
+		return
+	}
+	first, _ := slices.BinarySearch(d.times, span.From+1)
+	for i := first - 1; i >= 0 && span.From-d.times[i] <= apart; i-- {
+		if !math.IsNaN(column[i]) {
+			visit(d.times[i], column[i])
+			break
+		}
+	}
+	for i := first; i < len(d.times) && d.times[i] <= span.To; i++ {
+		if !math.IsNaN(column[i]) {
+			visit(d.times[i], column[i])
+		}
+	}
+}
+
+// count adds up the increases of a counter in a span. An increase over a gap is left out, and
+// so is what follows a fall: after a reset the value can be that of a time long ago.
+func (d *Device) count(f Field, span Span, apart int64) (c counted) {
+	var before float64
+	var last int64
+	c.whole = true
+	d.each(f, span, apart, func(at int64, value float64) {
+		switch {
+		case last == 0:
+			c.whole = at <= span.From
+		case at-last > apart, value < before:
+			c.whole = false
+		default:
+			c.increase += value - before
+			c.seconds += float64(at-last) / 1e9
+		}
+		before, last = value, at
+	})
+	c.whole, c.last = c.whole && last != 0 && span.To-last <= apart, last
+	return c
+}
+
+func (d *Device) mean(f Field, span Span, include func(i int) bool) (mean float64, n int) {
+	column := d.columns[f]
+	if column == nil {
+		return math.NaN(), 0
+	}
+	for i, at := range d.times {
+		if at > span.From && at <= span.To && !math.IsNaN(column[i]) && (include == nil || include(i)) {
+			mean += column[i]
+			n++
+		}
+	}
+	if n == 0 {
+		return math.NaN(), 0
+	}
+	return mean / float64(n), n
+}
+
+// at is the value of a field at a place; NaN where it is not known.
+func (d *Device) at(f Field, i int) float64 {
+	if d.columns[f] == nil {
+		return math.NaN()
+	}
+	return d.columns[f][i]
+}
 
 // Limit is what limits the clocks of a GPU.
 type Limit uint8
@@ -144,10 +232,88 @@ func (d *Device) MemoryEvents(span Span, apart int64) (events int) {
 
 // NewestBefore reports whether the GPU was read in the time up to apart before a time.
 func (d *Device) NewestBefore(at, apart int64) bool {
-	for _, t := range d.times {
-		if t <= at && at-t <= apart {
-			return true
+	return slices.ContainsFunc(d.times, func(t int64) bool { return t <= at && at-t <= apart })
+}
+
+// valueAt is the value of a field at a time, on the line between the readings around it; NaN
+// where these are not there, too far apart, or, for a counter, have a reset between them.
+func (d *Device) valueAt(f Field, at, apart int64, counter bool) float64 {
+	column := d.columns[f]
+	before := -1
+	for i := range column {
+		if math.IsNaN(column[i]) {
+			continue
+		}
+		switch {
+		case d.times[i] == at:
+			return column[i]
+		case d.times[i] < at:
+			before = i
+			continue
+		case before < 0, d.times[i]-d.times[before] > apart, counter && column[i] < column[before]:
+			return math.NaN()
+		}
+		part := float64(at-d.times[before]) / float64(d.times[i]-d.times[before])
+		return column[before] + part*(column[i]-column[before])
+	}
+	return math.NaN()
+}
+
+// EnergyOf is the energy in joules that a GPU took in a span, by its counter; NaN where the
+// counter was not there throughout.
+func (d *Device) EnergyOf(span Span, apart int64) float64 {
+	if c := d.count(Energy, span, apart); !c.whole {
+		return math.NaN()
+	}
+	return d.valueAt(Energy, span.To, apart, true) - d.valueAt(Energy, span.From, apart, true)
+}
+
+// MeanOf is the mean of a state over a span, on the lines between its readings; NaN where it was
+// not there throughout.
+func (d *Device) MeanOf(f Field, span Span, apart int64) float64 {
+	var area float64
+	last, before := span.From, d.valueAt(f, span.From, apart, false)
+	add := func(at int64, value float64) {
+		if at-last > apart {
+			area = math.NaN()
+		}
+		area += float64(at-last) * (before + value) / 2
+		last, before = at, value
+	}
+	for i, at := range d.times {
+		if value := d.at(f, i); at > span.From && at < span.To && !math.IsNaN(value) {
+			add(at, value)
 		}
 	}
-	return false
+	add(span.To, d.valueAt(f, span.To, apart, false))
+	return area / float64(span.To-span.From)
+}
+
+// newest is the place of the newest value of a field; -1 without one.
+func (d *Device) newest(f Field) int {
+	for i := range slices.Backward(d.times) {
+		if !math.IsNaN(d.at(f, i)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Newest is the time of the newest value of a field; 0 without one.
+func (d *Device) Newest(f Field) int64 {
+	if i := d.newest(f); i >= 0 {
+		return d.times[i]
+	}
+	return 0
+}
+
+// NewestReading is the time of the newest reading.
+func (d *Device) NewestReading() int64 { return d.times[len(d.times)-1] }
+
+// NewestOf is the newest value of a field; NaN where it is older than a time.
+func (d *Device) NewestOf(f Field, since int64) float64 {
+	if i := d.newest(f); i >= 0 && d.times[i] >= since {
+		return d.columns[f][i]
+	}
+	return math.NaN()
 }

@@ -72,9 +72,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	servers map[string]*server
-	byUID   map[string][]*server
-	byPod   map[string][]*server
-	byHost  map[string][]*server
+	at      map[place][]*server
 	// workloads are those of servers here, by their key.
 	workloads map[string]*workload
 	// attributed is when an exporter's report of a workload last arrived, which means that the
@@ -105,7 +103,7 @@ type workload struct {
 func NewStore(window time.Duration) *Store {
 	return &Store{
 		window: int64(window), apart: int64(max(window*3/2, leastApart)),
-		servers: map[string]*server{}, byUID: map[string][]*server{}, byPod: map[string][]*server{}, byHost: map[string][]*server{},
+		servers: map[string]*server{}, at: map[place][]*server{},
 		workloads: map[string]*workload{}, attributed: map[string]int64{},
 	}
 }
@@ -126,8 +124,10 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range batches {
-		if b := &batches[i]; b.inPod() && len(b.Readings) > 0 {
-			s.attribute(b, now)
+		b := &batches[i]
+		_, known := s.attributed[b.Exporter]
+		if b.inPod() && len(b.Readings) > 0 && (known || len(s.attributed) < mostExporters) {
+			s.attributed[b.Exporter] = now
 		}
 	}
 	for i := range batches {
@@ -146,7 +146,6 @@ func (s *Store) Observe(batches []Batch, now int64, matched []bool) (report Repo
 	return report
 }
 
-// take takes a batch of GPUs of some servers.
 func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Outcome {
 	switch {
 	case len(b.Readings) == 0:
@@ -176,7 +175,6 @@ func (s *Store) take(b *Batch, servers []*server, now int64, report *Report) Out
 	return Used
 }
 
-// place takes one reading.
 func (s *Store) place(w *workload, servers []*server, at int64, r *Reading) Outcome {
 	if r.Sharing == Shared || r.Sharing == Partitioned {
 		w.shared = max(w.shared, at)
@@ -214,13 +212,6 @@ func mostGPUs(servers []*server) (most int) {
 	return most
 }
 
-// attribute remembers that an exporter sees workloads.
-func (s *Store) attribute(b *Batch, now int64) {
-	if _, known := s.attributed[b.Exporter]; known || len(s.attributed) < mostExporters {
-		s.attributed[b.Exporter] = now
-	}
-}
-
 // Expire forgets GPUs that were not read for as long as readings are kept. It looks a few
 // times within that time.
 func (s *Store) Expire(now int64) {
@@ -234,14 +225,12 @@ func (s *Store) Expire(now int64) {
 		return
 	}
 	s.expired = now
-	for key, w := range s.workloads {
+	for _, w := range s.workloads {
 		before := len(w.devices)
 		w.devices = slices.DeleteFunc(w.devices, func(d *Device) bool { return now-d.NewestReading() > kept })
 		s.number.Add(int64(len(w.devices) - before))
 		if now-w.arrived > kept {
-			s.number.Add(int64(-len(w.devices)))
-			w.devices, w.gone = nil, true
-			delete(s.workloads, key)
+			s.drop(w)
 		}
 	}
 	for exporter, at := range s.attributed {

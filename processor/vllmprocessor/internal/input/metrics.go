@@ -129,6 +129,9 @@ type Definition struct {
 // MaxLabels is the most labels of an input.
 const MaxLabels = 3
 
+// byClient is the attribute whose values the clients of an inference gateway choose.
+var byClient = []string{"fairness_id"}
+
 var definitions = [NumMetrics]Definition{
 	PromptTokens:               {Name: "vllm.prompt_tokens"},
 	PromptTokensCached:         {Name: "vllm.prompt_tokens_cached"},
@@ -166,11 +169,8 @@ var definitions = [NumMetrics]Definition{
 	CanaryDuration:   {Name: "vllm.canary.duration", Kind: Distribution},
 	CanaryUnanswered: {Name: "vllm.canary.unanswered", Kind: Gauge},
 
-	SleepState: {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
-	GatewayQueue: {
-		Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge,
-		Labels: []string{"priority", "target_model_name"}, Summed: []string{"fairness_id"},
-	},
+	SleepState:         {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	GatewayQueue:       {Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge, Labels: []string{"priority", "target_model_name"}, Summed: byClient},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
 	WaitingByReason:    {Name: "vllm.num_requests.waiting_by_reason", Kind: Gauge, Labels: []string{"reason"}},
@@ -195,30 +195,16 @@ var definitions = [NumMetrics]Definition{
 	KVBlockIdle:             {Name: "vllm.kv_block.idle_before_evict", Kind: Distribution},
 	KVBlockReuseGap:         {Name: "vllm.kv_block.reuse_gap", Kind: Distribution},
 
-	PickerRequests: {Name: "inference_gateway.epp.requests", Labels: []string{"priority"}, Summed: []string{"fairness_id"}},
-	PickerErrors: {
-		Name: "inference_gateway.epp.request.errors", Labels: []string{"error_code", "priority"}, Summed: []string{"fairness_id"},
-	},
-	PickerDuration: {
-		Name: "inference_gateway.epp.request.duration", Kind: Distribution,
-		Labels: []string{"priority"}, Summed: []string{"fairness_id"},
-	},
-	PickerTimeToFirstToken: {
-		Name: "inference_gateway.epp.request.time_to_first_token", Kind: Distribution,
-		Labels: []string{"streaming", "priority"}, Summed: []string{"fairness_id"},
-	},
-	PickerInputTokens: {
-		Name: "inference_gateway.epp.request.input_tokens", Kind: Distribution,
-		Labels: []string{"priority"}, Summed: []string{"fairness_id"},
-	},
-	PickerOutputTokens: {
-		Name: "inference_gateway.epp.request.output_tokens", Kind: Distribution,
-		Labels: []string{"priority"}, Summed: []string{"fairness_id"},
-	},
+	PickerRequests:         {Name: "inference_gateway.epp.requests", Labels: []string{"priority"}, Summed: byClient},
+	PickerErrors:           {Name: "inference_gateway.epp.request.errors", Labels: []string{"error_code", "priority"}, Summed: byClient},
+	PickerDuration:         {Name: "inference_gateway.epp.request.duration", Kind: Distribution, Labels: []string{"priority"}, Summed: byClient},
+	PickerTimeToFirstToken: {Name: "inference_gateway.epp.request.time_to_first_token", Kind: Distribution, Labels: []string{"streaming", "priority"}, Summed: byClient},
+	PickerInputTokens:      {Name: "inference_gateway.epp.request.input_tokens", Kind: Distribution, Labels: []string{"priority"}, Summed: byClient},
+	PickerOutputTokens:     {Name: "inference_gateway.epp.request.output_tokens", Kind: Distribution, Labels: []string{"priority"}, Summed: byClient},
 	PickerQueueTime: {
 		Name: "inference_gateway.epp.flow_control.queue.duration", Kind: Distribution,
 		// A picker has one pool. inference_pool is its label on the wire.
-		Labels: []string{"outcome", "priority"}, Summed: []string{"fairness_id", "pool", "inference_pool"},
+		Labels: []string{"outcome", "priority"}, Summed: append([]string{"pool", "inference_pool"}, byClient...),
 	},
 }
 

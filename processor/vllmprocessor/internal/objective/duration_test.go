@@ -56,8 +56,9 @@ func TestDurationThatCannotBeReadSaysWhatToWrite(t *testing.T) {
 
 func TestThresholdInSecondsEqualsTheBoundThatWasReadFromText(t *testing.T) {
 	t.Parallel()
-	for i := range indicators {
-		for _, bound := range indicators[i].bounds {
+	for _, metric := range indicators {
+		bounds, _ := indicatorOf(metric)
+		for _, bound := range bounds {
 			assert.Equal(t, bound, ofSeconds(bound).Seconds())
 		}
 	}

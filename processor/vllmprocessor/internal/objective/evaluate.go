@@ -1,10 +1,87 @@
 package objective
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
+
+// The rows of the emitted metrics. Each has own attributes besides those of the model.
+var (
+	validRow      = derive.Row{Metric: "vllm.slo.valid", Extra: []string{"objective"}}
+	goodRow       = derive.Row{Metric: "vllm.slo.good", Extra: []string{"objective"}}
+	undecidedRow  = derive.Row{Metric: "vllm.slo.undecided", Extra: []string{"objective"}}
+	attainmentRow = derive.Row{Metric: "vllm.slo.attainment", Extra: []string{"objective", "bound"}}
+	burnRow       = derive.Row{Metric: "vllm.slo.burn_rate", Extra: []string{"objective", "window", "bound"}}
+	coverageRow   = derive.Row{Metric: "vllm.slo.coverage", Extra: []string{"objective", "window"}}
+	budgetRow     = derive.Row{Metric: "vllm.slo.error_budget_remaining", Extra: []string{"objective", "bound"}}
+	jointRow      = derive.Row{Metric: "vllm.slo.joint_attainment", Extra: []string{"bound"}}
+	targetRow     = derive.Row{Metric: "vllm.slo.target", Extra: []string{"objective"}}
+	thresholdRow  = derive.Row{Metric: "vllm.slo.threshold", Extra: []string{"objective"}}
+)
+
+// rows are all of them in the order of their emission.
+var rows = [...]*derive.Row{
+	&validRow, &goodRow, &undecidedRow, &attainmentRow, &burnRow, &coverageRow, &budgetRow, &jointRow,
+	&targetRow, &thresholdRow,
+}
+
+// Plan is the configured objectives, windows and metrics. It is the same for all
+// resources.
+type Plan struct {
+	objectives []planned
+	windows    Windows
+	enabled    map[*derive.Row]bool
+}
+
+// planned is an objective with its input and the names of its windows.
+type planned struct {
+	Objective
+	input input.Metric
+	// burn are its burn windows and budget its budget window, as values of the
+	// attribute window.
+	burn   []string
+	budget string
+}
+
+// NewPlan returns the plan for objectives and windows. Metrics for which enabled returns
+// false are not emitted. It fails where the metric of an objective is not a histogram
+// that the processor reads.
+func NewPlan(objectives []Objective, budget Duration, burn []Duration, enabled func(metric string) bool) (*Plan, error) {
+	p := &Plan{windows: Windows{Budget: time.Duration(budget)}, enabled: map[*derive.Row]bool{}}
+	for _, window := range burn {
+		p.windows.Burn = append(p.windows.Burn, time.Duration(window))
+	}
+	for _, row := range rows {
+		p.enabled[row] = enabled(row.Metric)
+	}
+	for _, o := range objectives {
+		in, known := input.ByName(o.Metric)
+		if !known || in.Define().Kind != input.Distribution {
+			return nil, fmt.Errorf("objective %q: the metric %q is not a histogram of latencies that the processor reads", o.Name, o.Metric)
+		}
+		one := planned{Objective: o, input: in, budget: budget.String()}
+		for _, window := range burn {
+			one.burn = append(one.burn, window.String())
+		}
+		p.objectives = append(p.objectives, one)
+	}
+	return p, nil
+}
+
+// Steps returns the distributions whose steps are needed.
+func (p *Plan) Steps() (steps [input.NumMetrics]bool) {
+	for i := range p.objectives {
+		steps[p.objectives[i].input] = true
+	}
+	return steps
+}
+
+func (p *Plan) budgetIsBurn() bool { return slices.Contains(p.windows.Burn, p.windows.Budget) }
 
 // Evaluator computes the metrics of objectives from trackers. It reuses its memory between
 // calls and is not safe for concurrent use.
@@ -17,11 +94,10 @@ type Evaluator struct {
 	// CountsDiffer is true once histograms of finished requests had different counts.
 	CountsDiffer bool
 
-	values  []derive.Value
-	views   []window.View
-	members []*window.View
-	one     histogram.Histogram
-	parts   []JointPart
+	values []derive.Value
+	views  []window.View
+	one    window.Histogram
+	parts  []Counts
 }
 
 // Evaluate returns the values of a resource at its newest batch, after Observe. The group
@@ -44,18 +120,17 @@ func (e *Evaluator) Evaluate(p *Plan, s *State, r *window.Resource) []derive.Val
 		}
 	}
 	for _, g := range s.groups {
-		e.members = g.views
 		if g.pending {
 			e.values = append(e.values, derive.Value{Group: g.number, Pending: true})
-		} else if len(e.members) > 0 {
-			e.group(p, g.number, g, r.Time())
+		} else if len(g.views) > 0 {
+			e.group(p, g, r.Time())
 		}
 	}
 	return e.values
 }
 
-// group appends the values of one model.
-func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
+func (e *Evaluator) group(p *Plan, g *group, at int64) {
+	w := writer{e, p, g}
 	e.parts = e.parts[:0]
 	joint, first := derive.OK, len(e.values)
 	for i := range p.objectives {
@@ -63,19 +138,18 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 		if !o.Matches(g.model) {
 			continue
 		}
-		recent, reason := e.recent(o)
+		recent, reason := e.recent(o, g.views)
 		if reason == derive.Pending {
 			// A part of the batch may still follow, so the series of the model neither
 			// continue nor end.
 			e.Absent[reason]++
-			e.values = append(e.values[:first], derive.Value{Group: place, Pending: true})
+			e.values = append(e.values[:first], derive.Value{Group: g.number, Pending: true})
 			return
 		}
 		if o.Finished() {
-			e.parts = append(e.parts, JointPart{Metric: o.Metric, Counts: recent})
+			e.parts = append(e.parts, recent)
 			joint = max(joint, reason)
 		}
-		w := writer{e, p, place, g}
 		if len(g.trackers) == 0 || g.trackers[i] == nil {
 			e.Absent[derive.First]++
 			if reason == derive.First && !e.Full {
@@ -91,16 +165,15 @@ func (e *Evaluator) group(p *Plan, place int, g *group, at int64) {
 		w.windows(o, g.trackers[i].Tracker, at)
 	}
 	if len(e.parts) > 1 {
-		w := writer{e, p, place, g}
 		w.joint(joint)
 	}
 }
 
 // recent counts the observations of an objective over the window of the processor, for all
 // engines together.
-func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
+func (e *Evaluator) recent(o *planned, engines []*window.View) (total Counts, reason derive.Reason) {
 	reason = derive.Missing
-	for i, v := range e.members {
+	for i, v := range engines {
 		e.one.Reset()
 		one := derive.Because(v.AddTo(&e.one, o.input))
 		if one == derive.OK {
@@ -115,14 +188,13 @@ func (e *Evaluator) recent(o *planned) (total Counts, reason derive.Reason) {
 type writer struct {
 	*Evaluator
 	plan  *Plan
-	place int
 	group *group
 }
 
 func (w *writer) add(row *derive.Row, extra derive.Extra, number float64, start int64) {
 	if w.plan.enabled[row] {
 		w.values = append(w.values, derive.Value{
-			Row: row, Group: w.place, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
+			Row: row, Group: w.group.number, Extra: extra, Attributes: w.group.attributes, Start: start, Number: number,
 		})
 	}
 }
@@ -168,7 +240,6 @@ func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {
 	w.interval(&attainmentRow, attainment, reason, o.Name)
 }
 
-// windows appends the burn rates, the budget and their coverage.
 func (w *writer) windows(o *planned, t *Tracker, at int64) {
 	for i, window := range o.burn {
 		reading := t.Burn(i, at)
@@ -192,20 +263,13 @@ func burnRate(o *planned, reading *Reading) (Interval, derive.Reason) {
 	return BurnRate(attainment, o.Target), derive.OK
 }
 
-// joint appends the share of requests that met all objectives for finished requests.
+// joint appends the share of requests that met all objectives for finished requests. reason is why
+// one of these cannot be counted.
 func (w *writer) joint(reason derive.Reason) {
-	if reason != derive.OK {
-		w.interval(&jointRow, Interval{}, reason)
-		return
+	var all Interval
+	if reason == derive.OK {
+		all, reason = JointAttainment(w.parts)
+		w.CountsDiffer = w.CountsDiffer || reason == derive.Contradiction
 	}
-	both, known := JointAttainment(w.parts)
-	switch known {
-	case JointKnown:
-	case JointIdle:
-		reason = derive.Idle
-	default:
-		reason = derive.Contradiction
-		w.CountsDiffer = true
-	}
-	w.interval(&jointRow, both, reason)
+	w.interval(&jointRow, all, reason)
 }

@@ -6,22 +6,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-const (
-	e2e   = "vllm.e2e_request_latency"
-	queue = "vllm.request.queue_time"
-	tpot  = "vllm.request.time_per_output_token"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
 func TestJointAttainmentLiesBetweenAllOverlapsOfFailures(t *testing.T) {
 	t.Parallel()
-	got, reason := JointAttainment([]JointPart{{e2e, requests(100, 10, 0)}, {queue, requests(100, 20, 0)}, {tpot, requests(100, 5, 5)}})
-	assert.Equal(t, JointKnown, reason)
+	got, reason := JointAttainment([]Counts{requests(100, 10, 0), requests(100, 20, 0), requests(100, 5, 5)})
+	assert.Equal(t, derive.OK, reason)
 	assert.InDelta(t, 0.6, got.Lower, 1e-12, "10, 20 and 10 other requests failed")
 	assert.InDelta(t, 0.8, got.Upper, 1e-12, "the 20 include all that failed")
 
-	got, _ = JointAttainment([]JointPart{{e2e, requests(100, 70, 0)}, {queue, requests(100, 60, 0)}})
+	got, _ = JointAttainment([]Counts{requests(100, 70, 0), requests(100, 60, 0)})
 	assert.InDelta(t, 0, got.Lower, 1e-12)
 	assert.InDelta(t, 0.3, got.Upper, 1e-12)
 }
@@ -30,17 +26,12 @@ func TestJointAttainmentIsAbsentWithAReason(t *testing.T) {
 	t.Parallel()
 	ten := requests(10, 1, 0)
 	for _, c := range []struct {
-		parts  []JointPart
-		reason JointReason
+		parts  []Counts
+		reason derive.Reason
 	}{
-		{nil, JointSingle},
-		{[]JointPart{{e2e, ten}}, JointSingle},
-		{[]JointPart{{e2e, ten}, {"vllm.time_to_first_token", ten}}, JointUnfinished},
-		{[]JointPart{{"vllm.inter_token_latency", ten}, {e2e, ten}}, JointUnfinished},
-		{[]JointPart{{"other", ten}, {e2e, ten}}, JointUnfinished},
-		{[]JointPart{{e2e, ten}, {queue, requests(11, 1, 0)}}, JointCountsDiffer},
-		{[]JointPart{{e2e, Counts{}}, {queue, Counts{}}}, JointIdle},
-		{[]JointPart{{e2e, Counts{}}, {queue, ten}}, JointCountsDiffer},
+		{[]Counts{ten, requests(11, 1, 0)}, derive.Contradiction},
+		{[]Counts{{}, {}}, derive.Idle},
+		{[]Counts{{}, ten}, derive.Contradiction},
 	} {
 		_, reason := JointAttainment(c.parts)
 		assert.Equal(t, c.reason, reason)
@@ -52,7 +43,6 @@ func TestTrueJointAttainmentIsAlwaysWithinTheInterval(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 9))
 	thresholds := []float64{4, 1, 0.06}
-	metrics := []string{e2e, queue, tpot}
 	sets := [][]float64{requestBounds, requestBounds, perTokenBounds}
 	for range 300 {
 		counts := make([]Counts, 3)
@@ -76,12 +66,8 @@ func TestTrueJointAttainmentIsAlwaysWithinTheInterval(t *testing.T) {
 				met++
 			}
 		}
-		parts := make([]JointPart, 3)
-		for i := range parts {
-			parts[i] = JointPart{metrics[i], counts[i]}
-		}
-		got, reason := JointAttainment(parts)
-		require.Equal(t, JointKnown, reason)
+		got, reason := JointAttainment(counts)
+		require.Equal(t, derive.OK, reason)
 		require.LessOrEqual(t, got.Lower, met/float64(n)+1e-12)
 		require.GreaterOrEqual(t, got.Upper, met/float64(n)-1e-12)
 	}

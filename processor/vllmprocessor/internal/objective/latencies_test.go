@@ -6,6 +6,13 @@ import (
 	"sort"
 )
 
+// The buckets of vLLM's time metrics.
+var (
+	firstTokenBounds, _ = indicatorOf("vllm.time_to_first_token")
+	perTokenBounds, _   = indicatorOf("vllm.inter_token_latency")
+	requestBounds, _    = indicatorOf("vllm.e2e_request_latency")
+)
+
 // expNormal draws from a log-normal distribution with median 1.
 func expNormal(r *rand.Rand, sigma float64) float64 { return math.Exp(sigma * r.NormFloat64()) }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -102,7 +101,6 @@ func (s *State) Observe(p *Plan, r *window.Resource, keeper Keeper) {
 	}
 }
 
-// read finds the steps of one engine.
 func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 	number := v.Group().Number
 	for i := range p.objectives {
@@ -138,7 +136,7 @@ func (s *State) read(p *Plan, r *window.Resource, v *window.View) {
 
 // countsOf divides the observations of a histogram by a threshold. Those that a known
 // defect of the server makes wrong could be on either side.
-func countsOf(h *histogram.Histogram, threshold Duration, untrusted bool) Counts {
+func countsOf(h *window.Histogram, threshold Duration, untrusted bool) Counts {
 	if untrusted {
 		return Counts{Valid: h.Count, Undecided: h.Count}
 	}
@@ -159,7 +157,6 @@ func (s *State) add(one step) {
 	s.steps = append(s.steps, one)
 }
 
-// place returns the model of an engine.
 func (s *State) place(g *window.Group) *group {
 	if of := s.members[g.Number]; of != nil {
 		return of
@@ -236,7 +233,6 @@ func (s *State) Shrink(n int, keeper Keeper) {
 	}
 }
 
-// count adds a step to its tracker.
 func (s *State) count(p *Plan, one *step, keeper Keeper) {
 	g := one.group
 	if g.trackers == nil {

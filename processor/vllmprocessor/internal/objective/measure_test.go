@@ -139,9 +139,9 @@ func TestAModelWaitsForAnEngineThatMayStillCome(t *testing.T) {
 // else.
 func TestAnObjectiveIsAlwaysAboutSeconds(t *testing.T) {
 	for _, of := range indicators {
-		metric, known := catalog.ByName(of.metric)
-		require.True(t, known, of.metric)
-		assert.Equal(t, "s", metric.Unit, of.metric)
+		metric, known := catalog.ByName(of)
+		require.True(t, known, of)
+		assert.Equal(t, "s", metric.Unit, of)
 	}
 	threshold, known := catalog.ByName(thresholdRow.Metric)
 	require.True(t, known)

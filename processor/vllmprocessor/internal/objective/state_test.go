@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -82,20 +83,17 @@ func TestStateWithWhatCannotBeIsDamaged(t *testing.T) {
 
 func TestStateWithASlotTwiceIsDamaged(t *testing.T) {
 	t.Parallel()
-	budget := newRing(time.Hour)
-	budget.count(epoch, requests(10, 1, 1))
-	older := budget.encode(nil)
-	budget.count(epoch+budget.width, requests(10, 1, 1))
-	data := budget.encode(nil)
-	age := len(older)
-	require.Equal(t, byte(1), data[age], "the older slot comes last")
-	r := stateReader{data: slices.Clone(data)}
-	r.ring()
-	require.False(t, r.failed)
-	data[age] = 0
-	r = stateReader{data: data}
-	r.ring()
-	assert.True(t, r.failed)
+	tracker := newTracker(Windows{Budget: time.Hour})
+	tracker.rings[0].count(epoch, requests(10, 1, 1))
+	older := len(tracker.Encode()) - len(binary.AppendUvarint(nil, ringSlots))
+	tracker.rings[0].count(epoch+30*second, requests(10, 1, 1))
+	data := tracker.Encode()
+	_, err := decodeState(data)
+	require.NoError(t, err)
+	require.Equal(t, byte(1), data[older], "the second slot follows the newest")
+	data[older] = 0
+	_, err = decodeState(data)
+	assert.ErrorIs(t, err, errDamaged)
 }
 
 func TestStateOfANewTrackerCanBeRestored(t *testing.T) {
@@ -120,7 +118,7 @@ func TestStateStaysSmall(t *testing.T) {
 	for at := epoch; at < epoch+368*day; at += hour {
 		tracker.Add(at, at+hour, Counts{Valid: 1e6 / 3.0, Good: 1e5 / 3.0, Undecided: 1e4 / 3.0})
 	}
-	assert.Less(t, len(tracker.Encode()), MaxStateSize)
+	assert.Less(t, len(tracker.Encode()), maxStateSize)
 	require.Equal(t, RestoredAll, newTracker(windows).Restore(tracker.Encode(), epoch+368*day))
 }
 
@@ -233,7 +231,7 @@ func TestAStateThatIsNotWholeIsDamagedAndChangesNothing(t *testing.T) {
 		require.False(t, ok)
 	}
 	assert.Equal(t, RestoredDamaged, newTracker(usual()).Restore(nil, now))
-	assert.Equal(t, RestoredDamaged, newTracker(usual()).Restore(make([]byte, MaxStateSize+1), now))
+	assert.Equal(t, RestoredDamaged, newTracker(usual()).Restore(make([]byte, maxStateSize+1), now))
 }
 
 // Of any bytes, what is read is sound and can be used.
@@ -294,28 +292,6 @@ func TestASlotIsA120thOfItsWindow(t *testing.T) {
 	assert.Equal(t, 30*second, newRing(time.Hour).width)
 	assert.Equal(t, 6*hour, newRing(30*24*time.Hour).width)
 	assert.Equal(t, 30*second+1, newRing(time.Hour+1).width)
-}
-
-// A reader fails at the first number out of range, and reads nothing after it.
-func TestANumberOutOfRangeIsNotRead(t *testing.T) {
-	for _, read := range []func(r *stateReader){
-		func(r *stateReader) { r.varint(0, 6) },
-		func(r *stateReader) { r.varint(8, 9) },
-		func(r *stateReader) { r.uvarint(6) },
-		func(r *stateReader) { r.bytes(6) },
-		func(r *stateReader) { r.bytes(100) },
-	} {
-		r := stateReader{data: []byte{14, 1, 1}} // 7 with a sign, 14 without
-		read(&r)
-		assert.True(t, r.failed)
-		assert.Empty(t, r.data)
-	}
-	r := stateReader{data: []byte{14, 2}}
-	assert.EqualValues(t, 7, r.varint(7, 7))
-	assert.EqualValues(t, 2, r.uvarint(2))
-	assert.False(t, r.failed)
-	assert.Zero(t, r.uvarint(2))
-	assert.True(t, r.failed, "there is nothing left")
 }
 
 // Of a state whose windows have moved past all slots nothing but its frame remains.

@@ -1,8 +1,8 @@
 package objective
 
 import (
+	"slices"
 	"time"
-	"unsafe"
 )
 
 // Windows are the spans over which a Tracker can be read.
@@ -81,7 +81,8 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 		return Unsound
 	}
 	outcome := Added
-	if t.longAgo(to) {
+	// Further back than the shortest window.
+	if slices.ContainsFunc(t.rings, func(r ring) bool { return to < t.seenUntil-r.window }) {
 		t.behind++
 		if t.behind >= stepsToBelieve {
 			t.forget(from)
@@ -109,16 +110,6 @@ func (t *Tracker) Add(from, to int64, c Counts) Outcome {
 	return outcome
 }
 
-// longAgo reports whether a time is further back than the shortest window.
-func (t *Tracker) longAgo(at int64) bool {
-	shortest := t.rings[0].window
-	for i := range t.rings {
-		shortest = min(shortest, t.rings[i].window)
-	}
-	return at < t.seenUntil-shortest
-}
-
-// forget drops everything after a time.
 func (t *Tracker) forget(after int64) {
 	for i := range t.rings {
 		t.rings[i].forget(after)
@@ -133,9 +124,7 @@ func (t *Tracker) Totals() (total Counts, start int64) { return t.total, t.start
 // Reading is the content of a window.
 type Reading struct {
 	Counts
-	// Window is the window's length.
-	Window time.Duration
-	// Since is the real beginning of the window, less than Window/120 before its edge.
+	// Since is the real beginning of the window, less than a 120th of it before its edge.
 	Since int64
 	// Coverage is the observed share of the time since then, 0 to 1. Gaps and the time
 	// before the start are not observed.
@@ -148,11 +137,120 @@ func (t *Tracker) Burn(window int, at int64) Reading { return t.rings[window].ov
 // Budget reads the budget window as of a time.
 func (t *Tracker) Budget(at int64) Reading { return t.rings[len(t.rings)-1].over(at) }
 
-// Size is the memory of the tracker in bytes.
-func (t *Tracker) Size() int {
-	size := int(unsafe.Sizeof(*t))
-	for i := range t.rings {
-		size += t.rings[i].size()
+const (
+	// slotsPerWindow is the resolution of a window. Its old edge is exact to a 120th of
+	// the window: 30 s of an hour, 6 h of 30 days.
+	slotsPerWindow = 120
+	// ringSlots is one more, for the slot at the edge.
+	ringSlots = slotsPerWindow + 1
+)
+
+// slot is the observations in one 120th of a window.
+type slot struct {
+	Counts
+	// seen is the observed part of the slot's time, in nanoseconds.
+	seen int64
+}
+
+// ring is a sliding window in slots at fixed places of the timeline. Slot number i is the
+// time (i*width, (i+1)*width] in Unix nanoseconds.
+type ring struct {
+	window, width int64
+	// newest is the number of the newest slot. Slots after newest-ringSlots exist;
+	// number i is at slots[i mod ringSlots].
+	newest int64
+	slots  []slot
+}
+
+func newRing(window time.Duration) ring {
+	// Rounded up, so that the slots always cover the window.
+	width := (int64(window) + slotsPerWindow - 1) / slotsPerWindow
+	return ring{window: int64(window), width: width, slots: make([]slot, ringSlots)}
+}
+
+// number returns the slot of a step that ended at a time.
+func (r *ring) number(at int64) int64 { return floorDiv(at-1, r.width) }
+
+func (r *ring) at(number int64) *slot {
+	i := number % ringSlots
+	if i < 0 {
+		i += ringSlots
 	}
-	return size
+	return &r.slots[i]
+}
+
+// advance makes a slot the newest, unless a newer one exists.
+func (r *ring) advance(number int64) {
+	if number <= r.newest {
+		return
+	}
+	for i := max(r.newest+1, number-ringSlots+1); i <= number; i++ {
+		*r.at(i) = slot{}
+	}
+	r.newest = number
+}
+
+// count adds observations to the slot in which their step ended. It returns false where
+// that slot has left the window.
+func (r *ring) count(to int64, c Counts) bool {
+	number := r.number(to)
+	r.advance(number)
+	if number <= r.newest-ringSlots {
+		return false
+	}
+	r.at(number).add(c)
+	return true
+}
+
+// see marks the time (from, to] as observed.
+func (r *ring) see(from, to int64) {
+	last := r.number(to)
+	r.advance(last)
+	// A step may begin long before the window.
+	first := max(floorDiv(from, r.width), r.newest-ringSlots+1)
+	for i := first; i <= last; i++ {
+		r.at(i).seen += min(to, (i+1)*r.width) - max(from, i*r.width)
+	}
+}
+
+// over sums the slots that overlap the window before a time.
+func (r *ring) over(at int64) Reading {
+	first, last := floorDiv(at-r.window, r.width), r.number(at)
+	reading := Reading{Since: first * r.width}
+	seen := int64(0)
+	for i := max(first, r.newest-ringSlots+1); i <= min(last, r.newest); i++ {
+		s := r.at(i)
+		reading.add(s.Counts)
+		seen += s.seen
+	}
+	reading.Coverage = min(float64(seen)/float64(at-reading.Since), 1)
+	return reading
+}
+
+// forget empties the slots that begin at or after a time.
+func (r *ring) forget(after int64) {
+	keep := r.number(after)
+	r.empty(keep+1, r.newest)
+	// Older slots get the emptied places.
+	r.newest = min(r.newest, keep)
+}
+
+// empty empties the slots with these numbers, as far as they exist.
+func (r *ring) empty(first, last int64) {
+	for i := max(first, r.newest-ringSlots+1); i <= min(last, r.newest); i++ {
+		*r.at(i) = slot{}
+	}
+}
+
+// drop empties the slots that have left the window before a time.
+func (r *ring) drop(now int64) {
+	r.empty(r.newest-ringSlots+1, floorDiv(now-r.window, r.width)-1)
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -227,13 +228,33 @@ func TestAddingAndReadingAllocatesNothing(t *testing.T) {
 	}))
 }
 
-func TestMemoryIsFixedAndReported(t *testing.T) {
+// sizeOf is the memory of a tracker in bytes.
+func sizeOf(t *Tracker) int {
+	size := int(unsafe.Sizeof(*t))
+	for i := range t.rings {
+		size += int(unsafe.Sizeof(t.rings[i])) + cap(t.rings[i].slots)*int(unsafe.Sizeof(slot{}))
+	}
+	return size
+}
+
+func TestMemoryIsFixed(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(usual())
-	size := tracker.Size()
+	size := sizeOf(tracker)
 	assert.InDelta(t, 3*4000, size, 500)
 	for at := epoch; at < epoch+40*day; at += hour {
 		tracker.Add(at, at+hour, requests(1, 0, 0))
 	}
-	assert.Equal(t, size, tracker.Size())
+	assert.Equal(t, size, sizeOf(tracker))
+}
+
+// The README says 24 kB for two objectives with a budget window of a day.
+func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
+	t.Parallel()
+	tracker := newTracker(Windows{Burn: usual().Burn, Budget: 24 * time.Hour})
+	for at := epoch; at < epoch+day; at += minute {
+		tracker.Add(at, at+minute, Counts{Valid: 2, Good: 1})
+	}
+	assert.InDelta(t, 12e3, sizeOf(tracker), 500)
+	assert.LessOrEqual(t, len(tracker.Encode()), 6000)
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -55,7 +54,7 @@ type Pools struct {
 
 	out       []derive.Value
 	now, long []window.View
-	merged    histogram.Histogram
+	merged    window.Histogram
 	values    []float64
 	key       []byte
 }
@@ -74,7 +73,7 @@ type engine struct {
 	attributes []input.Attribute
 	parts      []derive.Parts
 	// distributions are empty where the engine does not report them.
-	distributions []histogram.Histogram
+	distributions []window.Histogram
 	// current is true for an engine of the batch that is being taken in.
 	current bool
 }
@@ -144,7 +143,7 @@ func (p *Pools) engine(r *replica, number int) *engine {
 	}
 	e := &engine{
 		number: number, parts: make([]derive.Parts, len(p.table.parts)),
-		distributions: make([]histogram.Histogram, len(p.table.distributions)),
+		distributions: make([]window.Histogram, len(p.table.distributions)),
 	}
 	for i := range e.parts {
 		e.parts[i].Reason = derive.Missing

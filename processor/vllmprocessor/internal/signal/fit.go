@@ -194,30 +194,21 @@ func (f *fit) solve() {
 		}
 	}
 	guess[0], width[0] = rest*mean, guessWidth*mean
-	free := make([]bool, 4)[:k]
+	var free [4]bool
 	for i := range k {
 		free[i] = width[i] > 0
 	}
-	noise := guessNoise * mean
+	precision, _ := f.normal(&guess, &width, &free)
 	for column := range k {
 		// A column of the inverse of the precision.
-		var precision matrix
 		var unit row
-		for i := range k {
-			for j := range k {
-				precision[i][j] = f.XX[i][j] / (noise * noise)
-			}
-			if width[i] > 0 {
-				precision[i][i] += 1 / (width[i] * width[i])
-			} else {
-				precision[i][i] += 1e12 / (noise * noise)
-			}
-		}
 		unit[column] = 1
-		f.covariance[column] = eliminate(&precision, &unit, k)
+		f.covariance[column] = eliminate(precision, unit, k)
 	}
 	for range k {
-		f.ridge(&guess, &width, free, guessNoise*mean)
+		a, b := f.normal(&guess, &width, &free)
+		x := eliminate(a, b, k)
+		copy(f.coefficients, x[:k])
 		negative := 0
 		for i := 1; i < k; i++ {
 			if free[i] && f.coefficients[i] < 0 && (negative == 0 || f.coefficients[i]*f.XX[0][i] < f.coefficients[negative]*f.XX[0][negative]) {
@@ -232,17 +223,16 @@ func (f *fit) solve() {
 	f.coefficients[0] = max(f.coefficients[0], 0)
 }
 
-// ridge solves for the coefficients that are free; the others are 0.
-func (f *fit) ridge(guess, width *row, free []bool, noise float64) {
-	k := len(f.XY)
-	var a matrix
-	var b row
-	for i := range k {
+// normal returns the system of the coefficients that are free; the others are 0, as exactly as if they were
+// known.
+func (f *fit) normal(guess, width *row, free *[4]bool) (a matrix, b row) {
+	noise := guessNoise * f.Mean()
+	for i := range f.XY {
 		if !free[i] {
-			a[i][i] = 1
+			a[i][i] = 1e12 / (noise * noise)
 			continue
 		}
-		for j := range k {
+		for j := range f.XY {
 			if free[j] {
 				a[i][j] = f.XX[i][j] / (noise * noise)
 			}
@@ -251,11 +241,9 @@ func (f *fit) ridge(guess, width *row, free []bool, noise float64) {
 		a[i][i] += weight
 		b[i] = f.XY[i]/(noise*noise) + weight*guess[i]
 	}
-	x := eliminate(&a, &b, k)
-	copy(f.coefficients, x[:k])
+	return a, b
 }
 
-// residual is the root of the mean square error of the learned times.
 func (f *fit) residual() float64 {
 	total := f.YY
 	for i, c := range f.coefficients {
@@ -270,7 +258,7 @@ func (f *fit) residual() float64 {
 // eliminate solves a symmetric positive definite system by Gauss's elimination
 // with pivots. The systems have at most four unknowns, which is too few for a
 // library.
-func eliminate(a *matrix, b *row, k int) (x row) {
+func eliminate(a matrix, b row, k int) (x row) {
 	for i := range k {
 		pivot := i
 		for j := i + 1; j < k; j++ {

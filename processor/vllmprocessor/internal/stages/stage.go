@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/processor"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -40,7 +39,7 @@ type State interface {
 	// Append writes what the stage derives at the time of a batch. It is called after
 	// all stages have observed the batch; not for a batch that is skipped, and not where
 	// another processor derives the same.
-	Append(ctx context.Context, out *delivery.Output)
+	Append(ctx context.Context, out *emit.Output)
 	// Snapshot passes what shall outlive a restart, by key, to put.
 	Snapshot(put func(key string, state []byte))
 	// End is called when the processor forgets the server.
@@ -96,7 +95,7 @@ type Processor struct {
 	Window, MaxStaleness time.Duration
 	Telemetry            *Telemetry
 	Archive              archive.Settings
-	// Now is the clock, and Every calls a function at an interval of it, see clocks.Clock.
+	// Now is the clock, and Every calls a function at an interval of it.
 	Now   func() time.Time
 	Every func(d time.Duration, f func()) (stop func())
 	// Each calls visit for every server, with its lock held.

@@ -20,17 +20,11 @@ import (
 // at its end, and a request that is bad in one may be bad in all.
 var milestones = [...]input.Metric{input.QueueTime, input.PrefillTime, input.InferenceTime}
 
-// isMilestone reports whether an input is one of them.
-func isMilestone(in input.Metric) bool {
-	return slices.Contains(milestones[:], in)
-}
-
 // defective reports whether a distribution has a bad observation after a batch.
 func (g *Group) defective(in input.Metric, from int64) bool {
-	return g.bad > from && isMilestone(in)
+	return g.bad > from && slices.Contains(milestones[:], in)
 }
 
-// inspect records that the batch shows a bad observation.
 func (u *update) inspect(g *Group) {
 	if g.bad == u.seq || !u.observedBadly(g) {
 		return
@@ -88,13 +82,10 @@ func (u *update) grew(g *Group, in input.Metric, room *[2]buffer) (growth, bool)
 // 0.3 s.
 const exactly = 1 - 1e-3
 
-// counted returns the number of new observations in a bucket.
 func (g *growth) counted(bucket int) float64 { return g.is[bucket] - g.was[bucket] }
 
-// sum returns by how much the sum grew.
 func (g *growth) sum() float64 { return g.counted(len(g.is) - 1) }
 
-// count returns the number of new observations.
 func (g *growth) count() float64 { return total(g.is) - total(g.was) }
 
 // total returns the observations in all buckets.

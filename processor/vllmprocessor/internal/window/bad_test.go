@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -114,7 +113,7 @@ func TestARequestThatIsNeverScheduledWithholdsThreeTimesForAWindow(t *testing.T)
 		view := only(t, r)
 		for _, in := range []input.Metric{input.QueueTime, input.PrefillTime, input.InferenceTime} {
 			assert.Equal(t, want, statusOf(t, r, in), "%d %v", i, in)
-			var h histogram.Histogram
+			var h Histogram
 			assert.Equal(t, want, view.AddTo(&h, in))
 			_, status := view.AtMost(in, 1)
 			assert.Equal(t, want, status)

@@ -30,8 +30,9 @@ type limited struct {
 }
 
 func (l *limited) observe(b *input.Batch) window.Report {
+	before := l.Units()
 	report := l.Observe(b, l.left)
-	l.left -= report.Units
+	l.left -= l.Units() - before
 	return report
 }
 

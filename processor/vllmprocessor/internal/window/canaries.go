@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -26,7 +25,7 @@ type canaries struct {
 	group *Group
 	sent  *series
 	// seen are those of the window that is read.
-	seen histogram.Histogram
+	seen Histogram
 }
 
 // followCanaries finds the only engine of a server that gets canaries.
@@ -109,8 +108,8 @@ func (v *View) ofCanaries(in input.Metric, s *series) float64 {
 			return 0
 		}
 		// Its only token can be the end of the text.
-		n, hint := v.served(), 0
-		if other := v.group.find(in, cut, &hint); other != nil && n > 0 {
+		n := v.served()
+		if other := v.labelled(in, cut); other != nil && n > 0 {
 			grown, _ := v.difference(other)
 			n -= min(n, max(grown, 0))
 		}
@@ -122,7 +121,7 @@ func (v *View) ofCanaries(in input.Metric, s *series) float64 {
 // observedCanaries are the canaries among the observations of a distribution over a window.
 type observedCanaries struct {
 	// left are those that are not removed yet, by their times; nil without any.
-	left *histogram.Histogram
+	left *Histogram
 	// value is what each was observed with; less than 0 for its time, of which mean is the mean.
 	value, mean float64
 }
@@ -147,8 +146,7 @@ func (v *View) canariesIn(in input.Metric) (o observedCanaries) {
 	return o
 }
 
-// remove removes the canaries from observations of the distribution.
-func (o *observedCanaries) remove(h *histogram.Histogram) {
+func (o *observedCanaries) remove(h *Histogram) {
 	if o.left == nil {
 		return
 	}
@@ -165,7 +163,7 @@ func (o *observedCanaries) remove(h *histogram.Histogram) {
 // removeTimes removes the times of canaries. The server measures at most the time of the receiver,
 // which has the way to the server as well: it is in the bucket of the receiver or in a lower one, and
 // then at most its bound.
-func removeTimes(h, canaries *histogram.Histogram, mean float64) {
+func removeTimes(h, canaries *Histogram, mean float64) {
 	for i := range canaries.Counts {
 		value, bucket := mean, len(h.Bounds)
 		if i < len(canaries.Bounds) {
@@ -181,7 +179,7 @@ func removeTimes(h, canaries *histogram.Histogram, mean float64) {
 }
 
 // removeValues removes an observation of each canary: those from the bucket of its value on.
-func removeValues(h, canaries *histogram.Histogram, value float64) {
+func removeValues(h, canaries *Histogram, value float64) {
 	bucket, _ := slices.BinarySearch(h.Bounds, value)
 	for ; bucket < len(h.Counts); bucket++ {
 		for i := range canaries.Counts {
@@ -191,7 +189,7 @@ func removeValues(h, canaries *histogram.Histogram, value float64) {
 }
 
 // take removes at most n observations from a bucket, and subtracts them from n.
-func take(h *histogram.Histogram, bucket int, n *float64, value float64) {
+func take(h *Histogram, bucket int, n *float64, value float64) {
 	removed := max(min(*n, h.Counts[bucket]), 0)
 	*n -= removed
 	h.Counts[bucket] -= removed

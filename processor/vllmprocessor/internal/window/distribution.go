@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -19,7 +18,7 @@ func (v *View) Moments(in input.Metric) (count, sum float64, hasSum bool, status
 // MomentsWhere is Moments of the series whose label keep accepts; nil accepts all.
 func (v *View) MomentsWhere(in input.Metric, keep func(input.Label) bool) (count, sum float64, hasSum bool, status Status) {
 	hasSum = true
-	status = v.distribution(in, keep, func(h *histogram.Histogram) {
+	status = v.distribution(in, keep, func(h *Histogram) {
 		count += h.Count
 		sum += h.Sum
 		hasSum = hasSum && h.HasSum
@@ -28,12 +27,12 @@ func (v *View) MomentsWhere(in input.Metric, keep func(input.Label) bool) (count
 }
 
 // AddTo adds the observations of a distribution over the window to dst.
-func (v *View) AddTo(dst *histogram.Histogram, in input.Metric) Status {
+func (v *View) AddTo(dst *Histogram, in input.Metric) Status {
 	return v.AddToWhere(dst, in, nil)
 }
 
 // AddToWhere is AddTo of the series whose label keep accepts; nil accepts all.
-func (v *View) AddToWhere(dst *histogram.Histogram, in input.Metric, keep func(input.Label) bool) Status {
+func (v *View) AddToWhere(dst *Histogram, in input.Metric, keep func(input.Label) bool) Status {
 	return v.distribution(in, keep, dst.Add)
 }
 
@@ -52,7 +51,7 @@ func (v *View) Labels(in input.Metric) iter.Seq[input.Label] {
 // As with counters, a series that is Gone contributes what it observed within the window,
 // and where all are Gone, so is the distribution. It is Defective while the window has a
 // bad observation.
-func (v *View) distribution(in input.Metric, keep func(input.Label) bool, add func(*histogram.Histogram)) Status {
+func (v *View) distribution(in input.Metric, keep func(input.Label) bool, add func(*Histogram)) Status {
 	all := v.group.inputs.of(in)
 	if len(all) == 0 {
 		return v.unsent(in)
@@ -92,7 +91,7 @@ func (v *View) distribution(in input.Metric, keep func(input.Label) bool, add fu
 }
 
 // observations calls add for each generation of buckets of a series.
-func (v *View) observations(s *series, without observedCanaries, add func(*histogram.Histogram)) Status {
+func (v *View) observations(s *series, without observedCanaries, add func(*Histogram)) Status {
 	if v.from == v.resource.seq || v.from < s.known {
 		return First
 	}
@@ -119,7 +118,7 @@ func (v *View) observations(s *series, without observedCanaries, add func(*histo
 // most bound, which must be one of its bounds.
 func (v *View) AtMost(in input.Metric, bound float64) (count float64, status Status) {
 	known := true
-	status = v.distribution(in, nil, func(h *histogram.Histogram) {
+	status = v.distribution(in, nil, func(h *Histogram) {
 		i := slices.Index(h.Bounds, bound)
 		known = known && i >= 0
 		for _, n := range h.Counts[:i+1] {
@@ -155,7 +154,7 @@ func (v *View) Highest(in input.Metric) (bound float64, open, known bool) {
 // that point in Unix nanoseconds. It is Missing without a previous point or without one in
 // the newest batch, and Defective where one of the observations is bad. The step is valid
 // until an increase within the resource is read again.
-func (v *View) Step(in input.Metric) (since int64, step *histogram.Histogram, status Status) {
+func (v *View) Step(in input.Metric) (since int64, step *Histogram, status Status) {
 	all := v.group.inputs.of(in)
 	// The time, not the number: batches that follow each other closely share one.
 	if len(all) == 0 || len(all[0].rest().step) == 0 || all[0].time != v.resource.Time() || all[0].ended {

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/promstore"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -73,7 +72,7 @@ func compareWith(t *testing.T, stored promstore.Store, resource *window.Resource
 	}
 	ask := func(query string) float64 { return stored.Ask(t, query, time.UnixMilli(now)) }
 	require.InDelta(t, ask("increase(counter[1m] anchored)"), increase, 1e-9*increase)
-	var h histogram.Histogram
+	var h window.Histogram
 	require.Equal(t, window.Present, view.AddTo(&h, input.TimeToFirstToken))
 	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
 		want := ask(fmt.Sprintf("histogram_quantile(%g, increase(latency_bucket[1m] anchored))", q))

@@ -123,7 +123,6 @@ func (g *Group) empty() bool {
 	return !g.inputs.any(func(*series) bool { return true })
 }
 
-// drop removes a group from everything but r.groups.
 func (r *Resource) drop(g *Group) {
 	g.dropped, r.judged = true, false
 	r.units -= g.units

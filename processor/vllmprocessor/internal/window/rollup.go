@@ -7,7 +7,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
-// enroll puts a new group into its roll-up.
 func (r *Resource) enroll(g *Group) {
 	without := g.Model()
 	if len(without) == len(g.Attributes) {
@@ -22,7 +21,6 @@ type rollupKey struct {
 	attributes string
 }
 
-// join adds a group to the roll-up with some attributes, and returns it.
 func (r *Resource) join(g *Group, attributes []input.Attribute, picker bool) *Rollup {
 	key := rollupKey{picker, input.KeyWithout(attributes, "")}
 	up := r.rollupOf[key]
@@ -36,7 +34,6 @@ func (r *Resource) join(g *Group, attributes []input.Attribute, picker bool) *Ro
 	return up
 }
 
-// leave removes a group from a roll-up, and the roll-up with its last group.
 func (r *Resource) leave(g *Group, up *Rollup) {
 	if up == nil {
 		return
@@ -61,24 +58,16 @@ func (g *Group) recordDelta(sample *input.Sample) {
 func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	return func(yield func(*Rollup, Status) bool) {
 		for _, up := range r.rollups {
-			present, pending, least := 0, 0, 2
+			groups, status, least := 0, Present, 2
 			if up.Picker {
 				least = 1
 			}
-			for _, g := range up.groups {
-				switch {
-				case g.ended:
-				case g.seq == r.seq:
-					present++
-				case g.seq == r.seq-1:
-					pending++
+			for g := range r.Groups(up) {
+				if groups++; g.seq != r.seq {
+					status = Pending
 				}
 			}
-			status := Present
-			if pending > 0 {
-				status = Pending
-			}
-			if present+pending >= least && !yield(up, status) {
+			if groups >= least && !yield(up, status) {
 				return
 			}
 		}

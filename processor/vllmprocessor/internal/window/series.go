@@ -56,7 +56,6 @@ type more struct {
 // nothing is more of a series that has none.
 var nothing more
 
-// rest returns more for reading.
 func (s *series) rest() *more {
 	if s.more == nil {
 		return &nothing
@@ -64,7 +63,6 @@ func (s *series) rest() *more {
 	return s.more
 }
 
-// own returns more for writing.
 func (s *series) own() *more {
 	if s.more == nil {
 		s.more = &more{}
@@ -93,7 +91,6 @@ func (s *series) shift(offset, raw []float64) {
 	m.offset, m.raw = offset, append(m.raw[:0], raw...)
 }
 
-// unshift forgets the offset.
 func (s *series) unshift() {
 	if s.more != nil {
 		s.more.offset, s.more.raw = nil, nil
@@ -161,4 +158,68 @@ func (s *series) fell(values, bounds []float64) bool {
 // same reports whether two distributions have equal bounds. Most share them.
 func same(a, b []float64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
+}
+
+func (u *update) fits(units int) bool {
+	if u.units+units > u.most {
+		u.reclaim()
+	}
+	return u.units+units <= u.most
+}
+
+// create adds a series without a point to its group; nil where there is no room for it.
+func (u *update) create(sample *input.Sample) *series {
+	units := sizeOf(sample.Label, sample.Bounds)
+	if !u.fits(units) {
+		u.report.Ignored[SeriesLimit]++
+		u.report.Lacking += units
+		return nil
+	}
+	g := u.admit(sample.Group, units)
+	if g == nil {
+		return nil
+	}
+	s := &series{label: sample.Label, found: u.seq}
+	g.include(sample.Input, s)
+	if sample.Input.OfPicker() && g.whole == nil && g.rollup == nil {
+		g.whole = u.join(g, g.Common(), true)
+	}
+	u.Resource.series++
+	return s
+}
+
+// remember records that a series exists which is not stored. Its first usable point is
+// not its first event, so it must not count from 0.
+func (u *update) remember(sample *input.Sample) {
+	hint := 0
+	if sample.Input.Define().Kind == input.Gauge || u.find(sample, &hint) != nil {
+		return
+	}
+	if g := u.group(sample.Group); g != nil {
+		g.existed.add(hashOfSeries(labelled{sample.Input, sample.Label}), unnumbered)
+		return
+	}
+	u.existed.add(hashOf(u.batch.Groups[sample.Group].Key), unnumbered)
+}
+
+// fresh reports whether a series is proven to be new. Either its start lies after the
+// previous batch, or it is not among the removed series and none of these have been
+// forgotten.
+func (u *update) fresh(sample *input.Sample, g *Group) bool {
+	if sample.Start >= *u.times.at(u.seq - 1) && sample.Start < u.batch.Time {
+		return true
+	}
+	if u.answered == 0 || u.answered == u.seq {
+		// The server has not answered before, so the series may be old.
+		return false
+	}
+	return !g.returned && !g.existed.unknown(hashOfSeries(labelled{sample.Input, sample.Label}))
+}
+
+func (u *update) recordAnswer() {
+	if u.answered == 0 && slices.ContainsFunc(u.batch.Samples, func(s input.Sample) bool {
+		return !s.Gone && !s.Input.OfReceiver()
+	}) {
+		u.answered = u.seq
+	}
 }

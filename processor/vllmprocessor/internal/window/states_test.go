@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -138,9 +137,9 @@ func TestAStateOfTheEngineIsFoundWithoutTheModel(t *testing.T) {
 var bounds = []float64{1, 2, 5}
 
 // read returns what a distribution counted in the window.
-func read(t *testing.T, r *Resource) (histogram.Histogram, Status) {
+func read(t *testing.T, r *Resource) (Histogram, Status) {
 	t.Helper()
-	var h histogram.Histogram
+	var h Histogram
 	status := only(t, r).AddTo(&h, input.TimeToFirstToken)
 	return h, status
 }
@@ -153,7 +152,7 @@ func TestADistributionGrowsByItsBuckets(t *testing.T) {
 	scrape(r, 15, latency(112, bounds, 11, 22, 33, 40))
 	h, status := read(t, r)
 	assert.Equal(t, Present, status)
-	assert.Equal(t, histogram.Histogram{Bounds: bounds, Counts: []float64{1, 2, 3, 0}, Count: 6, Sum: 12, HasSum: true}, h)
+	assert.Equal(t, Histogram{Bounds: bounds, Counts: []float64{1, 2, 3, 0}, Count: 6, Sum: 12, HasSum: true}, h)
 	count, sum, hasSum, status := only(t, r).Moments(input.TimeToFirstToken)
 	assert.Equal(t, Present, status)
 	assert.True(t, hasSum)
@@ -287,10 +286,10 @@ func TestAStepIsTheIncreaseSinceThePreviousPoint(t *testing.T) {
 	settings := fresh().settings
 	settings.Steps[input.TimeToFirstToken] = true
 	r := NewResource(settings)
-	step := func() (float64, histogram.Histogram, bool) {
+	step := func() (float64, Histogram, bool) {
 		since, h, status := only(t, r).Step(input.TimeToFirstToken)
 		if status != Present {
-			return 0, histogram.Histogram{}, false
+			return 0, Histogram{}, false
 		}
 		return float64(since-at(0)) / 1e9, *h, true
 	}
@@ -301,7 +300,7 @@ func TestAStepIsTheIncreaseSinceThePreviousPoint(t *testing.T) {
 	since, h, ok := step()
 	require.True(t, ok)
 	assert.Equal(t, 0.0, since)
-	assert.Equal(t, histogram.Histogram{Bounds: bounds, Counts: []float64{2, 0, 1, 0}, Count: 3, Sum: 4, HasSum: true}, h)
+	assert.Equal(t, Histogram{Bounds: bounds, Counts: []float64{2, 0, 1, 0}, Count: 3, Sum: 4, HasSum: true}, h)
 	scrape(r, 30, tokens(1))
 	_, _, ok = step()
 	assert.False(t, ok, "it has no point in the newest batch")

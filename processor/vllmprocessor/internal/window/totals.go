@@ -36,8 +36,6 @@ const (
 // narrowest is the least numbers of a total that are stored as integers.
 const narrowest = 4
 
-func newTotals(stride int) totals { return totals{stride: stride} }
-
 func (t *totals) places() int64 {
 	if t.form != floats {
 		return int64(len(t.values))
@@ -58,7 +56,6 @@ func (t *totals) at(seq int64, into []float64) []float64 {
 	return t.stored(int(seq%t.places()), into)
 }
 
-// stored returns the total at a place.
 func (t *totals) stored(place int, into []float64) []float64 {
 	if t.form == floats {
 		return t.values[place*t.stride : (place+1)*t.stride : (place+1)*t.stride]
@@ -91,16 +88,12 @@ func (t *totals) above(place int) []uint32 {
 // number returns the only number of the total at a batch, or that of the first bucket.
 func (t *totals) number(seq int64) float64 {
 	place := int(seq % t.places())
-	switch t.form {
-	case floats:
-		return t.values[place*t.stride]
-	case words:
-		return float64(t.words[place*(t.stride-1)])
+	if t.form != floats {
+		return t.stored(place, nil)[0]
 	}
-	return float64(t.words[0] + t.above(place)[0]&math.MaxUint16)
+	return t.values[place*t.stride]
 }
 
-// set stores the total at a batch.
 func (t *totals) set(seq int64, numbers []float64) {
 	place := int(seq % t.places())
 	for !t.put(place, numbers) {
@@ -200,7 +193,6 @@ func (t *totals) base(place int, numbers []float64) (least []uint32, fits bool) 
 	return least, true
 }
 
-// allocate makes the memory of so many places.
 func (t *totals) allocate(places int) {
 	n := t.stride - 1
 	switch t.form {

@@ -19,7 +19,7 @@ func TestTotalsAreStoredExactly(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		stride := 1 + r.IntN(60)
-		stored, want := newTotals(stride), map[int64][]float64{}
+		stored, want := totals{stride: stride}, map[int64][]float64{}
 		seq := int64(1 + r.IntN(1000))
 		stored.reserve(seq-1, 2)
 		var b buffer
@@ -67,7 +67,7 @@ func TestTotalsThatGrowAreStoredExactly(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		stride, places := narrowest+r.IntN(30), int64(2+r.IntN(40))
 		growth := uint32(1) << r.IntN(18)
-		stored, want := newTotals(stride), map[int64][]float64{}
+		stored, want := totals{stride: stride}, map[int64][]float64{}
 		stored.reserve(0, places)
 		numbers := make([]float64, stride)
 		for i := range numbers {
@@ -100,7 +100,7 @@ func TestTotalsThatGrowAreStoredExactly(t *testing.T) {
 func TestABaseLastsAsLongAsARing(t *testing.T) {
 	t.Parallel()
 	for _, growth := range []float64{1, 100, 1000, 1023, 1024, 1025, 3000} {
-		stored := newTotals(5)
+		stored := totals{stride: 5}
 		stored.reserve(0, 32)
 		places, changes := stored.places(), 0
 		base := slices.Clone(stored.words[:4])
@@ -133,7 +133,7 @@ func TestTotalsAreExactInAdverseHistories(t *testing.T) {
 	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.Copysign(0, -1), 0.5, 1e300, math.MaxUint32, math.MaxUint32 + 1}
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 17))
-		h := recorded{t: t, totals: newTotals(1 + r.IntN(12)), want: map[int64][]float64{}, newest: int64(r.IntN(5000))}
+		h := recorded{t: t, totals: totals{stride: 1 + r.IntN(12)}, want: map[int64][]float64{}, newest: int64(r.IntN(5000))}
 		numbers := slices.Repeat([]float64{[]float64{0, 1000, math.MaxUint32 - 65535, math.MaxUint32 - 1}[r.IntN(4)]}, h.totals.stride)
 		h.totals.reserve(h.newest, 2)
 		h.oldest = h.newest + 1

@@ -304,7 +304,7 @@ func TestFrequentBatchesShareTheirPlaces(t *testing.T) {
 		got, _ := view.Increase(input.PromptTokens)
 		assert.InDelta(t, 10*view.Elapsed, got, 1e-6)
 	}
-	assert.LessOrEqual(t, r.times.places(), int64(1024), "five minutes at 0.5 s are 600 places")
+	assert.LessOrEqual(t, int64(len(r.times)), int64(1024), "five minutes at 0.5 s are 600 places")
 }
 
 func TestABatchThatIsOlderThanTheNewestIsRefused(t *testing.T) {

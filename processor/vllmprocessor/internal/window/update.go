@@ -62,7 +62,6 @@ func (u *update) run() {
 	}
 }
 
-// contradictions records the gauges that contradict each other.
 func (u *update) contradictions() {
 	for i := range u.batch.Contradicted {
 		g := u.group(u.batch.Contradicted[i].Group)
@@ -78,18 +77,12 @@ func (u *update) contradictions() {
 	}
 }
 
-// contradicts reports whether the newest values of a gauge contradict each other.
-func (v *View) contradicts(in input.Metric) bool {
-	return v.group.unclear == v.resource.seq && slices.Contains(v.group.contradicted, in)
-}
-
 // alive reports whether at least one series with a value in the newest batch of the
 // group has not ended.
 func (g *Group) alive() bool {
 	return g.inputs.any(func(s *series) bool { return s.newest == g.seq && !s.ended })
 }
 
-// find returns the series of a sample; nil where it is new.
 func (u *update) find(sample *input.Sample, hint *int) *series {
 	g := u.group(sample.Group)
 	if g == nil {
@@ -120,7 +113,6 @@ func (u *update) numbers(sample *input.Sample) []float64 {
 	return u.values
 }
 
-// apply adds a value to its series.
 func (u *update) apply(sample *input.Sample, s *series) {
 	kind := sample.Input.Define().Kind
 	if len(sample.Bounds) > maxBounds {
@@ -134,37 +126,25 @@ func (u *update) apply(sample *input.Sample, s *series) {
 	}
 	values := u.numbers(sample)
 	if s == nil {
-		units := sizeOf(sample.Label, sample.Bounds)
-		if !u.fits(units) {
-			u.report.Ignored[SeriesLimit]++
-			u.report.Lacking += units
+		if s = u.create(sample); s == nil {
 			u.remember(sample)
 			return
 		}
-		g := u.admit(sample.Group, units)
-		if g == nil {
-			u.remember(sample)
-			return
-		}
-		u.include(g, sample.Input, u.create(sample, g, values))
-		if kind != input.Gauge && !sample.Level {
-			g.engine.observe(u.seq)
-		}
-		g.recordDelta(sample)
-		g.seq = u.seq
-		u.report.Used++
-		return
-	}
-	if s.time == u.batch.Time {
-		u.report.Ignored[Duplicate]++
-		return
-	}
-	if sample.Level && s.counts(u.seq) {
+	} else if s.time == u.batch.Time || sample.Level && s.counts(u.seq) {
 		u.report.Ignored[Duplicate]++
 		return
 	}
 	g := u.group(sample.Group)
 	switch {
+	case s.totals.stride == 0:
+		// Servers create counters at the first event, so a new one of a known resource counts from 0.
+		u.forget(s, sample, values)
+		if kind != input.Gauge && u.base < u.seq && (sample.Delta || u.fresh(sample, g)) {
+			u.countFromZero(s, sample, values)
+		}
+		if kind != input.Gauge && !sample.Level {
+			g.engine.observe(u.seq)
+		}
 	case s.level && sample.Delta && !sample.Level && s.newest == u.seq-1 && !u.stale(s):
 		// The gauge has counted up to the previous batch, and the delta begins there.
 		s.delta = true
@@ -173,9 +153,7 @@ func (u *update) apply(sample *input.Sample, s *series) {
 	case s.delta && sample.Delta && s.newest < u.base && u.base < u.seq:
 		// Senders of deltas may leave out zeros, so a silent series has not changed.
 		u.forget(s, sample, values)
-		s.totals.set(u.seq, values)
-		s.known = u.base
-		u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
+		u.countFromZero(s, sample, values)
 	case s.delta != sample.Delta || s.level != sample.Level || s.newest < u.base || (u.stale(s) && !s.delta):
 		u.forget(s, sample, values)
 	case kind == input.Gauge:
@@ -194,12 +172,19 @@ func (u *update) apply(sample *input.Sample, s *series) {
 	u.report.Used++
 }
 
-// forget restarts a series from a baseline, because its previous value is too old to
+// countFromZero counts a series that was 0 at the batch before, and since the oldest.
+func (u *update) countFromZero(s *series, sample *input.Sample, values []float64) {
+	s.totals.set(u.seq, values)
+	s.known = u.base
+	u.storeStep(s, sample.Input, *u.times.at(u.seq - 1), values, nil)
+}
+
+// forget begins a series with a baseline: a new one, and one whose previous value is too old to
 // compute an increase.
 func (u *update) forget(s *series, sample *input.Sample, values []float64) {
 	// The earlier totals are not read again. Where they stayed, lower counts would change the
 	// base of all of them at each batch that a server sends after a gap.
-	s.totals = newTotals(len(values))
+	s.totals = totals{stride: len(values)}
 	s.totals.reserve(u.seq-1, 2)
 	s.known, s.created, s.bounds, s.delta = u.seq, u.seq, sample.Bounds, sample.Delta
 	if s.more = s.rest().afterGap(); sample.Delta {
@@ -221,8 +206,9 @@ func (u *update) place(s *series, sample *input.Sample) {
 
 // reach is the number of batches for which the totals of an input are stored.
 func (u *update) reach(in input.Metric) int64 {
-	if long[in] {
-		return u.keepLong
+	switch in {
+	case input.PromptTokens, input.RequestSuccess, input.TimeToFirstToken, input.RequestPromptTokens, input.Running:
+		return u.keepLong // They are read over the long window.
 	}
 	return u.keep
 }
@@ -236,20 +222,15 @@ func (u *update) accumulate(s *series, g *Group, sample *input.Sample, values []
 	if !same(s.bounds, sample.Bounds) {
 		// The old buckets remain with their counts. The new ones begin at 0.
 		before, keep := *s, u.reach(sample.Input)
-		*s = series{
-			label: s.label, delta: s.delta, known: s.known, created: u.seq, newest: u.seq,
-			bounds: sample.Bounds, totals: newTotals(len(values)), time: s.time, units: s.units, found: s.found,
-			more: &more{noSum: s.rest().noSum, before: &before},
-		}
-		u.resize(s)
+		u.forget(s, sample, values)
+		s.known, s.own().before = before.known, &before
+		s.totals.set(u.seq, values)
 		for depth, older := 0, s; older != nil; depth, older = depth+1, older.rest().before {
 			next := older.rest().before
 			if next != nil && (depth == generations || next.newest <= u.seq-keep) {
 				older.more.before = nil
 			}
 		}
-		s.totals.reserve(u.seq-1, 2)
-		s.totals.set(u.seq, values)
 		u.storeStep(s, sample.Input, s.time, values, nil)
 		return
 	}
@@ -306,13 +287,3 @@ func (u *update) storeStep(s *series, in input.Metric, since int64, total, last 
 		m.step[i] -= last[i]
 	}
 }
-
-// long are the inputs that are read over the long window.
-var long = func() (is [input.NumMetrics]bool) {
-	for _, in := range []input.Metric{
-		input.PromptTokens, input.RequestSuccess, input.TimeToFirstToken, input.RequestPromptTokens, input.Running,
-	} {
-		is[in] = true
-	}
-	return is
-}()

@@ -101,13 +101,7 @@ func (v *View) Gauge(in input.Metric) (float64, Status) {
 // Total returns the running total of a counter, summed over its labels: its first value
 // and all increases since.
 func (v *View) Total(in input.Metric) (float64, Status) {
-	return v.sum(in, func(s *series) (float64, Status) {
-		status := v.status(s)
-		if status == Gone {
-			return 0, Gone
-		}
-		return s.number(), status
-	})
+	return v.sumPresent(in, func(s *series) (float64, Status) { return s.number(), v.status(s) })
 }
 
 // Ever returns the running total of a counter, also where the newest batch lacks it.
@@ -123,7 +117,7 @@ func (g *Group) Ever(in input.Metric) (total float64) {
 // values contradict each other.
 func (v *View) sum(in input.Metric, read func(*series) (float64, Status)) (float64, Status) {
 	all := v.group.inputs.of(in)
-	if v.contradicts(in) {
+	if v.group.unclear == v.resource.seq && slices.Contains(v.group.contradicted, in) {
 		return 0, Defective
 	}
 	if len(all) == 0 {
@@ -146,6 +140,17 @@ func (v *View) sum(in input.Metric, read func(*series) (float64, Status)) (float
 		return 0, Gone
 	}
 	return total, Present
+}
+
+// sumPresent is sum without the series that are Gone.
+func (v *View) sumPresent(in input.Metric, read func(*series) (float64, Status)) (float64, Status) {
+	return v.sum(in, func(s *series) (float64, Status) {
+		value, status := read(s)
+		if status == Gone {
+			value = 0
+		}
+		return value, status
+	})
 }
 
 // unsent returns the status of an input that the engine has never sent. A sender of deltas
@@ -174,12 +179,16 @@ func (v *View) unsent(in input.Metric) Status {
 
 // GaugeOf returns the gauge with one value of the input's label.
 func (v *View) GaugeOf(in input.Metric, label input.Label) (float64, Status) {
-	for _, s := range v.group.inputs.of(in) {
-		if s.label == label {
-			return s.number(), v.status(s)
-		}
+	if s := v.labelled(in, label); s != nil {
+		return s.number(), v.status(s)
 	}
 	return 0, Missing
+}
+
+// labelled returns the series with one value of the input's label; nil without one.
+func (v *View) labelled(in input.Metric, label input.Label) *series {
+	hint := 0
+	return v.group.find(in, label, &hint)
 }
 
 // States iterates over the values of a gauge in the newest batch, by the input's
@@ -200,10 +209,8 @@ func (v *View) Average(in input.Metric) (float64, Status) { return v.sum(in, v.a
 
 // AverageOf is Average with one value of the input's label.
 func (v *View) AverageOf(in input.Metric, label input.Label) (float64, Status) {
-	for _, s := range v.group.inputs.of(in) {
-		if s.label == label {
-			return v.average(s)
-		}
+	if s := v.labelled(in, label); s != nil {
+		return v.average(s)
 	}
 	return 0, Missing
 }
@@ -213,7 +220,7 @@ func (v *View) average(s *series) (float64, Status) {
 	if status == Gone {
 		return 0, Gone
 	}
-	total, n, place := 0.0, 0, int64(-1)
+	total, n := 0.0, 0
 	oldest, places := s.totals.oldest(s.newest), s.totals.places()
 	for seq := max(v.from+1, s.known); seq <= v.resource.seq; seq++ {
 		switch {
@@ -224,12 +231,7 @@ func (v *View) average(s *series) (float64, Status) {
 		case seq < oldest:
 			continue
 		default:
-			// A gauge has one number at each place, so the next one follows.
-			place++
-			if place == 0 || place == places {
-				place = seq % places
-			}
-			total += s.totals.values[place]
+			total += s.totals.values[seq%places] // A gauge has one number at each place.
 		}
 		n++
 	}
@@ -242,13 +244,7 @@ func (v *View) average(s *series) (float64, Status) {
 // Change returns by how much a gauge, summed over its labels, is higher than at the
 // beginning of the window.
 func (v *View) Change(in input.Metric) (float64, Status) {
-	return v.sum(in, func(s *series) (float64, Status) {
-		value, status := v.difference(s)
-		if status == Gone {
-			return 0, Gone
-		}
-		return value, status
-	})
+	return v.sumPresent(in, v.difference)
 }
 
 // Increase returns by how much a counter grew over the window, summed over its labels.
@@ -279,11 +275,9 @@ func (v *View) IncreaseOf(in input.Metric, label input.Label) (float64, Status) 
 	if status != Present {
 		return 0, status
 	}
-	for _, s := range v.group.inputs.of(in) {
-		if s.label == label {
-			value, _ := v.increase(in, s)
-			return value, Present
-		}
+	if s := v.labelled(in, label); s != nil {
+		value, _ := v.increase(in, s)
+		return value, Present
 	}
 	return 0, Present
 }
@@ -347,7 +341,6 @@ func (v *View) Engine(in input.Metric) (float64, Status) {
 	return 0, Missing
 }
 
-// covers reports whether the group has all attributes of another one.
 func (g *Group) covers(other *Group) bool {
 	for _, a := range other.Attributes {
 		if !slices.Contains(g.Attributes, a) {

@@ -4,14 +4,14 @@
 //
 // A cumulative series is stored as a running total that continues over resets. All
 // series of a resource share one timeline. So an increase is the difference of two
-// totals, and all series of a resource have exactly the same window.
+// totals, and all series of a resource have exactly the same window. Histogram is such an increase of a
+// distribution, with its quantiles and means.
 package window
 
 import (
 	"math"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -81,15 +81,12 @@ type Report struct {
 	Used int
 	// Resets is the number of engines whose counters restarted from 0.
 	Resets int
-	// Units is the change of what the resource takes of the limit.
-	Units int
 }
 
 // Resource is the state of one resource. It is not safe for concurrent use.
 type Resource struct {
 	settings Settings
-	// times is a ring over the sequence numbers of the timeline.
-	times ring[int64]
+	times    timeline
 	// seq is the number of the newest batch. base is the number of the oldest batch
 	// that may be compared with. Numbers begin at 1.
 	seq, base int64
@@ -123,7 +120,7 @@ type Resource struct {
 	// canaries is nil where none are to be left out.
 	canaries *canaries
 
-	increase histogram.Histogram
+	increase Histogram
 	zero     []float64
 }
 
@@ -230,17 +227,10 @@ func (r *Resource) Observe(batch *input.Batch, room int) Report {
 		r.advance(batch.Time)
 	}
 	update := &update{Resource: r, batch: batch, most: r.units + min(room, math.MaxInt-r.units), report: &report}
-	report.Units = -r.units
 	update.run()
-	report.Units += r.units
 	r.learn(batch, gap || report.Resets > 0)
 	r.followCanaries()
 	return report
-}
-
-// closest is the least time between two stored observations, in nanoseconds.
-func (s *Settings) closest() int64 {
-	return int64(max(s.Window/samplesPerWindow, Long/samplesPerLongWindow))
 }
 
 // advance adds the time of a batch, in Unix nanoseconds, to the timeline. A batch with
@@ -253,7 +243,7 @@ func (r *Resource) advance(t int64) {
 		return
 	case t-r.Time() > int64(r.settings.MaxStaleness):
 		r.base = r.seq + 1
-	case r.seq > r.base && t-*r.times.at(r.seq - 1) < r.settings.closest():
+	case r.seq > r.base && t-*r.times.at(r.seq - 1) < int64(max(r.settings.Window/samplesPerWindow, Long/samplesPerLongWindow)):
 		*r.times.at(r.seq) = t
 		return
 	}
@@ -286,4 +276,37 @@ func (r *Resource) baseline(length time.Duration) int64 {
 		seq++
 	}
 	return seq
+}
+
+// timeline is the times of the newest batches, in Unix nanoseconds. The place of a batch follows from its
+// number.
+type timeline []int64
+
+// at returns the time of a batch. The caller makes sure that it is stored.
+func (t timeline) at(seq int64) *int64 { return &t[seq%int64(len(t))] }
+
+// oldest is the oldest batch that is stored where newest is the newest.
+func (t timeline) oldest(newest int64) int64 { return newest - int64(len(t)) + 1 }
+
+// reserve makes room for keep times, including the one after newest.
+func (t *timeline) reserve(newest, keep int64) {
+	if int64(len(*t)) >= keep {
+		return
+	}
+	grown := make(timeline, sizeFor(keep))
+	for seq := max(t.oldest(newest), 0); seq <= newest && len(*t) > 0; seq++ {
+		*grown.at(seq) = *t.at(seq)
+	}
+	*t = grown
+}
+
+// sizeFor returns the number of places for keep entries: 2, 4, 6 and so on, and from 16 on
+// each an eighth more than the one before. So a ring that grows with the timeline is not
+// copied for each entry, and at most an eighth of it is free once it is large.
+func sizeFor(keep int64) int64 {
+	size := int64(2)
+	for size < keep {
+		size += max(2, size/8)
+	}
+	return size
 }

@@ -7,7 +7,6 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
@@ -86,7 +85,7 @@ type evaluator struct {
 func (*state) Observe(context.Context, *stages.Batch) {}
 
 // Append writes the values of a server.
-func (s *state) Append(ctx context.Context, out *delivery.Output) {
+func (s *state) Append(ctx context.Context, out *emit.Output) {
 	e := s.evaluators.Get().(*evaluator)
 	defer s.evaluators.Put(e)
 	e.settings = s.settings

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooldiagnosis"
@@ -75,7 +74,7 @@ func (k poolKeeper) End(attributes []input.Attribute, references []byte) {
 // its visitor for every server that counts; poolOf returns the attributes of the pool of
 // an engine. It returns how many servers were left out because there are too many pools.
 func (p *Pools) Append(
-	ctx context.Context, now time.Time, resource pcommon.Map, out *delivery.Output,
+	ctx context.Context, now time.Time, resource pcommon.Map, out *emit.Output,
 	each func(visit func(server *stages.Server)), poolOf func(engine []input.Attribute, server *stages.Server) []input.Attribute,
 ) (leftOut int) {
 	p.mu.Lock()

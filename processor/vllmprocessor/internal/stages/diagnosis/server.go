@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -34,7 +33,7 @@ func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
 }
 
 // Append writes the diagnosis of the engines.
-func (s *state) Append(_ context.Context, out *delivery.Output) {
+func (s *state) Append(_ context.Context, out *emit.Output) {
 	out.Append(s.series, s.engines.Values(s.server.Window, s.enabled), s.server.Window.Time())
 }
 

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
@@ -110,7 +109,7 @@ func (s *state) Observe(context.Context, *stages.Batch) {
 }
 
 // Append writes what the GPUs of a server do, where it is certain which they are.
-func (s *state) Append(_ context.Context, out *delivery.Output) {
+func (s *state) Append(_ context.Context, out *emit.Output) {
 	if !s.store.Seen() {
 		return
 	}

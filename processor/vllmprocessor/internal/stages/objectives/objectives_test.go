@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
@@ -34,29 +33,11 @@ func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
 	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
 	s, err := New(config, &stages.Processor{
-		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stages.Server)) {}, Enabled: func(string) bool { return true },
-		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: clocks.Real{}.Every},
+		Settings: settings, Telemetry: own, Now: time.Now, Every: func(time.Duration, func()) func() { return func() {} }, Each: func(func(*stages.Server)) {}, Enabled: func(string) bool { return true },
+		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: func(time.Duration, func()) func() { return func() {} }},
 	})
 	require.NoError(t, err)
 	return s, logs
-}
-
-// The README says 24 kB for two objectives with a budget window of a day.
-func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
-	t.Parallel()
-	o := objective.Objective{Name: "ttft", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(time.Second), Target: 0.9}
-	config := within(o)
-	windows := objective.Windows{Budget: 24 * time.Hour}
-	for _, burn := range config.BurnWindows {
-		windows.Burn = append(windows.Burn, time.Duration(burn))
-	}
-	tracker := objective.NewTracker(&o, windows, 0)
-	for minute := range int64(24 * 60) {
-		since := minute * int64(time.Minute)
-		tracker.Add(since, since+int64(time.Minute), objective.Counts{Valid: 2, Good: 1})
-	}
-	assert.InDelta(t, 12e3, tracker.Size(), 500)
-	assert.LessOrEqual(t, len(tracker.Encode()), 6000)
 }
 
 func TestAThresholdInsideABucketIsLoggedAtTheStart(t *testing.T) {

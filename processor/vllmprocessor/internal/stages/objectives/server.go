@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
@@ -33,7 +32,7 @@ func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
 }
 
 // Append writes what has been counted.
-func (s *state) Append(ctx context.Context, out *delivery.Output) {
+func (s *state) Append(ctx context.Context, out *emit.Output) {
 	e := s.evaluators.Get().(*objective.Evaluator)
 	defer s.evaluators.Put(e)
 	e.CountsDiffer, e.Full = false, s.Trackers.Used() >= s.Trackers.Limit()

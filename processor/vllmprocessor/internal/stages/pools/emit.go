@@ -12,7 +12,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
@@ -31,7 +31,7 @@ type warnings struct {
 // tick sends the metrics of the pools. It holds no lock while it sends, and waits for
 // the consumer for one interval.
 func (s *Stage) tick(ctx context.Context) {
-	call := &delivery.Call{}
+	call := &emit.Call{}
 	metrics := s.Collect(ctx, call)
 	if metrics.MetricCount() == 0 {
 		return
@@ -56,9 +56,9 @@ func (s *Stage) tick(ctx context.Context) {
 }
 
 // Collect computes the metrics of the pools for a call of the next consumer.
-func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metrics {
+func (s *Stage) Collect(ctx context.Context, call *emit.Call) pmetric.Metrics {
 	now := s.Now()
-	out := delivery.NewOutput(now.UnixNano(), 0)
+	out := emit.NewOutput(now.UnixNano(), 0)
 	s.mu.Lock()
 	sums, leftOut := s.pools.Evaluate(int64(now.Sub(s.began)))
 	out.Append(&s.series, sums, now.UnixNano())
@@ -82,7 +82,7 @@ func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 // diagnose appends the condition of the pools, and returns how many servers were left out
 // because there are too many pools. A server that does not answer any more counts, other
 // than for the sums, until no batch at all has arrived about it for max_staleness.
-func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
+func (s *Stage) diagnose(ctx context.Context, now time.Time, out *emit.Output) (leftOut int) {
 	live := func(visit func(server *stages.Server)) {
 		s.Each(func(server *stages.Server) {
 			if now.Sub(server.Arrived) <= s.MaxStaleness {

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -61,7 +60,7 @@ func newBench(t *testing.T, config Config) *bench {
 	require.NoError(t, err)
 	p := &stages.Processor{
 		Settings: settings, Next: next, Window: time.Minute, MaxStaleness: 5 * time.Minute, Telemetry: own,
-		Now: func() time.Time { return b.now }, Every: clocks.Real{}.Every, Enabled: func(string) bool { return true }, Emits: func(string) bool { return true },
+		Now: func() time.Time { return b.now }, Every: func(time.Duration, func()) func() { return func() {} }, Enabled: func(string) bool { return true }, Emits: func(string) bool { return true },
 		Each: func(visit func(*stages.Server)) {
 			for _, server := range b.servers {
 				visit(server)

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooltotals"
@@ -45,7 +44,7 @@ type Stage struct {
 	// What follows belongs to tick. diagnosis is nil where it is switched off.
 	series    emit.Memory
 	diagnosis *diagnosis.Pools
-	history   delivery.History
+	history   emit.History
 	warnings  warnings
 }
 
@@ -148,7 +147,7 @@ func (s *state) Observe(context.Context, *stages.Batch) {
 }
 
 // Append does nothing: the pools emit at an interval.
-func (*state) Append(context.Context, *delivery.Output) {}
+func (*state) Append(context.Context, *emit.Output) {}
 
 // Snapshot does nothing: pools start anew after a restart.
 func (*state) Snapshot(func(string, []byte)) {}
