@@ -13,9 +13,9 @@ import (
 // request, and a canary is one: where nothing moves, it has stalled, also where its gauges have stayed at
 // 0. Where something moves, the canary waits in the queue, and the gauges show it as any other request.
 type canary struct {
-	// since is when the first of the canaries was sent that show a stall, in Unix nanoseconds; 0 where
+	// Since is when the first of the canaries was sent that show a stall, in Unix nanoseconds; 0 where
 	// they show none.
-	since int64
+	Since int64 `json:",omitzero"`
 }
 
 // observe takes a reading, and returns whether canaries show a stall. It ends by progress, an answer, a
@@ -23,22 +23,22 @@ type canary struct {
 func (c *canary) observe(r *reading, p *progress) bool {
 	sent := r.At - int64(r.unanswered*float64(time.Second))
 	switch {
-	case p.at == r.At, r.unanswered == 0, c.since > 0 && r.restarted >= c.since, r.awake == 0:
-		c.since = 0
-	case c.since == 0 && r.unanswered > 0 && signal.Known(p.was[generatedTokens]) && (p.at <= sent || p.none(r.At)):
+	case p.At == r.At, r.unanswered == 0, c.Since > 0 && r.restarted >= c.Since, r.awake == 0:
+		c.Since = 0
+	case c.Since == 0 && r.unanswered > 0 && p.was[generatedTokens].known() && (p.At <= sent || p.none(r.At)):
 		// What moved between the last scrape before it was sent and the next one can have been before it, so
 		// after that nothing may move for as long as with any other request.
-		c.since = max(sent, 1)
+		c.Since = max(sent, 1)
 	}
-	return c.since > 0
+	return c.Since > 0
 }
 
 // sentence says for how long no canary was answered; empty where they show no stall.
 func (c *canary) sentence(at int64) string {
-	if c.since == 0 {
+	if c.Since == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Canary requests have not been answered for %.0f s.", time.Duration(at-c.since).Seconds())
+	return fmt.Sprintf("Canary requests have not been answered for %.0f s.", time.Duration(at-c.Since).Seconds())
 }
 
 // observe reads what holds for the server in front of the engines.

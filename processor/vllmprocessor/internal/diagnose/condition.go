@@ -53,14 +53,16 @@ func (s *Settings) warmUp() int64 {
 
 // restarts has the time of the first restart of a loop, in which each restart comes
 // before the engine has warmed up; 0 without one.
-type restarts struct{ since int64 }
+type restarts struct {
+	Since int64 `json:",omitzero"`
+}
 
 func (x *restarts) observe(s *Settings, r *reading) {
 	switch {
 	case !x.recent(s, r):
-		x.since = 0
-	case x.since == 0:
-		x.since = r.restarted
+		x.Since = 0
+	case x.Since == 0:
+		x.Since = r.restarted
 	}
 }
 
@@ -71,17 +73,17 @@ func (*restarts) recent(s *Settings, r *reading) bool {
 // again reports whether an engine has been in a loop of restarts for long enough to be
 // harm: every restart ends the requests that it holds.
 func (x *restarts) again(s *Settings, r *reading) bool {
-	return x.since > 0 && r.At-x.since >= max(s.warmUp(), int64(startingFor))
+	return x.Since > 0 && r.At-x.Since >= max(s.warmUp(), int64(startingFor))
 }
 
 // judge returns the condition that a reading alone shows. The order of the cases
 // is the precedence.
 func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
-	age := r.At - max(r.restarted, e.first)
+	age := r.At - max(r.restarted, e.First)
 	switch {
 	case r.healthy == 0 && age < int64(min(s.StartTimeout, startingFor)):
 		return Starting
-	case e.restarts.recent(s, r) && !e.restarts.again(s, r):
+	case e.Restarts.recent(s, r) && !e.Restarts.again(s, r):
 		return Starting
 	case r.awake == 0:
 		return Asleep
@@ -90,12 +92,12 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	case r.healthy == 0 || found.failing:
 		return Failing
 	case quietNow(r) && r.hidden > 0 && !found.any() && e.memory.any():
-		return e.reported.Condition // Requests have come, and whether they are served is not known yet.
-	case e.felt.on && quietNow(r) && r.hidden == 0:
+		return e.Reported.Condition // Requests have come, and whether they are served is not known yet.
+	case e.Felt.On && quietNow(r) && r.hidden == 0:
 		return Unknown
 	case found.great:
 		return Critical
-	case found.any(), e.restarts.again(s, r):
+	case found.any(), e.Restarts.again(s, r):
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown
@@ -121,5 +123,5 @@ func quietNow(r *reading) bool {
 // use although nothing runs and nothing moves. It is harmless unless a router believes the
 // gauges.
 func (e *engine) frozen(r *reading) bool {
-	return e.still == deserted || r.Signals[signal.KVUtilization] > frozenKV && r.runningNow == 0 && e.progress.none(r.At)
+	return e.still == deserted || r.Signals[signal.KVUtilization] > frozenKV && r.runningNow == 0 && e.Progress.none(r.At)
 }

@@ -68,7 +68,7 @@ func (e *engine) workedOff(r *reading, c Cause) bool {
 		return false
 	}
 	b := e.baseline
-	reported := e.reported.Explained && e.reported.Primary == c || e.reported.Contributing[c]
+	reported := e.Reported.Explained && e.Reported.Primary == c || e.Reported.Contributing[c]
 	queue := b.Growth(&r.Window, signal.QueueWait) > quiet || b.Growth(&r.Window, signal.QueueTime) > quiet
 	return reported && queue && !e.standing(r) && b.Growth(&r.Window, signal.FirstTokenRate) > 0
 }
@@ -76,5 +76,5 @@ func (e *engine) workedOff(r *reading, c Cause) bool {
 // standing reports whether an engine has requests and nothing of it has moved since
 // the previous scrape. Whether it has stalled shows later.
 func (e *engine) standing(r *reading) bool {
-	return e.still != deserted && (r.runningNow > 0 || r.waitingNow > 0) && signal.Known(e.progress.was[0]) && e.progress.scrapes > 0
+	return e.still != deserted && (r.runningNow > 0 || r.waitingNow > 0) && e.Progress.was[generatedTokens].known() && e.Progress.Scrapes > 0
 }

@@ -26,10 +26,10 @@ func effect(lost, usual, least float64) float64 {
 // beyond two deviations counts: so much it varies.
 func (e *engine) changed(g, deviations *growths) (out growths) {
 	for f := range numFactors {
-		if !e.changes[f].on || !(g[f] > 0) {
+		if !e.Changes[f].On || !(g[f] > 0) {
 			continue
 		}
-		if f == slowerPrefills && e.changes[slowerSteps].score < suspicious {
+		if f == slowerPrefills && e.Changes[slowerSteps].Score < suspicious {
 			// What prompts come together varies. A slower engine is slower in all steps.
 			continue
 		}

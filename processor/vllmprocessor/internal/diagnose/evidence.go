@@ -16,12 +16,12 @@ const enoughEvidence = 10
 // ratio of Wald's sequential test (1945). The score does not fall below 0, so that it begins again
 // until there is harm: it is a CUSUM of the ratio (Page, 1954).
 type evidence struct {
-	score float64
-	// on is whether it has decided for harm. It ends when it has decided against it, or after some
+	Score float64 `json:",omitzero"`
+	// On is whether it has decided for harm. It ends when it has decided against it, or after some
 	// windows that are clear.
-	on bool
-	// clear is for how many windows no reading has been evidence for harm.
-	clear float64
+	On bool `json:",omitzero"`
+	// Clear is for how many windows no reading has been evidence for harm.
+	Clear float64 `json:",omitzero"`
 }
 
 // observe adds a reading. effect is the harm as a multiple of the bar, mayBe the same with what may
@@ -31,10 +31,10 @@ type evidence struct {
 // It has ended after ends windows without a reading for harm.
 func (e *evidence) observe(effect, mayBe, windows float64, hold, ends int) {
 	// The logarithm of the ratio of the two normal densities.
-	was := e.on
+	was := e.On
 	e.add((mayBe-0.5)/(noise*noise), windows, float64(hold), float64(ends))
-	if !was && e.on && effect < 1 {
-		e.on = false
+	if !was && e.On && effect < 1 {
+		e.On = false
 	}
 }
 
@@ -45,27 +45,27 @@ func (e *evidence) add(ratio, windows, hold, ends float64) {
 		return
 	}
 	most := enoughEvidence / max(hold-0.5, 0.5)
-	e.score += windows * min(max(ratio, -most), most)
-	e.score = min(max(e.score, 0), enoughEvidence)
-	if e.clear += windows; ratio > 0 {
-		e.clear = 0
+	e.Score += windows * min(max(ratio, -most), most)
+	e.Score = min(max(e.Score, 0), enoughEvidence)
+	if e.Clear += windows; ratio > 0 {
+		e.Clear = 0
 	}
-	if e.clear >= ends {
+	if e.Clear >= ends {
 		// The readings since then have nothing in common with those of the harm.
-		e.score = 0
+		e.Score = 0
 	}
 	switch {
-	case e.score >= enoughEvidence*(1-1e-9):
-		e.on = true
-	case e.score <= 0:
-		e.on = false
+	case e.Score >= enoughEvidence*(1-1e-9):
+		e.On = true
+	case e.Score <= 0:
+		e.On = false
 	}
 }
 
 // change is a one-sided CUSUM test (Page, 1954) of whether a number has grown for good.
 type change struct {
-	score float64
-	on    bool
+	Score float64 `json:",omitzero"`
+	On    bool    `json:",omitzero"`
 }
 
 const (
@@ -90,20 +90,20 @@ func (c *change) observe(deviations, windows, at float64) {
 	if math.IsNaN(deviations) {
 		return
 	}
-	c.score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
-	c.score = min(max(c.score, 0), at+remembers)
+	c.Score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
+	c.Score = min(max(c.Score, 0), at+remembers)
 	switch {
-	case c.score >= at:
-		c.on = true
-	case c.score <= 0:
-		c.on = false
+	case c.Score >= at:
+		c.On = true
+	case c.Score <= 0:
+		c.On = false
 	}
 }
 
 // collect adds a reading to a change.
 func (r *reading) collect(c *change, deviations, windows, at float64) {
 	if r.without.Sequential && !math.IsNaN(deviations) {
-		c.score, c.on = 0, deviations >= mostDeviations
+		c.Score, c.On = 0, deviations >= mostDeviations
 		return
 	}
 	c.observe(deviations, windows, at)

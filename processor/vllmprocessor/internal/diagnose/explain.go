@@ -9,15 +9,15 @@ import (
 // explain updates the shares of the causes, which are smoothed over a window.
 func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Condition) {
 	if !raw.harms() {
-		if e.reported.Severity < 2 {
-			e.shares, e.sharesAt = Shares{}, 0
+		if e.Reported.Severity < 2 {
+			e.Shares, e.SharesAt = Shares{}, 0
 		}
 		return
 	}
-	if (raw == Degraded || raw == Critical) && (!found.suspect || e.felt.usualSince > 0) && e.reported.Harms() {
+	if (raw == Degraded || raw == Critical) && (!found.suspect || e.Felt.usualSince > 0) && e.Reported.Harms() {
 		// The newest reading shows no harm, so it has nothing to explain. Until it is certain that the
 		// harm has ended, its causes stay what they were.
-		e.sharesAt = r.At
+		e.SharesAt = r.At
 		return
 	}
 	latency, weight := split(r, found)
@@ -30,20 +30,20 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 		now = Shares{}
 	}
 	keep := 0.0
-	if e.sharesAt > 0 {
-		keep = math.Exp(-float64(r.At-e.sharesAt) / float64(settings.Window))
+	if e.SharesAt > 0 {
+		keep = math.Exp(-float64(r.At-e.SharesAt) / float64(settings.Window))
 	}
-	e.shares = e.shares.Scale(keep).Plus(now.Scale(1 - keep))
-	e.sharesAt = r.At
+	e.Shares = e.Shares.Scale(keep).Plus(now.Scale(1 - keep))
+	e.SharesAt = r.At
 	for c := range NumCauses {
 		if !e.contradicted(settings, r, c) || e.workedOff(r, c) {
 			continue
 		}
 		if c == CacheThrash && !e.contradicted(settings, r, PrefillHeavy) {
 			// Prompts are computed again all the same, for an unknown reason.
-			e.shares[PrefillHeavy] += e.shares[CacheThrash]
+			e.Shares[PrefillHeavy] += e.Shares[CacheThrash]
 		}
-		e.shares[c] = 0
+		e.Shares[c] = 0
 	}
 }
 
@@ -65,10 +65,10 @@ func (e *engine) attributeRest(r *reading, s Shares) Shares {
 // resumedAt is when the engine began to work again after a standstill that is still reported, or after
 // the last one; 0 without one.
 func (e *engine) resumedAt(at int64) int64 {
-	if still(e.reported.Condition) {
+	if still(e.Reported.Condition) {
 		return at
 	}
-	return e.resumed
+	return e.Resumed
 }
 
 // others adds the causes that are no part of a latency to the shares s of those that are;
@@ -92,7 +92,7 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[Erroring]++
 		all++
 	}
-	if e.restarts.again(settings, r) {
+	if e.Restarts.again(settings, r) {
 		s[Restarting]++
 		all++
 	}

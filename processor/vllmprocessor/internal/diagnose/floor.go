@@ -101,7 +101,7 @@ func withoutUsual(r *reading, grown, deviations *growths) {
 // have no usual value: they never get one by it. Times are in nanoseconds.
 func (e *engine) unusual(at, window int64) (out signal.Set) {
 	broken := func(f factor) bool {
-		return e.brokenAt[f] > 0 && at-e.brokenAt[f] < window && !f.hasUsual(e.baseline)
+		return e.BrokenAt[f] > 0 && at-e.BrokenAt[f] < window && !f.hasUsual(e.baseline)
 	}
 	for _, f := range []factor{slowerFrontEnd, moreDeferred, slowerSteps} {
 		out[wanders[f].of] = broken(f)

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -97,7 +98,7 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 	if s.GPUs == nil {
 		return
 	}
-	if !(e.changes[slowerSteps].score > 0) && !(e.changes[slowerPrefills].score > 0) {
+	if !(e.Changes[slowerSteps].Score > 0) && !(e.Changes[slowerPrefills].Score > 0) {
 		*x = excess{quiet: at}
 		return
 	}
@@ -123,18 +124,9 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 			now:    gpu.Span{From: max(x.since, at-gpuNow*window), To: at},
 		}
 		x.judge(&look, at, window)
-		x.now.servers, x.now.host, x.now.engines = j.Servers, j.Host, s.numEngines()
+		x.now.servers, x.now.host = j.Servers, j.Host
+		x.now.engines = len(slices.Collect(s.known()))
 	})
-}
-
-// numEngines is the number of engines of the server.
-func (s *State) numEngines() (n int) {
-	for _, e := range s.engines {
-		if e.number != ServerOnly {
-			n++
-		}
-	}
-	return n
 }
 
 // gpuLook is one look at the GPUs.

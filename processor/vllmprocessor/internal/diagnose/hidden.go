@@ -30,16 +30,19 @@ const (
 
 // hidden follows the requests that the gauges do not show.
 type hidden struct {
-	// moving is how many files were open in the newest reading in which the engine made progress, quiet the
+	// Moving is how many files were open in the newest reading in which the engine made progress, Quiet the
 	// most in those in which it had just finished its last request, of late.
-	moving, quiet float64
-	// changes are the changes of the requests, followed those that the files followed; older ones count less.
-	shown, changes, followed float64
-	// slow is how many files are open, if they become more slowly.
-	slow float64
-	at   int64
-	// since is since when requests are hidden; 0 where none are.
-	since int64
+	Moving float64 `json:",omitzero"`
+	Quiet  float64 `json:",omitzero"`
+	// Changes are the changes of the requests, Followed those that the files followed; older ones count less.
+	Shown    float64 `json:",omitzero"`
+	Changes  float64 `json:",omitzero"`
+	Followed float64 `json:",omitzero"`
+	// Slow is how many files are open, if they become more slowly.
+	Slow float64 `json:",omitzero"`
+	// Since is since when requests are hidden; 0 where none are.
+	Since int64 `json:",omitzero"`
+	at    int64
 }
 
 // observe takes a reading, and returns how many requests are hidden. moved is whether the engine has made
@@ -55,7 +58,7 @@ func (h *hidden) observe(r *reading, moved bool) (requests float64) {
 	if more := r.load - signal.OrZero(r.runningNow) - signal.OrZero(r.waitingNow); !moved && more > 0 {
 		requests = max(requests, more)
 	}
-	since(&h.since, requests > 0, r.At)
+	since(&h.Since, requests > 0, r.At)
 	return requests
 }
 
@@ -65,27 +68,27 @@ func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
 	minutes := float64(r.At-h.at) / float64(time.Minute)
 	switch {
 	case h.at == 0:
-		*h = hidden{moving: r.files, slow: r.files, shown: shown, since: h.since}
+		*h = hidden{Moving: r.files, Slow: r.files, Shown: shown, Since: h.Since}
 	case moved:
-		if change := shown - h.shown; math.Abs(change) >= leastChange {
-			h.changes, h.followed = h.changes*countsLess+1, h.followed*countsLess
-			if math.Abs(r.files-h.moving-change) < math.Abs(change)/2 {
-				h.followed++
+		if change := shown - h.Shown; math.Abs(change) >= leastChange {
+			h.Changes, h.Followed = h.Changes*countsLess+1, h.Followed*countsLess
+			if math.Abs(r.files-h.Moving-change) < math.Abs(change)/2 {
+				h.Followed++
 			}
 		}
-		h.shown = shown
-		if h.moving, h.slow = r.files, r.files; shown == 0 {
-			h.quiet = max(r.files, h.quiet-otherFiles*minutes)
+		h.Shown = shown
+		if h.Moving, h.Slow = r.files, r.files; shown == 0 {
+			h.Quiet = max(r.files, h.Quiet-otherFiles*minutes)
 		}
 	default:
-		if h.since == 0 {
-			h.slow = min(r.files, h.slow+otherFiles*minutes)
+		if h.Since == 0 {
+			h.Slow = min(r.files, h.Slow+otherFiles*minutes)
 		}
-		most := max(h.moving, h.slow)
+		most := max(h.Moving, h.Slow)
 		if shown == 0 {
-			most = max(most, h.quiet)
+			most = max(most, h.Quiet)
 		}
-		if more := r.files - most; more >= leastHidden && h.changes >= leastFollowed && h.followed >= followsShare*h.changes {
+		if more := r.files - most; more >= leastHidden && h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes {
 			requests = more
 		}
 	}
@@ -94,4 +97,4 @@ func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
 }
 
 // certain reports whether requests have been hidden for so long that the engine does not work on them.
-func (h *hidden) certain(at int64) bool { return lasts(h.since, at, hiddenFor) }
+func (h *hidden) certain(at int64) bool { return lasts(h.Since, at, hiddenFor) }

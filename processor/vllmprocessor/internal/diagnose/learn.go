@@ -18,12 +18,12 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		return
 	}
 	e.accept(settings, r)
-	if e.reported.Severity >= 2 {
+	if e.Reported.Severity >= 2 {
 		e.relearn(settings, s, r, found, raw)
 	} else {
 		e.next = nil
 	}
-	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
+	harmed := e.Reported.Severity >= 2 || found.suspect || found.perhaps || e.Backlog.Over || raw != Healthy
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
@@ -31,7 +31,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	}
 	for f, by := range fromTheStart(r) {
 		if by > 0 {
-			e.brokenAt[f] = r.At
+			e.BrokenAt[f] = r.At
 		}
 	}
 	hold := int64(settings.Hold) * int64(length)
@@ -62,13 +62,13 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 func (e *engine) accept(settings *Settings, r *reading) {
 	for f := range longerOutputs + 1 {
 		switch {
-		case !e.changes[f].on:
-			e.grownSince[f] = 0
-		case e.grownSince[f] == 0:
-			e.grownSince[f] = r.At
-		case r.At-e.grownSince[f] >= int64(settings.RelearnAfter) && r.Learnable():
+		case !e.Changes[f].On:
+			e.GrownSince[f] = 0
+		case e.GrownSince[f] == 0:
+			e.GrownSince[f] = r.At
+		case r.At-e.GrownSince[f] >= int64(settings.RelearnAfter) && r.Learnable():
 			e.baseline.Accept(&r.Window, wanders[f].of)
-			e.changes[f], e.grownSince[f] = change{}, 0
+			e.Changes[f], e.GrownSince[f] = change{}, 0
 		}
 	}
 }
@@ -92,7 +92,7 @@ const suspicious = 2
 // unsure are the signals of factors that have changed, or may have.
 func (e *engine) unsure() (out signal.Set) {
 	for f := range numFactors {
-		if e.changes[f].score < suspicious {
+		if e.Changes[f].Score < suspicious {
 			continue
 		}
 		out[wanders[f].of] = true
@@ -108,7 +108,7 @@ func (e *engine) unsure() (out signal.Set) {
 // usual. An engine that was beyond the defaults from the start gets its usual latencies only
 // here.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
-	if raw != Degraded && raw != Critical && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
+	if raw != Degraded && raw != Critical && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.Backlog.Over {
 		e.next = nil
 		return
 	}
@@ -123,16 +123,16 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}
-	before := e.reported
+	before := e.Reported
 	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
 	// What was found against the baseline of before is not evidence against this one.
-	e.changes, e.harms, e.backlog, e.without, e.felt = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}, felt{}
+	e.Changes, e.Harms, e.Backlog, e.Without, e.Felt = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}, felt{}
 	e.acceptPeers()
 	if before.Severity < 2 {
 		return
 	}
-	e.reported = Verdict{Condition: Healthy}
-	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.At, false, r.At, Shares{}
+	e.Reported = Verdict{Condition: Healthy}
+	e.Raw, e.RawSince, e.Bad, e.BadSince, e.Shares = Healthy, r.At, false, r.At, Shares{}
 	e.memory.add(e)
 	t := e.transition(s, before, &symptoms{})
 	t.Relearned = true

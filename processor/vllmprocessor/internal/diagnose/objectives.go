@@ -64,10 +64,10 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
 	}
 	// By chance requests miss an objective for a minute, so it takes a window more than a change.
-	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
+	e.Harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
 	// One window that misses it is chance, and must not stop learning what is usual.
-	s.suspect = s.suspect || worst.share > worst.allowed && e.harms[missedObjective].score >= enoughEvidence/2
-	if e.harms[missedObjective].on {
+	s.suspect = s.suspect || worst.share > worst.allowed && e.Harms[missedObjective].Score >= enoughEvidence/2
+	if e.Harms[missedObjective].On {
 		s.objective = worst
 		s.reference = Objectives
 		in := worst.input

@@ -30,10 +30,10 @@ type reading struct {
 	dropped float64
 	// progress has numbers that change whenever an engine works, generated tokens
 	// first; NaN for those that the server does not report.
-	progress [numProgress]float64
+	progress [numProgress]number
 	// received are the same as the server sends them: a collector that has restarted reads the
 	// same.
-	received [numProgress]float64
+	received [numProgress]number
 	// front is what the server in front of the engine has answered, endedByEngine what the
 	// engine has finished, as totals. freezes is true where gauges can keep their last
 	// values.
@@ -140,7 +140,7 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(input.RequestSuccess)), r.freezes
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(input.Running))
-	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(input.KVCacheUtilization)))
+	s[signal.KVUtilization] = WithoutNullBlock(v, value(v.Average(input.KVCacheUtilization)))
 	out.Capacity, _ = derive.Capacity(v)
 	s[signal.Waiting] = value(v.Average(input.Waiting))
 	s[signal.Deferred] = deferred(v)
@@ -261,12 +261,12 @@ const (
 )
 
 // progressOf are the numbers that change whenever an engine works.
-func progressOf(v *window.View, number func(input.Metric) float64) [numProgress]float64 {
-	return [numProgress]float64{
-		generatedTokens: number(input.GenerationTokens), cacheLookups: lookups(v, number),
-		cacheInUse: number(input.KVCacheUtilization), estimatedFLOPs: number(input.EstimatedFLOPs),
+func progressOf(v *window.View, total func(input.Metric) float64) [numProgress]number {
+	return [numProgress]number{
+		generatedTokens: number(total(input.GenerationTokens)), cacheLookups: number(lookups(v, total)),
+		cacheInUse: number(total(input.KVCacheUtilization)), estimatedFLOPs: number(total(input.EstimatedFLOPs)),
 		// A model that only embeds generates nothing, and may have no KV cache.
-		promptTokens: number(input.PromptTokens),
+		promptTokens: number(total(input.PromptTokens)),
 	}
 }
 
@@ -298,7 +298,8 @@ func computedShare(v *window.View) float64 {
 // versions count the block that is never used.
 const nullBlock = 1e-3
 
-func withoutNullBlock(v *window.View, utilization float64) float64 {
+// WithoutNullBlock is a utilization of the KV cache without a block that is never used.
+func WithoutNullBlock(v *window.View, utilization float64) float64 {
 	if utilization < nullBlock && v.Affected(catalog.DefectNullBlockUsed) {
 		return 0
 	}

@@ -32,11 +32,8 @@ func (m *Member) Harmed() bool { return m.Verdict.Harms() && m.Verdict.Severity 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {
 	return func(yield func(Member) bool) {
-		for _, e := range s.engines {
-			if e.number == ServerOnly {
-				continue
-			}
-			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
+		for e := range s.known() {
+			m := Member{Attributes: e.attributes, Verdict: e.Reported, Shares: e.Shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
 			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
 			if m.Harmed() {
 				for c := range NumCauses {
@@ -89,11 +86,11 @@ func NewReport(number int, attributes []input.Attribute) *Report {
 
 // Observe takes a judgement and returns the changes that follow from it. There is no hold.
 func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
-	r.shares, r.reported.Reference = j.Shares, j.Reference
+	r.Shares, r.Reported.Reference = j.Shares, j.Reference
 	for c := range NumCauses {
 		r.judged.follow(c, j.Details[c], j.At, settings.HoldTime())
 	}
-	*r.described = r.judged.reported
+	*r.described = r.judged.Reported
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
@@ -105,26 +102,19 @@ func (r *Report) Values(enabled map[*derive.Row]bool, values []derive.Value) []d
 	return r.values(poolRows, enabled, values)
 }
 
-// Verdict is the reported diagnosis.
-func (r *Report) Verdict() *Verdict { return &r.reported }
-
-// Save returns the stored form of the diagnosis of a pool, whose requests have waited for no reason
-// since starved until fed, both in Unix nanoseconds; nil where there is nothing to keep.
-func (r *Report) Save(starved, fed int64) []byte {
-	return r.save(func(d *savedDiagnosis) { d.Starved, d.Fed = starved, fed })
-}
+// Save returns the stored form of the diagnosis; nil where there is nothing to keep.
+func (r *Report) Save() []byte { return r.save() }
 
 // Resume continues a stored diagnosis of the pool at a time, and returns it as a transition; false
 // where it cannot be used.
-func (r *Report) Resume(settings *Settings, saved []byte, at int64) (starved, fed int64, continues []Transition, resumed bool) {
-	d := r.resume(settings, saved, at)
-	if d == nil {
-		return 0, 0, nil, false
+func (r *Report) Resume(settings *Settings, saved []byte, at int64) (continues []Transition, resumed bool) {
+	if !r.resume(settings, saved, at) {
+		return nil, false
 	}
-	r.judged.reported, r.judged.shown = r.details.reported, r.details.shown
-	*r.described = r.judged.reported
+	r.judged.Reported, r.judged.Shown = r.Details.Reported, r.Details.Shown
+	*r.described = r.judged.Reported
 	var s State
 	r.continues(&s)
 	r.resumption = nil
-	return d.Starved, d.Fed, s.transitions, true
+	return s.transitions, true
 }

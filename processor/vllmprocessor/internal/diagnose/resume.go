@@ -1,7 +1,7 @@
 package diagnose
 
 import (
-	"iter"
+	"cmp"
 	"math"
 	"slices"
 
@@ -21,55 +21,18 @@ type resumption struct {
 }
 
 // save returns the stored form of the diagnosis; nil where there is nothing to continue.
-func (e *engine) save(more func(*savedDiagnosis)) []byte {
-	if !e.memory.any() || e.last.At == 0 || e.reported.Because == JustSeen {
+func (e *engine) save() []byte {
+	if !e.memory.any() || e.last.At == 0 || e.Reported.Because == JustSeen {
 		return nil
 	}
-	d := &savedDiagnosis{
-		At: e.last.At, First: e.first, Process: e.process, SharesAt: e.sharesAt, Raw: e.raw, RawSince: e.rawSince, Bad: e.bad, BadSince: e.badSince, Evident: e.evident,
-		Resumed: e.resumed, Restarted: e.restarted, Loop: e.restarts.since, Ratio: e.ratio, BrokenAt: e.brokenAt, Grown: e.grownSince,
-		Over: e.backlog.over, Queued: e.backlog.since, Waiting: e.without.waiting, Without: e.without.without,
+	d := e.saved
+	d.At, d.Received = e.last.At, e.last.received
+	if d.Hidden.at == 0 {
+		d.Hidden = hidden{} // Nothing is known of its open files.
 	}
-	v := &e.reported
-	d.Verdict = savedVerdict{
-		v.Condition, v.Because, v.Primary, v.Explained, bits(&v.Contributing), bits(&v.Notices), v.Reference, v.Objective,
-	}
-	for c := range NumCauses {
-		if e.shares[c] > 0 {
-			d.Shares = append(d.Shares, savedCause{Cause: c, Share: e.shares[c]})
-		}
-		if e.details.shown[c] {
-			d.Details = append(d.Details, savedCause{Cause: c, Detail: e.details.reported[c]})
-		}
-	}
-	for f, one := range e.changes {
-		d.Changes[f] = savedTest{Score: one.score, On: one.on}
-	}
-	for f, one := range e.slowerThanPeers {
-		d.Peers[f] = savedTest{Score: one.score, On: one.on}
-	}
-	for h, one := range e.harms {
-		d.Harms[h] = savedTest{one.score, one.on, one.clear}
-	}
-	if h := &e.hidden; h.at > 0 {
-		d.Hidden = savedHidden{h.moving, h.quiet, h.slow, h.shown, h.changes, h.followed, h.since}
-	}
-	d.Canary = e.canary.since
-	d.Felt = savedFelt{e.felt.on, e.felt.great, e.felt.first, e.felt.gap}
-	for i, one := range e.last.received {
-		d.Received[i] = savedNumber(one)
-	}
-	if p := &e.progress; p.at > 0 {
-		d.Standing = &savedStanding{
-			p.at, p.scrapes, [2]savedNumber{savedNumber(p.shown[0]), savedNumber(p.shown[1])}, p.live, savedNumber(p.before), savedNumber(p.balance), p.settled, savedNumber(p.left), savedNumber(p.generated), p.later, p.busy, p.asked,
-		}
-		if differ(e.last.progress[generatedTokens], e.last.received[generatedTokens]) {
-			// The totals since before a restart cannot be compared with those of a new collector.
-			d.Standing.Before = savedNumber(math.NaN())
-		}
-	}
-	if more != nil {
-		more(d)
+	if d.Progress.At > 0 && differ(e.last.progress[generatedTokens], d.Received[generatedTokens]) {
+		// The totals since before a restart cannot be compared with those of a new collector.
+		d.Progress.Before = number(math.NaN())
 	}
 	return d.encode()
 }
@@ -77,62 +40,29 @@ func (e *engine) save(more func(*savedDiagnosis)) []byte {
 // resume continues a stored diagnosis, of an engine or a pool that is seen at a time for the first
 // time. It is not used where more time has passed than that after which a server that is silent is
 // forgotten: a collector that had not restarted would not know it either.
-func (e *engine) resume(settings *Settings, data []byte, at int64) *savedDiagnosis {
+func (e *engine) resume(settings *Settings, data []byte, at int64) bool {
 	d, sound := decodeDiagnosis(data)
 	if !sound || at < d.At || at-d.At > int64(settings.MaxStaleness) {
-		return nil
+		return false
 	}
-	e.resumption = &resumption{saved: d.At}
-	v := &d.Verdict
-	e.reported = Verdict{
-		Condition: v.Condition, Because: v.Because, Primary: v.Primary, Explained: v.Explained,
-		Contributing: causesOf(v.Contributing), Notices: causesOf(v.Notices), Reference: v.Reference, Objective: v.Objective,
-	}
-	e.reported.Severity = e.reported.severity()
-	for _, s := range d.Shares {
-		e.shares[s.Cause] = s.Share
-	}
-	for _, s := range d.Details {
-		if !described(s.Cause, s.Detail) {
-			continue
-		}
-		e.details.reported[s.Cause], e.details.shown[s.Cause] = s.Detail, true
-	}
-	e.sharesAt, e.raw, e.rawSince, e.bad, e.badSince, e.evident, e.resumed = d.SharesAt, d.Raw, d.RawSince, d.Bad, d.BadSince, d.Evident, d.Resumed
-	e.restarted, e.restarts.since, e.ratio, e.brokenAt, e.grownSince = d.Restarted, d.Loop, d.Ratio, d.BrokenAt, d.Grown
-	e.backlog.over, e.backlog.since, e.without = d.Over, d.Queued, backlogs{d.Waiting, d.Without}
-	for f, one := range d.Changes {
-		e.changes[f] = change{one.Score, one.On}
-	}
-	for f, one := range d.Peers {
-		e.slowerThanPeers[f] = change{one.Score, one.On}
-	}
-	for h, one := range d.Harms {
-		e.harms[h] = evidence{one.Score, one.On, one.Clear}
-	}
-	e.felt = felt{on: d.Felt.On, great: d.Felt.Great, first: d.Felt.First, gap: d.Felt.Gap, clearAt: at, greatAt: at}
-	if h := &d.Hidden; *h != (savedHidden{}) {
-		e.hidden = hidden{h.Moving, h.Quiet, h.Shown, h.Changes, h.Followed, h.Slow, at, h.Since}
-	}
-	e.canary.since = d.Canary
-	if d.First > 0 {
-		e.first = d.First
-	}
-	e.process, e.last.At, e.last.Signals = d.Process, d.At, signal.Unknown()
-	for i, one := range d.Received {
-		e.last.received[i] = float64(one)
-	}
-	if p := d.Standing; p != nil {
-		e.progress = progress{
-			at: p.At, scrapes: p.Scrapes, shown: [2]float64{float64(p.Shown[0]), float64(p.Shown[1])}, live: p.Live, before: float64(p.Before),
-			balance: float64(p.Balance), settled: p.Settled, left: float64(p.Left), generated: float64(p.Generated), later: p.Later, busy: p.Busy, asked: p.Asked,
+	d.First = cmp.Or(d.First, e.First)
+	e.saved, e.resumption = d, &resumption{saved: d.At}
+	e.Reported.Severity = e.Reported.severity()
+	for c := range NumCauses {
+		if !e.Details.Shown[c] || !described(c, e.Details.Reported[c]) {
+			e.Details.forget(c)
 		}
 	}
+	e.Felt.clearAt, e.Felt.greatAt = at, at
+	if e.Hidden != (hidden{}) {
+		e.Hidden.at = at
+	}
+	e.last.At, e.last.Signals, e.last.received = d.At, signal.Unknown(), d.Received
 	e.memory.add(e)
-	if e.reported.Harms() {
-		e.memory.share(&e.shares)
+	if e.Reported.Harms() {
+		e.memory.share(&e.Shares)
 	}
-	return d
+	return true
 }
 
 // check takes the first reading since a diagnosis was resumed. Of another process nothing is
@@ -145,24 +75,24 @@ func (e *engine) check(settings *Settings, s *State, v *window.View, r *reading)
 			e.continues(s)
 			e.resumption.from = r.At
 			// Without a total that the server sends it is not known.
-			moved := !signal.Known(r.received[generatedTokens]) || !signal.Known(e.last.received[generatedTokens])
+			moved := !r.received[generatedTokens].known() || !e.last.received[generatedTokens].known()
 			for i, now := range r.received {
 				moved = moved || differ(now, e.last.received[i])
 			}
-			if e.progress.was = r.progress; moved {
-				e.progress = progress{}
+			if e.Progress.was = r.progress; moved {
+				e.Progress = progress{}
 			}
 		}
 	} else if e.resumption != nil && r.elapsed == 0 && r.At-e.resumption.from >= int64(settings.Window) {
 		// The scrapes are too far apart now, so that no reading would ever end what was found before.
-		e.harms, e.changes, e.restarts, e.resumption = [numHarms]evidence{}, [numFactors]change{}, restarts{}, nil
-		e.felt = felt{}
+		e.Harms, e.Changes, e.Restarts, e.resumption = [numHarms]evidence{}, [numFactors]change{}, restarts{}, nil
+		e.Felt = felt{}
 	}
 	if s.process > 0 {
-		e.process = s.process
+		e.Process = s.process
 	}
-	r.restarted = max(r.restarted, e.restarted)
-	e.restarted = r.restarted
+	r.restarted = max(r.restarted, e.Restarted)
+	e.Restarted = r.restarted
 }
 
 // continues notes once that a diagnosis was resumed: the log of the new collector does not have it.
@@ -171,7 +101,7 @@ func (e *engine) continues(s *State) {
 		return
 	}
 	e.resumption.noted = true
-	t := e.transition(s, e.reported, &symptoms{})
+	t := e.transition(s, e.Reported, &symptoms{})
 	t.Continues = true
 	s.transitions = append(s.transitions, t)
 }
@@ -179,7 +109,7 @@ func (e *engine) continues(s *State) {
 // otherProcess reports whether the server has restarted since the reading that was saved. Its
 // process began at another time, its counters did, or one of them is lower.
 func (e *engine) otherProcess(v *window.View, r *reading, process float64) bool {
-	if !window.SameStart(e.process, process) {
+	if !window.SameStart(e.Process, process) {
 		return true
 	}
 	for _, total := range []int{generatedTokens, estimatedFLOPs, promptTokens} {
@@ -192,11 +122,11 @@ func (e *engine) otherProcess(v *window.View, r *reading, process float64) bool 
 
 // resetDiagnosis begins the diagnosis anew. What was learned stays.
 func (e *engine) resetDiagnosis() {
-	fresh := engine{
-		number: e.number, attributes: e.attributes, first: e.first, began: e.at, at: e.at, baseline: e.baseline, peers: e.peers, model: e.model,
-		blocks: e.blocks, memory: e.memory, listed: e.listed, follows: notReported, reported: notReported,
+	*e = engine{
+		saved:  saved{First: e.First, Reported: notReported},
+		number: e.number, attributes: e.attributes, began: e.at, at: e.at, baseline: e.baseline, peers: e.peers, model: e.model,
+		blocks: e.blocks, memory: e.memory, listed: e.listed, follows: notReported,
 	}
-	*e = fresh
 	e.memory.add(e)
 }
 
@@ -218,41 +148,10 @@ func (e *engine) partial(settings *Settings, r *reading, raw Condition) bool {
 	case Degraded:
 		return r.At == e.resumption.from
 	case Healthy, Idle:
-		return e.reported.Harms()
+		return e.Reported.Harms()
 	default:
 		return false
 	}
-}
-
-// Diagnoses goes through the diagnoses of the engines, in the form that Keeper takes.
-func (s *State) Diagnoses() iter.Seq2[[]input.Attribute, []byte] {
-	return func(yield func([]input.Attribute, []byte) bool) {
-		for _, e := range s.engines {
-			if e.number == ServerOnly {
-				continue
-			}
-			if data := e.save(nil); data != nil && !yield(e.attributes, data) {
-				return
-			}
-		}
-	}
-}
-
-// bits are the causes of a set.
-func bits(of *[NumCauses]bool) (out uint32) {
-	for c, is := range of {
-		if is {
-			out |= 1 << c
-		}
-	}
-	return out
-}
-
-func causesOf(bits uint32) (out [NumCauses]bool) {
-	for c := range out {
-		out[c] = bits>>c&1 == 1
-	}
-	return out
 }
 
 // described reports whether the catalogue has a detail of a cause. A stored one becomes an

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -57,8 +56,8 @@ func (c *contact) resume(engines []savedEngine) {
 	}
 }
 
-// Server returns the stored form of the server; nil where it was never read.
-func (s *State) Server() []byte {
+// encodeServer returns the stored form of the server; nil where it was never read.
+func (s *State) encodeServer() []byte {
 	if !s.server.read {
 		return nil
 	}
@@ -66,10 +65,9 @@ func (s *State) Server() []byte {
 	size := 0
 	for _, e := range s.engines {
 		saved.At = max(saved.At, e.last.At)
-		if e.number == ServerOnly {
-			continue
-		}
-		one := savedEngine{Attributes: e.attributes, First: e.first, Unreachable: e.reported.Condition == Unreachable, Since: s.server.contact.failingSince()}
+	}
+	for e := range s.known() {
+		one := savedEngine{Attributes: e.attributes, First: e.First, Unreachable: e.Reported.Condition == Unreachable, Since: s.server.contact.failingSince()}
 		for _, a := range e.attributes {
 			size += 2 * (len(a.Name) + len(a.Value) + 32)
 		}
@@ -95,25 +93,20 @@ func (s *State) Server() []byte {
 
 // decodeServer returns the server of a stored form; false where it is another one.
 func decodeServer(data []byte) (saved savedServer, sound bool) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if len(data) == 0 || decoder.Decode(&saved) != nil || saved.Version != serverVersion || saved.At <= 0 {
+	if !decode(data, &saved) || saved.Version != serverVersion || saved.At <= 0 {
 		return savedServer{}, false
 	}
 	return saved, true
 }
 
-// begin reads the stored form of the server, once.
-func (s *server) begin(keeper Keeper) {
-	if s.begun {
+// beginServer reads the stored form of the server, once.
+func (s *State) beginServer() {
+	if s.server.begun {
 		return
 	}
-	s.begun = true
-	if keeper == nil {
-		return
-	}
-	if saved, sound := decodeServer(keeper.BeginServer()); sound {
-		s.read, s.restored = true, saved.Engines
-		s.contact.resume(saved.Engines)
+	s.server.begun = true
+	if saved, sound := decodeServer(s.begin(Server, nil)); sound {
+		s.server.read, s.server.restored = true, saved.Engines
+		s.server.contact.resume(saved.Engines)
 	}
 }

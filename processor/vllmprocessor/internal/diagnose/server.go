@@ -125,7 +125,7 @@ func (s *State) restore(settings *Settings, r *window.Resource) {
 		saved := &s.server.restored[i]
 		e := s.engine(settings, r.Expect(saved.Attributes), r.Time())
 		if e.at = r.Time(); e.resumption == nil {
-			e.reported.Condition, e.reported.Because = Unknown, JustSeen
+			e.Reported.Condition, e.Reported.Because = Unknown, JustSeen
 		} else {
 			e.continues(s)
 		}
@@ -136,13 +136,13 @@ func (s *State) restore(settings *Settings, r *window.Resource) {
 // reportUnreachable judges the engines of a server that does not answer.
 func (s *State) reportUnreachable(settings *Settings, at int64) {
 	if len(s.engines) == 0 {
-		s.include(&engine{number: ServerOnly, first: at, baseline: signal.NewBaseline(), follows: notReported})
+		s.include(&engine{number: ServerOnly, saved: saved{First: at}, baseline: signal.NewBaseline(), follows: notReported})
 	}
 	for _, e := range s.engines {
 		e.listed, e.waits = true, false
 		condition := Unreachable
 		if e.number == ServerOnly {
-			condition = s.server.unread(settings, at-e.first)
+			condition = s.server.unread(settings, at-e.First)
 		}
 		if s.server.draining {
 			condition = Draining

@@ -42,77 +42,80 @@ const (
 // progress is when an engine was last seen to work, in Unix nanoseconds, and what
 // happened to its requests since then.
 type progress struct {
-	was     [numProgress]float64
-	at      int64
-	scrapes int
-	// busy is true while the gauges show requests, and asked when they did so first after a reading
-	// without: an engine that had nothing to do did not stand still. scrapes are those since then.
-	busy  bool
-	asked int64
+	was [numProgress]number
+	// At is when something moved last. Scrapes are those since then.
+	At      int64 `json:",omitzero"`
+	Scrapes int   `json:",omitzero"`
+	// Busy is true while the gauges show requests, and Asked when they did so first after a reading
+	// without: an engine that had nothing to do did not stand still. Scrapes are those since then.
+	Busy  bool  `json:",omitzero"`
+	Asked int64 `json:",omitzero"`
 
-	// shown are the running and the waiting requests at that time. live is true where
+	// Shown are the running and the waiting requests at that time. Live is true where
 	// they have changed since: gauges that do not follow the requests would not.
-	shown [2]float64
-	live  bool
-	// balance is how many more requests the server has answered than the engine has
-	// finished, as totals; before is that of the scrape before at.
-	before, balance float64
-	// settled is true once a step that ran at that time has ended. left is the number of
+	Shown [2]number `json:",omitzero"`
+	Live  bool      `json:",omitzero"`
+	// Balance is how many more requests the server has answered than the engine has
+	// finished, as totals; Before is that of the scrape before At.
+	Before  number `json:",omitzero"`
+	Balance number `json:",omitzero"`
+	// Settled is true once a step that ran at that time has ended. Left is the number of
 	// requests that had left the server by then without having been finished by the
-	// engine, counted from before. generated is the total of answers at that time.
-	settled         bool
-	left, generated float64
-	// later is true where a request left the server after that.
-	later bool
+	// engine, counted from Before. Generated is the total of answers at that time.
+	Settled   bool   `json:",omitzero"`
+	Left      number `json:",omitzero"`
+	Generated number `json:",omitzero"`
+	// Later is true where a request left the server after that.
+	Later bool `json:",omitzero"`
 }
 
 func (p *progress) observe(r *reading) {
-	moved := p.at == 0
+	moved := p.At == 0
 	for i, now := range r.progress {
 		moved = moved || differ(now, p.was[i])
 	}
-	shown, balance := [2]float64{r.runningNow, r.waitingNow}, r.front.ended-r.endedByEngine
+	shown, balance := [2]number{number(r.runningNow), number(r.waitingNow)}, number(r.front.ended-r.endedByEngine)
 	busy := r.runningNow > 0 || r.waitingNow > 0
 	if moved {
-		before := p.balance
-		if p.at == 0 {
-			before = math.NaN()
+		before := p.Balance
+		if p.At == 0 {
+			before = number(math.NaN())
 		}
-		*p = progress{was: r.progress, at: r.At, shown: shown, before: before, balance: balance, busy: busy}
+		*p = progress{was: r.progress, At: r.At, Shown: shown, Before: before, Balance: balance, Busy: busy}
 		return
 	}
-	p.scrapes++
-	if busy && !p.busy {
-		p.asked, p.scrapes = r.At, 0
+	p.Scrapes++
+	if busy && !p.Busy {
+		p.Asked, p.Scrapes = r.At, 0
 	}
-	p.busy = busy
-	p.balance = balance
-	p.live = p.live || differ(shown[0], p.shown[0]) || differ(shown[1], p.shown[1])
+	p.Busy = busy
+	p.Balance = balance
+	p.Live = p.Live || differ(shown[0], p.Shown[0]) || differ(shown[1], p.Shown[1])
 	switch {
-	case r.At-p.at < int64(longestStep):
-	case !p.settled:
-		p.settled, p.left, p.generated = true, balance-p.before, r.front.generated
+	case r.At-p.At < int64(longestStep):
+	case !p.Settled:
+		p.Settled, p.Left, p.Generated = true, balance-p.Before, number(r.front.generated)
 	default:
-		p.later = p.later || r.front.generated > p.generated
+		p.Later = p.Later || number(r.front.generated) > p.Generated
 	}
 }
 
 // differ reports whether two numbers differ. Two that are not known are the same.
-func differ(a, b float64) bool { return a != b && (signal.Known(a) || signal.Known(b)) }
+func differ(a, b number) bool { return a != b && (a.known() || b.known()) }
 
 // none reports whether nothing has moved for long enough. It is false for a server that
 // does not report the tokens that it generates: the other numbers can rest while it works.
 func (p *progress) none(at int64) bool {
-	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && lasts(max(p.at, p.asked), at, stalledFor)
+	return p.was[generatedTokens].known() && p.Scrapes >= stalledScrapes && lasts(max(p.At, p.Asked), at, stalledFor)
 }
 
 // standstill is for how many seconds nothing has moved although there was something to do; NaN where the server does not
 // report the tokens that it generates.
 func (p *progress) standstill(at int64) float64 {
-	if !signal.Known(p.was[0]) {
+	if !p.was[generatedTokens].known() {
 		return math.NaN()
 	}
-	return float64(at-max(p.at, p.asked)) / float64(time.Second)
+	return float64(at-max(p.At, p.Asked)) / float64(time.Second)
 }
 
 // judge decides about an engine whose gauges show requests. An engine works as long as it
@@ -132,11 +135,11 @@ func (p *progress) judge(r *reading) standstill {
 	}
 	// The totals of a server that has not answered every finished request do not belong
 	// together: requests have several choices, or do not come by HTTP.
-	counted := p.before >= 0 && r.front.ended > 0
+	counted := p.Before >= 0 && r.front.ended > 0
 	switch {
-	case !r.freezes, p.live, p.later, counted && p.balance == p.before:
+	case !r.freezes, p.Live, p.Later, counted && p.Balance == p.Before:
 		return stuck
-	case counted && p.left >= signal.OrZero(p.shown[0])+signal.OrZero(p.shown[1]):
+	case counted && float64(p.Left) >= signal.OrZero(float64(p.Shown[0]))+signal.OrZero(float64(p.Shown[1])):
 		return deserted
 	}
 	return ambiguous

@@ -80,18 +80,19 @@ type Verdict struct {
 	Condition Condition
 	// Severity is that of the condition; 1 where there is only a notice, and 2 where the
 	// engine may have stalled.
-	Severity int
+	Severity int `json:"-"`
 	// Because is why the condition is unknown, or that the server was never read.
-	Because Because
+	Because Because `json:",omitzero"`
 	// Primary is the cause that explains most of the harm, where Explained.
-	Primary   Cause
-	Explained bool
+	Primary   Cause `json:",omitzero"`
+	Explained bool  `json:",omitzero"`
 	// Contributing and Notices are the others.
-	Contributing, Notices [NumCauses]bool
+	Contributing [NumCauses]bool `json:",omitzero"`
+	Notices      [NumCauses]bool `json:",omitzero"`
 	// Reference is what the latencies were compared with. Objective is the name of the
 	// missed objective.
-	Reference Reference
-	Objective string
+	Reference Reference `json:",omitzero"`
+	Objective string    `json:",omitzero"`
 }
 
 // same reports whether an operator would read the same.
@@ -107,34 +108,25 @@ var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 
 // engine is the state of one engine and model.
 type engine struct {
+	saved
 	number     int
 	attributes []input.Attribute
 	// described are the details of a pool's causes; nil for an engine, see detail.
 	described *[NumCauses]string
-	// All times are in Unix nanoseconds. first is that of its first batch, also before the
-	// collector restarted; began that of its first batch since; at that of its newest
-	// reading.
-	first, began, at int64
-	baseline         *signal.Baseline
+	// began is the time of its first batch since the collector started, at that of its newest
+	// reading, both in Unix nanoseconds.
+	began, at int64
+	baseline  *signal.Baseline
 	// next is the level, observed since nextSince, that becomes the baseline if it lasts.
 	next      *signal.Baseline
 	nextSince int64
 	// unlearned are readings that are learned once it is known that no harm followed.
 	unlearned []unlearned
-	// changes are the factors that have changed, harms the evidence of harm.
-	changes [numFactors]change
-	harms   [numHarms]evidence
-	// brokenAt is when a factor was late beyond the documented limits last; 0 for never.
-	brokenAt [numFactors]int64
-	// grownSince is since when the work has grown, by factor; 0 where it has not.
-	grownSince [longerOutputs + 1]int64
-	// peers are its siblings, model what they are compared with of it. slowerThanPeers is the
-	// evidence that it is slower than they are, in its steps and its prefills, and ratio the
-	// greatest logarithm by how much of late. blocks is the number of KV blocks; 0 where it is not known.
-	peers           *Peers
-	model           *signal.Model
-	slowerThanPeers [2]change
-	ratio, blocks   float64
+	// peers are its siblings, model what they are compared with of it. blocks is the number of KV
+	// blocks; 0 where it is not known.
+	peers  *Peers
+	model  *signal.Model
+	blocks float64
 	// instead is the median sibling while it shows more than the own baseline; else nil.
 	instead *signal.Model
 	// slowed is the logarithm by how much longer its steps take for the same work, slowedPrefills
@@ -142,40 +134,15 @@ type engine struct {
 	slowed, slowedPrefills float64
 	excess                 excess
 
-	backlog  backlog
-	felt     felt
-	hidden   hidden
-	canary   canary
-	without  backlogs
-	swings   swings
-	progress progress
-	still    standstill
-	restarts restarts
-	last     reading
-	// restarted is the time of its last restart that is known; 0 without one. process is when the
-	// process of its server began, in Unix seconds; 0 where it does not say.
-	restarted int64
-	process   float64
+	swings swings
+	still  standstill
+	last   reading
 	// resumption is nil where nothing is resumed, or not any more.
 	resumption *resumption
-	// raw is the condition that the newest reading alone shows, since rawSince. bad is
-	// true where it is harm; badSince is when bad changed last.
-	raw Condition
 	// since is, for each cause, since when its contribution differs from the reported one;
 	// 0 where it does not.
-	since [NumCauses]int64
-	bad   bool
-	// evident is true where the evidence of latencies alone was the last harm.
-	evident            bool
-	rawSince, badSince int64
-	// resumed is when it began to work again after a standstill.
-	resumed int64
-	// shares are smoothed over a window.
-	shares   Shares
-	sharesAt int64
-	reported Verdict
-	details  details
-	memory   reportedSeries
+	since  [NumCauses]int64
+	memory reportedSeries
 	// waits is true where the newest batch has nothing of the engine, or only a part of
 	// it, so far.
 	waits bool
@@ -252,7 +219,7 @@ func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	before := s.reader
 	s.reader = reader{settings: settings, errors: math.NaN(), healthy: math.NaN(), dropped: math.NaN(), front: front{math.NaN(), math.NaN()}, files: math.NaN(), load: math.NaN(), unanswered: math.NaN(), freezes: freezes(r)}
 	engines := 0
-	s.server.begin(s.Keeper)
+	s.beginServer()
 	s.process = r.ProcessStart()
 	up := math.NaN()
 	late := s.late(r)
@@ -375,19 +342,19 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	e.check(settings, s, v, &r)
 	e.blocks = signal.OrZero(value(v.Engine(input.KVCacheBlocks)))
 	e.baseline.Compare(&r.Window)
-	before := e.progress
-	e.progress.observe(&r)
-	if e.progress.at == at && before.scrapes > 1 && at-before.at >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
-		e.resumed = at // It stood still for too short a time to be certain of it.
+	before := e.Progress
+	e.Progress.observe(&r)
+	if e.Progress.At == at && before.Scrapes > 1 && at-before.At >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
+		e.Resumed = at // It stood still for too short a time to be certain of it.
 	}
-	r.hidden = e.hidden.observe(&r, before.at > 0 && e.progress.at == at)
-	if e.still = e.progress.judge(&r); e.canary.observe(&r, &e.progress) || e.hidden.certain(at) && e.progress.none(at) {
+	r.hidden = e.Hidden.observe(&r, before.At > 0 && e.Progress.At == at)
+	if e.still = e.Progress.judge(&r); e.Canary.observe(&r, &e.Progress) || e.Hidden.certain(at) && e.Progress.none(at) {
 		e.still = stuck
 	}
-	r.Signals[signal.Standstill] = e.progress.standstill(at)
-	r.doubtful = e.still == deserted || r.freezes && !e.progress.live && e.standing(&r) && e.still != stuck
+	r.Signals[signal.Standstill] = e.Progress.standstill(at)
+	r.doubtful = e.still == deserted || r.freezes && !e.Progress.Live && e.standing(&r) && e.still != stuck
 	r.doubt(e.still)
-	e.restarts.observe(settings, &r)
+	e.Restarts.observe(settings, &r)
 	windows := 0.0
 	if e.last.At > 0 && r.elapsed > 0 {
 		windows = min(float64(at-e.last.At)/float64(settings.Window), 1)

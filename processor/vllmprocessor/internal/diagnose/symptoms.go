@@ -106,15 +106,15 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 	}
 	for f := range numFactors {
 		if !signal.Known(deviations[f]) && !f.hasUsual(b) {
-			e.changes[f] = change{}
+			e.Changes[f] = change{}
 		}
-		r.collect(&e.changes[f], deviations[f], windows, f.changedAt())
+		r.collect(&e.Changes[f], deviations[f], windows, f.changedAt())
 	}
 	e.observePeers(r, swing, windows, &grown, &deviations)
 	e.slowed, e.slowedPrefills = signal.OrZero(grown[slowerSteps]), signal.OrZero(grown[slowerPrefills])
 	c = e.changed(&grown, &deviations)
 	for f := range numFactors {
-		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-nearly {
+		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.Changes[f].Score > f.changedAt()-nearly {
 			perhaps[f] = grown[f]
 		}
 	}
@@ -127,18 +127,18 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, window time.Duration) (queues growths) {
 	if !r.doubtful {
 		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
-		e.backlog.observe(r.At, waiting, int64(window))
+		e.Backlog.observe(r.At, waiting, int64(window))
 		by := capacity(r, e.baseline, c)
 		queuePerhaps := *perhaps
 		for f := range longerOutputs + 1 {
 			queuePerhaps[f] = c[f]
 		}
-		e.without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
-		if queues = e.without.shares(by); r.without.Lindley {
+		e.Without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
+		if queues = e.Without.shares(by); r.without.Lindley {
 			queues = (&backlogs{}).shares(by)
 		}
 	}
-	if !e.backlog.over && e.felt.clearSince == 0 {
+	if !e.Backlog.Over && e.Felt.clearSince == 0 {
 		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
 	}
 	return queues
@@ -154,13 +154,13 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
-	over := e.backlog.over || e.felt.on && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
+	over := e.Backlog.Over || e.Felt.On && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
 	s.effects = newEffects(r, e.reference(), &c, over, queues)
 	mayBe := s.effects
 	if perhaps != c {
 		mayBe = newEffects(r, e.reference(), &perhaps, over, queues)
 	}
-	if e.felt.on {
+	if e.Felt.On {
 		s.effects = mayBe // Harm is certain, so what may be its cause needs less evidence.
 	}
 	var x losses
@@ -187,21 +187,21 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	}
 	model := v.Group().Value("model_name")
 	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) {
-		e.harms[lateFirst] = evidence{} // The objective says what is harm.
+		e.Harms[lateFirst] = evidence{} // The objective says what is harm.
 	} else {
-		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
+		e.Harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1
 	}
 	if _, measured := settings.longest(model, input.InterTokenLatency); measured {
-		e.harms[slowTokens] = evidence{}
+		e.Harms[slowTokens] = evidence{}
 	} else {
-		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
+		e.Harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.gap > 1
 	}
 	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
-	s.firstToken, s.tokenGap = e.harms[lateFirst].on || e.felt.on && e.felt.first, e.harms[slowTokens].on || e.felt.on && e.felt.gap
+	s.firstToken, s.tokenGap = e.Harms[lateFirst].On || e.Felt.On && e.Felt.First, e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)

@@ -70,16 +70,16 @@ func (t *Transition) Unreadable() string {
 
 // because is why an engine cannot be judged. Its condition has been decided.
 func (e *engine) because(s *State) Because {
-	switch c := e.reported.Condition; {
+	switch c := e.Reported.Condition; {
 	case e.number == ServerOnly && !s.server.read && (c == Starting || c == Unreachable && s.server.blocked < blockedScrapes):
 		return NotRead
 	case c != Unknown:
 		return Judged
 	case e.number == ServerOnly && s.server.because() != Judged:
 		return s.server.because()
-	case e.still == ambiguous, e.reported.Because == StalledOrFrozen && e.raw != Unknown:
+	case e.still == ambiguous, e.Reported.Because == StalledOrFrozen && e.Raw != Unknown:
 		return StalledOrFrozen
-	case e.felt.on && e.last.elapsed > 0 && quietNow(&e.last):
+	case e.Felt.On && e.last.elapsed > 0 && quietNow(&e.last):
 		return NoRequestSince
 	case e.last.lacks && e.last.elapsed > 0:
 		return NoLatencies

@@ -72,19 +72,19 @@ func (t *reportedSeries) any() bool { return len(t.conditions) > 0 }
 
 // add adds the series of the present verdict and marks the others as inactive.
 func (t *reportedSeries) add(e *engine) {
-	if !slices.Contains(t.conditions, e.reported.Condition) {
-		t.conditions = append(t.conditions, e.reported.Condition)
+	if !slices.Contains(t.conditions, e.Reported.Condition) {
+		t.conditions = append(t.conditions, e.Reported.Condition)
 	}
 	for i := range t.causes {
 		t.causes[i].on = false
 	}
 	for c := range NumCauses {
 		switch {
-		case e.reported.Explained && e.reported.Primary == c:
+		case e.Reported.Explained && e.Reported.Primary == c:
 			t.cause(c, Primary, e.detail(c))
-		case e.reported.Contributing[c]:
+		case e.Reported.Contributing[c]:
 			t.cause(c, Contributing, e.detail(c))
-		case e.reported.Notices[c]:
+		case e.Reported.Notices[c]:
 			t.cause(c, Notice, e.detail(c))
 		}
 	}
@@ -130,22 +130,22 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
 		}
 	}
-	add(rows.severity, derive.Extra{}, float64(e.reported.Severity))
+	add(rows.severity, derive.Extra{}, float64(e.Reported.Severity))
 	for _, c := range e.memory.conditions {
-		add(rows.condition, derive.Extra{c.String()}, truth(c == e.reported.Condition))
+		add(rows.condition, derive.Extra{c.String()}, truth(c == e.Reported.Condition))
 	}
 	for _, c := range e.memory.causes {
 		add(rows.cause, derive.Extra{c.cause.String(), c.role.String(), c.detail}, truth(c.on))
 	}
-	harmed := e.reported.Harms()
+	harmed := e.Reported.Harms()
 	for c, ever := range e.memory.shares {
-		if share := e.shares[c]; ever && harmed {
+		if share := e.Shares[c]; ever && harmed {
 			add(rows.share, derive.Extra{Cause(c).String()}, share)
 		} else if ever {
 			add(rows.share, derive.Extra{Cause(c).String()}, 0)
 		}
 	}
-	if wait, _ := e.felt.wait(&e.last); signal.Known(wait) && e.reported.Condition != Unreachable {
+	if wait, _ := e.Felt.wait(&e.last); signal.Known(wait) && e.Reported.Condition != Unreachable {
 		add(rows.wait, derive.Extra{}, wait)
 	}
 	if !enabled[rows.signal] && !enabled[rows.ratio] {
@@ -172,7 +172,7 @@ func truth(is bool) float64 {
 // Verdict returns the reported diagnosis of the engine of a group.
 func (s *State) Verdict(group int) (verdict *Verdict, judged bool) {
 	if e := s.byNumber[group]; e != nil {
-		return &e.reported, true
+		return &e.Reported, true
 	}
 	return nil, false
 }

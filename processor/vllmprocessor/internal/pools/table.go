@@ -1,8 +1,8 @@
-package pooltotals
+package pools
 
 import (
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
@@ -44,7 +44,7 @@ var alike = []struct{ server, pool string }{
 type row struct {
 	derive.Row
 	// values yields the values of the metric in a pool.
-	values func(*Pools, *group, func(extra string, number float64))
+	values func(*Totals, *group, func(extra string, number float64))
 }
 
 // part is a number, or numerator and denominator, that each engine adds.
@@ -63,11 +63,11 @@ func newTable() *table {
 	t := &table{parts: []part{
 		running: state(input.Running), waiting: state(input.Waiting), utilization: state(input.KVCacheUtilization),
 	}}
-	t.add("vllm.pool.replicas", (*Pools).replicas)
+	t.add("vllm.pool.replicas", (*Totals).replicas)
 	t.add("vllm.pool.running", sum(running))
 	t.add("vllm.pool.waiting", sum(waiting))
-	t.add("vllm.pool.kv_cache.utilization_mean", (*Pools).utilizationMean)
-	t.add("vllm.pool.kv_cache.utilization_max", (*Pools).utilizationMax)
+	t.add("vllm.pool.kv_cache.utilization_mean", (*Totals).utilizationMean)
+	t.add("vllm.pool.kv_cache.utilization_max", (*Totals).utilizationMax)
 	of := map[string]*derive.Row{}
 	for i := range derive.Rows() {
 		of[derive.Rows()[i].Metric] = &derive.Rows()[i]
@@ -75,12 +75,12 @@ func newTable() *table {
 	for _, names := range alike {
 		t.addAlike(names.pool, of[names.server])
 	}
-	t.add("vllm.pool.imbalance.stddev_ratio", (*Pools).deviations, "signal")
-	t.add("vllm.pool.imbalance.max_ratio", (*Pools).excesses, "signal")
+	t.add("vllm.pool.imbalance.stddev_ratio", (*Totals).deviations, "signal")
+	t.add("vllm.pool.imbalance.max_ratio", (*Totals).excesses, "signal")
 	return t
 }
 
-func (t *table) add(metric string, values func(*Pools, *group, func(string, float64)), extra ...string) {
+func (t *table) add(metric string, values func(*Totals, *group, func(string, float64)), extra ...string) {
 	t.rows = append(t.rows, row{Row: derive.Row{Metric: metric, Extra: extra}, values: values})
 }
 
@@ -128,13 +128,9 @@ func state(in input.Metric) part {
 		if reason == derive.OK && (derive.Frozen(&m.Now) || derive.Mixed(&m.Now)) {
 			reason = derive.KnownDefect
 		}
-		if in == input.KVCacheUtilization && value < nullBlock && m.Now.Affected(catalog.DefectNullBlockUsed) {
-			value = 0
+		if in == input.KVCacheUtilization {
+			value = diagnose.WithoutNullBlock(&m.Now, value)
 		}
 		return derive.Parts{Numerator: value, Reason: reason}
 	}
 }
-
-// nullBlock is more than the share of one block in a KV cache of the usual size. Older
-// servers count a block that is never used.
-const nullBlock = 1e-3

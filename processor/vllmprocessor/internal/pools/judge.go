@@ -1,11 +1,10 @@
-package pooldiagnosis
+package pools
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -30,27 +29,21 @@ const (
 
 // pool is one pool.
 type pool struct {
-	attributes []input.Attribute
-	report     *diagnose.Report
-	members    []member
+	place[Source]
+	report  *diagnose.Report
+	members []member
 	// siblings are by model and configuration, at most signal.MostReferences.
 	siblings []*siblings
-	// first is the first source of its members; shared is true where it has others.
-	// owner is the only source at the previous evaluation, or the one for which the pool
-	// was made since; nil without one. made is greater for a pool that was made later.
-	first, owner Source
-	shared       bool
-	made         int
-	// queued is how many requests wait before the pool's servers. They have waited without
-	// a reason since starvedSince; fedSince is when that ended. 0 is never.
-	queued                 float64
-	starvedSince, fedSince int64
+	// queued is how many requests wait before the pool's servers.
+	queued float64
 	// before is its diagnosis before the collector restarted, until the first evaluation; nil
 	// without one. It holds for a window from resumed on, a time in Unix nanoseconds; 0 where
 	// it does not hold, or not any more.
 	before  []byte
 	resumed int64
 }
+
+func (p *pool) empty() bool { return len(p.members) == 0 }
 
 func (p *pool) clear() {
 	clear(p.members)
@@ -86,7 +79,7 @@ func (m *member) roomy() bool {
 
 // takes reports whether requests that wait at a gateway could be for the pool.
 func (p *pool) takes(q *diagnose.Queue) bool {
-	if p == nil || len(p.members) == 0 {
+	if p == nil || p.empty() {
 		return false
 	}
 	for _, a := range q.Attributes {
@@ -143,7 +136,7 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	}
 	starved := p.starved(settings, at)
 	enough := loadHarmed
-	if c := p.report.Verdict().Condition; c == diagnose.Degraded || c == diagnose.Critical {
+	if c := p.report.Reported.Condition; c == diagnose.Degraded || c == diagnose.Critical {
 		enough *= stillHarmed
 	}
 	lost := count[diagnose.Failing] + count[diagnose.Stalled] + count[diagnose.Unreachable]
@@ -181,21 +174,22 @@ func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 	for i := range p.members {
 		rate += signal.OrZero(p.members[i].rate)
 	}
-	verdict := p.report.Verdict()
-	reported := p.starvedSince > 0 && verdict.Condition == diagnose.Degraded && verdict.Explained && verdict.Primary == diagnose.UpstreamStarved
+	r := p.report
+	verdict := &r.Reported
+	reported := r.Starved > 0 && verdict.Condition == diagnose.Degraded && verdict.Explained && verdict.Primary == diagnose.UpstreamStarved
 	switch now := p.queued >= 1 && p.queued >= heldBack*rate && p.roomy(); {
 	case now:
-		p.fedSince = 0
-		if p.starvedSince == 0 {
-			p.starvedSince = at
+		r.Fed = 0
+		if r.Starved == 0 {
+			r.Starved = at
 		}
 	case !reported:
-		p.starvedSince = 0
-	case p.fedSince == 0:
-		p.fedSince = at
+		r.Starved = 0
+	case r.Fed == 0:
+		r.Fed = at
 	}
-	if p.fedSince > 0 && at-p.fedSince >= settings.HoldTime() {
-		p.starvedSince, p.fedSince = 0, 0
+	if r.Fed > 0 && at-r.Fed >= settings.HoldTime() {
+		r.Starved, r.Fed = 0, 0
 	}
-	return p.starvedSince > 0 && at-p.starvedSince >= settings.HoldTime()
+	return r.Starved > 0 && at-r.Starved >= settings.HoldTime()
 }

@@ -1,26 +1,12 @@
-package pooldiagnosis
+package pools
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
-
-// Keeper keeps what is to be kept of pools, for when they come back.
-type Keeper interface {
-	// Begin returns the references of a pool with these attributes, as End got them last; nil
-	// without any.
-	Begin(attributes []input.Attribute) []byte
-	// End gets the references of a pool that has gone; nil where nothing is known.
-	End(attributes []input.Attribute, references []byte)
-	// BeginDiagnosis returns the diagnosis of a pool from before the collector restarted; nil
-	// without one. EndDiagnosis is for a pool that has gone.
-	BeginDiagnosis(attributes []input.Attribute) []byte
-	EndDiagnosis(attributes []input.Attribute)
-}
 
 // siblings are the engines of a pool that serve one model with one configuration, and what was
 // usual for such engines before.
@@ -111,22 +97,22 @@ func (s *siblings) remember() {
 }
 
 // begin takes the references that a pool of these attributes had.
-func (p *pool) begin(keeper Keeper) {
+func (p *pool) begin(keeper diagnose.Keeper) {
 	if keeper == nil {
 		return
 	}
-	saved, _, _ := signal.DecodeReferences(keeper.Begin(p.attributes))
+	saved, _, _ := signal.DecodeReferences(keeper.Begin(diagnose.References, p.attributes))
 	for i := range saved {
 		p.siblings = append(p.siblings, &siblings{Reference: saved[i], peers: &diagnose.Peers{Before: saved[i].Usual}})
 	}
-	p.before = keeper.BeginDiagnosis(p.attributes)
+	p.before = keeper.Begin(diagnose.PoolDiagnosis, p.attributes)
 }
 
 // end hands the references to the keeper.
-func (p *pool) end(keeper Keeper) {
+func (p *pool) end(keeper diagnose.Keeper) {
 	if keeper != nil {
-		keeper.End(p.attributes, p.references())
-		keeper.EndDiagnosis(p.attributes)
+		keeper.End(diagnose.References, p.attributes, p.references())
+		keeper.End(diagnose.PoolDiagnosis, p.attributes, nil)
 	}
 }
 
@@ -137,16 +123,4 @@ func (p *pool) references() []byte {
 		all = append(all, s.Reference)
 	}
 	return signal.EncodeReferences(all)
-}
-
-// References passes what is usual in each pool to put, in the form that Keeper takes.
-func (p *Pools) References(put func(attributes []input.Attribute, references []byte)) {
-	for _, one := range p.pools {
-		if one == nil || p.byKey[keyOf(&p.key, one.attributes)] != one {
-			continue
-		}
-		if data := one.references(); data != nil {
-			put(one.attributes, data)
-		}
-	}
 }

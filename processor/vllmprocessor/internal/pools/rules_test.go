@@ -1,4 +1,4 @@
-package pooldiagnosis
+package pools
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 
 // poolOf is a pool of engines.
 func poolOf(engines ...one) *pool {
-	p := &pool{attributes: named("m"), report: diagnose.NewReport(0, named("m"))}
+	p := &pool{place: place[Source]{attributes: named("m")}, report: diagnose.NewReport(0, named("m"))}
 	for i := range engines {
 		m := engines[i].member("m")
 		p.members = append(p.members, newMember(&m))
@@ -140,11 +140,11 @@ func TestWaitingThatIsNotReportedBeginsAnew(t *testing.T) {
 		p := poolOf(one{condition: diagnose.Healthy, in: 1})
 		p.queued = 5
 		p.starved(settings, int64(time.Hour))
-		*p.report.Verdict() = test.verdict
+		p.report.Reported = test.verdict
 		p.queued = 0
 		p.starved(settings, int64(time.Hour)+int64(15*time.Second))
-		assert.Equal(t, test.holds, p.starvedSince > 0, name)
-		assert.Equal(t, test.holds, p.fedSince > 0, name)
+		assert.Equal(t, test.holds, p.report.Starved > 0, name)
+		assert.Equal(t, test.holds, p.report.Fed > 0, name)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestTheRoutingIsUnevenFromTwiceTheRequestsOn(t *testing.T) {
 // An engine without a place is left out alone: the others of its server are in their pools.
 func TestAnEngineWithoutAPlaceIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
-	p := Pools{MaxPools: 1}
+	p := NewDiagnosis(1, nil)
 	p.Begin()
 	assert.False(t, p.Add(server(well.member("a"), well.member("b"), well.member("a")), itsModel))
 	assert.Len(t, p.byKey[keyOf(&p.key, named("a"))].members, 2)
@@ -205,11 +205,11 @@ func TestASharedPoolIsNotEvicted(t *testing.T) {
 		}
 		return s
 	}
-	has := func(p *Pools, model string) bool {
+	has := func(p *Diagnosis, model string) bool {
 		return p.byKey[keyOf(&p.key, named(model))] != nil
 	}
 	for _, later := range []bool{false, true} {
-		p := Pools{MaxPools: 3}
+		p := NewDiagnosis(3, nil)
 		noisy, friend, other := several("a", "b", "shared"), several("shared"), several("m")
 		p.Begin()
 		p.Add(noisy, itsModel)
@@ -218,7 +218,7 @@ func TestASharedPoolIsNotEvicted(t *testing.T) {
 			p.Begin()
 		}
 		assert.True(t, p.Add(other, itsModel))
-		assert.True(t, has(&p, "m") && has(&p, "a") && has(&p, "shared"), later)
-		assert.False(t, has(&p, "b"), "it is the newest that the first server has for itself")
+		assert.True(t, has(p, "m") && has(p, "a") && has(p, "shared"), later)
+		assert.False(t, has(p, "b"), "it is the newest that the first server has for itself")
 	}
 }

@@ -1,4 +1,4 @@
-package pooltotals_test
+package pools_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package pooltotals_test
+package pools_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooltotals"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pools"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -239,7 +239,7 @@ func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
 }
 
 func TestServersAreGroupedByAttributesOfPointsAndResources(t *testing.T) {
-	f := newFleet(t, func(s *pooltotals.Settings) { s.GroupBy = []string{"model_name", "k8s.namespace.name"} })
+	f := newFleet(t, func(s *pools.Settings) { s.GroupBy = []string{"model_name", "k8s.namespace.name"} })
 	f.server("a", "", "prod")
 	f.server("b", "", "prod")
 	f.server("c", "", "test")
@@ -303,7 +303,7 @@ func TestWhatNoPoolIsMadeOfMakesNoPool(t *testing.T) {
 }
 
 func TestAnAttributeThatArrivesLateMovesTheServer(t *testing.T) {
-	f := newFleet(t, func(s *pooltotals.Settings) { s.GroupBy = []string{"zone"} })
+	f := newFleet(t, func(s *pools.Settings) { s.GroupBy = []string{"zone"} })
 	f.scrape("a", 0, running("m", 1))
 	assert.Equal(t, map[string]float64{"replicas": 1, "running": 1}, f.evaluate(0))
 	f.server("a").attributes[0] = "north"
@@ -312,7 +312,7 @@ func TestAnAttributeThatArrivesLateMovesTheServer(t *testing.T) {
 }
 
 func TestAnAttributeThatNoServerHasIsReported(t *testing.T) {
-	f := newFleet(t, func(s *pooltotals.Settings) { s.GroupBy = []string{"model_name", "zone"} })
+	f := newFleet(t, func(s *pools.Settings) { s.GroupBy = []string{"model_name", "zone"} })
 	assert.Nil(t, f.pools.NotFound())
 	f.scrape("a", 0, running("m", 1))
 	assert.Equal(t, []string{"zone"}, f.pools.NotFound())
@@ -324,7 +324,7 @@ func TestAnAttributeThatNoServerHasIsReported(t *testing.T) {
 }
 
 func TestThePoolsThatCameFirstStayWhenThereAreTooMany(t *testing.T) {
-	f := newFleet(t, func(s *pooltotals.Settings) { s.MaxPools = 2 })
+	f := newFleet(t, func(s *pools.Settings) { s.MaxPools = 2 })
 	f.scrape("a", 0, running("m", 1))
 	f.scrape("b", 0, running("n", 2))
 	f.scrape("c", 0, running("o", 3))
@@ -345,7 +345,7 @@ func TestThePoolsThatCameFirstStayWhenThereAreTooMany(t *testing.T) {
 // A server with many models came first and has all pools. It keeps what others do not
 // need; a pool that others share is not taken from it.
 func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
-	f := newFleet(t, func(s *pooltotals.Settings) { s.MaxPools = 5 })
+	f := newFleet(t, func(s *pools.Settings) { s.MaxPools = 5 })
 	var many []scraped
 	for i := range 20 {
 		many = append(many, running(fmt.Sprintf("made-up-%02d", i), 1))
@@ -389,7 +389,6 @@ func TestANumberIsNotGivenAwayWhileItsSeriesEnd(t *testing.T) {
 	f.scrape("b", 2, running("n", 1))
 	second, _ := f.pools.Evaluate(at(3))
 	assert.NotEqual(t, number, second[0].Group)
-	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}}, f.pools.Attributes(number))
 	f.pools.Evaluate(at(4))
 	f.scrape("c", 5, running("o", 1))
 	third, _ := f.pools.Evaluate(at(6))

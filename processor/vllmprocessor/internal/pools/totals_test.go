@@ -1,4 +1,4 @@
-package pooltotals_test
+package pools_test
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooltotals"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pools"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -40,7 +40,7 @@ type server struct {
 // fleet is pools and the servers in them.
 type fleet struct {
 	t       *testing.T
-	pools   *pooltotals.Pools
+	pools   *pools.Totals
 	groupBy []string
 	servers map[string]*server
 	// version is that of the servers: one without defects that concern a row, if not set.
@@ -50,9 +50,9 @@ type fleet struct {
 
 const minute = time.Minute
 
-func newFleet(t *testing.T, change ...func(*pooltotals.Settings)) *fleet {
+func newFleet(t *testing.T, change ...func(*pools.Settings)) *fleet {
 	t.Helper()
-	settings := pooltotals.Settings{
+	settings := pools.Settings{
 		GroupBy: []string{"model_name"}, MaxPools: 1000, MaxStaleness: 5 * minute,
 		Enabled: func(string) bool { return true },
 		Derive:  &derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5), derive.NewQuantile(0.95)}},
@@ -60,7 +60,7 @@ func newFleet(t *testing.T, change ...func(*pooltotals.Settings)) *fleet {
 	for _, c := range change {
 		c(&settings)
 	}
-	return &fleet{t: t, pools: pooltotals.New(settings), groupBy: settings.GroupBy, servers: map[string]*server{}, version: "0.40.0"}
+	return &fleet{t: t, pools: pools.NewTotals(settings), groupBy: settings.GroupBy, servers: map[string]*server{}, version: "0.40.0"}
 }
 
 // server returns a server, which is made when it is named first; the attributes
@@ -153,7 +153,6 @@ func (f *fleet) read(values []derive.Value) map[string]float64 {
 		key := strings.Join(words, " ")
 		assert.NotContains(f.t, all, key)
 		assert.False(f.t, v.Pending)
-		assert.Equal(f.t, v.Attributes, f.pools.Attributes(v.Group))
 		all[key] = v.Number
 	}
 	return all
@@ -209,7 +208,7 @@ func everything(n float64) scraped {
 }
 
 func TestAMetricThatIsNotWantedIsNotTold(t *testing.T) {
-	f := newFleet(t, func(s *pooltotals.Settings) {
+	f := newFleet(t, func(s *pools.Settings) {
 		s.Enabled = func(metric string) bool { return metric == "vllm.pool.replicas" }
 	})
 	f.scrape("a", 0, everything(1))

@@ -1,4 +1,4 @@
-package pooldiagnosis
+package pools
 
 import (
 	"testing"
@@ -8,17 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 // restart begins with new pools, and what was stored of the old ones.
 func (r *poolRig) restart(away time.Duration) *poolRig {
 	keeper := kept{}
-	r.pools.Diagnoses(func(attributes []input.Attribute, diagnosis []byte) {
-		keeper["diagnosis of "+attributes[0].Value] = diagnosis
-	})
+	r.pools.Diagnoses(keeper.End)
 	again := newPoolRig()
-	again.pools.Keeper, again.at = keeper, r.at+int64(away)
+	again.pools, again.at = NewDiagnosis(10, keeper), r.at+int64(away)
 	again.settings.MaxStaleness, r.settings.MaxStaleness = 5*time.Minute, 5*time.Minute
 	return again
 }
@@ -33,14 +30,14 @@ func TestTheDiagnosisOfAPoolContinues(t *testing.T) {
 	for range 8 {
 		r.evaluate(map[string][]one{"m": {slow, fine, fine, lost}})
 	}
-	before := *r.pools.pools[0].report.Verdict()
+	before := r.pools.all[0].report.Reported
 	require.Equal(t, diagnose.Degraded, before.Condition)
 
 	r = r.restart(time.Minute)
 	changes := 0
 	for n, read := range [][]one{{lost}, {lost, fine}, {fine, fine, lost}, {slow, fine, fine, lost}, {slow, fine, fine, lost}, {slow, fine, fine, lost}} {
 		r.evaluate(map[string][]one{"m": read})
-		assert.Equal(t, before, *r.pools.pools[0].report.Verdict(), "evaluation %d", n)
+		assert.Equal(t, before, r.pools.all[0].report.Reported, "evaluation %d", n)
 		for i := range r.changes {
 			assert.True(t, r.changes[i].Continues, "evaluation %d", n)
 		}
@@ -51,11 +48,11 @@ func TestTheDiagnosisOfAPoolContinues(t *testing.T) {
 	for range 4 {
 		r.evaluate(map[string][]one{"m": {fine, fine, fine}})
 	}
-	assert.Equal(t, diagnose.Healthy, r.pools.pools[0].report.Verdict().Condition)
+	assert.Equal(t, diagnose.Healthy, r.pools.all[0].report.Reported.Condition)
 
 	r = r.restart(10 * time.Minute)
 	r.evaluate(map[string][]one{"m": {slow, fine}})
-	assert.Equal(t, diagnose.Unknown, r.pools.pools[0].report.Verdict().Condition, "too old: as a pool that is new")
+	assert.Equal(t, diagnose.Unknown, r.pools.all[0].report.Reported.Condition, "too old: as a pool that is new")
 }
 
 // What holds after a restart holds for one window, also where the clock is set back meanwhile.
@@ -69,10 +66,10 @@ func TestAPoolThatContinuesIsJudgedAfterTheClockWasSetBack(t *testing.T) {
 	}
 	r = r.restart(time.Minute)
 	r.evaluate(map[string][]one{"m": {slow, fine}})
-	require.Equal(t, diagnose.Degraded, r.pools.pools[0].report.Verdict().Condition)
+	require.Equal(t, diagnose.Degraded, r.pools.all[0].report.Reported.Condition)
 	r.at -= int64(2 * time.Hour)
 	for range 8 { // Two minutes, with a window of one.
 		r.evaluate(map[string][]one{"m": {fine, fine}})
 	}
-	assert.Equal(t, diagnose.Healthy, r.pools.pools[0].report.Verdict().Condition)
+	assert.Equal(t, diagnose.Healthy, r.pools.all[0].report.Reported.Condition)
 }

@@ -1,12 +1,7 @@
-// Package pooltotals adds up servers that share attributes, such as a model's name: sums,
-// ratios of sums, quantiles of merged buckets, and how unequal the servers are.
-// It is pure: time is a parameter.
-//
-// A server counts with its newest batch, over the window that
-// ends there. Servers are scraped at different times, so these windows are not
-// the same to the second. One that is late keeps its last values; it leaves when
-// its series have ended, or else when it has been silent for MaxStaleness.
-package pooltotals
+// Package pools is about servers that share attributes, such as a model's name. Totals adds them up: sums,
+// ratios of sums, quantiles of merged buckets, and how unequal the servers are. Diagnosis judges each pool by
+// the reported diagnoses of its engines. It is pure: time is a parameter.
+package pools
 
 import (
 	"math"
@@ -16,7 +11,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/histogram"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
@@ -36,20 +30,21 @@ type Settings struct {
 	Derive *derive.Settings
 }
 
-// Pools is the state of a processor's pools. It is not safe for concurrent use.
-type Pools struct {
+// Totals are the totals of a processor's pools. They are not safe for concurrent use.
+//
+// A server counts with its newest batch, over the window that
+// ends there. Servers are scraped at different times, so these windows are not
+// the same to the second. One that is late keeps its last values; it leaves when
+// its series have ended, or else when it has been silent for MaxStaleness.
+type Totals struct {
+	places[*replica, *group]
+
 	settings Settings
 	table    *table
 	// servers are in the order in which they came, so that sums come out the same
 	// each time.
 	servers []*replica
 	index   map[string]*replica
-	// groups has a pool for each number, or nil.
-	groups []*group
-	byKey  map[string]*group
-	// alone counts the pools that one server has for itself, made all that were made.
-	alone map[*replica]int
-	made  int
 	// found is true for each of GroupBy that any server has.
 	found []bool
 
@@ -79,27 +74,23 @@ type engine struct {
 	current bool
 }
 
-// group is one pool.
+// group is one pool. servers are the engines in it of each of its servers.
 type group struct {
-	number     int
-	key        string
-	attributes []input.Attribute
-	// servers are the engines in this pool of each of its servers, first the first of
-	// these servers. owner is the only one at the previous evaluation, or the one for
-	// which the pool was made since.
-	servers      [][]*engine
-	first, owner *replica
-	// made is greater for a pool that was made later.
-	made int
+	place[*replica]
+	servers [][]*engine
 }
 
-// New returns pools without servers.
-func New(settings Settings) *Pools {
+func (g *group) empty() bool { return len(g.servers) == 0 }
+
+func (g *group) clear() { g.servers = slices.Delete(g.servers, 0, len(g.servers)) }
+
+// NewTotals returns pools without servers.
+func NewTotals(settings Settings) *Totals {
 	t := newTable()
 	t.rows = slices.DeleteFunc(t.rows, func(r row) bool { return !settings.Enabled(r.Metric) })
-	return &Pools{
-		settings: settings, table: t, index: map[string]*replica{}, byKey: map[string]*group{},
-		alone: map[*replica]int{}, found: make([]bool, len(settings.GroupBy)),
+	return &Totals{
+		places:   newPlaces(settings.MaxPools, func(*group) {}),
+		settings: settings, table: t, index: map[string]*replica{}, found: make([]bool, len(settings.GroupBy)),
 	}
 }
 
@@ -107,7 +98,7 @@ func New(settings Settings) *Pools {
 // in nanoseconds. The attributes are those of the resource in the order of
 // GroupBy, empty where it has none. What is only late in this batch keeps its
 // last value, as the derived series of the resource do.
-func (p *Pools) Observe(key string, resource *window.Resource, attributes []string, arrived int64) {
+func (p *Totals) Observe(key string, resource *window.Resource, attributes []string, arrived int64) {
 	r, known := p.index[key]
 	if !known {
 		r = &replica{key: key}
@@ -136,7 +127,7 @@ func (p *Pools) Observe(key string, resource *window.Resource, attributes []stri
 }
 
 // engine returns a replica's engine by its number.
-func (p *Pools) engine(r *replica, number int) *engine {
+func (p *Totals) engine(r *replica, number int) *engine {
 	for _, e := range r.engines {
 		if e.number == number {
 			return e
@@ -155,7 +146,7 @@ func (p *Pools) engine(r *replica, number int) *engine {
 
 // read reads the engine. It is current if it reports anything that
 // pools are computed from.
-func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
+func (e *engine) read(p *Totals, m *derive.Member, attributes []string) {
 	for i, part := range p.table.parts {
 		is := part(p.settings.Derive, m)
 		if is.Reason != derive.Pending {
@@ -178,7 +169,7 @@ func (e *engine) read(p *Pools, m *derive.Member, attributes []string) {
 }
 
 // join sets the attributes of the pool that the engine belongs to.
-func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
+func (e *engine) join(p *Totals, g *window.Group, attributes []string) {
 	value := func(i int) string {
 		if of := g.Value(p.settings.GroupBy[i]); of != "" {
 			return of
@@ -203,7 +194,7 @@ func (e *engine) join(p *Pools, g *window.Group, attributes []string) {
 }
 
 // remove takes replicas out.
-func (p *Pools) remove(leaves func(*replica) bool) {
+func (p *Totals) remove(leaves func(*replica) bool) {
 	p.servers = slices.DeleteFunc(p.servers, func(r *replica) bool {
 		if !leaves(r) {
 			return false
@@ -215,7 +206,7 @@ func (p *Pools) remove(leaves func(*replica) bool) {
 
 // NotFound returns those of GroupBy that no server has ever had, once there are
 // servers.
-func (p *Pools) NotFound() (names []string) {
+func (p *Totals) NotFound() (names []string) {
 	if len(p.servers) == 0 {
 		return nil
 	}
@@ -230,16 +221,16 @@ func (p *Pools) NotFound() (names []string) {
 // Evaluate returns the values of the pools at a time in nanoseconds, and
 // the number of servers that were left out because there are too many pools. The
 // values are valid until the next call.
-func (p *Pools) Evaluate(now int64) (values []derive.Value, leftOut int) {
+func (p *Totals) Evaluate(now int64) (values []derive.Value, leftOut int) {
 	p.remove(func(r *replica) bool { return now-r.arrived > int64(p.settings.MaxStaleness) })
-	p.release()
+	p.empty()
 	for _, r := range p.servers {
 		if !p.assign(r) {
 			leftOut++
 		}
 	}
 	p.out = p.out[:0]
-	for _, g := range p.groups {
+	for _, g := range p.all {
 		if g != nil && len(g.servers) > 0 {
 			p.emit(g)
 		}
@@ -248,7 +239,7 @@ func (p *Pools) Evaluate(now int64) (values []derive.Value, leftOut int) {
 }
 
 // emit appends the values of all rows of a pool.
-func (p *Pools) emit(g *group) {
+func (p *Totals) emit(g *group) {
 	for i := range p.table.rows {
 		row := &p.table.rows[i]
 		row.values(p, g, func(extra string, number float64) {
@@ -262,97 +253,29 @@ func (p *Pools) emit(g *group) {
 	}
 }
 
-// release empties the pools. One that was empty already has had its series ended
-// and gives its number back.
-func (p *Pools) release() {
-	clear(p.alone)
-	for i, g := range p.groups {
-		switch {
-		case g == nil:
-		case len(g.servers) == 0:
-			if p.byKey[g.key] == g {
-				delete(p.byKey, g.key)
-			}
-			p.groups[i] = nil
-		default:
-			if g.owner = nil; len(g.servers) == 1 {
-				g.owner = g.first
-				p.alone[g.owner]++
-			}
-			g.servers = slices.Delete(g.servers, 0, len(g.servers))
-		}
-	}
-}
-
 // assign puts the engines of a replica into their pools; false where one had no
 // place.
-func (p *Pools) assign(r *replica) bool {
+func (p *Totals) assign(r *replica) bool {
 	complete := true
 	for i, e := range r.engines {
-		g := p.group(r, e)
+		g := p.byKey[e.key]
 		if g == nil {
-			complete = false
-			continue
+			at, has := p.add(r, e.key, e.attributes)
+			if !has {
+				complete = false
+				continue
+			}
+			g = &group{place: at}
+			p.put(g)
 		}
+		p.join(g, r)
 		// Engines of one replica stand together.
 		if slices.ContainsFunc(r.engines[:i], func(other *engine) bool { return other.key == e.key }) {
 			last := len(g.servers) - 1
 			g.servers[last] = append(g.servers[last], e)
 			continue
 		}
-		if len(g.servers) == 0 {
-			g.first = r
-		}
-		if g.owner != nil && g.owner != r {
-			p.alone[g.owner]--
-			g.owner = nil
-		}
 		g.servers = append(g.servers, []*engine{e})
 	}
 	return complete
 }
-
-// group returns the pool of an engine of a server; nil where there is no place for a new one.
-func (p *Pools) group(r *replica, e *engine) *group {
-	if g := p.byKey[e.key]; g != nil {
-		return g
-	}
-	if len(p.byKey) >= p.settings.MaxPools && !p.evict(r) {
-		return nil
-	}
-	number := slices.Index(p.groups, nil)
-	if number < 0 {
-		number = len(p.groups)
-		p.groups = append(p.groups, nil)
-	}
-	p.made++
-	p.alone[r]++
-	g := &group{number: number, key: e.key, attributes: e.attributes, owner: r, made: p.made}
-	p.groups[number] = g
-	p.byKey[e.key] = g
-	return g
-}
-
-// evict makes a place for a pool of a server: the server that has most pools for itself
-// loses the newest of them. It is false where that would not be fair.
-func (p *Pools) evict(r *replica) bool {
-	most, unfair := quota.Most(p.alone, r)
-	if !unfair {
-		return false
-	}
-	var newest *group
-	for _, g := range p.groups {
-		if g != nil && g.owner == most && (newest == nil || g.made > newest.made) {
-			newest = g
-		}
-	}
-	p.alone[most]--
-	// Its number is free once its series have ended.
-	delete(p.byKey, newest.key)
-	newest.servers, newest.owner = newest.servers[:0], nil
-	return true
-}
-
-// Attributes returns those of a pool by its number, as long as it has values or
-// had some at the previous evaluation.
-func (p *Pools) Attributes(number int) []input.Attribute { return p.groups[number].attributes }

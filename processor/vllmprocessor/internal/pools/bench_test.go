@@ -1,4 +1,4 @@
-package pooltotals
+package pools
 
 import (
 	"fmt"
@@ -37,8 +37,8 @@ func batchOf(engines int, n float64) *input.Batch {
 	return batch
 }
 
-func benchmarked(resources, engines int) (*Pools, *window.Resource) {
-	p := New(Settings{
+func benchmarked(resources, engines int) (*Totals, *window.Resource) {
+	p := NewTotals(Settings{
 		GroupBy: []string{"model_name"}, MaxPools: 1000, MaxStaleness: time.Hour,
 		Enabled: func(string) bool { return true },
 		Derive:  &derive.Settings{Quantiles: []derive.Quantile{derive.NewQuantile(0.5), derive.NewQuantile(0.95), derive.NewQuantile(0.99)}},

@@ -1,4 +1,4 @@
-package pooldiagnosis
+package pools
 
 import (
 	"fmt"
@@ -34,14 +34,12 @@ func usual(t *testing.T, seconds float64, at int64) *signal.Model {
 // kept is a Keeper.
 type kept map[string][]byte
 
-func (k kept) Begin(attributes []input.Attribute) []byte   { return k[attributes[0].Value] }
-func (k kept) End(attributes []input.Attribute, of []byte) { k[attributes[0].Value] = of }
-func (k kept) BeginDiagnosis(attributes []input.Attribute) []byte {
-	return k["diagnosis of "+attributes[0].Value]
+func (k kept) Begin(kind diagnose.Kept, attributes []input.Attribute) []byte {
+	return k[string(kind)+" of "+attributes[0].Value]
 }
 
-func (k kept) EndDiagnosis(attributes []input.Attribute) {
-	delete(k, "diagnosis of "+attributes[0].Value)
+func (k kept) End(kind diagnose.Kept, attributes []input.Attribute, data []byte) {
+	k[string(kind)+" of "+attributes[0].Value] = data
 }
 
 const day = int64(24 * time.Hour)
@@ -64,7 +62,7 @@ func TestAReferenceOutlivesThePods(t *testing.T) {
 	t.Parallel()
 	keeper := kept{}
 	r := newPoolRig()
-	r.pools.Keeper = keeper
+	r.pools = NewDiagnosis(10, keeper)
 	pod := func(model string) *source {
 		m := (&one{condition: diagnose.Healthy, load: 1}).member(model)
 		m.Model, m.Blocks = model, 1000
@@ -79,21 +77,21 @@ func TestAReferenceOutlivesThePods(t *testing.T) {
 	}
 	evaluate(day, pod("m"))
 	was := usual(t, 0.02, day)
-	r.pools.pools[0].siblings[0].Usual = was
+	r.pools.all[0].siblings[0].Usual = was
 	for range 3 {
 		evaluate(day)
 	}
-	require.NotEmpty(t, keeper["m"], "the pool has gone")
-	newest, sound := diagnose.Age(keeper["m"])
+	require.NotEmpty(t, keeper["pool of m"], "the pool has gone")
+	newest, sound := diagnose.Age(keeper["pool of m"])
 	assert.True(t, sound)
 	assert.Equal(t, day, newest)
 	evaluate(2*day, pod("m"))
-	again := r.pools.pools[0].siblings[0]
+	again := r.pools.all[0].siblings[0]
 	require.NotNil(t, again.Usual)
 	x, y := was.Step(2, 1100, 10), again.Usual.Step(2, 1100, 10)
 	assert.InEpsilon(t, x.Seconds, y.Seconds, 1e-9)
 	saved := 0
-	r.pools.References(func([]input.Attribute, []byte) { saved++ })
+	r.pools.References(func(diagnose.Kept, []input.Attribute, []byte) { saved++ })
 	assert.Equal(t, 1, saved)
 	evaluate(day+int64(diagnose.BaselineMemory)+1, pod("m"))
 	assert.Nil(t, again.Usual, "it is too old")
@@ -162,7 +160,7 @@ func TestAServerLeavesPlacesForTheSiblingsOfOthers(t *testing.T) {
 	for _, one := range others {
 		add(one)
 	}
-	p := r.pools.pools[0]
+	p := r.pools.all[0]
 	require.Len(t, p.members, 103)
 	assert.Len(t, p.siblings[0].found, mostOfSource+3)
 	for range 30 {

@@ -1,4 +1,4 @@
-package pooldiagnosis
+package pools
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ type one struct {
 // poolRig is a pool of servers with one engine each, whose evaluations are 15 s
 // apart.
 type poolRig struct {
-	pools    Pools
+	pools    *Diagnosis
 	settings diagnose.Settings
 	at       int64
 	changes  []diagnose.Transition
@@ -38,7 +38,7 @@ type poolRig struct {
 }
 
 func newPoolRig() *poolRig {
-	return &poolRig{pools: Pools{MaxPools: 10}, settings: diagnose.Settings{Window: time.Minute, Hold: 2}}
+	return &poolRig{pools: NewDiagnosis(10, nil), settings: diagnose.Settings{Window: time.Minute, Hold: 2}}
 }
 
 func named(name string) []input.Attribute {
@@ -103,15 +103,15 @@ func (r *poolRig) emitted() map[string]float64 {
 
 // verdict is the condition and the causes of the pool of model m in one line.
 func (r *poolRig) verdict() string {
-	for _, pool := range r.pools.pools {
+	for _, pool := range r.pools.all {
 		if pool == nil || pool.attributes[0].Value != "m" {
 			continue
 		}
-		text := pool.report.Verdict().Condition.String()
-		if pool.report.Verdict().Explained {
-			text += " " + pool.report.Verdict().Primary.String()
+		text := pool.report.Reported.Condition.String()
+		if pool.report.Reported.Explained {
+			text += " " + pool.report.Reported.Primary.String()
 		}
-		for c, is := range pool.report.Verdict().Contributing {
+		for c, is := range pool.report.Reported.Contributing {
 			if is {
 				text += " +" + diagnose.Cause(c).String()
 			}
@@ -388,7 +388,7 @@ func TestEvidenceIsOfWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	r := newPoolRig()
 	r.evaluate(map[string][]one{"m": several(times(2, full8), times(2, lost))})
-	signals := func() signal.Values { return r.pools.pools[0].signals() }
+	signals := func() signal.Values { return r.pools.all[0].signals() }
 	assert.InDelta(t, 0.8, signals()[signal.KVUtilization], 1e-9)
 	assert.InDelta(t, 20, signals()[signal.Running], 1e-9)
 	r.evaluate(map[string][]one{"m": times(2, lost)})
@@ -402,16 +402,16 @@ func TestANumberIsGivenBackAfterTheEnds(t *testing.T) {
 	r := newPoolRig()
 	r.evaluate(map[string][]one{"m": times(1, well)})
 	r.evaluate(map[string][]one{"n": times(1, well)})
-	assert.Equal(t, named("m"), r.pools.Attributes(0), "its ends need them")
-	assert.Equal(t, named("n"), r.pools.Attributes(1))
+	assert.Equal(t, named("m"), r.pools.all[0].attributes, "its ends need them")
+	assert.Equal(t, named("n"), r.pools.all[1].attributes)
 	r.evaluate(map[string][]one{"m": times(1, slow), "n": times(1, well)})
-	assert.Equal(t, named("m"), r.pools.Attributes(0))
+	assert.Equal(t, named("m"), r.pools.all[0].attributes)
 	assert.Equal(t, "unknown", r.verdict(), "it is seen for the first time")
 }
 
 func TestThereAreAtMostMaxPools(t *testing.T) {
 	t.Parallel()
-	p := Pools{MaxPools: 2}
+	p := NewDiagnosis(2, nil)
 	add := func(pool string) bool {
 		return p.Add(server(well.member("m")), func([]input.Attribute) []input.Attribute {
 			return []input.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
@@ -420,7 +420,7 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 	p.Begin()
 	assert.True(t, add("a") && add("b") && add("a"))
 	assert.False(t, add("c"), "no place")
-	assert.False(t, (&Pools{MaxPools: 0}).Add(server(well.member("m")), itsModel))
+	assert.False(t, NewDiagnosis(0, nil).Add(server(well.member("m")), itsModel))
 	values, _ := p.Evaluate(&diagnose.Settings{Window: time.Minute, Hold: 2}, 1, enabled("vllm.pool.diagnosis.severity"))
 	assert.Len(t, values, 2)
 	p.Begin()
@@ -431,9 +431,9 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 
 // A server with many models came first. It gives way to others, up to one pool less than
 // it keeps itself, and not a pool that it shares.
-func TestAServerWithManyModelsTakesNoPoolsFromOthers(t *testing.T) {
+func TestAServerWithManyModelsTakesNoDiagnosesFromOthers(t *testing.T) {
 	t.Parallel()
-	p := Pools{MaxPools: 4}
+	p := NewDiagnosis(4, nil)
 	state := func(models ...string) *source {
 		s := &source{}
 		for _, model := range models {

@@ -1,4 +1,4 @@
-package pooltotals
+package pools
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 )
 
 // sum adds up a part over all engines of all servers.
-func sum(part int) func(*Pools, *group, func(string, float64)) {
-	return func(_ *Pools, g *group, yield func(string, float64)) {
+func sum(part int) func(*Totals, *group, func(string, float64)) {
+	return func(_ *Totals, g *group, yield func(string, float64)) {
 		if total, ok := g.total(part); ok {
 			yield("", total.Numerator)
 		}
@@ -18,8 +18,8 @@ func sum(part int) func(*Pools, *group, func(string, float64)) {
 
 // whole is sum, and absent where a defect makes the part of one server wrong: without that
 // server it would be too low.
-func whole(part int) func(*Pools, *group, func(string, float64)) {
-	return func(_ *Pools, g *group, yield func(string, float64)) {
+func whole(part int) func(*Totals, *group, func(string, float64)) {
+	return func(_ *Totals, g *group, yield func(string, float64)) {
 		if total, ok := g.total(part); ok && !g.defective(part) {
 			yield("", total.Numerator)
 		}
@@ -27,8 +27,8 @@ func whole(part int) func(*Pools, *group, func(string, float64)) {
 }
 
 // quotient divides the sum of all numerators by that of all denominators.
-func quotient(part int) func(*Pools, *group, func(string, float64)) {
-	return func(_ *Pools, g *group, yield func(string, float64)) {
+func quotient(part int) func(*Totals, *group, func(string, float64)) {
+	return func(_ *Totals, g *group, yield func(string, float64)) {
 		total, ok := g.total(part)
 		if !ok {
 			return
@@ -40,8 +40,8 @@ func quotient(part int) func(*Pools, *group, func(string, float64)) {
 }
 
 // quantiles are those of the distributions of all engines, merged.
-func quantiles(distribution int) func(*Pools, *group, func(string, float64)) {
-	return func(p *Pools, g *group, yield func(string, float64)) {
+func quantiles(distribution int) func(*Totals, *group, func(string, float64)) {
+	return func(p *Totals, g *group, yield func(string, float64)) {
 		p.merged.Reset()
 		for _, s := range g.servers {
 			for _, e := range s {
@@ -58,7 +58,7 @@ func quantiles(distribution int) func(*Pools, *group, func(string, float64)) {
 
 // replicas counts the servers that say how many requests they run, whether that is true
 // or not.
-func (*Pools) replicas(g *group, yield func(string, float64)) {
+func (*Totals) replicas(g *group, yield func(string, float64)) {
 	n := 0
 	for _, s := range g.servers {
 		if slices.ContainsFunc(s, func(e *engine) bool {
@@ -73,20 +73,20 @@ func (*Pools) replicas(g *group, yield func(string, float64)) {
 	}
 }
 
-func (p *Pools) utilizationMean(g *group, yield func(string, float64)) {
+func (p *Totals) utilizationMean(g *group, yield func(string, float64)) {
 	if values := p.perServer(g, utilization); len(values) > 0 {
 		yield("", mean(values))
 	}
 }
 
-func (p *Pools) utilizationMax(g *group, yield func(string, float64)) {
+func (p *Totals) utilizationMax(g *group, yield func(string, float64)) {
 	if values := p.perServer(g, utilization); len(values) > 0 {
 		yield("", slices.Max(values))
 	}
 }
 
 // deviations are the population standard deviations over the means.
-func (p *Pools) deviations(g *group, yield func(string, float64)) {
+func (p *Totals) deviations(g *group, yield func(string, float64)) {
 	p.compare(g, func(signal string, values []float64, mean float64) {
 		squares := 0.0
 		for _, v := range values {
@@ -97,7 +97,7 @@ func (p *Pools) deviations(g *group, yield func(string, float64)) {
 }
 
 // excesses are the greatest values over the means.
-func (p *Pools) excesses(g *group, yield func(string, float64)) {
+func (p *Totals) excesses(g *group, yield func(string, float64)) {
 	p.compare(g, func(signal string, values []float64, mean float64) {
 		yield(signal, slices.Max(values)/mean)
 	})
@@ -105,7 +105,7 @@ func (p *Pools) excesses(g *group, yield func(string, float64)) {
 
 // compare calls back for each signal in which servers can be compared: two or
 // more have it, and not all have 0.
-func (p *Pools) compare(g *group, yield func(signal string, values []float64, mean float64)) {
+func (p *Totals) compare(g *group, yield func(signal string, values []float64, mean float64)) {
 	for _, signal := range []struct {
 		name string
 		part int
@@ -153,7 +153,7 @@ func (g *group) defective(part int) bool {
 
 // perServer returns a part of each server that has it: the sum over its
 // engines, of the utilization the mean. The result is valid until the next call.
-func (p *Pools) perServer(g *group, part int) []float64 {
+func (p *Totals) perServer(g *group, part int) []float64 {
 	p.values = p.values[:0]
 	for _, s := range g.servers {
 		total, engines := 0.0, 0

@@ -1,0 +1,190 @@
+package diagnose
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+const (
+	// diagnosisVersion goes up when the form or the meaning of something in a saved diagnosis changes.
+	diagnosisVersion = 2
+	// maxSavedDiagnosis bounds a saved diagnosis, in bytes, and maxSavedName the names in it.
+	maxSavedDiagnosis = 8 << 10
+	maxSavedName      = 128
+)
+
+// diagnosisForm is that of saved diagnoses: their version, with what the numbers in them count.
+// A program with another condition, cause or factor has another one.
+var diagnosisForm = func() uint32 {
+	form := fmt.Appendf(nil, "%d %d %d %d", diagnosisVersion, numHarms, numProgress, NoMetrics)
+	for c := range NumConditions {
+		form = fmt.Appendf(form, " %s", c)
+	}
+	for c := range NumCauses {
+		form = fmt.Appendf(form, " %s", c)
+	}
+	for _, w := range wanders {
+		form = fmt.Appendf(form, " %s", w.of)
+	}
+	return crc32.ChecksumIEEE(form)
+}()
+
+// saved is the part of the diagnosis of an engine or of a pool that outlives a restart of the collector:
+// what is reported, and the evidence that was collected for it and for what may follow. A collector that
+// restarts goes on with it, as after a time in which nothing arrived. It is stored as JSON, with the exported
+// fields of what is in it. All times are in Unix nanoseconds; 0 for never.
+type saved struct {
+	// Form and At, the time of the newest reading, are those of a stored form.
+	Form uint32 `json:"diagnosis"`
+	At   int64  `json:"at"`
+	// First is the time of the first batch, also before the collector restarted.
+	First int64 `json:",omitzero"`
+	// Process is when the process of the server began, in Unix seconds; 0 where it does not say.
+	// With Received it shows whether the server is the same process as before.
+	Process  float64             `json:",omitzero"`
+	Received [numProgress]number `json:",omitzero"`
+
+	Reported Verdict
+	// Shares are smoothed over a window.
+	Shares   Shares `json:",omitzero"`
+	SharesAt int64  `json:",omitzero"`
+	Details  details
+	// Raw is the condition that the newest reading alone shows, since RawSince. Bad is true where it
+	// is harm; BadSince is when Bad changed last.
+	Raw      Condition `json:",omitzero"`
+	RawSince int64     `json:",omitzero"`
+	Bad      bool      `json:",omitzero"`
+	BadSince int64     `json:",omitzero"`
+	// Evident is true where the evidence of latencies alone was the last harm.
+	Evident bool `json:",omitzero"`
+	// Resumed is when it began to work again after a standstill, Restarted when it restarted last.
+	Resumed   int64 `json:",omitzero"`
+	Restarted int64 `json:",omitzero"`
+	Restarts  restarts
+
+	// Changes are the factors that have changed, Harms the evidence of harm. SlowerThanPeers is the
+	// evidence that it is slower than its siblings, in its steps and its prefills, and Ratio the
+	// greatest logarithm by how much of late.
+	Changes         [numFactors]change `json:",omitzero"`
+	Harms           [numHarms]evidence `json:",omitzero"`
+	SlowerThanPeers [2]change          `json:",omitzero"`
+	Ratio           float64            `json:",omitzero"`
+	// BrokenAt is when a factor was late beyond the documented limits last, GrownSince since when the
+	// work has grown.
+	BrokenAt   [numFactors]int64        `json:",omitzero"`
+	GrownSince [longerOutputs + 1]int64 `json:",omitzero"`
+	Felt       felt
+	Hidden     hidden
+	Canary     canary
+	Backlog    backlog
+	Without    backlogs
+	Progress   progress
+	// The requests of a pool have waited for no reason since Starved, until Fed.
+	Starved int64 `json:",omitzero"`
+	Fed     int64 `json:",omitzero"`
+}
+
+// number is one that may not be known: null.
+type number float64
+
+func (n number) known() bool { return signal.Known(float64(n)) }
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	if !n.known() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *number) UnmarshalJSON(data []byte) error {
+	*n = number(math.NaN())
+	return json.Unmarshal(data, (*float64)(n)) // Which leaves it where it is null.
+}
+
+// encode returns the stored form; nil where it is nothing that could be used again.
+func (d *saved) encode() []byte {
+	d.Form = diagnosisForm
+	if !d.sound() {
+		return nil
+	}
+	data, err := json.Marshal(d)
+	if err != nil || len(data) > maxSavedDiagnosis {
+		return nil
+	}
+	return data
+}
+
+// decodeDiagnosis returns the diagnosis of a stored form; false where it is none that can be used.
+func decodeDiagnosis(data []byte) (d saved, sound bool) {
+	sound = len(data) <= maxSavedDiagnosis && decode(data, &d) && d.sound()
+	return d, sound
+}
+
+// decode reads a stored form without anything unknown in it.
+func decode(data []byte, form any) bool {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(form) == nil
+}
+
+// DiagnosisAge returns the time of a stored diagnosis, in Unix nanoseconds, and whether it can be
+// used.
+func DiagnosisAge(data []byte) (at int64, sound bool) {
+	d, sound := decodeDiagnosis(data)
+	return d.At, sound
+}
+
+// sound reports whether a diagnosis can be one that this program has saved. Numbers that no engine
+// has would hold a verdict for ever, or never report one.
+func (d *saved) sound() bool {
+	v := &d.Reported
+	return d.Form == diagnosisForm && d.At > 0 && v.Condition < NumConditions && v.Because <= NotRead && v.Primary < NumCauses &&
+		v.Reference <= Objectives && len(v.Objective) <= maxSavedName && d.Raw < NumConditions && d.soundTimes() && d.soundNumbers() && d.soundCauses()
+}
+
+func (d *saved) soundTimes() bool {
+	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Since, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.Progress.At}
+	times = append(append(times, d.BrokenAt[:]...), d.GrownSince[:]...)
+	for _, at := range times {
+		if at < 0 || at > d.At {
+			return false
+		}
+	}
+	return d.Progress.Scrapes >= 0
+}
+
+func (d *saved) soundNumbers() bool {
+	within := func(x, most float64) bool { return x >= 0 && x <= most }
+	for f := range numFactors {
+		if !within(d.Changes[f].Score, workChangedAt+remembers) || !within(d.Without.Without[f], math.MaxFloat64) {
+			return false
+		}
+	}
+	for _, one := range d.SlowerThanPeers {
+		if !within(one.Score, changedAt+remembers) {
+			return false
+		}
+	}
+	for _, one := range d.Harms {
+		if !within(one.Score, enoughEvidence) || !within(one.Clear, math.MaxFloat64) {
+			return false
+		}
+	}
+	return within(d.Process, math.MaxFloat64) && within(d.Without.Waiting, math.MaxFloat64) && signal.Known(d.Ratio)
+}
+
+func (d *saved) soundCauses() bool {
+	for c := range NumCauses {
+		if !(d.Shares[c] >= 0) || len(d.Details.Reported[c]) > maxSavedName {
+			return false
+		}
+	}
+	return d.Shares.total() <= 1+1e-6
+}
