@@ -1,4 +1,4 @@
-package pools
+package stages
 
 import (
 	"context"
@@ -14,14 +14,13 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // failureLogInterval is the least time between two warnings about refused metrics.
 const failureLogInterval = time.Minute
 
 // warnings are what was logged about the pools.
-type warnings struct {
+type poolWarnings struct {
 	tooMany, notFound bool
 	// failures counts those since the last warning, which was at logged.
 	failures int
@@ -30,7 +29,7 @@ type warnings struct {
 
 // tick sends the metrics of the pools. It holds no lock while it sends, and waits for
 // the consumer for one interval.
-func (s *Stage) tick(ctx context.Context) {
+func (s *Pools) tick(ctx context.Context) {
 	call := &delivery.Call{}
 	metrics := s.Collect(ctx, call)
 	if metrics.MetricCount() == 0 {
@@ -56,13 +55,13 @@ func (s *Stage) tick(ctx context.Context) {
 }
 
 // Collect computes the metrics of the pools for a call of the next consumer.
-func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metrics {
+func (s *Pools) Collect(ctx context.Context, call *delivery.Call) pmetric.Metrics {
 	now := s.Now()
 	out := delivery.NewOutput(now.UnixNano(), 0)
 	s.mu.Lock()
-	sums, leftOut := s.pools.Evaluate(int64(now.Sub(s.began)))
+	sums, leftOut := s.totals.Evaluate(int64(now.Sub(s.began)))
 	out.Append(&s.series, sums, now.UnixNano())
-	notFound := s.pools.NotFound()
+	notFound := s.totals.NotFound()
 	s.mu.Unlock()
 	if s.diagnosis != nil {
 		// Both numbers are about the same servers.
@@ -82,9 +81,9 @@ func (s *Stage) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 // diagnose appends the condition of the pools, and returns how many servers were left out
 // because there are too many pools. A server that does not answer any more counts, other
 // than for the sums, until no batch at all has arrived about it for max_staleness.
-func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
-	live := func(visit func(server *stages.Server)) {
-		s.Each(func(server *stages.Server) {
+func (s *Pools) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
+	live := func(visit func(server *Server)) {
+		s.Each(func(server *Server) {
 			if now.Sub(server.Arrived) <= s.MaxStaleness {
 				visit(server)
 			}
@@ -95,7 +94,7 @@ func (s *Stage) diagnose(ctx context.Context, now time.Time, out *delivery.Outpu
 
 // poolOf returns the attributes of the pool that an engine belongs to: its own, or
 // those of its server.
-func (s *Stage) poolOf(engine []input.Attribute, server *stages.Server) []input.Attribute {
+func (s *Pools) poolOf(engine []input.Attribute, server *Server) []input.Attribute {
 	of := make([]input.Attribute, 0, len(s.groupBy))
 	for _, name := range s.groupBy {
 		value := (&input.Group{Attributes: engine}).Value(name)
@@ -110,7 +109,7 @@ func (s *Stage) poolOf(engine []input.Attribute, server *stages.Server) []input.
 }
 
 // warn logs once what a user can correct.
-func (s *Stage) warn(ctx context.Context, leftOut int, notFound []string) {
+func (s *Pools) warn(ctx context.Context, leftOut int, notFound []string) {
 	if leftOut > 0 {
 		s.Telemetry.ProcessorVllmPoolLeftOut.Add(ctx, int64(leftOut))
 		if !s.warnings.tooMany {

@@ -1,4 +1,4 @@
-package derived
+package stages
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Hardware is what one GPU of some servers can do at best: by the name of the GPU, or
@@ -41,7 +40,7 @@ const (
 	minBandwidth = 1e9
 )
 
-func (c *Config) checkHardware(invalid stages.Invalid) {
+func (c *DerivedConfig) checkHardware(invalid Invalid) {
 	for i := range c.Hardware {
 		h := &c.Hardware[i]
 		key := fmt.Sprintf("hardware::%d", i)
@@ -73,7 +72,7 @@ func (c *Config) checkHardware(invalid stages.Invalid) {
 	}
 }
 
-func checkPeak(key string, value, least float64, unit string, invalid stages.Invalid) {
+func checkPeak(key string, value, least float64, unit string, invalid Invalid) {
 	if value != 0 && (!(value >= least) || math.IsInf(value, 0)) {
 		invalid(key, "%g is too small or not a number; write %s", value, unit)
 	}

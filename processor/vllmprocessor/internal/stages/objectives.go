@@ -1,6 +1,4 @@
-// Package objectives is the stage that counts objectives and reports attainment, burn
-// rates and error budgets.
-package objectives
+package stages
 
 import (
 	"context"
@@ -16,23 +14,48 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
+
+// ObjectivesConfig is the configuration of the objectives. Its keys are those of the processor:
+// the collector names the key of an invalid objective by the Go structure, so the
+// processor's own ObjectivesConfig has the same three fields.
+type ObjectivesConfig struct {
+	// Objectives are promises about latencies.
+	Objectives []objective.Objective
+	// BudgetWindow is the time that an error budget is for.
+	BudgetWindow objective.Duration
+	// BurnWindows are the times that burn rates are over.
+	BurnWindows []objective.Duration
+}
+
+// DefaultObjectivesConfig returns the default configuration, which has no objective.
+func DefaultObjectivesConfig() ObjectivesConfig {
+	return ObjectivesConfig{
+		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
+		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
+	}
+}
+
+// Check returns all invalid values, other than those within an objective, which the
+// collector finds by its Validate.
+func (c *ObjectivesConfig) Check() error {
+	return objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows)
+}
 
 // maxTrackers bounds how many trackers a processor has.
 const maxTrackers = 10_000
 
-// Stage counts objectives.
-type Stage struct {
+// Objectives counts objectives.
+type Objectives struct {
 	// Trackers is shared among the servers.
 	Trackers *quota.Quota
 	// Archive has the states of trackers.
 	Archive *archive.User
 
 	plan      *objective.Plan
-	config    Config
+	config    ObjectivesConfig
 	logger    *zap.Logger
-	telemetry *stages.Telemetry
+	telemetry *Telemetry
 	// evaluators are for reuse. Without them a batch of one server with two objectives takes 1.1
 	// times the processor time and allocates 1.3 times the bytes; without objectives they make
 	// no difference.
@@ -47,14 +70,20 @@ type Stage struct {
 
 // New returns the stage. It fails where an objective is on a metric that cannot be
 // counted.
-func New(config Config, p *stages.Processor) (*Stage, error) {
+func NewObjectives(config ObjectivesConfig, p *Processor) (*Objectives, error) {
 	plan, err := objective.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{
+	s := &Objectives{
 		plan: plan, config: config, logger: p.Logger, telemetry: p.Telemetry,
-		Trackers: quota.New(maxTrackers), Archive: stages.NewArchive[*state](p, budgets(time.Duration(config.BudgetWindow))),
+		Trackers: quota.New(maxTrackers), Archive: archive.NewUser(budgets(time.Duration(config.BudgetWindow)), p.Archive, func(put func(key string, state []byte)) {
+			p.Each(func(server *Server) {
+				if one, has := Of[*objectivesState](server); has {
+					one.Snapshot(put)
+				}
+			})
+		}),
 		patterns: objective.WatchPatterns(config.Objectives), warned: map[string]bool{},
 	}
 	s.evaluators.New = func() any { return &objective.Evaluator{} }
@@ -74,10 +103,10 @@ func budgets(window time.Duration) archive.Kind {
 }
 
 // Steps are the distributions of which the window must keep steps.
-func (s *Stage) Steps() [input.NumMetrics]bool { return s.plan.Steps() }
+func (s *Objectives) Steps() [input.NumMetrics]bool { return s.plan.Steps() }
 
 // Start opens the storage and logs once what can be said about objectives in advance.
-func (s *Stage) Start(ctx context.Context, host component.Host) error {
+func (s *Objectives) Start(ctx context.Context, host component.Host) error {
 	if err := s.telemetry.ObserveTrackers(func() int { return s.Trackers.Used() }); err != nil {
 		return err
 	}
@@ -97,18 +126,18 @@ func (s *Stage) Start(ctx context.Context, host component.Host) error {
 }
 
 // Shutdown saves the states and closes the storage.
-func (s *Stage) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(ctx) }
+func (s *Objectives) Shutdown(ctx context.Context) error { return s.Archive.Shutdown(ctx) }
 
 // Derives reports whether a metric is about objectives.
-func (*Stage) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.slo.") }
+func (*Objectives) Derives(metric string) bool { return strings.HasPrefix(metric, "vllm.slo.") }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
-	return &state{Stage: s, server: server, series: series, share: s.Trackers.Open()}
+func (s *Objectives) Begin(server *Server, series *emit.Memory) State {
+	return &objectivesState{Objectives: s, server: server, series: series, share: s.Trackers.Open()}
 }
 
 // watchPatterns logs patterns that match no model.
-func (s *Stage) watchPatterns(batch *stages.Batch) {
+func (s *Objectives) watchPatterns(batch *Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range batch.Samples {
@@ -130,7 +159,7 @@ func (s *Stage) watchPatterns(batch *stages.Batch) {
 const maxWarnings = 100
 
 // warn logs a sentence once for each topic.
-func (s *Stage) warn(topic, sentence string) {
+func (s *Objectives) warn(topic, sentence string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.warned[topic] && len(s.warned) < maxWarnings {

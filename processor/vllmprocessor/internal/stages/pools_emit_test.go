@@ -1,4 +1,4 @@
-package pools
+package stages
 
 import (
 	"context"
@@ -23,8 +23,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -33,8 +31,8 @@ import (
 
 // bench is the stage with servers, a clock and a consumer that the test chooses.
 type bench struct {
-	*Stage
-	servers []*stages.Server
+	*Pools
+	servers []*Server
 	now     time.Time
 	logs    *observer.ObservedLogs
 	counted *componenttest.Telemetry
@@ -43,7 +41,7 @@ type bench struct {
 	calls   int
 }
 
-func newBench(t *testing.T, config Config) *bench {
+func newBench(t *testing.T, config PoolsConfig) *bench {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	b := &bench{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), logs: logs, counted: componenttest.NewTelemetry()}
@@ -52,30 +50,30 @@ func newBench(t *testing.T, config Config) *bench {
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.TelemetrySettings = b.counted.NewTelemetrySettings()
 	settings.Logger = zap.New(core)
-	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
+	own, err := NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
 	next, err := consumer.NewMetrics(func(ctx context.Context, _ pmetric.Metrics) error {
 		b.calls++
 		return b.consume(ctx)
 	})
 	require.NoError(t, err)
-	p := &stages.Processor{
+	p := &Processor{
 		Settings: settings, Next: next, Window: time.Minute, MaxStaleness: 5 * time.Minute, Telemetry: own,
 		Now: func() time.Time { return b.now }, Every: clocks.Real{}.Every, Enabled: func(string) bool { return true }, Emits: func(string) bool { return true },
-		Each: func(visit func(*stages.Server)) {
+		Each: func(visit func(*Server)) {
 			for _, server := range b.servers {
 				visit(server)
 			}
 		},
 	}
-	engines := diagnosis.DefaultConfig()
-	b.Stage = New(&config, &derive.Settings{Enabled: make([]bool, len(derive.Rows()))}, diagnosis.New(&engines, nil, p), p)
+	engines := DefaultDiagnosisConfig()
+	b.Pools = NewPools(&config, &derive.Settings{Enabled: make([]bool, len(derive.Rows()))}, NewDiagnosis(&engines, nil, p), p)
 	return b
 }
 
 // add makes a server that has reported one engine of a model just now.
-func (b *bench) add(key, model string) *stages.Server {
-	server := &stages.Server{
+func (b *bench) add(key, model string) *Server {
+	server := &Server{
 		Key: key, Attributes: pcommon.NewMap(), Arrived: b.now,
 		Window: window.NewResource(window.Settings{Window: time.Minute, MaxStaleness: 5 * time.Minute}),
 	}
@@ -84,24 +82,24 @@ func (b *bench) add(key, model string) *stages.Server {
 		input.GroupOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: model}}),
 	}, Samples: []input.Sample{{Input: input.Running, Value: 1}, {Input: input.Waiting}, {Input: input.GenerationTokens, Value: 5}}}
 	server.Window.Observe(batch, 1000)
-	engines := diagnosis.DefaultConfig()
+	engines := DefaultDiagnosisConfig()
 	state := b.engines(&engines).Begin(server, &emit.Memory{})
-	server.States = []stages.State{state}
-	state.Observe(context.Background(), &stages.Batch{Batch: batch, Now: b.now})
-	b.Begin(server, nil).Observe(context.Background(), &stages.Batch{Batch: batch, Now: b.now})
+	server.States = []State{state}
+	state.Observe(context.Background(), &Batch{Batch: batch, Now: b.now})
+	b.Begin(server, nil).Observe(context.Background(), &Batch{Batch: batch, Now: b.now})
 	b.servers = append(b.servers, server)
 	return server
 }
 
-func (b *bench) engines(config *diagnosis.Config) *diagnosis.Stage {
-	return diagnosis.New(config, nil, b.Processor)
+func (b *bench) engines(config *DiagnosisConfig) *Diagnosis {
+	return NewDiagnosis(config, nil, b.Processor)
 }
 
 // Nothing is sent without pools. What the next consumer refuses is counted, and one line in
 // a minute says how often it refused.
 func TestRefusedPoolsAreCountedAndReportedOnceAMinute(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, DefaultConfig())
+	b := newBench(t, DefaultPoolsConfig())
 	b.tick(t.Context())
 	assert.Zero(t, b.calls, "there is nothing to send")
 
@@ -131,7 +129,7 @@ func TestRefusedPoolsAreCountedAndReportedOnceAMinute(t *testing.T) {
 // have taken.
 func TestAShutdownIsNoRefusal(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, DefaultConfig())
+	b := newBench(t, DefaultPoolsConfig())
 	b.add("one", "m")
 	ctx, cancel := context.WithCancel(t.Context())
 	b.consume = func(ctx context.Context) error { cancel(); return ctx.Err() }
@@ -143,10 +141,10 @@ func TestAShutdownIsNoRefusal(t *testing.T) {
 // A pool is of the attributes of the engine, else of those of its server.
 func TestAnEngineBelongsToThePoolOfItsOwnAttributesFirst(t *testing.T) {
 	t.Parallel()
-	config := DefaultConfig()
+	config := DefaultPoolsConfig()
 	config.GroupBy = []string{"model_name", "cluster", "zone"}
 	b := newBench(t, config)
-	server := &stages.Server{Attributes: pcommon.NewMap()}
+	server := &Server{Attributes: pcommon.NewMap()}
 	server.Attributes.PutStr("model_name", "of the server")
 	server.Attributes.PutStr("cluster", "c1")
 	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}, {Name: "cluster", Value: "c1"}},
@@ -159,7 +157,7 @@ func TestAnEngineBelongsToThePoolOfItsOwnAttributesFirst(t *testing.T) {
 // time.
 func TestWarningsAboutPoolsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, DefaultConfig())
+	b := newBench(t, DefaultPoolsConfig())
 	b.warn(t.Context(), 0, nil)
 	assert.Zero(t, b.logs.Len())
 	for range 3 {
@@ -174,7 +172,7 @@ func TestWarningsAboutPoolsAreLoggedOnce(t *testing.T) {
 // A server counts for the diagnosis of its pools until it has been silent for max_staleness.
 func TestASilentServerLeavesTheDiagnosisOfItsPoolsAfterMaxStaleness(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, DefaultConfig())
+	b := newBench(t, DefaultPoolsConfig())
 	b.add("one", "m")
 	diagnosed := func() bool {
 		metrics := b.Collect(t.Context(), nil)
@@ -198,8 +196,8 @@ func TestASilentServerLeavesTheDiagnosisOfItsPoolsAfterMaxStaleness(t *testing.T
 
 func TestAStageShutsDownWithoutAStart(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, newBench(t, DefaultConfig()).Shutdown(t.Context()))
-	s := newBench(t, DefaultConfig())
+	require.NoError(t, newBench(t, DefaultPoolsConfig()).Shutdown(t.Context()))
+	s := newBench(t, DefaultPoolsConfig())
 	require.NoError(t, s.Start(t.Context(), nil))
 	require.NoError(t, s.Shutdown(t.Context()))
 }

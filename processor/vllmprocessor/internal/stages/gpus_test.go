@@ -1,4 +1,4 @@
-package gpus
+package stages
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 func TestAnUnknownChoiceIsReported(t *testing.T) {
 	t.Parallel()
 	check := func(choice Unmatched) (found []string) {
-		config := Config{Unmatched: choice}
+		config := GPUsConfig{Unmatched: choice}
 		config.Check(func(key, format string, args ...any) { found = append(found, key+": "+fmt.Sprintf(format, args...)) })
 		return found
 	}
-	assert.Empty(t, check(DefaultConfig().Unmatched))
+	assert.Empty(t, check(DefaultGPUsConfig().Unmatched))
 	assert.Empty(t, check(Drop))
 	assert.Equal(t, []string{`accelerators::unmatched: "no" is not known; write keep, or drop where several collectors read the same exporters of GPUs`}, check("no"))
 }

@@ -1,4 +1,4 @@
-package gpus
+package stages
 
 import (
 	"math"
@@ -16,7 +16,7 @@ const (
 
 // values appends what the GPUs of a server did. GPUs that others may use as well say nothing of
 // it, and neither do those of a pod with several servers.
-func (s *state) values(j *gpu.Joined, at derive.Value, values []derive.Value) []derive.Value {
+func (s *gpuState) values(j *gpu.Joined, at derive.Value, values []derive.Value) []derive.Value {
 	if j.Ambiguous || j.Servers != 1 {
 		return values
 	}
@@ -34,14 +34,14 @@ func (s *state) values(j *gpu.Joined, at derive.Value, values []derive.Value) []
 		}
 	}
 	if span, whole := s.span(current, gpu.Utilization, now, j.Apart); whole {
-		add(utilization, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Utilization, span, j.Apart) })/float64(len(current)), derive.Extra{})
+		add(gpuUtilization, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Utilization, span, j.Apart) })/float64(len(current)), derive.Extra{})
 	}
-	add(memory, sum(current, func(d *gpu.Device) float64 { return d.NewestOf(gpu.MemoryUsage, now-j.Apart) }), derive.Extra{})
+	add(gpuMemory, sum(current, func(d *gpu.Device) float64 { return d.NewestOf(gpu.MemoryUsage, now-j.Apart) }), derive.Extra{})
 	if span, whole := s.span(current, gpu.Power, now, j.Apart); whole {
-		add(power, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, j.Apart) }), derive.Extra{})
+		add(gpuPower, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, j.Apart) }), derive.Extra{})
 	}
 	perToken, source := s.perToken(current, now, j.Apart)
-	add(energy, perToken, derive.Extra{source})
+	add(energyPerToken, perToken, derive.Extra{source})
 	return values
 }
 
@@ -58,7 +58,7 @@ func sum(devices []*gpu.Device, of func(*gpu.Device) float64) (total float64) {
 
 // span is the window that ends with the newest readings that all GPUs have, and so a little
 // before the batch. It returns false where they are too old.
-func (s *state) span(devices []*gpu.Device, f gpu.Field, now, apart int64) (span gpu.Span, whole bool) {
+func (s *gpuState) span(devices []*gpu.Device, f gpu.Field, now, apart int64) (span gpu.Span, whole bool) {
 	end := now
 	for _, d := range devices {
 		end = min(end, d.Newest(f))
@@ -68,7 +68,7 @@ func (s *state) span(devices []*gpu.Device, f gpu.Field, now, apart int64) (span
 
 // perToken is the energy of the GPUs by the tokens that the engines generated in the same time.
 // Without a counter of energy it is the mean of the power, times the time.
-func (s *state) perToken(devices []*gpu.Device, now, apart int64) (joules float64, source string) {
+func (s *gpuState) perToken(devices []*gpu.Device, now, apart int64) (joules float64, source string) {
 	if span, whole := s.span(devices, gpu.Energy, now, apart); whole {
 		all := sum(devices, func(d *gpu.Device) float64 { return d.EnergyOf(span, apart) })
 		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {

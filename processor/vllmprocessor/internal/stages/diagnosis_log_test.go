@@ -1,4 +1,4 @@
-package diagnosis
+package stages
 
 import (
 	"context"
@@ -26,7 +26,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
 )
@@ -40,14 +39,14 @@ func TestLongAttributesAreCutInLines(t *testing.T) {
 	for n := range 100 {
 		resource.PutStr(fmt.Sprintf("%d%s", n, long[:1000]), long)
 	}
-	l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name", Value: long}}}, stages.ServerFields(resource))
+	l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name", Value: long}}}, ServerFields(resource))
 	require.Equal(t, 1, logs.Len())
 	line := logs.All()[0]
 	assert.True(t, utf8.ValidString(line.ContextMap()["model_name"].(string)))
 	assert.True(t, strings.HasSuffix(line.ContextMap()["model_name"].(string), "... (8388608 bytes)"))
 	assert.Less(t, len(fmt.Sprint(line.ContextMap())), 20_000)
 	resource.PutStr("service.instance.id", long)
-	assert.Less(t, len(fmt.Sprint(stages.ServerFields(resource))), 1000)
+	assert.Less(t, len(fmt.Sprint(ServerFields(resource))), 1000)
 }
 
 // JSON leaves U+009B, with which a command of a terminal can begin, and U+202E, after which the line is
@@ -59,7 +58,7 @@ func TestNamesInLinesArePrintable(t *testing.T) {
 	for _, name := range []string{"service.instance.id", "host.name"} {
 		resource := pcommon.NewMap()
 		resource.PutStr(name, hostile)
-		l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, stages.ServerFields(resource))
+		l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, ServerFields(resource))
 	}
 	require.Equal(t, 2, logs.Len())
 	for _, line := range logs.All() {
@@ -98,7 +97,7 @@ func newLog(t *testing.T) (*changeLog, *observer.ObservedLogs, *componenttest.Te
 	core, logs := observer.New(zapcore.InfoLevel)
 	counted := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, counted.Shutdown(context.WithoutCancel(t.Context()))) })
-	own, err := stages.NewTelemetry(counted.NewTelemetrySettings(), component.MustNewID("vllm"))
+	own, err := NewTelemetry(counted.NewTelemetrySettings(), component.MustNewID("vllm"))
 	require.NoError(t, err)
 	return &changeLog{logger: zap.New(core), telemetry: own, relearnAfter: time.Hour, emits: func(string) bool { return true }}, logs, counted
 }

@@ -1,4 +1,4 @@
-package objectives
+package stages
 
 import (
 	"context"
@@ -10,22 +10,21 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
-// state is the objectives of one server.
-type state struct {
-	*Stage
-	server   *stages.Server
+// objectivesState is the objectives of one server.
+type objectivesState struct {
+	*Objectives
+	server   *Server
 	series   *emit.Memory
 	share    *quota.Share
 	trackers objective.State
 }
 
 // Observe counts the steps of a batch.
-func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
+func (s *objectivesState) Observe(ctx context.Context, batch *Batch) {
 	s.watchPatterns(batch)
-	k := &keeper{s, ctx}
+	k := &trackerKeeper{s, ctx}
 	if excess := s.share.Excess(); excess > 0 {
 		s.trackers.Shrink(excess, k)
 	}
@@ -33,7 +32,7 @@ func (s *state) Observe(ctx context.Context, batch *stages.Batch) {
 }
 
 // Append writes what has been counted.
-func (s *state) Append(ctx context.Context, out *delivery.Output) {
+func (s *objectivesState) Append(ctx context.Context, out *delivery.Output) {
 	e := s.evaluators.Get().(*objective.Evaluator)
 	defer s.evaluators.Put(e)
 	e.CountsDiffer, e.Full = false, s.Trackers.Used() >= s.Trackers.Limit()
@@ -46,26 +45,26 @@ func (s *state) Append(ctx context.Context, out *delivery.Output) {
 }
 
 // Snapshot passes the states of all trackers to put.
-func (s *state) Snapshot(put func(key string, state []byte)) {
+func (s *objectivesState) Snapshot(put func(key string, state []byte)) {
 	for key, tracker := range s.trackers.Each {
 		put(key, tracker.Encode())
 	}
 }
 
 // End keeps the states, in case the server comes back.
-func (s *state) End() {
+func (s *objectivesState) End() {
 	s.Snapshot(s.Archive.End)
 	s.share.Close()
 }
 
-// keeper answers the questions of the trackers of a server while they take a batch.
-type keeper struct {
-	*state
+// trackerKeeper answers the questions of the trackers of a server while they take a batch.
+type trackerKeeper struct {
+	*objectivesState
 	ctx context.Context
 }
 
 // Begin continues the saved state of a tracker.
-func (k *keeper) Begin(group []input.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
+func (k *trackerKeeper) Begin(group []input.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
 	if !k.share.Take() {
 		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
 			"the resources with most of them give way to the others; split the servers among several collectors, or write fewer objectives or narrower models",
@@ -84,28 +83,28 @@ func (k *keeper) Begin(group []input.Attribute, o *objective.Objective, tracker 
 }
 
 // End keeps the state of a tracker whose model is gone.
-func (k *keeper) End(key string, tracker *objective.Tracker) {
+func (k *trackerKeeper) End(key string, tracker *objective.Tracker) {
 	k.Archive.End(key, tracker.Encode())
 	k.share.Give()
 }
 
 // Buckets warns where the buckets of a server cannot decide about an objective.
-func (k *keeper) Buckets(o *objective.Objective, bounds []float64) {
+func (k *trackerKeeper) Buckets(o *objective.Objective, bounds []float64) {
 	if sentence := o.Resolution(bounds); sentence != "" {
 		k.warn(sentence, sentence)
 	}
 }
 
 // Refused counts a step for which there is no tracker.
-func (k *keeper) Refused() { k.telemetry.Uncounted(k.ctx, stages.StepLimit) }
+func (k *trackerKeeper) Refused() { k.telemetry.Uncounted(k.ctx, StepLimit) }
 
 // Took counts a step that was not counted.
-func (k *keeper) Took(outcome objective.Outcome) {
+func (k *trackerKeeper) Took(outcome objective.Outcome) {
 	switch outcome {
 	case objective.Late:
-		k.telemetry.Uncounted(k.ctx, stages.StepLate)
+		k.telemetry.Uncounted(k.ctx, StepLate)
 	case objective.Unsound:
-		k.telemetry.Uncounted(k.ctx, stages.StepUnsound)
+		k.telemetry.Uncounted(k.ctx, StepUnsound)
 	case objective.ClockSetBack:
 		k.warn("clock", "the times of a resource went back by more than the shortest burn window; what its objectives had counted after them was forgotten")
 	case objective.Added:

@@ -1,6 +1,4 @@
-// Package pools is the stage that adds up the servers of a pool. It emits by itself, at
-// an interval: a pool belongs to no single batch.
-package pools
+package stages
 
 import (
 	"context"
@@ -14,17 +12,15 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pooltotals"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pools"
 )
 
 // MaxPools bounds the pools, against attributes that differ for each server or request.
 const MaxPools = 1000
 
-// Stage adds up servers, and sends their pools to the next consumer at every interval.
-type Stage struct {
-	*stages.Processor
+// Pools adds up servers, and sends their pools to the next consumer at every interval.
+type Pools struct {
+	*Processor
 	groupBy  []string
 	interval time.Duration
 	resource pcommon.Resource
@@ -33,8 +29,8 @@ type Stage struct {
 	began time.Time
 
 	// mu guards what the servers are added to. It is taken after a server's lock.
-	mu    sync.Mutex
-	pools *pooltotals.Pools
+	mu     sync.Mutex
+	totals *pools.Totals
 	// attributes is for reuse.
 	attributes []string
 
@@ -44,21 +40,21 @@ type Stage struct {
 
 	// What follows belongs to tick. diagnosis is nil where it is switched off.
 	series    emit.Memory
-	diagnosis *diagnosis.Pools
+	diagnosis *poolDiagnosis
 	history   delivery.History
-	warnings  warnings
+	warnings  poolWarnings
 }
 
 // New returns the stage. engines is the diagnosis of the servers' engines; nil where it
 // is switched off.
-func New(config *Config, settings *derive.Settings, engines *diagnosis.Stage, p *stages.Processor) *Stage {
-	s := &Stage{
+func NewPools(config *PoolsConfig, settings *derive.Settings, engines *Diagnosis, p *Processor) *Pools {
+	s := &Pools{
 		Processor: p,
 		groupBy:   config.GroupBy,
 		interval:  config.Interval,
 		resource:  resourceOf(p.Settings),
 		began:     p.Now(),
-		pools: pooltotals.New(pooltotals.Settings{
+		totals: pools.NewTotals(pools.Settings{
 			GroupBy: config.GroupBy, MaxPools: MaxPools, MaxStaleness: p.MaxStaleness, Enabled: p.Enabled, Derive: settings,
 		}),
 		attributes: make([]string, len(config.GroupBy)),
@@ -84,7 +80,7 @@ func resourceOf(settings processor.Settings) pcommon.Resource {
 }
 
 // Start begins to send.
-func (s *Stage) Start(context.Context, component.Host) error {
+func (s *Pools) Start(context.Context, component.Host) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.stop = s.Every(s.interval, func() { s.tick(ctx) })
@@ -97,7 +93,7 @@ const shutdownPatience = 5 * time.Second
 
 // Shutdown ends the sending. It waits some seconds for a consumer that neither returns
 // nor heeds its context.
-func (s *Stage) Shutdown(ctx context.Context) error {
+func (s *Pools) Shutdown(ctx context.Context) error {
 	if s.cancel == nil {
 		return nil
 	}
@@ -120,21 +116,22 @@ func (s *Stage) Shutdown(ctx context.Context) error {
 }
 
 // Derives returns false: a pool has a resource of its own.
-func (*Stage) Derives(string) bool { return false }
+func (*Pools) Derives(string) bool { return false }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stages.Server, _ *emit.Memory) stages.State {
-	return &state{s, server}
+func (s *Pools) Begin(server *Server, _ *emit.Memory) State {
+	return &poolState{stage: s, server: server}
 }
 
 // state adds one server to its pools.
-type state struct {
-	stage  *Stage
-	server *stages.Server
+type poolState struct {
+	nothingToKeep
+	stage  *Pools
+	server *Server
 }
 
 // Observe takes the newest batch of a server into its pools.
-func (s *state) Observe(context.Context, *stages.Batch) {
+func (s *poolState) Observe(context.Context, *Batch) {
 	p := s.stage
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,14 +141,8 @@ func (s *state) Observe(context.Context, *stages.Batch) {
 			p.attributes[i] = value.AsString()
 		}
 	}
-	p.pools.Observe(s.server.Key, s.server.Window, p.attributes, int64(s.server.Arrived.Sub(p.began)))
+	p.totals.Observe(s.server.Key, s.server.Window, p.attributes, int64(s.server.Arrived.Sub(p.began)))
 }
 
 // Append does nothing: the pools emit at an interval.
-func (*state) Append(context.Context, *delivery.Output) {}
-
-// Snapshot does nothing: pools start anew after a restart.
-func (*state) Snapshot(func(string, []byte)) {}
-
-// End does nothing: a silent server leaves its pools when it is stale.
-func (*state) End() {}
+func (*poolState) Append(context.Context, *delivery.Output) {}

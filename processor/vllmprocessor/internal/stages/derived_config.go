@@ -1,10 +1,9 @@
-package derived
+package stages
 
 import (
 	"fmt"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // Interpolation is how a quantile is placed within its bucket.
@@ -18,8 +17,8 @@ const (
 	MeanConstrained Interpolation = "mean_constrained"
 )
 
-// Config is the configuration of the values over the window.
-type Config struct {
+// DerivedConfig is the configuration of the values over the window.
+type DerivedConfig struct {
 	// Quantiles are the quantiles of the latencies, from 0 to 1. An empty list switches
 	// them off.
 	Quantiles []float64 `mapstructure:"quantiles"`
@@ -48,19 +47,19 @@ type Percentiles struct {
 	_ struct{}
 }
 
-// DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{Quantiles: []float64{0.5, 0.95, 0.99}, Percentiles: Percentiles{Interpolation: Linear}}
+// DefaultDerivedConfig returns the default configuration.
+func DefaultDerivedConfig() DerivedConfig {
+	return DerivedConfig{Quantiles: []float64{0.5, 0.95, 0.99}, Percentiles: Percentiles{Interpolation: Linear}}
 }
 
 // Switches reports whether a choice of the configuration switches on a metric that is off
 // by default.
-func (c *Config) Switches(metric string) bool {
+func (c *DerivedConfig) Switches(metric string) bool {
 	return c.Percentiles.Detailed && derive.Detailed(metric)
 }
 
 // Check reports all invalid values.
-func (c *Config) Check(invalid stages.Invalid) {
+func (c *DerivedConfig) Check(invalid Invalid) {
 	seen := map[float64]bool{}
 	for i, q := range c.Quantiles {
 		key := fmt.Sprintf("quantiles::%d", i)

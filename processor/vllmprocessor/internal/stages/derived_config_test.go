@@ -1,4 +1,4 @@
-package derived
+package stages
 
 import (
 	"fmt"
@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // invalid returns what Check reports, by its keys.
-func invalid(c *Config) (all, keys []string) {
+func invalid(c *DerivedConfig) (all, keys []string) {
 	c.Check(func(key, format string, args ...any) {
 		keys = append(keys, key)
 		all = append(all, key+": "+fmt.Sprintf(format, args...))
@@ -25,22 +23,22 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 	const gpu = "H100-SXM"
 	node := map[string]string{"k8s.node.name": "gpu-*"}
 	numbers := Hardware{FLOPS: 989e12, MemoryBandwidth: 3.35e12}
-	hardware := func(all ...Hardware) func(*Config) { return func(c *Config) { c.Hardware = all } }
-	quantiles := func(all ...float64) func(*Config) { return func(c *Config) { c.Quantiles = all } }
+	hardware := func(all ...Hardware) func(*DerivedConfig) { return func(c *DerivedConfig) { c.Hardware = all } }
+	quantiles := func(all ...float64) func(*DerivedConfig) { return func(c *DerivedConfig) { c.Quantiles = all } }
 	for name, test := range map[string]struct {
-		change func(*Config)
+		change func(*DerivedConfig)
 		want   []string
 	}{
-		"the default":           {func(*Config) {}, nil},
+		"the default":           {func(*DerivedConfig) {}, nil},
 		"quantiles 0 and 1":     {quantiles(0, 1), nil},
 		"below 0":               {quantiles(-0.001), []string{"quantiles::0"}},
 		"above 1":               {quantiles(0.5, 1.001), []string{"quantiles::1"}},
 		"no number":             {quantiles(math.NaN()), []string{"quantiles::0"}},
-		"mean_constrained":      {func(c *Config) { c.Percentiles.Interpolation = MeanConstrained }, nil},
-		"another interpolation": {func(c *Config) { c.Percentiles.Interpolation = "" }, []string{"percentiles::interpolation"}},
-		"detailed":              {func(c *Config) { c.Percentiles.Detailed = true }, nil},
+		"mean_constrained":      {func(c *DerivedConfig) { c.Percentiles.Interpolation = MeanConstrained }, nil},
+		"another interpolation": {func(c *DerivedConfig) { c.Percentiles.Interpolation = "" }, []string{"percentiles::interpolation"}},
+		"detailed":              {func(c *DerivedConfig) { c.Percentiles.Detailed = true }, nil},
 		"detailed, no quantiles": {
-			func(c *Config) { c.Percentiles.Detailed, c.Quantiles = true, nil },
+			func(c *DerivedConfig) { c.Percentiles.Detailed, c.Quantiles = true, nil },
 			[]string{"percentiles::detailed"},
 		},
 		"a gpu":                  {hardware(Hardware{GPU: gpu}), nil},
@@ -71,7 +69,7 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 			[]string{"hardware::1"},
 		},
 	} {
-		c := DefaultConfig()
+		c := DefaultDerivedConfig()
 		test.change(&c)
 		_, keys := invalid(&c)
 		assert.Equal(t, test.want, keys, name)
@@ -82,7 +80,7 @@ func TestTheLimitsOfEachSettingAreInclusive(t *testing.T) {
 // be meant as a percentage.
 func TestAQuantileInPercentIsReportedWithTheShare(t *testing.T) {
 	t.Parallel()
-	c := DefaultConfig()
+	c := DefaultDerivedConfig()
 	c.Quantiles = []float64{95, 100, 100.1, 0.5, 0.5}
 	all, _ := invalid(&c)
 	assert.Equal(t, []string{
@@ -91,7 +89,7 @@ func TestAQuantileInPercentIsReportedWithTheShare(t *testing.T) {
 		"quantiles::2: 100.1 is not from 0 to 1; write for example 0.95",
 		"quantiles::4: 0.5 is there twice; remove one",
 	}, all)
-	c = DefaultConfig()
+	c = DefaultDerivedConfig()
 	c.Hardware = []Hardware{{FLOPS: 1e12}, {FLOPS: 1e12}}
 	all, _ = invalid(&c)
 	assert.Equal(t, []string{"hardware::0: has no match, so that hardware::1 is never reached; write it last"}, all)
@@ -100,11 +98,11 @@ func TestAQuantileInPercentIsReportedWithTheShare(t *testing.T) {
 // The configuration is that of the stage.
 func TestTheStageTakesItsConfiguration(t *testing.T) {
 	t.Parallel()
-	p := &stages.Processor{Enabled: func(metric string) bool { return metric == "vllm.prompt_throughput" }}
+	p := &Processor{Enabled: func(metric string) bool { return metric == "vllm.prompt_throughput" }}
 	for interpolation, want := range map[Interpolation]bool{Linear: false, MeanConstrained: true} {
-		c := DefaultConfig()
+		c := DefaultDerivedConfig()
 		c.Percentiles.Interpolation, c.Percentiles.PerEngine = interpolation, want
-		s, err := New(&c, p)
+		s, err := NewDerived(&c, p)
 		if assert.NoError(t, err) {
 			assert.Equal(t, want, s.Settings().MeanConstrained)
 			assert.Equal(t, want, s.Settings().PerEngineQuantiles)
@@ -113,8 +111,8 @@ func TestTheStageTakesItsConfiguration(t *testing.T) {
 			assert.False(t, s.Derives("vllm.diagnosis.condition"))
 		}
 	}
-	c := DefaultConfig()
+	c := DefaultDerivedConfig()
 	c.Hardware = []Hardware{{GPU: "abacus"}}
-	_, err := New(&c, p)
+	_, err := NewDerived(&c, p)
 	assert.ErrorContains(t, err, "hardware::0")
 }

@@ -1,4 +1,4 @@
-package pools
+package stages
 
 import (
 	"fmt"
@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
-// Config adds up servers that share attributes. A pool has the servers of one pipeline
+// PoolsConfig adds up servers that share attributes. A pool has the servers of one pipeline
 // of one collector. Its points belong to the resource of that collector, which must have
 // a service.instance.id of its own where several write to one backend, and to the
 // component, which the attribute otelcol.component.id of the resource names.
-type Config struct {
+type PoolsConfig struct {
 	// GroupBy are the names of attributes, of points or of resources: servers
 	// with equal values make a pool. A server that lacks an attribute belongs to
 	// the pool without it.
@@ -25,16 +24,16 @@ type Config struct {
 	_ struct{}
 }
 
-// DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{GroupBy: []string{"model_name"}, Interval: 15 * time.Second}
+// DefaultPoolsConfig returns the default configuration.
+func DefaultPoolsConfig() PoolsConfig {
+	return PoolsConfig{GroupBy: []string{"model_name"}, Interval: 15 * time.Second}
 }
 
 // minInterval is the shortest interval: servers are not scraped more often.
 const minInterval = time.Second
 
 // Check reports all invalid values.
-func (c *Config) Check(invalid stages.Invalid) {
+func (c *PoolsConfig) Check(invalid Invalid) {
 	if !invalid.LacksUnit("pool::interval", c.Interval) && c.Interval < minInterval {
 		invalid("pool::interval", "%s is too short; write the time between two scrapes, for example 15s", c.Interval)
 	}

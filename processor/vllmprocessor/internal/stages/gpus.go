@@ -1,11 +1,8 @@
-// Package gpus is the stage that says where the servers run, for the join with their
-// GPUs, and that reports what the GPUs of a server do for it.
-package gpus
+package stages
 
 import (
 	"context"
-
-	"go.opentelemetry.io/collector/component"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -13,61 +10,80 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// The metrics.
-var (
-	utilization = &derive.Row{Metric: "vllm.gpu.utilization"}
-	memory      = &derive.Row{Metric: "vllm.gpu.memory_usage"}
-	power       = &derive.Row{Metric: "vllm.gpu.power"}
-	energy      = &derive.Row{Metric: "vllm.energy_per_generated_token", Extra: []string{"energy_source"}}
+// GPUsConfig has the choices for the metrics of GPUs.
+type GPUsConfig struct {
+	// Unmatched is what becomes of the metrics of GPUs that belong to no server of this
+	// processor: keep or drop.
+	Unmatched Unmatched `mapstructure:"unmatched"`
 
-	rows = []*derive.Row{utilization, memory, power, energy}
+	_ struct{}
+}
+
+// Unmatched is what becomes of metrics.
+type Unmatched string
+
+const (
+	// Keep passes them on: the default.
+	Keep Unmatched = "keep"
+	// Drop removes them, where several collectors read the same exporters.
+	Drop Unmatched = "drop"
 )
 
-// Stage reports what the GPUs of servers do.
-type Stage struct {
+// DefaultGPUsConfig returns the default configuration.
+func DefaultGPUsConfig() GPUsConfig { return GPUsConfig{Unmatched: Keep} }
+
+// Check reports all invalid values.
+func (c *GPUsConfig) Check(invalid Invalid) {
+	if c.Unmatched != Keep && c.Unmatched != Drop {
+		invalid("accelerators::unmatched", "%q is not known; write keep, or drop where several collectors read the same exporters of GPUs", c.Unmatched)
+	}
+}
+
+// The metrics.
+var (
+	gpuUtilization = &derive.Row{Metric: "vllm.gpu.utilization"}
+	gpuMemory      = &derive.Row{Metric: "vllm.gpu.memory_usage"}
+	gpuPower       = &derive.Row{Metric: "vllm.gpu.power"}
+	energyPerToken = &derive.Row{Metric: "vllm.energy_per_generated_token", Extra: []string{"energy_source"}}
+
+	gpuRows = []*derive.Row{gpuUtilization, gpuMemory, gpuPower, energyPerToken}
+)
+
+// GPUs reports what the GPUs of servers do.
+type GPUs struct {
+	nothingToStart
 	store   *gpu.Store
 	window  int64
 	enabled map[*derive.Row]bool
 }
 
 // New returns the stage.
-func New(p *stages.Processor) *Stage {
-	s := &Stage{store: p.Accelerators, window: int64(p.Window), enabled: map[*derive.Row]bool{}}
-	for _, row := range rows {
+func NewGPUs(p *Processor) *GPUs {
+	s := &GPUs{store: p.Accelerators, window: int64(p.Window), enabled: map[*derive.Row]bool{}}
+	for _, row := range gpuRows {
 		s.enabled[row] = p.Enabled(row.Metric)
 	}
 	return s
 }
 
-// Start does nothing.
-func (*Stage) Start(context.Context, component.Host) error { return nil }
-
-// Shutdown does nothing.
-func (*Stage) Shutdown(context.Context) error { return nil }
-
 // Derives reports whether a metric is one of the stage.
-func (*Stage) Derives(metric string) bool {
-	for _, row := range rows {
-		if row.Metric == metric {
-			return true
-		}
-	}
-	return false
+func (*GPUs) Derives(metric string) bool {
+	return slices.ContainsFunc(gpuRows, func(row *derive.Row) bool { return row.Metric == metric })
 }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
-	return &state{Stage: s, server: server, series: series}
+func (s *GPUs) Begin(server *Server, series *emit.Memory) State {
+	return &gpuState{GPUs: s, server: server, series: series}
 }
 
 // state is what is kept of one server.
-type state struct {
-	*Stage
-	server *stages.Server
+type gpuState struct {
+	nothingToKeep
+	*GPUs
+	server *Server
 	series *emit.Memory
 	views  []window.View
 	// engines are the places in views of the engines, generated the newest totals of the
@@ -77,7 +93,7 @@ type state struct {
 }
 
 // Observe says where a server with engines runs, and counts its tokens.
-func (s *state) Observe(context.Context, *stages.Batch) {
+func (s *gpuState) Observe(context.Context, *Batch) {
 	if !s.store.Seen() {
 		return
 	}
@@ -110,7 +126,7 @@ func (s *state) Observe(context.Context, *stages.Batch) {
 }
 
 // Append writes what the GPUs of a server do, where it is certain which they are.
-func (s *state) Append(_ context.Context, out *delivery.Output) {
+func (s *gpuState) Append(_ context.Context, out *delivery.Output) {
 	if !s.store.Seen() {
 		return
 	}
@@ -131,7 +147,7 @@ func (s *state) Append(_ context.Context, out *delivery.Output) {
 
 // place returns the attributes of the values: those of the only engine, or what the engines of
 // one model have in common. Two models have no one value.
-func (s *state) place() (at derive.Value, certain bool) {
+func (s *gpuState) place() (at derive.Value, certain bool) {
 	if len(s.engines) == 0 {
 		return at, false
 	}
@@ -151,8 +167,5 @@ func (s *state) place() (at derive.Value, certain bool) {
 	return derive.Value{Group: up.Number, Rollup: true, Attributes: up.Attributes}, true
 }
 
-// Snapshot does nothing: readings start anew after a restart.
-func (*state) Snapshot(func(string, []byte)) {}
-
 // End forgets where the server runs.
-func (s *state) End() { s.store.Remove(s.server.Key) }
+func (s *gpuState) End() { s.store.Remove(s.server.Key) }

@@ -1,14 +1,13 @@
-package diagnosis
+package stages
 
 import (
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
-// Config is the configuration of the diagnosis.
-type Config struct {
+// DiagnosisConfig is the configuration of the diagnosis.
+type DiagnosisConfig struct {
 	// Enabled is true unless the diagnosis is switched off.
 	Enabled bool `mapstructure:"enabled"`
 	// Hold is the least number of windows of great harm until it is reported; small harm
@@ -31,13 +30,13 @@ type Config struct {
 	_ struct{}
 }
 
-// DefaultConfig returns the default configuration.
-func DefaultConfig() Config {
-	return Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}
+// DefaultDiagnosisConfig returns the default configuration.
+func DefaultDiagnosisConfig() DiagnosisConfig {
+	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}
 }
 
 // Check reports all invalid values. window is that of the processor.
-func (c *Config) Check(window time.Duration, invalid stages.Invalid) {
+func (c *DiagnosisConfig) Check(window time.Duration, invalid Invalid) {
 	if c.Hold < 1 || c.Hold > maxHold {
 		invalid("diagnosis::hold", "must be from 1 to %d windows, not %d; the default is 2", maxHold, c.Hold)
 	}
@@ -56,7 +55,7 @@ func (c *Config) Check(window time.Duration, invalid stages.Invalid) {
 		invalid(start, "must not be negative; write for example 10m, or 0s to report a server that does not answer at once")
 	case invalid.LacksUnit(start, c.StartTimeout):
 	case c.StartTimeout > maxStartTimeout:
-		invalid(start, "%s is too long: a server that never starts would not be reported; write at most %s", c.StartTimeout, stages.Spell(maxStartTimeout))
+		invalid(start, "%s is too long: a server that never starts would not be reported; write at most %s", c.StartTimeout, Spell(maxStartTimeout))
 	}
 	if c.SpeculationBreakEven != 0 && !(c.SpeculationBreakEven >= 1 && c.SpeculationBreakEven <= 100) {
 		invalid("diagnosis::speculation_break_even", "%g is not a number of tokens per step; write for example 1.5, or leave it out", c.SpeculationBreakEven)
@@ -64,7 +63,7 @@ func (c *Config) Check(window time.Duration, invalid stages.Invalid) {
 }
 
 // LeastRelearnAfter is five times as long as it takes to report great harm.
-func (c *Config) LeastRelearnAfter(window time.Duration) time.Duration {
+func (c *DiagnosisConfig) LeastRelearnAfter(window time.Duration) time.Duration {
 	return 5 * time.Duration(min(max(c.Hold, 1), maxHold)) * window
 }
 

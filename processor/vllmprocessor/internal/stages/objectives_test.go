@@ -1,4 +1,4 @@
-package objectives
+package stages
 
 import (
 	"testing"
@@ -15,26 +15,25 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/clocks"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-func within(all ...objective.Objective) Config {
-	config := DefaultConfig()
+func within(all ...objective.Objective) ObjectivesConfig {
+	config := DefaultObjectivesConfig()
 	config.Objectives = all
 	return config
 }
 
-func newStage(t *testing.T, config Config) (*Stage, *observer.ObservedLogs) {
+func newStage(t *testing.T, config ObjectivesConfig) (*Objectives, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
-	own, err := stages.NewTelemetry(settings.TelemetrySettings, settings.ID)
+	own, err := NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
-	s, err := New(config, &stages.Processor{
-		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*stages.Server)) {}, Enabled: func(string) bool { return true },
+	s, err := NewObjectives(config, &Processor{
+		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*Server)) {}, Enabled: func(string) bool { return true },
 		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: clocks.Real{}.Every},
 	})
 	require.NoError(t, err)
@@ -85,7 +84,7 @@ func TestATargetThatNoFastAlertCanReachIsAWarningAtTheStart(t *testing.T) {
 
 func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {
 	t.Parallel()
-	s, logs := newStage(t, DefaultConfig())
+	s, logs := newStage(t, DefaultObjectivesConfig())
 	s.warn("a", "first")
 	s.warn("a", "second")
 	for i := range 1000 {
@@ -97,14 +96,14 @@ func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {
 
 func TestAnObjectiveOnAnUnknownMetricIsAnError(t *testing.T) {
 	t.Parallel()
-	_, err := New(within(objective.Objective{Name: "a", Metric: "vllm.no_such"}), &stages.Processor{Enabled: func(string) bool { return true }})
+	_, err := NewObjectives(within(objective.Objective{Name: "a", Metric: "vllm.no_such"}), &Processor{Enabled: func(string) bool { return true }})
 	assert.ErrorContains(t, err, `objective "a"`)
 }
 
 func TestAServerThatEndsGivesItsTrackersBack(t *testing.T) {
 	t.Parallel()
-	s, _ := newStage(t, DefaultConfig())
-	begun := s.Begin(&stages.Server{Key: "one"}, nil).(*state)
+	s, _ := newStage(t, DefaultObjectivesConfig())
+	begun := s.Begin(&Server{Key: "one"}, nil).(*objectivesState)
 	require.True(t, begun.share.Take())
 	require.Equal(t, 1, s.Trackers.Used())
 	begun.End()
@@ -113,6 +112,6 @@ func TestAServerThatEndsGivesItsTrackersBack(t *testing.T) {
 
 func TestTheStageDerivesTheMetricsOfObjectives(t *testing.T) {
 	t.Parallel()
-	assert.True(t, (*Stage)(nil).Derives("vllm.slo.burn_rate"))
-	assert.False(t, (*Stage)(nil).Derives("vllm.diagnosis.condition"))
+	assert.True(t, (*Objectives)(nil).Derives("vllm.slo.burn_rate"))
+	assert.False(t, (*Objectives)(nil).Derives("vllm.diagnosis.condition"))
 }

@@ -1,4 +1,4 @@
-package diagnosis
+package stages
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 const (
@@ -30,7 +29,7 @@ const (
 type changeLog struct {
 	logger       *zap.Logger
 	relearnAfter time.Duration
-	telemetry    *stages.Telemetry
+	telemetry    *Telemetry
 	// emits reports whether a metric is switched on, as far as this processor knows.
 	emits func(metric string) bool
 
@@ -67,7 +66,7 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 		}
 		l.logged[harm]++
 		if server == nil {
-			server = stages.ServerFields(resource)
+			server = ServerFields(resource)
 		}
 		l.line(t, server)
 	}
@@ -94,7 +93,7 @@ func (l *changeLog) summary() {
 func (l *changeLog) upgraded(u *diagnose.Upgrade, resource pcommon.Map) {
 	l.logger.Info(
 		fmt.Sprintf("diagnosis: the version of vLLM changed from %s to %s, between which some of its metrics changed; what is usual for the signals of these metrics is learned anew, see %s", u.From, u.To, catalog.DefectsPage),
-		append(stages.ServerFields(resource), zap.String("previous_version", u.From), zap.String("version", u.To), zap.Strings("signals", u.Names()), zap.Int("engines", u.Engines))...,
+		append(ServerFields(resource), zap.String("previous_version", u.From), zap.String("version", u.To), zap.Strings("signals", u.Names()), zap.Int("engines", u.Engines))...,
 	)
 }
 
@@ -114,7 +113,7 @@ func withoutStacks(logger *zap.Logger) *zap.Logger {
 func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	reason := ""
 	if t.Relearned {
-		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", stages.Spell(l.relearnAfter))
+		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", Spell(l.relearnAfter))
 	}
 	words := t.Words(reason, l.emits)
 	var fields []zap.Field
@@ -123,7 +122,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 	}
 	fields = append(fields, server...)
 	for _, a := range t.Attributes {
-		fields = append(fields, zap.String(stages.Cut(a.Name), stages.Cut(a.Value)))
+		fields = append(fields, zap.String(Cut(a.Name), Cut(a.Value)))
 	}
 	fields = append(fields,
 		zap.Stringer("condition", t.To.Condition),
@@ -141,7 +140,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		}
 	}
 	if t.Failure != "" {
-		fields = append(fields, zap.String("scrape_failure", stages.Cut(t.Failure)))
+		fields = append(fields, zap.String("scrape_failure", Cut(t.Failure)))
 	}
 	fields = append(fields, causeNames("contributing", &t.To.Contributing, &t.Shares), causeNames("notices", &t.To.Notices, &t.Shares))
 	if t.To.Severity >= 2 && t.To.Harms() {

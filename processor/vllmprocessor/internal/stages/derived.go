@@ -1,24 +1,21 @@
-// Package derived is the stage of ratios, rates, means and quantiles over the window.
-package derived
+package stages
 
 import (
 	"context"
 	"sync"
 
-	"go.opentelemetry.io/collector/component"
-
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
-// Stage derives values over the window of a server.
-type Stage struct {
+// Derived derives values over the window of a server.
+type Derived struct {
+	nothingToStart
 	settings  derive.Settings
 	hardware  []gpu.Rule
-	telemetry *stages.Telemetry
+	telemetry *Telemetry
 	metrics   map[string]bool
 	// evaluators are for reuse. Without them a batch of one server takes 1.1 to 1.25 times the
 	// processor time and allocates twice the bytes.
@@ -26,12 +23,12 @@ type Stage struct {
 }
 
 // New returns the stage. It fails where the configuration names an unknown GPU.
-func New(config *Config, p *stages.Processor) (*Stage, error) {
+func NewDerived(config *DerivedConfig, p *Processor) (*Derived, error) {
 	rules, err := rulesOf(config.Hardware)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{
+	s := &Derived{
 		settings: derive.Settings{
 			Enabled:            make([]bool, len(derive.Rows())),
 			MeanConstrained:    config.Percentiles.Interpolation == MeanConstrained,
@@ -54,25 +51,20 @@ func New(config *Config, p *stages.Processor) (*Stage, error) {
 
 // Settings are the choices for derived values, for the stages that derive the same of
 // several servers.
-func (s *Stage) Settings() *derive.Settings { return &s.settings }
-
-// Start does nothing.
-func (*Stage) Start(context.Context, component.Host) error { return nil }
-
-// Shutdown does nothing.
-func (*Stage) Shutdown(context.Context) error { return nil }
+func (s *Derived) Settings() *derive.Settings { return &s.settings }
 
 // Derives reports whether a metric is one of the table of formulas.
-func (s *Stage) Derives(metric string) bool { return s.metrics[metric] }
+func (s *Derived) Derives(metric string) bool { return s.metrics[metric] }
 
 // Begin returns the state of a new server.
-func (s *Stage) Begin(server *stages.Server, series *emit.Memory) stages.State {
-	return &state{Stage: s, server: server, series: series}
+func (s *Derived) Begin(server *Server, series *emit.Memory) State {
+	return &derivedState{Derived: s, server: server, series: series}
 }
 
-type state struct {
-	*Stage
-	server *stages.Server
+type derivedState struct {
+	nothingToKeep
+	*Derived
+	server *Server
 	series *emit.Memory
 }
 
@@ -83,10 +75,10 @@ type evaluator struct {
 }
 
 // Observe does nothing: the window has all that is needed.
-func (*state) Observe(context.Context, *stages.Batch) {}
+func (*derivedState) Observe(context.Context, *Batch) {}
 
 // Append writes the values of a server.
-func (s *state) Append(ctx context.Context, out *delivery.Output) {
+func (s *derivedState) Append(ctx context.Context, out *delivery.Output) {
 	e := s.evaluators.Get().(*evaluator)
 	defer s.evaluators.Put(e)
 	e.settings = s.settings
@@ -96,9 +88,3 @@ func (s *state) Append(ctx context.Context, out *delivery.Output) {
 
 	out.Append(s.series, values, s.server.Window.Time())
 }
-
-// Snapshot does nothing: windows start anew after a restart.
-func (*state) Snapshot(func(string, []byte)) {}
-
-// End does nothing.
-func (*state) End() {}
