@@ -3,10 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"time"
-
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // canary is what canary requests that are not answered show. An engine works as long as it has a
@@ -39,18 +35,4 @@ func (c *canary) sentence(at int64) string {
 		return ""
 	}
 	return fmt.Sprintf("Canary requests have not been answered for %.0f s.", time.Duration(at-c.Since).Seconds())
-}
-
-// observe reads what holds for the server in front of the engines.
-func (r *reader) observe(v *window.View) {
-	r.healthy = signal.Or(value(v.Gauge(input.Healthy)), r.healthy)
-	r.files = signal.Or(value(v.Gauge(input.OpenFiles)), r.files)
-	r.load = signal.Or(value(v.Gauge(input.ServerLoad)), r.load)
-	r.unanswered = signal.Or(value(v.Gauge(input.CanaryUnanswered)), r.unanswered)
-}
-
-// keep keeps what was read before, where this part of a batch lacks it.
-func (r *reader) keep(before *reader) {
-	r.healthy, r.files = signal.Or(r.healthy, before.healthy), signal.Or(r.files, before.files)
-	r.load, r.unanswered = signal.Or(r.load, before.load), signal.Or(r.unanswered, before.unanswered)
 }

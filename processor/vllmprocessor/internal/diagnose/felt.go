@@ -88,9 +88,9 @@ type recent struct {
 func (x *recent) read(v *window.View, since time.Duration) {
 	x.over = max(recently, since)
 	half := v.Over(x.over)
-	n, mean := moments(&half, input.TimeToFirstToken)
+	n, mean := derive.Mean(&half, input.TimeToFirstToken)
 	x.firsts, x.first = signal.OrZero(n), signal.OrZero(mean)
-	n, mean = moments(&half, input.InterTokenLatency)
+	n, mean = derive.Mean(&half, input.InterTokenLatency)
 	x.gaps, x.gap = signal.OrZero(n), signal.OrZero(mean)
 }
 

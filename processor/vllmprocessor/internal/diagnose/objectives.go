@@ -117,7 +117,7 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 
 // requests is how many requests ended in the window.
 func requests(v *window.View) float64 {
-	n, _ := moments(v, input.TimePerOutputToken)
+	n, _ := derive.Mean(v, input.TimePerOutputToken)
 	return n
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -182,7 +181,7 @@ var (
 // frontOf reads the totals of a view.
 func frontOf(v *window.View) front {
 	if _, status := v.Total(input.HTTPRequests); status != window.Present {
-		return front{math.NaN(), math.NaN()}
+		return unknownFront
 	}
 	var f front
 	for label, n := range v.States(input.HTTPRequests) {
@@ -197,7 +196,3 @@ func frontOf(v *window.View) front {
 	}
 	return f
 }
-
-// freezes reports whether gauges can keep their last values after all requests were
-// aborted.
-func freezes(r *window.Resource) bool { return r.Affected(catalog.DefectGaugesFreezeOnAbort) }

@@ -20,7 +20,7 @@ func settings(hold int) *Settings {
 
 // healthyReading is one of an engine that serves a request a second.
 func healthyReading(at int64) reading {
-	r := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
+	r := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, fromServer: fromServer{healthy: 1}}
 	s := &r.Signals
 	s[signal.Running], s[signal.KVUtilization], s[signal.Waiting], s[signal.Deferred] = 2, 0.1, 0, 0
 	s[signal.TimeToFirstToken], s[signal.StepTime], s[signal.InterTokenLatency] = 0.1, 0.02, 0.02
