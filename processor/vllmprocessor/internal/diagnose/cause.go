@@ -3,8 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"slices"
-
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
 // Cause is a reason for harm, or a notice.
@@ -107,16 +105,6 @@ func (s *Shares) ranked(least float64, without Cause) (causes []Cause) {
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(s[b], s[a]) })
 	return causes
-}
-
-// known reports whether all shares are numbers.
-func (s *Shares) known() bool {
-	for _, share := range s {
-		if !signal.Known(share) {
-			return false
-		}
-	}
-	return true
 }
 
 // whole scales the shares so that they add up to 1. It changes nothing where all are 0.

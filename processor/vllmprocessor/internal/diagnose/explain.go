@@ -25,7 +25,7 @@ func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Co
 		latency = e.attributeRest(r, latency)
 	}
 	now := e.others(settings, r, found, latency.Scale(weight), weight)
-	if !now.known() {
+	if !signal.Known(now.total()) {
 		// NaN would stay in the smoothed shares for ever.
 		now = Shares{}
 	}

@@ -62,8 +62,8 @@ func (m *Member) Meet(peers *Peers) {
 	if peers == nil || peers.Before == nil || e.baseline.Ready() || e.baseline.Began {
 		return
 	}
-	except, _ := changedBetween(cmp.Or(peers.Before.Version, e.baseline.Version), e.baseline.Version)
-	e.baseline.Begin(peers.Before, except)
+	except := changedBetween(cmp.Or(peers.Before.Version, e.baseline.Version), e.baseline.Version)
+	e.baseline.Begin(peers.Before, &except)
 }
 
 const (

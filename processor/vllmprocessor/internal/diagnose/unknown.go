@@ -1,41 +1,25 @@
 package diagnose
 
-// Because is why an engine cannot be judged.
+// Because is why an engine cannot be judged; Sentence says what each one means.
 type Because uint8
 
+// The reasons. Waiting mends none of those from Unauthorized to PlainHTTP. NotRead is the last one:
+// saved states have these numbers.
 const (
-	// Judged means: it can be judged.
 	Judged Because = iota
-	// JustSeen means: there is no window yet, or requests fail and have not done so for the
-	// hold yet.
+	// JustSeen is also that of requests that fail, and have not done so for the hold yet.
 	JustSeen
-	// NoLatencies means: the server reports neither the times to the first token nor
-	// those between tokens, by which harm is judged.
 	NoLatencies
-	// FarApart means: the scrapes are so far apart that no window has two of them.
 	FarApart
-	// StalledOrFrozen means: the engine stands still with requests in its gauges, and it
-	// cannot be seen whether it has them.
 	StalledOrFrozen
-	// NoRequestSince means: users were harmed, and no request has come since.
 	NoRequestSince
-	// Unauthorized means: the server was never read and answers 401. Waiting mends neither
-	// this nor any of the following.
 	Unauthorized
-	// Forbidden means: it answers 403.
 	Forbidden
-	// NotFound means: it answers 404.
 	NotFound
-	// NoAddress means: its name cannot be resolved.
 	NoAddress
-	// NotTrusted means: the TLS handshake fails.
 	NotTrusted
-	// NoMetrics means: something answers, but not with metrics.
 	NoMetrics
-	// PlainHTTP means: the endpoint is https, and the server speaks HTTP.
 	PlainHTTP
-	// NotRead means: the server was never read and does not answer. It may load its model. It is the last
-	// one: saved states have these numbers.
 	NotRead
 )
 

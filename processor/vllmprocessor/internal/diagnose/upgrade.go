@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -60,117 +59,71 @@ func (s *State) upgraded(e *engine) {
 	if from == "" || e.baseline.Windows == 0 {
 		return
 	}
-	changed, found := changedBetween(from, to)
-	if !found {
+	changed := changedBetween(from, to)
+	if changed == (signal.Set{}) {
 		return
 	}
-	e.baseline.Forget(changed)
+	e.baseline.Forget(&changed)
 	if changed[signal.StepFactor] {
 		e.baseline.Earlier = "" // The two cannot be compared.
 	}
 	e.next, e.unlearned = nil, nil
-	s.upgrade.From, s.upgrade.To, s.upgrade.Signals = from, to, *changed
+	s.upgrade.From, s.upgrade.To, s.upgrade.Signals = from, to, changed
 	s.upgrade.Engines++
 }
 
 // changedBetween returns the signals of which numbers before and after a change of the
 // version cannot be compared: a metric of theirs changed its meaning, or the bounds are
-// others within which they are right. found is false where there are none.
-func changedBetween(from, to string) (changed *signal.Set, found bool) {
-	changed = new(signal.Set)
+// others within which they are right.
+func changedBetween(from, to string) (changed signal.Set) {
 	for _, d := range catalog.Defects() {
 		if d.ID.Affects(from) == d.ID.Affects(to) {
 			continue
 		}
 		for s := range signal.Count {
-			if inputs[s].concerned(&d) && incomparable(decision{s, d.ID}, &d) {
-				changed[s], found = true, true
-			}
+			changed[s] = changed[s] || uses(s.String(), d.Metrics) && incomparable(s, &d)
 		}
 	}
-	return changed, found
+	return changed
 }
 
 // incomparable reports whether a signal has other numbers with a defect than without it.
 // Where it is corrected, or withheld while the defect acts, those that it has are right. A
 // metric that changed its meaning is right before and after.
-func incomparable(of decision, d *catalog.Defect) bool {
-	verdict := decided[of]
-	if d.Change {
-		return verdict != "unaffected"
+func incomparable(s signal.Signal, d *catalog.Defect) bool {
+	switch decided("signal:"+s.String(), d.ID) {
+	case "unaffected":
+		return false
+	case "corrected", "withheld":
+		return d.Change
 	}
-	return verdict != "unaffected" && verdict != "corrected" && verdict != "withheld" && !compared[d.ID]
+	return d.Change || decided("rule:learned", d.ID) != "unaffected"
 }
 
-// decision is what a row of the catalogue's decisions is about.
-type decision struct {
-	signal signal.Signal
-	defect catalog.DefectID
-}
-
-// decided are the catalogue's decisions about signals.
-var decided = func() map[decision]string {
-	all := map[decision]string{}
+// decided is the catalogue's decision about a subject and a defect; empty without one.
+func decided(subject string, id catalog.DefectID) (verdict string) {
 	for _, row := range catalog.Decisions() {
-		for _, subject := range row.Of {
-			s, is := signal.Named(strings.TrimPrefix(subject, "signal:"))
-			if !is {
-				continue
-			}
-			for _, id := range row.Defects {
-				all[decision{s, id}] = row.Verdict
-			}
+		if slices.Contains(row.Of, subject) && slices.Contains(row.Defects, id) {
+			verdict = row.Verdict
 		}
 	}
-	return all
-}()
-
-// compared are the defects of which the catalogue has decided that what is learned with
-// them and without them can be compared.
-var compared = func() map[catalog.DefectID]bool {
-	all := map[catalog.DefectID]bool{}
-	for _, row := range catalog.Decisions() {
-		if slices.Contains(row.Of, "rule:learned") && row.Verdict == "unaffected" {
-			for _, id := range row.Defects {
-				all[id] = true
-			}
-		}
-	}
-	return all
-}()
-
-// metricsOf are the metrics that a signal is computed from.
-type metricsOf map[string]bool
-
-func (m metricsOf) concerned(d *catalog.Defect) bool {
-	return slices.ContainsFunc(d.Metrics, func(metric string) bool { return metric == "*" || m[metric] })
+	return verdict
 }
 
-// inputs are the metrics of each signal, through the signals and the derived metrics in
-// between.
-var inputs = func() (all [signal.Count]metricsOf) {
-	from := map[string][]string{}
+// uses reports whether a signal or a metric is one of some metrics or computed from one, perhaps
+// through signals and derived metrics in between.
+func uses(name string, metrics []string) bool {
+	if slices.Contains(metrics, "*") || slices.Contains(metrics, name) {
+		return true
+	}
+	var from []string
+	if metric, known := catalog.ByName(name); known {
+		from = metric.DerivedFrom
+	}
 	for _, s := range catalog.Signals() {
-		from[s.Name] = s.From
-	}
-	for s := range signal.Count {
-		all[s] = metricsOf{}
-		var add func(name string)
-		add = func(name string) {
-			if all[s][name] {
-				return
-			}
-			all[s][name] = true
-			for _, one := range from[name] {
-				add(one)
-			}
-			if metric, known := catalog.ByName(name); known {
-				for _, one := range metric.DerivedFrom {
-					add(one)
-				}
-			}
+		if s.Name == name {
+			from = s.From
 		}
-		add(s.String())
 	}
-	return all
-}()
+	return slices.ContainsFunc(from, func(one string) bool { return uses(one, metrics) })
+}

@@ -130,8 +130,8 @@ func TestOnlyWhatTheCatalogueNamesIsForgotten(t *testing.T) {
 		{"0.25.0", "0.28.0", ""}, // the last repairs: 5xx, and lookups that were counted again
 		{"0.9.2", "0.28.0", "frontend_overhead_mean objective_missed_ratio queue_wait_estimate time_to_first_token_mean"},
 	} {
-		set, _ := changedBetween(test.from, test.to)
-		assert.Equal(t, test.want, strings.Join((&Upgrade{Signals: *set}).Names(), " "), "from %s to %s", test.from, test.to)
+		set := changedBetween(test.from, test.to)
+		assert.Equal(t, test.want, strings.Join((&Upgrade{Signals: set}).Names(), " "), "from %s to %s", test.from, test.to)
 	}
 }
 
@@ -147,13 +147,13 @@ func TestAnUndecidedDefectMakesNumbersIncomparable(t *testing.T) {
 		"about all of them":  {catalog.Defect{ID: "new", Metrics: []string{"*"}}, true},
 		"about nothing else": {catalog.Defect{ID: "new"}, false},
 	} {
-		got := inputs[signal.QueueTime].concerned(&test.defect) && incomparable(decision{signal.QueueTime, "new"}, &test.defect)
+		got := uses(signal.QueueTime.String(), test.defect.Metrics) && incomparable(signal.QueueTime, &test.defect)
 		assert.Equal(t, test.want, got, name)
 	}
-	assert.True(t, incomparable(decision{signal.TimeToFirstToken, catalog.DefectArrivalTimeMoved}, &catalog.Defect{Change: true}))
-	assert.False(t, incomparable(decision{signal.FirstTokenRate, catalog.DefectArrivalTimeMoved}, &catalog.Defect{Change: true}), "a number of requests is no time")
-	assert.True(t, incomparable(decision{signal.QueueWait, catalog.DefectDeferredInWaiting}, &catalog.Defect{ID: catalog.DefectDeferredInWaiting}))
-	assert.False(t, incomparable(decision{signal.FirstTokenRate, catalog.DefectFirstTokenWithoutToken}, &catalog.Defect{ID: catalog.DefectFirstTokenWithoutToken}))
+	assert.True(t, incomparable(signal.TimeToFirstToken, &catalog.Defect{ID: catalog.DefectArrivalTimeMoved, Change: true}))
+	assert.False(t, incomparable(signal.FirstTokenRate, &catalog.Defect{ID: catalog.DefectArrivalTimeMoved, Change: true}), "a number of requests is no time")
+	assert.True(t, incomparable(signal.QueueWait, &catalog.Defect{ID: catalog.DefectDeferredInWaiting}))
+	assert.False(t, incomparable(signal.FirstTokenRate, &catalog.Defect{ID: catalog.DefectFirstTokenWithoutToken}))
 }
 
 // A fit belongs to the factor that is computed with it.

@@ -1,39 +1,38 @@
 package diagnose
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// rows are the metrics of an engine, or of a pool, which has no wait and no signals.
+// rows are the metrics of an engine, or of a pool, of which those after share are not reported.
 type rows struct{ severity, condition, cause, share, wait, signal, ratio *derive.Row }
 
-var engineRows = &rows{
-	severity:  &derive.Row{Metric: "vllm.diagnosis.severity"},
-	condition: &derive.Row{Metric: "vllm.diagnosis.condition", Extra: []string{"condition"}},
-	cause:     &derive.Row{Metric: "vllm.diagnosis.cause", Extra: []string{"cause", "role", "detail"}},
-	share:     &derive.Row{Metric: "vllm.diagnosis.cause_share", Extra: []string{"cause"}},
-	wait:      &derive.Row{Metric: "vllm.diagnosis.first_token_wait"},
-	signal:    &derive.Row{Metric: "vllm.diagnosis.signal", Extra: []string{"signal"}},
-	ratio:     &derive.Row{Metric: "vllm.diagnosis.signal_ratio", Extra: []string{"signal"}},
+func newRows(prefix string) *rows {
+	row := func(name string, extra ...string) *derive.Row {
+		return &derive.Row{Metric: prefix + name, Extra: extra}
+	}
+	return &rows{
+		severity: row("severity"), condition: row("condition", "condition"),
+		cause: row("cause", "cause", "role", "detail"), share: row("cause_share", "cause"),
+		wait: row("first_token_wait"), signal: row("signal", "signal"), ratio: row("signal_ratio", "signal"),
+	}
 }
 
-var poolRows = &rows{
-	severity:  &derive.Row{Metric: "vllm.pool.diagnosis.severity"},
-	condition: &derive.Row{Metric: "vllm.pool.diagnosis.condition", Extra: []string{"condition"}},
-	cause:     &derive.Row{Metric: "vllm.pool.diagnosis.cause", Extra: []string{"cause", "role", "detail"}},
-	share:     &derive.Row{Metric: "vllm.pool.diagnosis.cause_share", Extra: []string{"cause"}},
-}
+var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagnosis.")
 
 // Rows are all metrics of the diagnosis.
-func Rows() []*derive.Row {
-	return []*derive.Row{
-		engineRows.severity, engineRows.condition, engineRows.cause, engineRows.share, engineRows.wait, engineRows.signal, engineRows.ratio,
-		poolRows.severity, poolRows.condition, poolRows.cause, poolRows.share,
+func Rows() (all []*derive.Row) {
+	for _, of := range []*rows{engineRows, poolRows} {
+		all = append(all, of.severity, of.condition, of.cause, of.share)
 	}
+	return append(all, engineRows.wait, engineRows.signal, engineRows.ratio)
 }
 
 // Role is the role of a cause.
@@ -139,10 +138,8 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	}
 	harmed := e.Reported.Harms()
 	for c, ever := range e.memory.shares {
-		if share := e.Shares[c]; ever && harmed {
-			add(rows.share, derive.Extra{Cause(c).String()}, share)
-		} else if ever {
-			add(rows.share, derive.Extra{Cause(c).String()}, 0)
+		if ever {
+			add(rows.share, derive.Extra{Cause(c).String()}, e.Shares[c]*truth(harmed))
 		}
 	}
 	if wait, _ := e.Felt.wait(&e.last); signal.Known(wait) && e.Reported.Condition != Unreachable {
@@ -169,10 +166,51 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// Verdict returns the reported diagnosis of the engine of a group.
-func (s *State) Verdict(group int) (verdict *Verdict, judged bool) {
-	if e := s.byNumber[group]; e != nil {
-		return &e.Reported, true
+// Words are what an operator reads about a change: Next only steps that name enabled
+// metrics. reason replaces the sentence; empty where the change has none of its own.
+func (t *Transition) Words(reason string, enabled func(metric string) bool) wording.Words {
+	d := t.diagnosis()
+	if d.Reason = t.To.Because.Sentence(); d.Reason == "" {
+		d.Reason = t.Unreadable()
 	}
-	return nil, false
+	if reason != "" {
+		d.Reason = reason
+	}
+	return wording.Of(d, enabled)
+}
+
+// Evidence is what a change was judged by, the deciding signals first.
+func (t *Transition) Evidence() []string {
+	return wording.Evidence(t.diagnosis(), func(name string) (value, usual float64) {
+		s, known := signal.Named(name)
+		if !known {
+			return math.NaN(), math.NaN()
+		}
+		return t.Signals[s], t.Usual[s]
+	})
+}
+
+func (t *Transition) diagnosis() *wording.Diagnosis {
+	d := &wording.Diagnosis{Condition: t.To.Condition.String(), Size: t.Felt}
+	primary := NumCauses
+	if t.To.Explained {
+		primary = t.To.Primary
+		d.Cause, d.Detail = primary.String(), t.Details[primary]
+		if primary == SlowSteps {
+			d.More = t.GPU
+		}
+		if primary == SlowSteps && t.Earlier != "" {
+			d.More = fmt.Sprintf("It is slower since version %s, by %.0f %% at equal work; before it was version %s.", t.Version, 100*t.Slower, t.Earlier)
+		}
+	}
+	// A smaller share is not reported as a cause either.
+	for _, c := range t.Shares.ranked(stillContributes, primary) {
+		d.Also = append(d.Also, wording.Share{Cause: c.String(), Share: t.Shares[c]})
+	}
+	for c, is := range t.To.Notices {
+		if is {
+			d.Notices = append(d.Notices, Cause(c).String())
+		}
+	}
+	return d
 }
