@@ -3,7 +3,6 @@ package diagnose
 import (
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -72,37 +71,6 @@ const (
 	// shifted is the growth of the work that is worth a notice: twice.
 	shifted = 0.69
 )
-
-// Verdict is the reported diagnosis of an engine or a pool.
-type Verdict struct {
-	Condition Condition
-	// Severity is that of the condition; 1 where there is only a notice, and 2 where the
-	// engine may have stalled.
-	Severity int `json:"-"`
-	// Because is why the condition is unknown, or that the server was never read.
-	Because Because `json:",omitzero"`
-	// Primary is the cause that explains most of the harm, where Explained.
-	Primary   Cause `json:",omitzero"`
-	Explained bool  `json:",omitzero"`
-	// Contributing and Notices are the others.
-	Contributing [NumCauses]bool `json:",omitzero"`
-	Notices      [NumCauses]bool `json:",omitzero"`
-	// Reference is what the latencies were compared with. Objective is the name of the
-	// missed objective.
-	Reference Reference `json:",omitzero"`
-	Objective string    `json:",omitzero"`
-}
-
-// same reports whether an operator would read the same.
-func (v *Verdict) same(other *Verdict) bool {
-	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
-}
-
-// Harms reports whether users are served worse than they should be.
-func (v *Verdict) Harms() bool { return v.Condition.harms() }
-
-// notReported is the verdict before the first report.
-var notReported = Verdict{Condition: Unknown, Because: JustSeen}
 
 // engine is the state of one engine and model.
 type engine struct {
@@ -207,12 +175,3 @@ type State struct {
 	process float64
 	upgrade Upgrade
 }
-
-// conditions are the catalogue's, by number.
-var conditions = func() (all [NumConditions]catalog.Condition) {
-	for c := range NumConditions {
-		described, _ := catalog.ConditionByName(c.String())
-		all[c] = *described
-	}
-	return all
-}()

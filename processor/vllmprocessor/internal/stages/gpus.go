@@ -2,7 +2,9 @@ package stages
 
 import (
 	"context"
+	"math"
 	"slices"
+	"sort"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -169,3 +171,130 @@ func (s *gpuState) place() (at derive.Value, certain bool) {
 
 // End forgets where the server runs.
 func (s *gpuState) End() { s.store.Remove(s.server.Key) }
+
+// The values of the attribute energy_source.
+const (
+	byCounter = "counter"
+	byPower   = "power"
+)
+
+// values appends what the GPUs of a server did. GPUs that others may use as well say nothing of
+// it, and neither do those of a pod with several servers.
+func (s *gpuState) values(j *gpu.Joined, at derive.Value, values []derive.Value) []derive.Value {
+	if j.Ambiguous || j.Servers != 1 {
+		return values
+	}
+	now := s.server.Window.Time()
+	var current []*gpu.Device
+	for _, d := range j.Devices {
+		if now-d.NewestReading() <= j.Apart {
+			current = append(current, d)
+		}
+	}
+	add := func(row *derive.Row, number float64, extra derive.Extra) {
+		if s.enabled[row] && !math.IsNaN(number) {
+			at.Row, at.Number, at.Extra = row, number, extra
+			values = append(values, at)
+		}
+	}
+	if span, whole := s.span(current, gpu.Utilization, now, j.Apart); whole {
+		add(gpuUtilization, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Utilization, span, j.Apart) })/float64(len(current)), derive.Extra{})
+	}
+	add(gpuMemory, sum(current, func(d *gpu.Device) float64 { return d.NewestOf(gpu.MemoryUsage, now-j.Apart) }), derive.Extra{})
+	if span, whole := s.span(current, gpu.Power, now, j.Apart); whole {
+		add(gpuPower, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, j.Apart) }), derive.Extra{})
+	}
+	perToken, source := s.perToken(current, now, j.Apart)
+	add(energyPerToken, perToken, derive.Extra{source})
+	return values
+}
+
+// sum adds up a number of all GPUs; NaN where it is not known of one of them, or without any.
+func sum(devices []*gpu.Device, of func(*gpu.Device) float64) (total float64) {
+	for _, d := range devices {
+		total += of(d)
+	}
+	if len(devices) == 0 {
+		return math.NaN()
+	}
+	return total
+}
+
+// span is the window that ends with the newest readings that all GPUs have, and so a little
+// before the batch. It returns false where they are too old.
+func (s *gpuState) span(devices []*gpu.Device, f gpu.Field, now, apart int64) (span gpu.Span, whole bool) {
+	end := now
+	for _, d := range devices {
+		end = min(end, d.Newest(f))
+	}
+	return gpu.Span{From: end - s.window, To: end}, len(devices) > 0 && now-end <= apart
+}
+
+// perToken is the energy of the GPUs by the tokens that the engines generated in the same time.
+// Without a counter of energy it is the mean of the power, times the time.
+func (s *gpuState) perToken(devices []*gpu.Device, now, apart int64) (joules float64, source string) {
+	if span, whole := s.span(devices, gpu.Energy, now, apart); whole {
+		all := sum(devices, func(d *gpu.Device) float64 { return d.EnergyOf(span, apart) })
+		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
+			return perToken, byCounter
+		}
+	}
+	if span, whole := s.span(devices, gpu.Power, now, apart); whole {
+		all := sum(devices, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, apart) }) * float64(s.window) / 1e9
+		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
+			return perToken, byPower
+		}
+	}
+	return math.NaN(), ""
+}
+
+// tokens are totals of generated tokens at some times.
+type tokens struct {
+	times  []int64
+	totals []float64
+}
+
+const (
+	// tokenSlots is how many totals are kept of a window, and tokenWindows for how many windows.
+	tokenSlots   = 8
+	tokenWindows = 4
+)
+
+// add adds a total. One that is smaller begins anew: an engine has gone.
+func (t *tokens) add(at int64, total float64, window int64) {
+	n := len(t.times)
+	slot := max(window/tokenSlots, 1)
+	switch {
+	case n > 0 && total < t.totals[n-1]:
+		t.times, t.totals = append(t.times[:0], at), append(t.totals[:0], total)
+		return
+	case n > 1 && at/slot == t.times[n-1]/slot, n > 0 && at == t.times[n-1]:
+		t.times[n-1], t.totals[n-1] = at, total
+		return
+	case n > 0 && at < t.times[n-1]:
+		return
+	case n == tokenSlots*tokenWindows:
+		copy(t.times, t.times[1:])
+		copy(t.totals, t.totals[1:])
+		t.times, t.totals = t.times[:n-1], t.totals[:n-1]
+	}
+	t.times, t.totals = append(t.times, at), append(t.totals, total)
+}
+
+// in is how many tokens were generated in a span; NaN where it is not known.
+func (t *tokens) in(span gpu.Span) float64 { return t.at(span.To) - t.at(span.From) }
+
+// at is the total at a time, on the line between the ones around it.
+func (t *tokens) at(at int64) float64 {
+	i := sort.Search(len(t.times), func(i int) bool { return t.times[i] >= at })
+	switch {
+	case i == len(t.times):
+		return math.NaN()
+	case t.times[i] == at:
+		return t.totals[i]
+	case i == 0:
+		return math.NaN()
+	}
+	part := float64(at-t.times[i-1]) / float64(t.times[i]-t.times[i-1])
+	return t.totals[i-1] + part*(t.totals[i]-t.totals[i-1])
+}
