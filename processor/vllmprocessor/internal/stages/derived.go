@@ -30,7 +30,7 @@ type Derived struct {
 	evaluators sync.Pool
 }
 
-// New returns the stage. It fails where the configuration names an unknown GPU.
+// NewDerived returns the stage. It fails where the configuration names an unknown GPU.
 func NewDerived(config *DerivedConfig, p *Processor) (*Derived, error) {
 	rules, err := rulesOf(config.Hardware)
 	if err != nil {

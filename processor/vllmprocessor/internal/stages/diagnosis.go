@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -31,12 +30,12 @@ type Diagnosis struct {
 	settings diagnose.Settings
 	gpus     *gpu.Store
 	enabled  map[*derive.Row]bool
-	// pools are nil without pools.
-	pools *poolDiagnosis
+	log      changeLog
 
-	// logging guards log.
-	logging sync.Mutex
-	log     changeLog
+	// judging guards pools, which are saved at other times than they are judged. It is taken before
+	// the locks of the servers, and before that of the archive. pools are nil without pools.
+	judging sync.Mutex
+	pools   *pools.Diagnosis
 }
 
 // baselines are what was learned of engines. They change slowly, so they are saved less
@@ -61,7 +60,7 @@ func diagnoses(maxStaleness time.Duration) archive.Kind {
 	}
 }
 
-// New returns the stage. objectives are thresholds that the diagnosis compares latencies
+// NewDiagnosis returns the stage. objectives are thresholds that the diagnosis compares latencies
 // with.
 func NewDiagnosis(config *DiagnosisConfig, objectives []objective.Objective, p *Processor) *Diagnosis {
 	s := &Diagnosis{
@@ -100,9 +99,9 @@ func (s *Diagnosis) archive(
 			}
 		})
 		if s.pools != nil {
-			s.pools.mu.Lock()
-			defer s.pools.mu.Unlock()
-			ofPools(s.pools.pools, keeper{stage: s}.put(put))
+			s.judging.Lock()
+			defer s.judging.Unlock()
+			ofPools(s.pools, keeper{stage: s}.put(put))
 		}
 	})
 }
@@ -131,13 +130,6 @@ func (s *Diagnosis) Begin(server *Server, series *emit.Memory) State {
 	return started
 }
 
-// logChanges logs the changes of a server or of the pools.
-func (s *Diagnosis) logChanges(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
-	s.logging.Lock()
-	defer s.logging.Unlock()
-	s.log.write(ctx, changes, resource, now)
-}
-
 // diagnosisState is the diagnosis of one server.
 type diagnosisState struct {
 	*Diagnosis
@@ -157,7 +149,7 @@ func (s *diagnosisState) Observe(ctx context.Context, batch *Batch) {
 		if upgrade := s.engines.Upgraded(); upgrade != nil {
 			s.log.upgraded(upgrade, s.server.Attributes)
 		}
-		s.logChanges(ctx, changes, s.server.Attributes, batch.Now)
+		s.log.write(ctx, changes, s.server.Attributes, batch.Now)
 	}
 }
 
@@ -206,50 +198,6 @@ func (k keeper) put(put func(key string, state []byte)) diagnose.Put {
 	return func(kind diagnose.Kept, attributes []input.Attribute, data []byte) {
 		put(archive.KeyOf(k.server, attributes, string(kind)), data)
 	}
-}
-
-// poolDiagnosis diagnoses pools of servers from the diagnosis of their engines.
-type poolDiagnosis struct {
-	stage  *Diagnosis
-	series emit.Memory
-
-	// mu guards pools, which are saved at other times than they are judged. It is taken before
-	// the locks of the servers, and before that of the archive.
-	mu    sync.Mutex
-	pools *pools.Diagnosis
-}
-
-// NewPools returns the diagnosis of at most so many pools.
-func (s *Diagnosis) NewPools(limit int) *poolDiagnosis {
-	s.pools = &poolDiagnosis{stage: s, pools: pools.NewDiagnosis(limit, keeper{stage: s})}
-	return s.pools
-}
-
-// Append writes in which condition the pools are, and logs what has changed. each calls
-// its visitor for every server that counts; poolOf returns the attributes of the pool of
-// an engine. It returns how many servers were left out because there are too many pools.
-func (p *poolDiagnosis) Append(
-	ctx context.Context, now time.Time, resource pcommon.Map, out *delivery.Output,
-	each func(visit func(server *Server)), poolOf func(engine []input.Attribute, server *Server) []input.Attribute,
-) (leftOut int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pools.Begin()
-	each(func(server *Server) {
-		state, has := Of[*diagnosisState](server)
-		if has && !p.pools.Add(&state.engines, func(of []input.Attribute) []input.Attribute { return poolOf(of, server) }) {
-			leftOut++
-		}
-	})
-	each(func(server *Server) {
-		if state, has := Of[*diagnosisState](server); has {
-			p.pools.Queue(&state.engines)
-		}
-	})
-	values, changes := p.pools.Evaluate(&p.stage.settings, now.UnixNano(), p.stage.enabled)
-	p.stage.logChanges(ctx, changes, resource, now)
-	out.Append(&p.series, values, now.UnixNano())
-	return leftOut
 }
 
 // DiagnosisConfig is the configuration of the diagnosis.

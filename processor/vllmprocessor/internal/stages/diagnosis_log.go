@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -33,8 +34,9 @@ type changeLog struct {
 	// emits reports whether a metric is switched on, as far as this processor knows.
 	emits func(metric string) bool
 
-	// since is when the interval began. logged counts its lines, of others and of harm,
+	// mu guards what follows. since is when the interval began. logged counts its lines, of others and of harm,
 	// and unlogged the changes without a line, by condition.
+	mu       sync.Mutex
 	since    time.Time
 	logged   [2]int
 	unlogged map[string]int
@@ -42,6 +44,8 @@ type changeLog struct {
 
 // write logs the changes of a server or of the pools, one line each.
 func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
 		l.summary()
 		l.since, l.logged = now, [2]int{}

@@ -62,7 +62,7 @@ type GPUs struct {
 	enabled map[*derive.Row]bool
 }
 
-// New returns the stage.
+// NewGPUs returns the stage.
 func NewGPUs(p *Processor) *GPUs {
 	s := &GPUs{store: p.Accelerators, window: int64(p.Window), enabled: map[*derive.Row]bool{}}
 	for _, row := range gpuRows {
@@ -81,7 +81,7 @@ func (s *GPUs) Begin(server *Server, series *emit.Memory) State {
 	return &gpuState{GPUs: s, server: server, series: series}
 }
 
-// state is what is kept of one server.
+// gpuState is what is kept of one server.
 type gpuState struct {
 	nothingToKeep
 	*GPUs

@@ -70,7 +70,7 @@ type Objectives struct {
 	warned map[string]bool
 }
 
-// New returns the stage. It fails where an objective is on a metric that cannot be
+// NewObjectives returns the stage. It fails where an objective is on a metric that cannot be
 // counted.
 func NewObjectives(config ObjectivesConfig, p *Processor) (*Objectives, error) {
 	plan, err := objective.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)

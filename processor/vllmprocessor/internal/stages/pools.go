@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/pools"
@@ -48,13 +49,13 @@ type Pools struct {
 	stop   func()
 
 	// What follows belongs to tick. diagnosis is nil where it is switched off.
-	series    emit.Memory
-	diagnosis *poolDiagnosis
-	history   delivery.History
-	warnings  poolWarnings
+	series, judged emit.Memory
+	diagnosis      *Diagnosis
+	history        delivery.History
+	warnings       poolWarnings
 }
 
-// New returns the stage. engines is the diagnosis of the servers' engines; nil where it
+// NewPools returns the stage. engines is the diagnosis of the servers' engines; nil where it
 // is switched off.
 func NewPools(config *PoolsConfig, settings *derive.Settings, engines *Diagnosis, p *Processor) *Pools {
 	s := &Pools{
@@ -69,7 +70,7 @@ func NewPools(config *PoolsConfig, settings *derive.Settings, engines *Diagnosis
 		attributes: make([]string, len(config.GroupBy)),
 	}
 	if engines != nil {
-		s.diagnosis = engines.NewPools(MaxPools)
+		s.diagnosis, engines.pools = engines, pools.NewDiagnosis(MaxPools, keeper{stage: engines})
 	}
 	return s
 }
@@ -132,7 +133,7 @@ func (s *Pools) Begin(server *Server, _ *emit.Memory) State {
 	return &poolState{stage: s, server: server}
 }
 
-// state adds one server to its pools.
+// poolState adds one server to its pools.
 type poolState struct {
 	nothingToKeep
 	stage  *Pools
@@ -232,7 +233,7 @@ func isInputLabel(name string) bool {
 // failureLogInterval is the least time between two warnings about refused metrics.
 const failureLogInterval = time.Minute
 
-// warnings are what was logged about the pools.
+// poolWarnings are what was logged about the pools.
 type poolWarnings struct {
 	tooMany, notFound bool
 	// failures counts those since the last warning, which was at logged.
@@ -295,14 +296,27 @@ func (s *Pools) Collect(ctx context.Context, call *delivery.Call) pmetric.Metric
 // because there are too many pools. A server that does not answer any more counts, other
 // than for the sums, until no batch at all has arrived about it for max_staleness.
 func (s *Pools) diagnose(ctx context.Context, now time.Time, out *delivery.Output) (leftOut int) {
-	live := func(visit func(server *Server)) {
+	d := s.diagnosis
+	d.judging.Lock()
+	defer d.judging.Unlock()
+	live := func(visit func(server *Server, engines *diagnose.State)) {
 		s.Each(func(server *Server) {
-			if now.Sub(server.Arrived) <= s.MaxStaleness {
-				visit(server)
+			if state, has := Of[*diagnosisState](server); has && now.Sub(server.Arrived) <= s.MaxStaleness {
+				visit(server, &state.engines)
 			}
 		})
 	}
-	return s.diagnosis.Append(ctx, now, s.resource.Attributes(), out, live, s.poolOf)
+	d.pools.Begin()
+	live(func(server *Server, engines *diagnose.State) {
+		if !d.pools.Add(engines, func(of []input.Attribute) []input.Attribute { return s.poolOf(of, server) }) {
+			leftOut++
+		}
+	})
+	live(func(_ *Server, engines *diagnose.State) { d.pools.Queue(engines) })
+	values, changes := d.pools.Evaluate(&d.settings, now.UnixNano(), d.enabled)
+	d.log.write(ctx, changes, s.resource.Attributes(), now)
+	out.Append(&s.judged, values, now.UnixNano())
+	return leftOut
 }
 
 // poolOf returns the attributes of the pool that an engine belongs to: its own, or
