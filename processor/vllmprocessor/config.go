@@ -64,23 +64,17 @@ type MetricConfig struct {
 }
 
 func createDefaultConfig() component.Config {
-	promises := stages.DefaultObjectivesConfig()
 	return &Config{
 		Window:       time.Minute,
 		MaxStaleness: 5 * time.Minute,
 		MaxSeries:    100_000,
 		Derived:      stages.DefaultDerivedConfig(),
-		BudgetWindow: promises.BudgetWindow,
-		BurnWindows:  promises.BurnWindows,
+		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
+		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
 		Pool:         configoptional.Default(stages.DefaultPoolsConfig()),
 		Accelerators: stages.DefaultGPUsConfig(),
 		Diagnosis:    stages.DefaultDiagnosisConfig(),
 	}
-}
-
-// objectives is the part of the configuration that the objectives have.
-func (c *Config) objectives() stages.ObjectivesConfig {
-	return stages.ObjectivesConfig{Objectives: c.Objectives, BudgetWindow: c.BudgetWindow, BurnWindows: c.BurnWindows}
 }
 
 // durations are the settings that accept days and weeks as well, as budget_window does:
@@ -163,8 +157,7 @@ func (c *Config) Validate() error {
 	if c.Storage != nil && len(c.Objectives) == 0 && !c.Diagnosis.Enabled {
 		invalid("storage", "keeps objectives and the baselines of the diagnosis, and there are neither; write objectives, leave out diagnosis::enabled, or remove storage")
 	}
-	promises := c.objectives()
-	return errors.Join(append(errs, promises.Check())...)
+	return errors.Join(append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))...)
 }
 
 // enabled reports whether a metric is switched on.

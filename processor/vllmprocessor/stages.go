@@ -15,7 +15,7 @@ func (p *vllmProcessor) addStages(shared *stages.Processor) error {
 	}
 	p.stages = []stages.Stage{values, stages.NewGPUs(shared)}
 	if len(config.Objectives) > 0 {
-		promises, err := stages.NewObjectives(config.objectives(), shared)
+		promises, err := stages.NewObjectives(config.Objectives, config.BudgetWindow, config.BurnWindows, shared)
 		if err != nil {
 			return err
 		}

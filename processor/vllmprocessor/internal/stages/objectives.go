@@ -18,32 +18,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 )
 
-// ObjectivesConfig is the configuration of the objectives. Its keys are those of the processor:
-// the collector names the key of an invalid objective by the Go structure, so the
-// processor's own ObjectivesConfig has the same three fields.
-type ObjectivesConfig struct {
-	// Objectives are promises about latencies.
-	Objectives []objective.Objective
-	// BudgetWindow is the time that an error budget is for.
-	BudgetWindow objective.Duration
-	// BurnWindows are the times that burn rates are over.
-	BurnWindows []objective.Duration
-}
-
-// DefaultObjectivesConfig returns the default configuration, which has no objective.
-func DefaultObjectivesConfig() ObjectivesConfig {
-	return ObjectivesConfig{
-		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
-		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
-	}
-}
-
-// Check returns all invalid values, other than those within an objective, which the
-// collector finds by its Validate.
-func (c *ObjectivesConfig) Check() error {
-	return objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows)
-}
-
 // maxTrackers bounds how many trackers a processor has.
 const maxTrackers = 10_000
 
@@ -54,10 +28,10 @@ type Objectives struct {
 	// Archive has the states of trackers.
 	Archive *archive.User
 
-	plan      *objective.Plan
-	config    ObjectivesConfig
-	logger    *zap.Logger
-	telemetry *Telemetry
+	plan       *objective.Plan
+	objectives []objective.Objective
+	logger     *zap.Logger
+	telemetry  *Telemetry
 	// evaluators are for reuse. Without them a batch of one server with two objectives takes 1.1
 	// times the processor time and allocates 1.3 times the bytes; without objectives they make
 	// no difference.
@@ -70,24 +44,24 @@ type Objectives struct {
 	warned map[string]bool
 }
 
-// NewObjectives returns the stage. It fails where an objective is on a metric that cannot be
-// counted.
-func NewObjectives(config ObjectivesConfig, p *Processor) (*Objectives, error) {
-	plan, err := objective.NewPlan(config.Objectives, config.BudgetWindow, config.BurnWindows, p.Enabled)
+// NewObjectives returns the stage, with budgets of one time and burn rates over some. It fails where an
+// objective is on a metric that cannot be counted.
+func NewObjectives(all []objective.Objective, budget objective.Duration, burn []objective.Duration, p *Processor) (*Objectives, error) {
+	plan, err := objective.NewPlan(all, budget, burn, p.Enabled)
 	if err != nil {
 		return nil, err
 	}
 	s := &Objectives{
-		plan: plan, config: config, logger: p.Logger, telemetry: p.Telemetry,
-		Trackers: quota.New(maxTrackers), Archive: archive.NewUser(budgets(time.Duration(config.BudgetWindow)), p.Archive, func(put func(key string, state []byte)) {
-			p.Each(func(server *Server) {
-				if one, has := Of[*objectivesState](server); has {
-					one.Snapshot(put)
-				}
-			})
-		}),
-		patterns: objective.WatchPatterns(config.Objectives), warned: map[string]bool{},
+		plan: plan, objectives: all, logger: p.Logger, telemetry: p.Telemetry,
+		Trackers: quota.New(maxTrackers), patterns: objective.WatchPatterns(all), warned: map[string]bool{},
 	}
+	s.Archive = archive.NewUser(budgets(time.Duration(budget)), p.Archive, func(put func(key string, state []byte)) {
+		p.Each(func(server *Server) {
+			if one, has := Of[*objectivesState](server); has {
+				one.Snapshot(put)
+			}
+		})
+	})
 	s.evaluators.New = func() any { return &objective.Evaluator{} }
 	return s, nil
 }
@@ -115,12 +89,12 @@ func (s *Objectives) Start(ctx context.Context, host component.Host) error {
 	if err := s.Archive.Start(ctx, host); err != nil {
 		return err
 	}
-	for i := range s.config.Objectives {
-		if note := s.config.Objectives[i].Note(); note != "" {
+	for i := range s.objectives {
+		if note := s.objectives[i].Note(); note != "" {
 			s.warned[note] = true
 			s.logger.Info(note)
 		}
-		if sentence := s.config.Objectives[i].Unreachable(); sentence != "" {
+		if sentence := s.objectives[i].Unreachable(); sentence != "" {
 			s.warn(sentence, sentence)
 		}
 	}

@@ -19,20 +19,18 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-func within(all ...objective.Objective) ObjectivesConfig {
-	config := DefaultObjectivesConfig()
-	config.Objectives = all
-	return config
-}
+const month = objective.Duration(30 * 24 * time.Hour)
 
-func newStage(t *testing.T, config ObjectivesConfig) (*Objectives, *observer.ObservedLogs) {
+var burn = []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)}
+
+func newStage(t *testing.T, all ...objective.Objective) (*Objectives, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
 	own, err := NewTelemetry(settings.TelemetrySettings, settings.ID)
 	require.NoError(t, err)
-	s, err := NewObjectives(config, &Processor{
+	s, err := NewObjectives(all, month, burn, &Processor{
 		Settings: settings, Telemetry: own, Now: time.Now, Every: clocks.Real{}.Every, Each: func(func(*Server)) {}, Enabled: func(string) bool { return true },
 		Archive: archive.Settings{Shared: &archive.Shared{}, Status: &archive.Status{}, Logger: settings.Logger, Now: time.Now, Every: clocks.Real{}.Every},
 	})
@@ -44,10 +42,9 @@ func newStage(t *testing.T, config ObjectivesConfig) (*Objectives, *observer.Obs
 func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
 	t.Parallel()
 	o := objective.Objective{Name: "ttft", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(time.Second), Target: 0.9}
-	config := within(o)
 	windows := objective.Windows{Budget: 24 * time.Hour}
-	for _, burn := range config.BurnWindows {
-		windows.Burn = append(windows.Burn, time.Duration(burn))
+	for _, one := range burn {
+		windows.Burn = append(windows.Burn, time.Duration(one))
 	}
 	tracker := objective.NewTracker(&o, windows, 0)
 	for minute := range int64(24 * 60) {
@@ -60,9 +57,9 @@ func TestTheMemoryOfATrackerIsAsTheREADMESays(t *testing.T) {
 
 func TestAThresholdInsideABucketIsLoggedAtTheStart(t *testing.T) {
 	t.Parallel()
-	s, logs := newStage(t, within(objective.Objective{
+	s, logs := newStage(t, objective.Objective{
 		Name: "two", Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2 * time.Second), Target: 0.95,
-	}))
+	})
 	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.Shutdown(t.Context()))
 	require.Equal(t, 1, logs.Len())
@@ -74,7 +71,7 @@ func TestATargetThatNoFastAlertCanReachIsAWarningAtTheStart(t *testing.T) {
 	promise := func(name string, target float64) objective.Objective {
 		return objective.Objective{Name: name, Metric: "vllm.time_to_first_token", Threshold: objective.Duration(2500 * time.Millisecond), Target: target}
 	}
-	s, logs := newStage(t, within(promise("p95", 0.95), promise("p90", 0.9)))
+	s, logs := newStage(t, promise("p95", 0.95), promise("p90", 0.9))
 	require.NoError(t, s.Start(t.Context(), componenttest.NewNopHost()))
 	require.NoError(t, s.Shutdown(t.Context()))
 	require.Equal(t, 1, logs.Len())
@@ -84,7 +81,7 @@ func TestATargetThatNoFastAlertCanReachIsAWarningAtTheStart(t *testing.T) {
 
 func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {
 	t.Parallel()
-	s, logs := newStage(t, DefaultObjectivesConfig())
+	s, logs := newStage(t)
 	s.warn("a", "first")
 	s.warn("a", "second")
 	for i := range 1000 {
@@ -96,13 +93,13 @@ func TestAWarningIsLoggedOnceForItsTopicAndTheirNumberIsBounded(t *testing.T) {
 
 func TestAnObjectiveOnAnUnknownMetricIsAnError(t *testing.T) {
 	t.Parallel()
-	_, err := NewObjectives(within(objective.Objective{Name: "a", Metric: "vllm.no_such"}), &Processor{Enabled: func(string) bool { return true }})
+	_, err := NewObjectives([]objective.Objective{{Name: "a", Metric: "vllm.no_such"}}, month, burn, &Processor{Enabled: func(string) bool { return true }})
 	assert.ErrorContains(t, err, `objective "a"`)
 }
 
 func TestAServerThatEndsGivesItsTrackersBack(t *testing.T) {
 	t.Parallel()
-	s, _ := newStage(t, DefaultObjectivesConfig())
+	s, _ := newStage(t)
 	begun := s.Begin(&Server{Key: "one"}, nil).(*objectivesState)
 	require.True(t, begun.share.Take())
 	require.Equal(t, 1, s.Trackers.Used())
