@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
@@ -158,12 +157,7 @@ func (s *gpuState) place() (at derive.Value, certain bool) {
 		return derive.Value{Group: first.Number, Attributes: first.Attributes}, true
 	}
 	up := first.Rollup()
-	for _, i := range s.engines {
-		if s.views[i].Group().Rollup() != up {
-			return at, false
-		}
-	}
-	if up == nil {
+	if up == nil || slices.ContainsFunc(s.engines, func(i int) bool { return s.views[i].Group().Rollup() != up }) {
 		return at, false
 	}
 	return derive.Value{Group: up.Number, Rollup: true, Attributes: up.Attributes}, true
@@ -171,12 +165,6 @@ func (s *gpuState) place() (at derive.Value, certain bool) {
 
 // End forgets where the server runs.
 func (s *gpuState) End() { s.store.Remove(s.server.Key) }
-
-// The values of the attribute energy_source.
-const (
-	byCounter = "counter"
-	byPower   = "power"
-)
 
 // values appends what the GPUs of a server did. GPUs that others may use as well say nothing of
 // it, and neither do those of a pod with several servers.
@@ -197,15 +185,21 @@ func (s *gpuState) values(j *gpu.Joined, at derive.Value, values []derive.Value)
 			values = append(values, at)
 		}
 	}
-	if span, whole := s.span(current, gpu.Utilization, now, j.Apart); whole {
-		add(gpuUtilization, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Utilization, span, j.Apart) })/float64(len(current)), derive.Extra{})
+	mean := func(f gpu.Field) (float64, gpu.Span) {
+		return s.over(current, f, j, func(d *gpu.Device, span gpu.Span) float64 { return d.MeanOf(f, span, j.Apart) })
 	}
+	utilization, _ := mean(gpu.Utilization)
+	add(gpuUtilization, utilization/float64(len(current)), derive.Extra{})
 	add(gpuMemory, sum(current, func(d *gpu.Device) float64 { return d.NewestOf(gpu.MemoryUsage, now-j.Apart) }), derive.Extra{})
-	if span, whole := s.span(current, gpu.Power, now, j.Apart); whole {
-		add(gpuPower, sum(current, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, j.Apart) }), derive.Extra{})
+	power, powered := mean(gpu.Power)
+	add(gpuPower, power, derive.Extra{})
+	energy, metered := s.over(current, gpu.Energy, j, func(d *gpu.Device, span gpu.Span) float64 { return d.EnergyOf(span, j.Apart) })
+	if perToken := energy / s.generated.in(metered); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
+		add(energyPerToken, perToken, derive.Extra{"counter"})
+	} else if perToken := power * float64(s.window) / 1e9 / s.generated.in(powered); !math.IsInf(perToken, 0) {
+		// Without a counter of energy it is the mean of the power, times the time.
+		add(energyPerToken, perToken, derive.Extra{"power"})
 	}
-	perToken, source := s.perToken(current, now, j.Apart)
-	add(energyPerToken, perToken, derive.Extra{source})
 	return values
 }
 
@@ -220,32 +214,19 @@ func sum(devices []*gpu.Device, of func(*gpu.Device) float64) (total float64) {
 	return total
 }
 
-// span is the window that ends with the newest readings that all GPUs have, and so a little
-// before the batch. It returns false where they are too old.
-func (s *gpuState) span(devices []*gpu.Device, f gpu.Field, now, apart int64) (span gpu.Span, whole bool) {
+// over adds up a number over the window that ends with the newest readings that all GPUs have, and so a
+// little before the batch. It is NaN where they are too old.
+func (s *gpuState) over(devices []*gpu.Device, f gpu.Field, j *gpu.Joined, of func(*gpu.Device, gpu.Span) float64) (total float64, span gpu.Span) {
+	now := s.server.Window.Time()
 	end := now
 	for _, d := range devices {
 		end = min(end, d.Newest(f))
 	}
-	return gpu.Span{From: end - s.window, To: end}, len(devices) > 0 && now-end <= apart
-}
-
-// perToken is the energy of the GPUs by the tokens that the engines generated in the same time.
-// Without a counter of energy it is the mean of the power, times the time.
-func (s *gpuState) perToken(devices []*gpu.Device, now, apart int64) (joules float64, source string) {
-	if span, whole := s.span(devices, gpu.Energy, now, apart); whole {
-		all := sum(devices, func(d *gpu.Device) float64 { return d.EnergyOf(span, apart) })
-		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
-			return perToken, byCounter
-		}
+	span = gpu.Span{From: end - s.window, To: end}
+	if now-end > j.Apart {
+		return math.NaN(), span
 	}
-	if span, whole := s.span(devices, gpu.Power, now, apart); whole {
-		all := sum(devices, func(d *gpu.Device) float64 { return d.MeanOf(gpu.Power, span, apart) }) * float64(s.window) / 1e9
-		if perToken := all / s.generated.in(span); !math.IsNaN(perToken) && !math.IsInf(perToken, 0) {
-			return perToken, byPower
-		}
-	}
-	return math.NaN(), ""
+	return sum(devices, func(d *gpu.Device) float64 { return of(d, span) }), span
 }
 
 // tokens are totals of generated tokens at some times.
@@ -274,9 +255,7 @@ func (t *tokens) add(at int64, total float64, window int64) {
 	case n > 0 && at < t.times[n-1]:
 		return
 	case n == tokenSlots*tokenWindows:
-		copy(t.times, t.times[1:])
-		copy(t.totals, t.totals[1:])
-		t.times, t.totals = t.times[:n-1], t.totals[:n-1]
+		t.times, t.totals = slices.Delete(t.times, 0, 1), slices.Delete(t.totals, 0, 1)
 	}
 	t.times, t.totals = append(t.times, at), append(t.totals, total)
 }
@@ -286,13 +265,11 @@ func (t *tokens) in(span gpu.Span) float64 { return t.at(span.To) - t.at(span.Fr
 
 // at is the total at a time, on the line between the ones around it.
 func (t *tokens) at(at int64) float64 {
-	i := sort.Search(len(t.times), func(i int) bool { return t.times[i] >= at })
+	i, exact := slices.BinarySearch(t.times, at)
 	switch {
-	case i == len(t.times):
-		return math.NaN()
-	case t.times[i] == at:
+	case exact:
 		return t.totals[i]
-	case i == 0:
+	case i == 0 || i == len(t.times):
 		return math.NaN()
 	}
 	part := float64(at-t.times[i-1]) / float64(t.times[i]-t.times[i-1])
