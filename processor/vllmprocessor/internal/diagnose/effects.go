@@ -67,33 +67,22 @@ func undo(w signal.Work, r *reading, f factor, by float64) signal.Work {
 // workload are the factors that are work.
 var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs}
 
+// causeOf is the cause of each factor. The last one, later first tokens, has none of its own.
+var causeOf = [laterFirstTokens]Cause{
+	moreArrivals: DemandExceedsCapacity, longerPrompts: PrefillHeavy, moreComputed: PrefillHeavy, longerOutputs: DecodeLoad,
+	fewerAccepted: SpeculationWasteful, fewerBlocks: KVPressure, slowerSteps: SlowSteps, slowerPrefills: SlowSteps,
+	slowerFrontEnd: FrontendBound, moreDeferred: AdmissionDeferred,
+}
+
 // attribute adds the parts by which factors make a time longer to the shares of their causes.
 func (c *growths) attribute(s *Shares, r *reading, by growths) {
-	kv := cacheFull(r)
-	for f, part := range by {
-		switch factor(f) {
-		case moreArrivals:
-			s[DemandExceedsCapacity] += part
-		case longerPrompts, moreComputed:
-			if c[fewerBlocks] > 0 && kv {
-				// A smaller cache loses prefixes sooner that could be found again.
-				s[KVPressure] += part
-			} else {
-				s[PrefillHeavy] += part
-			}
-		case longerOutputs:
-			s[DecodeLoad] += part
-		case fewerAccepted:
-			s[SpeculationWasteful] += part
-		case fewerBlocks:
-			s[KVPressure] += part
-		case slowerSteps, slowerPrefills:
-			s[SlowSteps] += part
-		case slowerFrontEnd:
-			s[FrontendBound] += part
-		case moreDeferred:
-			s[AdmissionDeferred] += part
+	// A smaller cache loses prefixes sooner that could be found again.
+	smaller := c[fewerBlocks] > 0 && cacheFull(r)
+	for f, cause := range causeOf {
+		if cause == PrefillHeavy && smaller {
+			cause = KVPressure
 		}
+		s[cause] += by[f]
 	}
 }
 

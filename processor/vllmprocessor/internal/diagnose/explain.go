@@ -98,21 +98,14 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 	}
 	if e.evidentDetail(PrefillHeavy) == reuseFell && !e.contradicted(settings, r, CacheThrash) {
 		// Evicted blocks had been used: prompts do repeat.
-		s[CacheThrash] += s[PrefillHeavy]
-		s[PrefillHeavy] = 0
+		s.move(CacheThrash, PrefillHeavy)
 	}
 	if since := max(r.restarted, e.resumedAt(r.At)); since > 0 && r.At-since < int64(startingFor) {
 		// A cold cache and the queue of the meantime look like these causes.
-		for _, c := range []Cause{PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure} {
-			s[Restarting] += s[c]
-			s[c] = 0
-		}
+		s.move(Restarting, PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure)
 		if r.At-e.resumedAt(r.At) < warmingUp*int64(settings.Window) {
 			// The standstill is in the times of steps and of requests that it held up.
-			for _, c := range []Cause{SlowSteps, FrontendBound} {
-				s[Restarting] += s[c]
-				s[c] = 0
-			}
+			s.move(Restarting, SlowSteps, FrontendBound)
 		}
 	}
 	if all <= 0 {

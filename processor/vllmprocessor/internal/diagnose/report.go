@@ -37,19 +37,6 @@ func Rows() (all []*derive.Row) {
 	return append(all, engineRows.wait, engineRows.signal, engineRows.ratio)
 }
 
-// Role is the role of a cause.
-type Role uint8
-
-// The roles.
-const (
-	Primary Role = iota
-	Contributing
-	Notice
-)
-
-// String is the value of the attribute role.
-func (r Role) String() string { return [...]string{"primary", "contributing", "notice"}[r] }
-
 // reportedSeries are the series that an engine has ever had. Inactive series keep
 // reporting 0, so that an alert ends by a number and not by a gap.
 type reportedSeries struct {
@@ -64,7 +51,7 @@ const leastShare = 0.005
 
 type reportedCause struct {
 	cause  Cause
-	role   Role
+	role   string
 	detail string
 	on     bool
 }
@@ -82,11 +69,11 @@ func (t *reportedSeries) add(e *engine) {
 	for c := range NumCauses {
 		switch {
 		case e.Reported.Explained && e.Reported.Primary == c:
-			t.cause(c, Primary, e.detail(c))
+			t.cause(c, "primary", e.detail(c))
 		case e.Reported.Contributing[c]:
-			t.cause(c, Contributing, e.detail(c))
+			t.cause(c, "contributing", e.detail(c))
 		case e.Reported.Notices[c]:
-			t.cause(c, Notice, e.detail(c))
+			t.cause(c, "notice", e.detail(c))
 		}
 	}
 }
@@ -99,7 +86,7 @@ func (t *reportedSeries) share(of *Shares) {
 	}
 }
 
-func (t *reportedSeries) cause(c Cause, role Role, detail string) {
+func (t *reportedSeries) cause(c Cause, role, detail string) {
 	for i := range t.causes {
 		if one := &t.causes[i]; one.cause == c && one.role == role && one.detail == detail {
 			one.on = true
@@ -136,7 +123,7 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 		add(rows.condition, derive.Extra{c.String()}, truth(c == e.Reported.Condition))
 	}
 	for _, c := range e.memory.causes {
-		add(rows.cause, derive.Extra{c.cause.String(), c.role.String(), c.detail}, truth(c.on))
+		add(rows.cause, derive.Extra{c.cause.String(), c.role, c.detail}, truth(c.on))
 	}
 	harmed := e.Reported.Harms()
 	for c, ever := range e.memory.shares {

@@ -161,6 +161,14 @@ func (s *Shares) total() (total float64) {
 	return total
 }
 
+// move gives the shares of some causes to another one.
+func (s *Shares) move(to Cause, from ...Cause) {
+	for _, c := range from {
+		s[to] += s[c]
+		s[c] = 0
+	}
+}
+
 // atMost scales the shares down where they add up to more than a limit.
 func (s Shares) atMost(limit float64) Shares {
 	total := s.total()
