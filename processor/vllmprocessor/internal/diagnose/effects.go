@@ -64,7 +64,6 @@ func undo(w signal.Work, r *reading, f factor, by float64) signal.Work {
 	return w
 }
 
-// workload are the factors that are work.
 var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs}
 
 // causeOf is the cause of each factor. The last one, later first tokens, has none of its own.
@@ -94,7 +93,6 @@ func newEffects(r *reading, b *signal.Baseline, c *growths, over bool, queues gr
 	return out
 }
 
-// decode is about the time between tokens.
 func (x *effects) decode(r *reading, b *signal.Baseline, c *growths) {
 	measured := r.Signals[signal.InterTokenLatency]
 	if !(measured > 0) {

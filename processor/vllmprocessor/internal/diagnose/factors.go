@@ -34,7 +34,6 @@ func (f factor) changedAt() float64 {
 	return changedAt
 }
 
-// hasUsual reports whether a baseline has what a factor is compared with.
 func (f factor) hasUsual(b *signal.Baseline) bool {
 	switch f {
 	case slowerSteps:
@@ -121,7 +120,6 @@ func slowerNow(r *reading, b *signal.Baseline, swing float64) (grown, deviations
 	return grown, deviations
 }
 
-// total is what the growths add up to.
 func (g *growths) total() (total float64) {
 	for _, one := range g {
 		total += one
@@ -148,7 +146,6 @@ func partsKnown(r *reading) bool {
 // changes by a factor of e.
 const uneven = 0.1
 
-// swings follows how much the number of sequences changes within a window.
 type swings []waited
 
 // observe adds the number at a time, and returns the logarithm of the largest by the smallest in the

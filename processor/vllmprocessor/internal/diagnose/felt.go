@@ -52,7 +52,6 @@ const (
 	forgetsAfter = 30 * time.Minute
 )
 
-// felt is the harm that is measured.
 type felt struct {
 	waits waits
 	// clearSince and greatSince are since when harm of at least that level has been measured without
@@ -309,13 +308,11 @@ type waits struct {
 	waiting float64
 }
 
-// arrival is how many requests had arrived at a time.
 type arrival struct {
 	at    int64
 	count float64
 }
 
-// observe adds a reading.
 func (w *waits) observe(r *reading) {
 	waiting := max(signal.OrZero(r.waitingNow)-signal.OrZero(r.deferredNow), 0) + r.hidden
 	count := waiting

@@ -78,7 +78,6 @@ const (
 
 var gpuDetails = [numGPUDetails]string{powerCap, thermal, memoryError, interconnect, clocksLow}
 
-// finding is what the GPUs show.
 type finding struct {
 	// detail is empty where they show nothing.
 	detail string
@@ -131,7 +130,6 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 	})
 }
 
-// gpuLook is one look at the GPUs.
 type gpuLook struct {
 	*gpu.Joined
 	// lost is the share of the time that is lost.
@@ -141,7 +139,6 @@ type gpuLook struct {
 	before, since, now gpu.Span
 }
 
-// judge decides what the GPUs show.
 func (x *excess) judge(look *gpuLook, at, window int64) {
 	late := at-x.harmed > gpuGrace*window
 	found := look.find()
@@ -265,7 +262,6 @@ func (look *gpuLook) clean(until int64) bool {
 	return true
 }
 
-// nameOf is how an operator finds a GPU.
 func nameOf(d *gpu.Device) string {
 	if d.Name == "" {
 		return d.ID

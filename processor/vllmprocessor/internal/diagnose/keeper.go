@@ -59,7 +59,6 @@ func Age(data []byte) (at int64, sound bool) {
 // ServerOnly is the group number of a server without a known engine.
 const ServerOnly = math.MaxInt32
 
-// known goes through the engines.
 func (s *State) known() iter.Seq[*engine] {
 	return func(yield func(*engine) bool) {
 		for _, e := range s.engines {

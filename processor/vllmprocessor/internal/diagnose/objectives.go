@@ -29,7 +29,6 @@ const splitDoubt = 0.25
 // grouped is how many requests that miss an objective come together.
 const grouped = 3.0
 
-// observeObjectives collects the evidence that an objective is missed.
 func (e *engine) observeObjectives(settings *Settings, r *reading, windows float64, changed bool, s *symptoms) {
 	if len(settings.Objectives) == 0 {
 		return
@@ -115,7 +114,6 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 	return worst, most
 }
 
-// requests is how many requests ended in the window.
 func requests(v *window.View) float64 {
 	n, _ := derive.Mean(v, input.TimePerOutputToken)
 	return n

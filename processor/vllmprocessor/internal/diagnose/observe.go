@@ -41,7 +41,6 @@ var (
 	unknownFront = front{unknown, unknown}
 )
 
-// observe reads a group without an engine.
 func (f *fromServer) observe(v *window.View) {
 	f.healthy = signal.Or(value(v.Gauge(input.Healthy)), f.healthy)
 	f.files = signal.Or(value(v.Gauge(input.OpenFiles)), f.files)
@@ -183,7 +182,6 @@ func arrived(v *window.View) float64 {
 	return max(signal.OrZero(first+value(v.Change(input.Waiting))), 0)
 }
 
-// observe reads an engine and reports its diagnosis.
 func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64) {
 	if e.at == at {
 		return

@@ -29,7 +29,6 @@ const asLong, shorter = 0.9, 0.5
 // mostSamples bounds the samples: one each second of two windows of a minute.
 const mostSamples = 120
 
-// observe adds a sample.
 func (b *backlog) observe(at int64, waiting float64, window int64) {
 	if !(waiting > 1) {
 		b.recent, b.Over, b.Since = b.recent[:0], false, 0

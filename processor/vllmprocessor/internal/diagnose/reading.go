@@ -76,7 +76,6 @@ func (r *reading) transfersFail() bool {
 	return r.Signals[signal.FailedTransfers] > failingTransfers*r.Signals[signal.FirstTokenRate]
 }
 
-// reader reads the views of engines.
 type reader struct {
 	settings *Settings
 	fromServer
@@ -299,7 +298,6 @@ func reuses(v *window.View) float64 {
 	return gaps / evicted
 }
 
-// acceptance is the number of tokens that a step of speculative decoding gives.
 func acceptance(v *window.View) float64 {
 	accepted, drafts := value(v.Increase(input.AcceptedTokens)), value(v.Increase(input.Drafts))
 	if !(drafts > 0) {

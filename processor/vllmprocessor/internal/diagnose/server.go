@@ -47,7 +47,6 @@ var blocking = map[string]Because{
 	"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
 }
 
-// observe reads a group without an engine.
 func (s *server) observe(v *window.View) {
 	if terminating := value(v.Gauge(input.PodTerminating)); signal.Known(terminating) {
 		s.draining = terminating != 0
@@ -284,7 +283,6 @@ type savedServer struct {
 	Engines []savedEngine `json:"engines,omitempty"`
 }
 
-// savedEngine is the stored form of an engine.
 type savedEngine struct {
 	Attributes []input.Attribute `json:"attributes"`
 	// First is when it was seen first, in Unix nanoseconds.
@@ -359,7 +357,6 @@ func decodeServer(data []byte) (saved savedServer, sound bool) {
 	return saved, true
 }
 
-// beginServer reads the stored form of the server, once.
 func (s *State) beginServer() {
 	if s.server.begun {
 		return

@@ -179,7 +179,6 @@ var (
 	texts = []string{"/v1/completions", "/v1/chat/completions", "/v1/responses"}
 )
 
-// frontOf reads the totals of a view.
 func frontOf(v *window.View) front {
 	if _, status := v.Total(input.HTTPRequests); status != window.Present {
 		return unknownFront
@@ -219,7 +218,6 @@ const (
 	otherFiles = 1.0
 )
 
-// hidden follows the requests that the gauges do not show.
 type hidden struct {
 	// Moving is how many files were open in the newest reading in which the engine made progress, Quiet the
 	// most in those in which it had just finished its last request, of late.
@@ -253,7 +251,6 @@ func (h *hidden) observe(r *reading, moved bool) (requests float64) {
 	return requests
 }
 
-// observeFiles takes the open files of a reading.
 func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
 	shown := signal.OrZero(r.runningNow) + signal.OrZero(r.waitingNow)
 	minutes := float64(r.At-h.at) / float64(time.Minute)

@@ -163,8 +163,7 @@ type State struct {
 	// byNumber finds an engine by the number of its group.
 	byNumber map[int]*engine
 	// queues are the requests that wait at a gateway, where the resource is one.
-	queues []Queue
-	// server is the server in front of the engines.
+	queues      []Queue
 	server      server
 	views       []window.View
 	reader      reader

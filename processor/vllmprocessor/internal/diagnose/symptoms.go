@@ -311,7 +311,6 @@ const (
 	remembers = 2.0
 )
 
-// observe adds a reading: its growth in standard deviations.
 func (c *change) observe(deviations, windows, at float64) {
 	if math.IsNaN(deviations) {
 		return
@@ -326,7 +325,6 @@ func (c *change) observe(deviations, windows, at float64) {
 	}
 }
 
-// collect adds a reading to a change.
 func (r *reading) collect(c *change, deviations, windows, at float64) {
 	if r.without.Sequential && !math.IsNaN(deviations) {
 		c.Score, c.On = 0, deviations >= mostDeviations

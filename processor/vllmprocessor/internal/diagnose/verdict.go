@@ -153,7 +153,6 @@ func (s Shares) Plus(others Shares) Shares {
 	return s
 }
 
-// total is what the shares add up to.
 func (s *Shares) total() (total float64) {
 	for _, share := range s {
 		total += share
@@ -250,7 +249,6 @@ func (t *Transition) Unreadable() string {
 	return blocking[t.Failure].Sentence()
 }
 
-// because is why an engine cannot be judged. Its condition has been decided.
 func (e *engine) because(s *State) Because {
 	switch c := e.Reported.Condition; {
 	case e.number == ServerOnly && !s.server.read && (c == Starting || c == Unreachable && s.server.blocked < blockedScrapes):

@@ -9,40 +9,31 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
-// sum adds up a part over all engines of all servers.
-func sum(part int) func(*Totals, *group, func(string, float64)) {
-	return func(_ *Totals, g *group, yield func(string, float64)) {
-		if total, ok := g.total(part); ok {
-			yield("", total.Numerator)
-		}
-	}
-}
+// formula yields the values of a metric in a pool.
+type formula func(p *Totals, g *group, yield func(extra string, number float64))
 
-// whole is sum, and absent where a defect makes the part of one server wrong: without that
-// server it would be too low.
-func whole(part int) func(*Totals, *group, func(string, float64)) {
+// sum adds up a part over all engines of all servers. A whole one is absent where a defect makes the
+// part of one server wrong: without that server it would be too low.
+func sum(part int, whole bool) formula {
 	return func(_ *Totals, g *group, yield func(string, float64)) {
-		if total, ok := g.total(part); ok && !g.defective(part) {
+		if total, has, defective := g.total(part); has && !(whole && defective) {
 			yield("", total.Numerator)
 		}
 	}
 }
 
 // quotient divides the sum of all numerators by that of all denominators.
-func quotient(part int) func(*Totals, *group, func(string, float64)) {
+func quotient(part int) formula {
 	return func(_ *Totals, g *group, yield func(string, float64)) {
-		total, ok := g.total(part)
-		if !ok {
-			return
-		}
-		if value, reason := total.Divide(); reason == derive.OK {
+		total, has, _ := g.total(part)
+		if value, reason := total.Divide(); has && reason == derive.OK {
 			yield("", value)
 		}
 	}
 }
 
 // quantiles are those of the distributions of all engines, merged.
-func quantiles(distribution int) func(*Totals, *group, func(string, float64)) {
+func quantiles(distribution int) formula {
 	return func(p *Totals, g *group, yield func(string, float64)) {
 		p.merged.Reset()
 		for _, s := range g.servers {
@@ -54,6 +45,15 @@ func quantiles(distribution int) func(*Totals, *group, func(string, float64)) {
 			if value, reason := p.settings.Derive.Quantile(&p.merged, q.Rank); reason == derive.OK {
 				yield(q.Text, value)
 			}
+		}
+	}
+}
+
+// ofServers is a number of what each server has of a part.
+func ofServers(part int, number func(values []float64) float64) formula {
+	return func(p *Totals, g *group, yield func(string, float64)) {
+		if values := p.perServer(g, part); len(values) > 0 {
+			yield("", number(values))
 		}
 	}
 }
@@ -75,34 +75,20 @@ func (*Totals) replicas(g *group, yield func(string, float64)) {
 	}
 }
 
-func (p *Totals) utilizationMean(g *group, yield func(string, float64)) {
-	if values := p.perServer(g, utilization); len(values) > 0 {
-		yield("", mean(values))
+// compared is a number of what the servers have, over the mean.
+func compared(number func(values []float64, mean float64) float64) formula {
+	return func(p *Totals, g *group, yield func(string, float64)) {
+		p.compare(g, func(signal string, values []float64, mean float64) { yield(signal, number(values, mean)/mean) })
 	}
 }
 
-func (p *Totals) utilizationMax(g *group, yield func(string, float64)) {
-	if values := p.perServer(g, utilization); len(values) > 0 {
-		yield("", slices.Max(values))
+// deviation is the population standard deviation.
+func deviation(values []float64, mean float64) float64 {
+	squares := 0.0
+	for _, v := range values {
+		squares += (v - mean) * (v - mean)
 	}
-}
-
-// deviations are the population standard deviations over the means.
-func (p *Totals) deviations(g *group, yield func(string, float64)) {
-	p.compare(g, func(signal string, values []float64, mean float64) {
-		squares := 0.0
-		for _, v := range values {
-			squares += (v - mean) * (v - mean)
-		}
-		yield(signal, math.Sqrt(squares/float64(len(values)))/mean)
-	})
-}
-
-// excesses are the greatest values over the means.
-func (p *Totals) excesses(g *group, yield func(string, float64)) {
-	p.compare(g, func(signal string, values []float64, mean float64) {
-		yield(signal, slices.Max(values)/mean)
-	})
+	return math.Sqrt(squares / float64(len(values)))
 }
 
 // compare calls back for each signal in which servers can be compared: two or
@@ -127,30 +113,21 @@ func (p *Totals) compare(g *group, yield func(signal string, values []float64, m
 	}
 }
 
-// total adds up a part over the engines that have it; false where none has.
-func (g *group) total(part int) (total derive.Parts, ok bool) {
+// total adds up a part over the engines that have it. has is false where none has; defective is true
+// where a defect makes the part of one wrong.
+func (g *group) total(part int) (total derive.Parts, has, defective bool) {
 	for _, s := range g.servers {
 		for _, e := range s {
-			if is := &e.parts[part]; is.Reason == derive.OK {
+			is := &e.parts[part]
+			if is.Reason == derive.OK {
 				total.Numerator += is.Numerator
 				total.Denominator += is.Denominator
-				ok = true
+				has = true
 			}
+			defective = defective || is.Reason == derive.KnownDefect
 		}
 	}
-	return total, ok
-}
-
-// defective reports whether a defect makes the part of an engine wrong.
-func (g *group) defective(part int) bool {
-	for _, s := range g.servers {
-		for _, e := range s {
-			if e.parts[part].Reason == derive.KnownDefect {
-				return true
-			}
-		}
-	}
-	return false
+	return total, has, defective
 }
 
 // perServer returns a part of each server that has it: the sum over its
@@ -221,8 +198,7 @@ var alike = []struct{ server, pool string }{
 // row is one metric of a pool.
 type row struct {
 	derive.Row
-	// values yields the values of the metric in a pool.
-	values func(*Totals, *group, func(extra string, number float64))
+	values formula
 }
 
 // part is a number, or numerator and denominator, that each engine adds.
@@ -242,10 +218,10 @@ func newTable() *table {
 		running: state(input.Running), waiting: state(input.Waiting), utilization: state(input.KVCacheUtilization),
 	}}
 	t.add("vllm.pool.replicas", (*Totals).replicas)
-	t.add("vllm.pool.running", sum(running))
-	t.add("vllm.pool.waiting", sum(waiting))
-	t.add("vllm.pool.kv_cache.utilization_mean", (*Totals).utilizationMean)
-	t.add("vllm.pool.kv_cache.utilization_max", (*Totals).utilizationMax)
+	t.add("vllm.pool.running", sum(running, false))
+	t.add("vllm.pool.waiting", sum(waiting, false))
+	t.add("vllm.pool.kv_cache.utilization_mean", ofServers(utilization, mean))
+	t.add("vllm.pool.kv_cache.utilization_max", ofServers(utilization, slices.Max))
 	of := map[string]*derive.Row{}
 	for i := range derive.Rows() {
 		of[derive.Rows()[i].Metric] = &derive.Rows()[i]
@@ -253,12 +229,12 @@ func newTable() *table {
 	for _, names := range alike {
 		t.addAlike(names.pool, of[names.server])
 	}
-	t.add("vllm.pool.imbalance.stddev_ratio", (*Totals).deviations, "signal")
-	t.add("vllm.pool.imbalance.max_ratio", (*Totals).excesses, "signal")
+	t.add("vllm.pool.imbalance.stddev_ratio", compared(deviation), "signal")
+	t.add("vllm.pool.imbalance.max_ratio", compared(func(values []float64, _ float64) float64 { return slices.Max(values) }), "signal")
 	return t
 }
 
-func (t *table) add(metric string, values func(*Totals, *group, func(string, float64)), extra ...string) {
+func (t *table) add(metric string, values formula, extra ...string) {
 	t.rows = append(t.rows, row{Row: derive.Row{Metric: metric, Extra: extra}, values: values})
 }
 
@@ -269,7 +245,7 @@ func (t *table) addAlike(name string, server *derive.Row) {
 		if server.Metric == "vllm.generation_throughput" {
 			t.generation = len(t.parts)
 		}
-		t.add(name, whole(len(t.parts)))
+		t.add(name, sum(len(t.parts), true))
 		t.parts = append(t.parts, func(settings *derive.Settings, m *derive.Member) derive.Parts {
 			value, reason := server.Additive(settings, m)
 			return derive.Parts{Numerator: value, Reason: reason}
