@@ -13,21 +13,22 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// rows are the metrics of an engine, or of a pool, of which those after share are not reported.
+// rows are the metrics of an engine, or of a pool, which has no wait and no signals.
 type rows struct{ severity, condition, cause, share, wait, signal, ratio *derive.Row }
 
-func newRows(prefix string) *rows {
-	row := func(name string, extra ...string) *derive.Row {
-		return &derive.Row{Metric: prefix + name, Extra: extra}
+var (
+	engineRows = &rows{
+		row("vllm.diagnosis.severity"), row("vllm.diagnosis.condition", "condition"), row("vllm.diagnosis.cause", "cause", "role", "detail"),
+		row("vllm.diagnosis.cause_share", "cause"), row("vllm.diagnosis.first_token_wait"),
+		row("vllm.diagnosis.signal", "signal"), row("vllm.diagnosis.signal_ratio", "signal"),
 	}
-	return &rows{
-		severity: row("severity"), condition: row("condition", "condition"),
-		cause: row("cause", "cause", "role", "detail"), share: row("cause_share", "cause"),
-		wait: row("first_token_wait"), signal: row("signal", "signal"), ratio: row("signal_ratio", "signal"),
+	poolRows = &rows{
+		severity: row("vllm.pool.diagnosis.severity"), condition: row("vllm.pool.diagnosis.condition", "condition"),
+		cause: row("vllm.pool.diagnosis.cause", "cause", "role", "detail"), share: row("vllm.pool.diagnosis.cause_share", "cause"),
 	}
-}
+)
 
-var engineRows, poolRows = newRows("vllm.diagnosis."), newRows("vllm.pool.diagnosis.")
+func row(metric string, extra ...string) *derive.Row { return &derive.Row{Metric: metric, Extra: extra} }
 
 // Rows are all metrics of the diagnosis.
 func Rows() (all []*derive.Row) {
