@@ -28,7 +28,9 @@ var (
 	}
 )
 
-func row(metric string, extra ...string) *derive.Row { return &derive.Row{Metric: metric, Extra: extra} }
+func row(metric string, extra ...string) *derive.Row {
+	return &derive.Row{Metric: metric, Extra: extra}
+}
 
 // Rows are all metrics of the diagnosis.
 func Rows() (all []*derive.Row) {

@@ -37,6 +37,11 @@ func batchOf(engines int, n float64) *input.Batch {
 	return batch
 }
 
+// itself is the pool of a model.
+func itself(to, engine []input.Attribute) []input.Attribute {
+	return append(to, input.Attribute{Name: "model_name", Value: (&input.Group{Attributes: engine}).Value("model_name")})
+}
+
 func benchmarked(resources, engines int) (*Totals, *window.Resource) {
 	p := NewTotals(Settings{
 		GroupBy: []string{"model_name"}, MaxPools: 1000, MaxStaleness: time.Hour,
@@ -47,7 +52,7 @@ func benchmarked(resources, engines int) (*Totals, *window.Resource) {
 	state.Observe(batchOf(engines, 1), 1_000_000)
 	state.Observe(batchOf(engines, 16), 1_000_000)
 	for i := range resources {
-		p.Observe(fmt.Sprint(i), state, []string{""}, 1)
+		p.Observe(fmt.Sprint(i), state, itself, 1)
 	}
 	return p, state
 }
@@ -57,10 +62,9 @@ func BenchmarkObserve(b *testing.B) {
 	for _, engines := range []int{1, 8} {
 		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
 			p, state := benchmarked(1, engines)
-			attributes := []string{""}
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Observe("0", state, attributes, 1)
+				p.Observe("0", state, itself, 1)
 			}
 		})
 	}

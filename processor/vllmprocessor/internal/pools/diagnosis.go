@@ -34,13 +34,12 @@ func NewDiagnosis(limit int, keeper diagnose.Keeper) *Diagnosis {
 // Begin removes the members of the last evaluation.
 func (p *Diagnosis) Begin() { p.empty() }
 
-// Add adds the engines of a source. attributesOf returns the attributes of the pool that
-// an engine belongs to, by the engine's own. It returns false where an engine was left
+// Add adds the engines of a source. It returns false where an engine was left
 // out because there are too many pools.
-func (p *Diagnosis) Add(s Source, attributesOf func(of []input.Attribute) []input.Attribute) (complete bool) {
+func (p *Diagnosis) Add(s Source, attributesOf AttributesOf) (complete bool) {
 	complete = true
 	for engine := range s.Members() {
-		to := p.pool(s, attributesOf(engine.Attributes))
+		to := p.pool(s, attributesOf(nil, engine.Attributes))
 		if to == nil {
 			complete = false
 			continue
@@ -69,11 +68,11 @@ func (p *Diagnosis) Queue(s Source) {
 
 // pool returns the pool with some attributes; nil where there is no place for it.
 func (p *Diagnosis) pool(s Source, attributes []input.Attribute) *pool {
-	key := keyOf(&p.key, attributes)
-	if known := p.byKey[key]; known != nil {
+	p.key = keyOf(p.key[:0], attributes)
+	if known := p.byKey[string(p.key)]; known != nil {
 		return known
 	}
-	at, has := p.add(s, key, slices.Clone(attributes))
+	at, has := p.add(s, string(p.key), slices.Clone(attributes))
 	if !has {
 		return nil
 	}
@@ -81,15 +80,6 @@ func (p *Diagnosis) pool(s Source, attributes []input.Attribute) *pool {
 	p.put(added)
 	added.begin(p.keeper)
 	return added
-}
-
-// keyOf writes attributes into a buffer as one string.
-func keyOf(buffer *[]byte, attributes []input.Attribute) string {
-	*buffer = (*buffer)[:0]
-	for _, a := range attributes {
-		*buffer = append(append(append(append(*buffer, a.Name...), 0), a.Value...), 0)
-	}
-	return string(*buffer)
 }
 
 // Evaluate judges the pools at a time in Unix nanoseconds. It returns the values to

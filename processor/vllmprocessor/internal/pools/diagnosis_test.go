@@ -71,7 +71,7 @@ func (s *source) Queues() []diagnose.Queue           { return s.queues }
 
 func server(members ...diagnose.Member) *source { return &source{members: members} }
 
-func itsModel(of []input.Attribute) []input.Attribute { return of }
+func itsModel(_, of []input.Attribute) []input.Attribute { return of }
 
 // evaluate takes pools of engines by their model, and what waits at gateways.
 func (r *poolRig) evaluate(models map[string][]one, queues ...diagnose.Queue) {
@@ -413,7 +413,7 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 	t.Parallel()
 	p := NewDiagnosis(2, nil)
 	add := func(pool string) bool {
-		return p.Add(server(well.member("m")), func([]input.Attribute) []input.Attribute {
+		return p.Add(server(well.member("m")), func(_, _ []input.Attribute) []input.Attribute {
 			return []input.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
 		})
 	}

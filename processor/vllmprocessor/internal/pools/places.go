@@ -7,6 +7,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/quota"
 )
 
+// AttributesOf appends the attributes of the pool that an engine with some attributes belongs to.
+type AttributesOf func(to, engine []input.Attribute) []input.Attribute
+
+// keyOf appends attributes as one text.
+func keyOf(to []byte, attributes []input.Attribute) []byte {
+	for _, a := range attributes {
+		to = append(append(append(append(to, a.Name...), 0), a.Value...), 0)
+	}
+	return to
+}
+
 // place is that of one pool: of those of the sources S that have some attributes. No source is the
 // zero value.
 type place[S comparable] struct {

@@ -205,7 +205,7 @@ func TestServersThatCountBlocksAreLeftOutOfTheHitRatio(t *testing.T) {
 			},
 		}
 		s.state.Observe(&batch, 10)
-		f.pools.Observe("blocks", s.state, s.attributes, at(seconds))
+		f.pools.Observe("blocks", s.state, f.attributesOf(s), at(seconds))
 	}
 	assert.Equal(t, 0.25, f.evaluate(10)["prefix_cache.hit_ratio m"])
 }
@@ -227,7 +227,7 @@ func TestBlocksAreLeftOutWhetherTheyAppearLateOrTurnIntoTokens(t *testing.T) {
 			batch.Samples = batch.Samples[:1]
 		}
 		s.state.Observe(&batch, 10)
-		f.pools.Observe("a", s.state, s.attributes, at(seconds))
+		f.pools.Observe("a", s.state, f.attributesOf(s), at(seconds))
 	}
 	cache(true, 0, 0, 0)
 	cache(true, 10, 5, 10)

@@ -16,8 +16,7 @@ import (
 
 // Settings are the choices of a processor's pools.
 type Settings struct {
-	// GroupBy are the names of the attributes whose values make a pool. Those of
-	// the points go before those of the resource.
+	// GroupBy are the names of the attributes whose values make a pool.
 	GroupBy []string
 	// MaxPools is the most pools at a time. Those that came first stay, other than those
 	// of a server that alone has more of them than another that needs one.
@@ -53,6 +52,8 @@ type Totals struct {
 	merged    histogram.Histogram
 	values    []float64
 	key       []byte
+	// attributes is for reuse.
+	attributes []input.Attribute
 }
 
 // replica is one server.
@@ -95,10 +96,9 @@ func NewTotals(settings Settings) *Totals {
 }
 
 // Observe reads the newest batch of a resource, which arrived at a time
-// in nanoseconds. The attributes are those of the resource in the order of
-// GroupBy, empty where it has none. What is only late in this batch keeps its
+// in nanoseconds. What is only late in this batch keeps its
 // last value, as the derived series of the resource do.
-func (p *Totals) Observe(key string, resource *window.Resource, attributes []string, arrived int64) {
+func (p *Totals) Observe(key string, resource *window.Resource, attributesOf AttributesOf, arrived int64) {
 	r, known := p.index[key]
 	if !known {
 		r = &replica{key: key}
@@ -106,7 +106,7 @@ func (p *Totals) Observe(key string, resource *window.Resource, attributes []str
 	r.arrived = arrived
 	p.now, p.long = resource.Views(p.now, false), resource.Views(p.long, true)
 	for i := range p.now {
-		p.engine(r, p.now[i].Group().Number).read(p, &derive.Member{Now: p.now[i], Long: p.long[i]}, attributes)
+		p.engine(r, p.now[i].Group().Number).read(p, &derive.Member{Now: p.now[i], Long: p.long[i]}, attributesOf)
 	}
 	for number := range resource.PendingGroups() {
 		for _, e := range r.engines {
@@ -146,7 +146,7 @@ func (p *Totals) engine(r *replica, number int) *engine {
 
 // read reads the engine. It is current if it reports anything that
 // pools are computed from.
-func (e *engine) read(p *Totals, m *derive.Member, attributes []string) {
+func (e *engine) read(p *Totals, m *derive.Member, attributesOf AttributesOf) {
 	for i, part := range p.table.parts {
 		is := part(p.settings.Derive, m)
 		if is.Reason != derive.Pending {
@@ -165,31 +165,17 @@ func (e *engine) read(p *Totals, m *derive.Member, attributes []string) {
 			e.distributions[i].Add(&p.merged)
 		}
 	}
-	e.join(p, m.Now.Group(), attributes)
+	e.join(p, m.Now.Group(), attributesOf)
 }
 
 // join sets the attributes of the pool that the engine belongs to.
-func (e *engine) join(p *Totals, g *window.Group, attributes []string) {
-	value := func(i int) string {
-		if of := g.Value(p.settings.GroupBy[i]); of != "" {
-			return of
-		}
-		return attributes[i]
-	}
-	p.key = p.key[:0]
-	for i := range p.settings.GroupBy {
-		value := value(i)
-		p.found[i] = p.found[i] || (value != "" && e.current)
-		p.key = append(append(p.key, value...), 0)
-	}
-	if e.attributes != nil && string(p.key) == e.key {
-		return
-	}
-	e.key, e.attributes = string(p.key), []input.Attribute{}
+func (e *engine) join(p *Totals, g *window.Group, attributesOf AttributesOf) {
+	p.attributes = attributesOf(p.attributes[:0], g.Attributes)
 	for i, name := range p.settings.GroupBy {
-		if value := value(i); value != "" {
-			e.attributes = append(e.attributes, input.Attribute{Name: name, Value: value})
-		}
+		p.found[i] = p.found[i] || e.current && slices.ContainsFunc(p.attributes, func(a input.Attribute) bool { return a.Name == name })
+	}
+	if p.key = keyOf(p.key[:0], p.attributes); e.attributes == nil || string(p.key) != e.key {
+		e.key, e.attributes = string(p.key), append([]input.Attribute{}, p.attributes...)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pools_test
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -87,6 +88,18 @@ func (f *fleet) end(key string, seconds float64, engines ...scraped) {
 	f.batch(key, seconds, true, engines...)
 }
 
+// attributesOf are those of an engine, or of its server where it has none.
+func (f *fleet) attributesOf(s *server) pools.AttributesOf {
+	return func(to, engine []input.Attribute) []input.Attribute {
+		for i, name := range f.groupBy {
+			if value := cmp.Or((&input.Group{Attributes: engine}).Value(name), s.attributes[i]); value != "" {
+				to = append(to, input.Attribute{Name: name, Value: value})
+			}
+		}
+		return to
+	}
+}
+
 func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped) {
 	f.t.Helper()
 	s := f.server(key)
@@ -127,7 +140,7 @@ func (f *fleet) batch(key string, seconds float64, gone bool, engines ...scraped
 	}
 	report := s.state.Observe(&batch, 1_000_000)
 	require.True(f.t, report.Changed)
-	f.pools.Observe(key, s.state, s.attributes, at(seconds))
+	f.pools.Observe(key, s.state, f.attributesOf(s), at(seconds))
 }
 
 // evaluate returns the values of the pools at a time, by metric, pool and own attribute:

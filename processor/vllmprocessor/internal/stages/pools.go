@@ -41,8 +41,6 @@ type Pools struct {
 	// mu guards what the servers are added to. It is taken after a server's lock.
 	mu     sync.Mutex
 	totals *pools.Totals
-	// attributes is for reuse.
-	attributes []string
 
 	// cancel ends the call of the next consumer that is under way, stop the calls.
 	cancel context.CancelFunc
@@ -67,7 +65,6 @@ func NewPools(config *PoolsConfig, settings *derive.Settings, engines *Diagnosis
 		totals: pools.NewTotals(pools.Settings{
 			GroupBy: config.GroupBy, MaxPools: MaxPools, MaxStaleness: p.MaxStaleness, Enabled: p.Enabled, Derive: settings,
 		}),
-		attributes: make([]string, len(config.GroupBy)),
 	}
 	if engines != nil {
 		s.diagnosis, engines.pools = engines, pools.NewDiagnosis(MaxPools, keeper{stage: engines})
@@ -130,14 +127,15 @@ func (*Pools) Derives(string) bool { return false }
 
 // Begin returns the state of a new server.
 func (s *Pools) Begin(server *Server, _ *emit.Memory) State {
-	return &poolState{stage: s, server: server}
+	return &poolState{stage: s, server: server, attributesOf: s.attributesOf(server)}
 }
 
 // poolState adds one server to its pools.
 type poolState struct {
 	nothingToKeep
-	stage  *Pools
-	server *Server
+	stage        *Pools
+	server       *Server
+	attributesOf pools.AttributesOf
 }
 
 // Observe takes the newest batch of a server into its pools.
@@ -145,13 +143,7 @@ func (s *poolState) Observe(context.Context, *Batch) {
 	p := s.stage
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, name := range p.groupBy {
-		p.attributes[i] = ""
-		if value, ok := s.server.Attributes.Get(name); ok {
-			p.attributes[i] = value.AsString()
-		}
-	}
-	p.totals.Observe(s.server.Key, s.server.Window, p.attributes, int64(s.server.Arrived.Sub(p.began)))
+	p.totals.Observe(s.server.Key, s.server.Window, s.attributesOf, int64(s.server.Arrived.Sub(p.began)))
 }
 
 // Append does nothing: the pools emit at an interval.
@@ -308,7 +300,7 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *delivery.Outpu
 	}
 	d.pools.Begin()
 	live(func(server *Server, engines *diagnose.State) {
-		if !d.pools.Add(engines, func(of []input.Attribute) []input.Attribute { return s.poolOf(of, server) }) {
+		if !d.pools.Add(engines, s.attributesOf(server)) {
 			leftOut++
 		}
 	})
@@ -319,20 +311,21 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *delivery.Outpu
 	return leftOut
 }
 
-// poolOf returns the attributes of the pool that an engine belongs to: its own, or
+// attributesOf returns the attributes of the pool that an engine of a server belongs to: its own, or
 // those of its server.
-func (s *Pools) poolOf(engine []input.Attribute, server *Server) []input.Attribute {
-	of := make([]input.Attribute, 0, len(s.groupBy))
-	for _, name := range s.groupBy {
-		value := (&input.Group{Attributes: engine}).Value(name)
-		if known, has := server.Attributes.Get(name); value == "" && has {
-			value = known.AsString()
+func (s *Pools) attributesOf(server *Server) pools.AttributesOf {
+	return func(to, engine []input.Attribute) []input.Attribute {
+		for _, name := range s.groupBy {
+			value := (&input.Group{Attributes: engine}).Value(name)
+			if known, has := server.Attributes.Get(name); value == "" && has {
+				value = known.AsString()
+			}
+			if value != "" {
+				to = append(to, input.Attribute{Name: name, Value: value})
+			}
 		}
-		if value != "" {
-			of = append(of, input.Attribute{Name: name, Value: value})
-		}
+		return to
 	}
-	return of
 }
 
 // warn logs once what a user can correct.

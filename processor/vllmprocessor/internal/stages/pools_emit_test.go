@@ -148,9 +148,9 @@ func TestAnEngineBelongsToThePoolOfItsOwnAttributesFirst(t *testing.T) {
 	server.Attributes.PutStr("model_name", "of the server")
 	server.Attributes.PutStr("cluster", "c1")
 	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}, {Name: "cluster", Value: "c1"}},
-		b.poolOf([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, server))
+		b.attributesOf(server)(nil, []input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}))
 	assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "of the server"}, {Name: "cluster", Value: "c1"}},
-		b.poolOf([]input.Attribute{{Name: "engine", Value: "0"}}, server))
+		b.attributesOf(server)(nil, []input.Attribute{{Name: "engine", Value: "0"}}))
 }
 
 // Warnings about what a user can correct are logged once; what is left out is counted each
