@@ -70,10 +70,7 @@ type felt struct {
 	fresh int64
 	// On is true while harm is certain, Great while it is great harm, First and Gap where it is of
 	// the first token and of the time between tokens.
-	On    bool `json:",omitzero"`
-	Great bool `json:",omitzero"`
-	First bool `json:",omitzero"`
-	Gap   bool `json:",omitzero"`
+	On, Great, First, Gap bool
 }
 
 // recent is what the last half minute shows: how many first tokens there were and their mean wait, how

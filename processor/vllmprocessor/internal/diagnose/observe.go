@@ -256,9 +256,7 @@ func (s *Settings) warmUp() int64 {
 
 // restarts has the time of the first restart of a loop, in which each restart comes
 // before the engine has warmed up; 0 without one.
-type restarts struct {
-	Since int64 `json:",omitzero"`
-}
+type restarts struct{ Since int64 }
 
 func (x *restarts) observe(s *Settings, r *reading) {
 	switch {

@@ -70,7 +70,7 @@ type saved struct {
 	// Resumed is when it began to work again after a standstill, Restarted when it restarted last.
 	Resumed   int64 `json:",omitzero"`
 	Restarted int64 `json:",omitzero"`
-	Restarts  restarts
+	Restarts  restarts `json:",omitzero"`
 
 	// Changes are the factors that have changed, Harms the evidence of harm. SlowerThanPeers is the
 	// evidence that it is slower than its siblings, in its steps and its prefills, and Ratio the
@@ -84,8 +84,8 @@ type saved struct {
 	BrokenAt   [numFactors]int64        `json:",omitzero"`
 	GrownSince [longerOutputs + 1]int64 `json:",omitzero"`
 	Felt       felt
-	Hidden     hidden
-	Canary     canary
+	Hidden     hidden `json:",omitzero"`
+	Canary     canary `json:",omitzero"`
 	Backlog    backlog
 	Without    backlogs
 	Progress   progress

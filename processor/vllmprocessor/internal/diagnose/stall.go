@@ -221,16 +221,13 @@ const (
 type hidden struct {
 	// Moving is how many files were open in the newest reading in which the engine made progress, Quiet the
 	// most in those in which it had just finished its last request, of late.
-	Moving float64 `json:",omitzero"`
-	Quiet  float64 `json:",omitzero"`
+	Moving, Quiet float64
 	// Changes are the changes of the requests, Followed those that the files followed; older ones count less.
-	Shown    float64 `json:",omitzero"`
-	Changes  float64 `json:",omitzero"`
-	Followed float64 `json:",omitzero"`
+	Shown, Changes, Followed float64
 	// Slow is how many files are open, if they become more slowly.
-	Slow float64 `json:",omitzero"`
+	Slow float64
 	// Since is since when requests are hidden; 0 where none are.
-	Since int64 `json:",omitzero"`
+	Since int64
 	at    int64
 }
 
@@ -293,7 +290,7 @@ func (h *hidden) certain(at int64) bool { return lasts(h.Since, at, hiddenFor) }
 type canary struct {
 	// Since is when the first of the canaries was sent that show a stall, in Unix nanoseconds; 0 where
 	// they show none.
-	Since int64 `json:",omitzero"`
+	Since int64
 }
 
 // observe takes a reading, and returns whether canaries show a stall. It ends by progress, an answer, a

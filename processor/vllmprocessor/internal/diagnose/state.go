@@ -11,20 +11,12 @@ import (
 
 // Settings are the choices of a processor.
 type Settings struct {
-	// Window is the time that a reading is over.
-	Window time.Duration
+	// These are as in the configuration of the processor. A reading is over the Window, and a server that
+	// was silent for MaxStaleness is forgotten.
+	Window, MaxStaleness, RelearnAfter, StartTimeout time.Duration
 	// Hold is the least number of windows until harm is reported, see evidence. What has no
 	// evidence of its own, as errors, has to last for as many.
-	Hold int
-	// RelearnAfter is how long a level beyond the baseline has to be stable, or work has to
-	// have grown, until it is what is usual.
-	RelearnAfter time.Duration
-	// MaxStaleness is after how long a server that is silent is forgotten.
-	MaxStaleness time.Duration
-	// StartTimeout is for how long a server that has never answered is starting.
-	StartTimeout time.Duration
-	// SpeculationBreakEven is the number of tokens that a step of speculative
-	// decoding has to give to be worth its drafts; 0 where it is not configured.
+	Hold                 int
 	SpeculationBreakEven float64
 	Objectives           []Objective
 	Without              Without
