@@ -68,8 +68,8 @@ type saved struct {
 	// Evident is true where the evidence of latencies alone was the last harm.
 	Evident bool `json:",omitzero"`
 	// Resumed is when it began to work again after a standstill, Restarted when it restarted last.
-	Resumed   int64 `json:",omitzero"`
-	Restarted int64 `json:",omitzero"`
+	Resumed   int64    `json:",omitzero"`
+	Restarted int64    `json:",omitzero"`
 	Restarts  restarts `json:",omitzero"`
 
 	// Changes are the factors that have changed, Harms the evidence of harm. SlowerThanPeers is the
