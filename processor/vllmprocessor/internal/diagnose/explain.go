@@ -115,7 +115,9 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 	if r.Signals[signal.AcceptanceLength] < settings.SpeculationBreakEven && s[SpeculationWasteful] < contributes {
 		// It is known by the configuration that it costs something, and not how much.
 		s[SpeculationWasteful] = 0
-		s = s.atMost(1 - contributes)
+		if total := s.total(); total > 1-contributes {
+			s = s.Scale((1 - contributes) / total)
+		}
 		s[SpeculationWasteful] = contributes
 	}
 	return s

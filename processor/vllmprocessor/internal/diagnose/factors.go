@@ -89,7 +89,9 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 				grown[f] = min(grown[f], 0)
 			}
 		case laterFirstTokens:
-			if grown[f] = math.NaN(); !partsKnown(r) {
+			// Where a server shows where the time passes, what makes it longer is seen in its parts, which vary less.
+			grown[f] = math.NaN()
+			if !signal.Known(r.Signals[signal.QueueTime]) || !signal.Known(r.Signals[signal.PrefillTime]) {
 				grown[f] = b.Growth(&r.Window, w.of)
 			}
 		default:
@@ -134,12 +136,6 @@ func (g *growths) only(f factor) (out growths) {
 	}
 	out[f] = g[f]
 	return out
-}
-
-// partsKnown reports whether a server shows where the time to the first token passes. Then what
-// makes it longer is seen in its parts, which vary less.
-func partsKnown(r *reading) bool {
-	return signal.Known(r.Signals[signal.QueueTime]) && signal.Known(r.Signals[signal.PrefillTime])
 }
 
 // uneven is the error of an expectation from the means of a window in which the number of sequences

@@ -1,13 +1,11 @@
 package diagnose
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
 // learn adds a reading to the baseline. What harm or a change that is not certain yet shows is
@@ -169,15 +167,6 @@ func (s *State) Upgraded() *Upgrade {
 		return nil
 	}
 	return &s.upgrade
-}
-
-// versionOf is the version of a server; empty where it is not known exactly.
-func versionOf(r *window.Resource) string {
-	v := r.Version()
-	if !v.Exact {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", v.Least[0], v.Least[1], v.Least[2])
 }
 
 // upgraded begins the baseline of an engine anew for the signals that changed with the

@@ -105,18 +105,14 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 			most = request
 		}
 		if o.Input == input.InterTokenLatency {
-			one.seen = signal.Or(requests(v), one.seen) // The gaps of a request are alike.
+			ended, _ := derive.Mean(v, input.TimePerOutputToken)
+			one.seen = signal.Or(ended, one.seen) // The gaps of a request are alike.
 		}
 		if worst.name == "" || one.share*worst.allowed >= worst.share*one.allowed {
 			worst = one
 		}
 	}
 	return worst, most
-}
-
-func requests(v *window.View) float64 {
-	n, _ := derive.Mean(v, input.TimePerOutputToken)
-	return n
 }
 
 // longest is the longest threshold in seconds of the objectives for a latency and a model, and whether

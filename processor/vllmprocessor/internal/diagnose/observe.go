@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -87,7 +88,10 @@ func serverErrors(v *window.View) (share, answered float64, refused bool) {
 // result is valid until the next call.
 func (s *State) Observe(settings *Settings, r *window.Resource) []Transition {
 	s.transitions, s.upgrade = s.transitions[:0], Upgrade{}
-	s.version, s.process = versionOf(r), r.ProcessStart()
+	s.version, s.process = "", r.ProcessStart()
+	if v := r.Version(); v.Exact {
+		s.version = fmt.Sprintf("%d.%d.%d", v.Least[0], v.Least[1], v.Least[2])
+	}
 	s.views = r.Views(s.views, false)
 	s.beginServer()
 	up := s.observeServer(settings, r)

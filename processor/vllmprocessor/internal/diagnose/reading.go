@@ -118,7 +118,9 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	firstTokens, ttft := derive.Mean(v, input.TimeToFirstToken)
 	gaps, step := derive.Mean(v, input.InterTokenLatency)
 	finished, output := derive.Mean(v, input.RequestGenerationTokens)
-	out.lacks = r.lacks(v)
+	_, _, _, firstReported := v.Moments(input.TimeToFirstToken)
+	_, _, _, gapReported := v.Moments(input.InterTokenLatency)
+	out.lacks = firstReported == window.Missing && gapReported == window.Missing
 	out.FirstTokens, out.gaps, out.severalSteps = firstTokens, gaps, derive.SeveralSteps(v)
 	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
@@ -146,7 +148,9 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	// explains, so that it is not taken for slow where it is not.
 	out.Computed = prompt*signal.Or(share, 1)/v.Elapsed + signal.OrZero(again)
 
-	s[signal.AcceptanceLength] = acceptance(v)
+	if drafts := value(v.Increase(input.Drafts)); drafts > 0 {
+		s[signal.AcceptanceLength] = 1 + value(v.Increase(input.AcceptedTokens))/drafts
+	}
 	s[signal.InterTokenLatency] = step
 	if tokens := generated - firstTokens; signal.Known(s[signal.AcceptanceLength]) && tokens > 0 {
 		s[signal.InterTokenLatency] = step * gaps / tokens
@@ -239,13 +243,6 @@ func progressOf(v *window.View, total func(input.Metric) float64) [numProgress]n
 	}
 }
 
-// lacks reports whether the server lacks both latencies of tokens.
-func (r *reader) lacks(v *window.View) bool {
-	_, _, _, first := v.Moments(input.TimeToFirstToken)
-	_, _, _, gap := v.Moments(input.InterTokenLatency)
-	return first == window.Missing && gap == window.Missing
-}
-
 // computedShare is the share of the prompt tokens that were computed and not found in a
 // cache; 1 where the server does not report it, and NaN where a defect hides it.
 func computedShare(v *window.View) float64 {
@@ -296,14 +293,6 @@ func reuses(v *window.View) float64 {
 		return math.NaN()
 	}
 	return gaps / evicted
-}
-
-func acceptance(v *window.View) float64 {
-	accepted, drafts := value(v.Increase(input.AcceptedTokens)), value(v.Increase(input.Drafts))
-	if !(drafts > 0) {
-		return math.NaN()
-	}
-	return 1 + accepted/drafts
 }
 
 // frontEnd is the mean time that finished requests spent outside the engine.

@@ -168,15 +168,6 @@ func (s *Shares) move(to Cause, from ...Cause) {
 	}
 }
 
-// atMost scales the shares down where they add up to more than a limit.
-func (s Shares) atMost(limit float64) Shares {
-	total := s.total()
-	if total <= limit {
-		return s
-	}
-	return s.Scale(limit / total)
-}
-
 // ranked are the causes with at least some share, the largest first, without one of them.
 func (s *Shares) ranked(least float64, without Cause) (causes []Cause) {
 	for c := range NumCauses {
