@@ -1,6 +1,10 @@
 package diagnose
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+import (
+	"cmp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 const (
 	// promptsGrew and longerAnswers are the details of work that has become longer.
@@ -35,10 +39,7 @@ func (d *details) follow(c Cause, now string, at, hold int64) (changed bool) {
 		return false
 	case was == "", was == unknownDetail, was == notThrottled:
 	default:
-		if d.differs[c] == 0 {
-			d.differs[c] = at
-		}
-		if at-d.differs[c] < hold {
+		if d.differs[c] = cmp.Or(d.differs[c], at); at-d.differs[c] < hold {
 			return false
 		}
 	}

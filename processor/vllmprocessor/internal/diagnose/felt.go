@@ -229,11 +229,8 @@ func (f *felt) sentence(r *reading, usual *signal.Values) string {
 
 // since keeps since when something is true; 0 where it is not.
 func since(since *int64, is bool, at int64) {
-	switch {
-	case !is:
+	if *since = cmp.Or(*since, at); !is {
 		*since = 0
-	case *since == 0:
-		*since = at
 	}
 }
 

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -104,17 +105,11 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 		return
 	}
 	window := int64(settings.Window)
-	if x.since == 0 {
-		if x.since = x.quiet; x.since == 0 {
-			x.since = e.began
-		}
-	}
+	x.since = cmp.Or(x.since, x.quiet, e.began)
 	if !raw.harms() {
 		return
 	}
-	if x.harmed == 0 {
-		x.harmed = at
-	}
+	x.harmed = cmp.Or(x.harmed, at)
 	lost := 1 - math.Exp(-max(e.slowed, e.slowedPrefills, 0))
 	x.now = finding{}
 	s.GPUs(func(j *gpu.Joined) {

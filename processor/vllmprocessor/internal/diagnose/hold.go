@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -201,9 +202,7 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 			e.since[c] = 0
 			continue
 		}
-		if e.since[c] == 0 {
-			e.since[c] = e.last.At
-		}
+		e.since[c] = cmp.Or(e.since[c], e.last.At)
 		// A cause that becomes the primary one, or was it, changes its role at once.
 		role := primary || before.Explained && before.Primary == c
 		if first || role || e.last.At-e.since[c] >= settings.HoldTime() {

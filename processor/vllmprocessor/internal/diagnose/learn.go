@@ -62,12 +62,8 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 // is not a fault, whether the engine is slower with it or not.
 func (e *engine) accept(settings *Settings, r *reading) {
 	for f := range longerOutputs + 1 {
-		switch {
-		case !e.Changes[f].On:
-			e.GrownSince[f] = 0
-		case e.GrownSince[f] == 0:
-			e.GrownSince[f] = r.At
-		case r.At-e.GrownSince[f] >= int64(settings.RelearnAfter) && r.Learnable():
+		since(&e.GrownSince[f], e.Changes[f].On, r.At)
+		if e.GrownSince[f] > 0 && r.At-e.GrownSince[f] >= int64(settings.RelearnAfter) && r.Learnable() {
 			e.baseline.Accept(&r.Window, wanders[f].of)
 			e.Changes[f], e.GrownSince[f] = change{}, 0
 		}

@@ -262,14 +262,7 @@ func (s *Settings) warmUp() int64 {
 // before the engine has warmed up; 0 without one.
 type restarts struct{ Since int64 }
 
-func (x *restarts) observe(s *Settings, r *reading) {
-	switch {
-	case !x.recent(s, r):
-		x.Since = 0
-	case x.Since == 0:
-		x.Since = r.restarted
-	}
-}
+func (x *restarts) observe(s *Settings, r *reading) { since(&x.Since, x.recent(s, r), r.restarted) }
 
 func (*restarts) recent(s *Settings, r *reading) bool {
 	return r.restarted > 0 && r.At-r.restarted < s.warmUp()

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -45,9 +46,7 @@ func (b *backlog) observe(at int64, waiting float64, window int64) {
 	for _, s := range b.recent {
 		longest = max(longest, s.waiting)
 	}
-	if b.Since == 0 {
-		b.Since = at
-	}
+	b.Since = cmp.Or(b.Since, at)
 	switch {
 	case at-b.Since >= 5*window:
 		b.Over = true

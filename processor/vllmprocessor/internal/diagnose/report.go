@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -162,12 +163,7 @@ func truth(is bool) float64 {
 // metrics. reason replaces the sentence; empty where the change has none of its own.
 func (t *Transition) Words(reason string, enabled func(metric string) bool) wording.Words {
 	d := t.diagnosis()
-	if d.Reason = t.To.Because.Sentence(); d.Reason == "" {
-		d.Reason = t.Unreadable()
-	}
-	if reason != "" {
-		d.Reason = reason
-	}
+	d.Reason = cmp.Or(reason, t.To.Because.Sentence(), t.Unreadable())
 	return wording.Of(d, enabled)
 }
 

@@ -181,9 +181,7 @@ func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 	switch now := p.queued >= 1 && p.queued >= heldBack*rate && p.roomy(); {
 	case now:
 		r.Fed = 0
-		if r.Starved == 0 {
-			r.Starved = at
-		}
+		r.Starved = cmp.Or(r.Starved, at)
 	case !reported:
 		r.Starved = 0
 	case r.Fed == 0:
