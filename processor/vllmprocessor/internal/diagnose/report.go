@@ -129,10 +129,13 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	for _, c := range e.memory.causes {
 		add(rows.cause, derive.Extra{c.cause.String(), c.role, c.detail}, truth(c.on))
 	}
-	harmed := e.Reported.Harms()
+	shares := e.Shares
+	if !e.Reported.Harms() {
+		shares = Shares{}
+	}
 	for c, ever := range e.memory.shares {
 		if ever {
-			add(rows.share, derive.Extra{Cause(c).String()}, e.Shares[c]*truth(harmed))
+			add(rows.share, derive.Extra{Cause(c).String()}, shares[c])
 		}
 	}
 	if wait, _ := e.Felt.wait(&e.last); signal.Known(wait) && e.Reported.Condition != Unreachable {

@@ -151,47 +151,37 @@ func DiagnosisAge(data []byte) (at int64, sound bool) {
 func (d *saved) sound() bool {
 	v := &d.Reported
 	return d.Form == diagnosisForm && d.At > 0 && v.Condition < NumConditions && v.Because <= NotRead && v.Primary < NumCauses &&
-		v.Reference <= Objectives && len(v.Objective) <= maxSavedName && d.Raw < NumConditions && d.soundTimes() && d.soundNumbers() && d.soundCauses()
+		v.Reference <= Objectives && len(v.Objective) <= maxSavedName && d.Raw < NumConditions && d.soundTimes() && d.soundNumbers()
 }
 
 func (d *saved) soundTimes() bool {
 	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Since, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.Progress.At}
 	times = append(append(times, d.BrokenAt[:]...), d.GrownSince[:]...)
-	for _, at := range times {
-		if at < 0 || at > d.At {
-			return false
-		}
-	}
-	return d.Progress.Scrapes >= 0
+	return slices.Min(times) >= 0 && slices.Max(times) <= d.At && d.Progress.Scrapes >= 0
 }
 
 func (d *saved) soundNumbers() bool {
-	within := func(x, most float64) bool { return x >= 0 && x <= most }
+	sound := signal.Known(d.Ratio)
+	within := func(x, most float64) { sound = sound && x >= 0 && x <= most }
 	for f := range numFactors {
-		if !within(d.Changes[f].Score, workChangedAt+remembers) || !within(d.Without.Without[f], math.MaxFloat64) {
-			return false
-		}
+		within(d.Changes[f].Score, workChangedAt+remembers)
+		within(d.Without.Without[f], math.MaxFloat64)
 	}
 	for _, one := range d.SlowerThanPeers {
-		if !within(one.Score, changedAt+remembers) {
-			return false
-		}
+		within(one.Score, changedAt+remembers)
 	}
 	for _, one := range d.Harms {
-		if !within(one.Score, enoughEvidence) || !within(one.Clear, math.MaxFloat64) {
-			return false
-		}
+		within(one.Score, enoughEvidence)
+		within(one.Clear, math.MaxFloat64)
 	}
-	return within(d.Process, math.MaxFloat64) && within(d.Without.Waiting, math.MaxFloat64) && signal.Known(d.Ratio)
-}
-
-func (d *saved) soundCauses() bool {
 	for c := range NumCauses {
-		if !(d.Shares[c] >= 0) || len(d.Details.Reported[c]) > maxSavedName {
-			return false
-		}
+		within(d.Shares[c], 1+1e-6)
+		within(float64(len(d.Details.Reported[c])), maxSavedName)
 	}
-	return d.Shares.total() <= 1+1e-6
+	within(d.Shares.total(), 1+1e-6)
+	within(d.Process, math.MaxFloat64)
+	within(d.Without.Waiting, math.MaxFloat64)
+	return sound
 }
 
 // resumption is that of a diagnosis from before the collector restarted.

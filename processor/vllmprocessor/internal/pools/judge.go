@@ -305,11 +305,5 @@ func (p *pool) reference() diagnose.Reference {
 			by[m.Verdict.Reference] += m.weight()
 		}
 	}
-	most := diagnose.Defaults
-	for r := range by {
-		if by[r] > by[most] {
-			most = diagnose.Reference(r)
-		}
-	}
-	return most
+	return diagnose.Reference(slices.Index(by[:], slices.Max(by[:])))
 }
