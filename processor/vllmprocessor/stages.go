@@ -28,7 +28,7 @@ func (p *vllmProcessor) addStages(shared *stages.Processor) error {
 		p.stages = append(p.stages, engines)
 	}
 	if pool := config.Pool.Get(); pool != nil {
-		p.stages = append(p.stages, stages.NewPools(pool, values.Settings(), engines, shared))
+		p.stages = append(p.stages, stages.NewPools(pool, values, engines, shared))
 	}
 	return nil
 }

@@ -337,14 +337,11 @@ func (s *State) encodeServer() []byte {
 	if saved.At == 0 {
 		return nil
 	}
-	data, err := json.Marshal(saved)
+	data, _ := json.Marshal(saved) // Texts and whole numbers can always be encoded.
 	if len(data) > maxSavedServer {
 		// Escaped characters take more room. That the server was read matters most.
 		saved.Engines = nil
-		data, err = json.Marshal(saved)
-	}
-	if err != nil {
-		return nil
+		data, _ = json.Marshal(saved)
 	}
 	return data
 }

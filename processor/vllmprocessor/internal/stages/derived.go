@@ -57,10 +57,6 @@ func NewDerived(config *DerivedConfig, p *Processor) (*Derived, error) {
 	return s, nil
 }
 
-// Settings are the choices for derived values, for the stages that derive the same of
-// several servers.
-func (s *Derived) Settings() *derive.Settings { return &s.settings }
-
 // Derives reports whether a metric is one of the table of formulas.
 func (s *Derived) Derives(metric string) bool { return s.metrics[metric] }
 

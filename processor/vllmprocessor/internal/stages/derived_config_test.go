@@ -104,9 +104,9 @@ func TestTheStageTakesItsConfiguration(t *testing.T) {
 		c.Percentiles.Interpolation, c.Percentiles.PerEngine = interpolation, want
 		s, err := NewDerived(&c, p)
 		if assert.NoError(t, err) {
-			assert.Equal(t, want, s.Settings().MeanConstrained)
-			assert.Equal(t, want, s.Settings().PerEngineQuantiles)
-			assert.Len(t, s.Settings().Quantiles, 3)
+			assert.Equal(t, want, s.settings.MeanConstrained)
+			assert.Equal(t, want, s.settings.PerEngineQuantiles)
+			assert.Len(t, s.settings.Quantiles, 3)
 			assert.True(t, s.Derives("vllm.prompt_throughput") && s.Derives("vllm.generation_throughput"), "also what is switched off")
 			assert.False(t, s.Derives("vllm.diagnosis.condition"))
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/delivery"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -53,9 +52,9 @@ type Pools struct {
 	warnings       poolWarnings
 }
 
-// NewPools returns the stage. engines is the diagnosis of the servers' engines; nil where it
+// NewPools returns the stage. values derives the same of single servers. engines is the diagnosis of the servers' engines; nil where it
 // is switched off.
-func NewPools(config *PoolsConfig, settings *derive.Settings, engines *Diagnosis, p *Processor) *Pools {
+func NewPools(config *PoolsConfig, values *Derived, engines *Diagnosis, p *Processor) *Pools {
 	s := &Pools{
 		Processor: p,
 		groupBy:   config.GroupBy,
@@ -63,7 +62,7 @@ func NewPools(config *PoolsConfig, settings *derive.Settings, engines *Diagnosis
 		resource:  resourceOf(p.Settings),
 		began:     p.Now(),
 		totals: pools.NewTotals(pools.Settings{
-			GroupBy: config.GroupBy, MaxPools: MaxPools, MaxStaleness: p.MaxStaleness, Enabled: p.Enabled, Derive: settings,
+			GroupBy: config.GroupBy, MaxPools: MaxPools, MaxStaleness: p.MaxStaleness, Enabled: p.Enabled, Derive: &values.settings,
 		}),
 	}
 	if engines != nil {

@@ -67,7 +67,7 @@ func newBench(t *testing.T, config PoolsConfig) *bench {
 		},
 	}
 	engines := DefaultDiagnosisConfig()
-	b.Pools = NewPools(&config, &derive.Settings{Enabled: make([]bool, len(derive.Rows()))}, NewDiagnosis(&engines, nil, p), p)
+	b.Pools = NewPools(&config, &Derived{settings: derive.Settings{Enabled: make([]bool, len(derive.Rows()))}}, NewDiagnosis(&engines, nil, p), p)
 	return b
 }
 
