@@ -99,7 +99,11 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 		}
 		deviations[f] = grown[f] / b.Wander(w.of, w.prior, priorWindows)
 	}
-	withoutUsual(r, &grown, &deviations)
+	for f, by := range fromTheStart(r) {
+		if by > 0 && !signal.Known(grown[f]) {
+			grown[f], deviations[f] = by, mostDeviations
+		}
+	}
 	return grown, deviations
 }
 
@@ -247,15 +251,6 @@ func fromTheStart(r *reading) (grown growths) {
 		grown[slowerSteps] = math.Log(brokenSteps * by)
 	}
 	return grown
-}
-
-// withoutUsual adds to growths that are not known what is broken from the start.
-func withoutUsual(r *reading, grown, deviations *growths) {
-	for f, by := range fromTheStart(r) {
-		if by > 0 && !signal.Known(grown[f]) {
-			grown[f], deviations[f] = by, mostDeviations
-		}
-	}
 }
 
 // unusual are the signals of what was broken within a window that ends at a time, as long as they

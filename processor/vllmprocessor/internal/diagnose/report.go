@@ -166,7 +166,9 @@ func truth(is bool) float64 {
 // metrics. reason replaces the sentence; empty where the change has none of its own.
 func (t *Transition) Words(reason string, enabled func(metric string) bool) wording.Words {
 	d := t.diagnosis()
-	d.Reason = cmp.Or(reason, t.To.Because.Sentence(), t.Unreadable())
+	if d.Reason = cmp.Or(reason, t.To.Because.Sentence()); d.Reason == "" && t.To.Condition == Unreachable {
+		d.Reason = blocking[t.Failure].Sentence()
+	}
 	return wording.Of(d, enabled)
 }
 

@@ -324,7 +324,7 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 		change := r.scrape(failed(outcome))
 		assert.Equal(t, Unreachable, r.verdict("").Condition, outcome)
 		require.Len(t, change, 1, outcome)
-		assert.Equal(t, because.Sentence(), change[0].Unreadable())
+		assert.Contains(t, change[0].Words("", func(string) bool { return true }).Sentence, because.Sentence())
 		assert.Equal(t, outcome, change[0].Failure)
 		r.minutes(3, answers(1), serves("0"))
 		assert.Equal(t, Healthy, r.verdict("0").Condition)

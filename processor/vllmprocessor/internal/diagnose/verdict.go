@@ -231,15 +231,6 @@ func (b Because) Sentence() string {
 	}[b]
 }
 
-// Unreadable is the sentence about an unreachable server where waiting does not mend the
-// reason; empty otherwise.
-func (t *Transition) Unreadable() string {
-	if t.To.Condition != Unreachable {
-		return ""
-	}
-	return blocking[t.Failure].Sentence()
-}
-
 func (e *engine) because(s *State) Because {
 	switch c := e.Reported.Condition; {
 	case e.number == ServerOnly && !s.server.read && (c == Starting || c == Unreachable && s.server.blocked < blockedScrapes):
