@@ -109,13 +109,12 @@ func (s *Pools) Shutdown(ctx context.Context) error {
 		s.stop()
 		close(done)
 	}()
-	patience := time.NewTimer(shutdownPatience)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
+	defer cancel()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-	case <-patience.C:
 	}
 	s.Logger.Warn("the next component still holds the metrics of the pools; the shutdown continues without it")
 	return nil
