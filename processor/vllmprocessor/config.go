@@ -17,11 +17,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/objective"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
 
 // Config is the configuration of the processor. The default is complete.
@@ -36,7 +31,7 @@ type Config struct {
 	// more.
 	MaxSeries int `mapstructure:"max_series"`
 	// Derived has the choices for the values over the window.
-	Derived derived.Config `mapstructure:",squash"`
+	Derived stages.DerivedConfig `mapstructure:",squash"`
 	// Objectives are promises about latencies.
 	Objectives []objective.Objective `mapstructure:"objectives"`
 	// BudgetWindow is the time that an error budget is for.
@@ -49,11 +44,11 @@ type Config struct {
 	// Metrics switches derived metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 	// Pool adds up servers; there are no pools without it.
-	Pool configoptional.Optional[pools.Config] `mapstructure:"pool"`
+	Pool configoptional.Optional[stages.PoolsConfig] `mapstructure:"pool"`
 	// Accelerators has the choices for the metrics of GPUs.
-	Accelerators gpus.Config `mapstructure:"accelerators"`
+	Accelerators stages.GPUsConfig `mapstructure:"accelerators"`
 	// Diagnosis has the choices for the diagnosis.
-	Diagnosis diagnosis.Config `mapstructure:"diagnosis"`
+	Diagnosis stages.DiagnosisConfig `mapstructure:"diagnosis"`
 
 	// unread are the mistakes of Unmarshal. Validate reports them together with all others.
 	unread []error
@@ -69,22 +64,17 @@ type MetricConfig struct {
 }
 
 func createDefaultConfig() component.Config {
-	promises := objectives.DefaultConfig()
 	return &Config{
 		Window:       time.Minute,
 		MaxStaleness: 5 * time.Minute,
 		MaxSeries:    100_000,
-		Derived:      derived.DefaultConfig(),
-		BudgetWindow: promises.BudgetWindow,
-		BurnWindows:  promises.BurnWindows,
-		Pool:         configoptional.Default(pools.DefaultConfig()),
-		Accelerators: gpus.DefaultConfig(),
-		Diagnosis:    diagnosis.DefaultConfig(),
+		Derived:      stages.DefaultDerivedConfig(),
+		BudgetWindow: objective.Duration(30 * 24 * time.Hour),
+		BurnWindows:  []objective.Duration{objective.Duration(time.Hour), objective.Duration(6 * time.Hour)},
+		Pool:         configoptional.Default(stages.DefaultPoolsConfig()),
+		Accelerators: stages.DefaultGPUsConfig(),
+		Diagnosis:    stages.DefaultDiagnosisConfig(),
 	}
-}
-
-func (c *Config) objectives() objectives.Config {
-	return objectives.Config{Objectives: c.Objectives, BudgetWindow: c.BudgetWindow, BurnWindows: c.BurnWindows}
 }
 
 // durations are the settings that accept days and weeks as well, as budget_window does:
@@ -162,8 +152,7 @@ func (c *Config) Validate() error {
 	if c.Storage != nil && len(c.Objectives) == 0 && !c.Diagnosis.Enabled {
 		invalid("storage", "keeps objectives and the baselines of the diagnosis, and there are neither; write objectives, leave out diagnosis::enabled, or remove storage")
 	}
-	promises := c.objectives()
-	return errors.Join(append(errs, promises.Check())...)
+	return errors.Join(append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))...)
 }
 
 func (c *Config) enabled(name string) bool {

@@ -12,8 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // decode reads a configuration as the collector does.
@@ -55,8 +54,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Window, want.MaxStaleness = 2*time.Minute, 10*time.Minute
 	want.Derived.Quantiles, want.MaxSeries = []float64{0.5, 0.9}, 20000
 	want.Derived.CapacityFromBlocks = true
-	want.Derived.Percentiles = derived.Percentiles{Interpolation: derived.MeanConstrained, PerEngine: true, Detailed: true}
-	want.Derived.Hardware = []derived.Hardware{
+	want.Derived.Percentiles = stages.Percentiles{Interpolation: stages.MeanConstrained, PerEngine: true, Detailed: true}
+	want.Derived.Hardware = []stages.Hardware{
 		{Match: map[string]string{"k8s.node.name": "gpu-a-*"}, GPU: "H100-SXM", DType: "fp8"},
 		{Match: map[string]string{"k8s.node.name": "gpu-old-*"}, GPU: "V100-SXM"},
 		{FLOPS: 989e12, MemoryBandwidth: 3.35e12},
@@ -64,7 +63,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Metrics = map[string]MetricConfig{
 		"vllm.request.finished_ratio": {Enabled: &on}, "vllm.prompt_throughput": {Enabled: &off},
 	}
-	want.Diagnosis = diagnosis.Config{
+	want.Diagnosis = stages.DiagnosisConfig{
 		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
@@ -77,9 +76,9 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, []float64{0.5, 0.95, 0.99}, cfg.Derived.Quantiles)
 	assert.Equal(t, 5*time.Minute, cfg.MaxStaleness)
 	assert.Equal(t, 100_000, cfg.MaxSeries)
-	assert.Equal(t, derived.Percentiles{Interpolation: derived.Linear}, cfg.Derived.Percentiles)
+	assert.Equal(t, stages.Percentiles{Interpolation: stages.Linear}, cfg.Derived.Percentiles)
 	assert.False(t, cfg.Derived.CapacityFromBlocks)
-	assert.Equal(t, diagnosis.Config{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}, cfg.Diagnosis)
+	assert.Equal(t, stages.DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}, cfg.Diagnosis)
 	assert.Empty(t, cfg.Derived.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }

@@ -7,7 +7,7 @@
 //
 //	collect   pdata: the points that are needed, by resource and time
 //	window    state: running totals, restarts, increases over a window
-//	stages    what is derived: one package for each stage, in the list of factory.go
+//	stages    what is derived, in the list of factory.go
 //	emit      pdata: the values next to their input, and the ends of series
 //
 // All of them know the points as package input has them. window is pure, and so are the packages that the stages compute with. This package has

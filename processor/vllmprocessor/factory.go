@@ -13,11 +13,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/derived"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
 
 // NewFactory returns the factory of the vllm processor.
@@ -72,26 +67,26 @@ func (p *vllmProcessor) component(ctx context.Context, settings processor.Settin
 // appends what it derives, both in this order.
 func (p *vllmProcessor) addStages(shared *stages.Processor) error {
 	config := p.config
-	values, err := derived.New(&config.Derived, shared)
+	values, err := stages.NewDerived(&config.Derived, shared)
 	if err != nil {
 		return err
 	}
-	p.stages = []stages.Stage{values, gpus.New(shared)}
+	p.stages = []stages.Stage{values, stages.NewGPUs(shared)}
 	if len(config.Objectives) > 0 {
-		promises, err := objectives.New(config.objectives(), shared)
+		promises, err := stages.NewObjectives(config.Objectives, config.BudgetWindow, config.BurnWindows, shared)
 		if err != nil {
 			return err
 		}
 		p.window.Steps = promises.Steps()
 		p.stages = append(p.stages, promises)
 	}
-	var engines *diagnosis.Stage
+	var engines *stages.Diagnosis
 	if config.Diagnosis.Enabled {
-		engines = diagnosis.New(&config.Diagnosis, config.Objectives, shared)
+		engines = stages.NewDiagnosis(&config.Diagnosis, config.Objectives, shared)
 		p.stages = append(p.stages, engines)
 	}
 	if pool := config.Pool.Get(); pool != nil {
-		p.stages = append(p.stages, pools.New(pool, values.Settings(), engines, shared))
+		p.stages = append(p.stages, stages.NewPools(pool, values, engines, shared))
 	}
 	return nil
 }

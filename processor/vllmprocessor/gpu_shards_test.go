@@ -16,13 +16,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // dropping is a configuration that drops the GPUs of others.
 func dropping() *Config {
 	config := createDefaultConfig().(*Config)
-	config.Accelerators.Unmatched = gpus.Drop
+	config.Accelerators.Unmatched = stages.Drop
 	return config
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/gpus"
 )
 
 // gpuReadings are the readings of GPUs in a request.
@@ -75,7 +74,7 @@ func gpuFields(found *gpuReadings, metrics pmetric.Metrics, outcome gpu.Outcome,
 // dropUnmatched removes the GPUs that belong to no server here, where the configuration asks
 // for it. Where nothing is left, nothing is sent.
 func (p *vllmProcessor) dropUnmatched(found *gpuReadings, metrics pmetric.Metrics) error {
-	if p.config.Accelerators.Unmatched != gpus.Drop {
+	if p.config.Accelerators.Unmatched != stages.Drop {
 		return nil
 	}
 	keep := map[int]bool{}

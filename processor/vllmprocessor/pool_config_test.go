@@ -8,20 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 func TestTheConfigurationOfPools(t *testing.T) {
 	for name, c := range map[string]struct {
 		yaml map[string]any
-		want *pools.Config
+		want *stages.PoolsConfig
 	}{
 		"absent": {map[string]any{}, nil},
-		"empty":  {map[string]any{"pool": map[string]any{}}, &pools.Config{GroupBy: []string{"model_name"}, Interval: 15 * time.Second}},
-		"null":   {map[string]any{"pool": nil}, &pools.Config{GroupBy: []string{"model_name"}, Interval: 15 * time.Second}},
+		"empty":  {map[string]any{"pool": map[string]any{}}, &stages.PoolsConfig{GroupBy: []string{"model_name"}, Interval: 15 * time.Second}},
+		"null":   {map[string]any{"pool": nil}, &stages.PoolsConfig{GroupBy: []string{"model_name"}, Interval: 15 * time.Second}},
 		"own": {
 			map[string]any{"pool": map[string]any{"group_by": []any{"k8s.namespace.name"}, "interval": "1m"}},
-			&pools.Config{GroupBy: []string{"k8s.namespace.name"}, Interval: time.Minute},
+			&stages.PoolsConfig{GroupBy: []string{"k8s.namespace.name"}, Interval: time.Minute},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 )
 
 // silent is what the receiver sends of a server that it cannot read: the ends of its
@@ -140,7 +140,7 @@ func TestServersLeftOutAreCounted(t *testing.T) {
 				s.TelemetrySettings = telemetry.NewTelemetrySettings()
 			})
 			require.NoError(t, p.Start(t.Context(), host()))
-			for n := range pools.MaxPools + 5 {
+			for n := range stages.MaxPools + 5 {
 				require.NoError(t, p.ConsumeMetrics(t.Context(), gauges(fmt.Sprint("server-", n), map[string]float64{"vllm.num_requests.running": 3})))
 			}
 			time.Sleep(31 * time.Second)
@@ -169,7 +169,7 @@ func TestServersLeftOutOfTheDiagnosisAreCounted(t *testing.T) {
 			},
 			func(n int) pmetric.Metrics { return silent(fmt.Sprint("server-", n), true) },
 		} {
-			for n := range pools.MaxPools + 5 {
+			for n := range stages.MaxPools + 5 {
 				require.NoError(t, p.ConsumeMetrics(t.Context(), all(n)))
 			}
 			time.Sleep(time.Second)

@@ -28,7 +28,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadatatest"
@@ -38,7 +38,7 @@ import (
 func pooled(t *testing.T, next consumer.Metrics, change ...func(*Config, *processor.Settings)) processor.Metrics {
 	t.Helper()
 	config := createDefaultConfig().(*Config)
-	config.Pool = configoptional.Some(pools.DefaultConfig())
+	config.Pool = configoptional.Some(stages.DefaultPoolsConfig())
 	config.Diagnosis.Enabled = false
 	settings := processortest.NewNopSettings(metadata.Type)
 	for _, c := range change {
@@ -430,7 +430,7 @@ func TestWhatAUserCanMendIsSaidOnce(t *testing.T) {
 			s.Logger = zap.New(core)
 		})
 		require.NoError(t, p.Start(t.Context(), host()))
-		for n := range pools.MaxPools + 5 {
+		for n := range stages.MaxPools + 5 {
 			require.NoError(t, p.ConsumeMetrics(t.Context(), gauges(fmt.Sprint("server-", n), map[string]float64{"vllm.num_requests.running": 3})))
 		}
 		time.Sleep(time.Minute)
@@ -449,7 +449,7 @@ func TestPoolsAndInputAtTheSameTime(t *testing.T) {
 	})
 	require.NoError(t, err)
 	config := createDefaultConfig().(*Config)
-	config.Pool = configoptional.Some(pools.Config{GroupBy: []string{"model_name"}, Interval: time.Millisecond})
+	config.Pool = configoptional.Some(stages.PoolsConfig{GroupBy: []string{"model_name"}, Interval: time.Millisecond})
 	p, err := NewFactory().CreateMetrics(t.Context(), processortest.NewNopSettings(metadata.Type), config, next)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), host()))

@@ -2,9 +2,6 @@ package vllmprocessor
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/diagnosis"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/objectives"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/stages/pools"
 )
 
 // stageOf returns the stage of a type; its zero value where the processor has none.
@@ -17,9 +14,9 @@ func stageOf[S stages.Stage](p *vllmProcessor) (found S) {
 	return found
 }
 
-func (p *vllmProcessor) objectives() *objectives.Stage { return stageOf[*objectives.Stage](p) }
-func (p *vllmProcessor) diagnosis() *diagnosis.Stage   { return stageOf[*diagnosis.Stage](p) }
-func (p *vllmProcessor) pools() *pools.Stage           { return stageOf[*pools.Stage](p) }
+func (p *vllmProcessor) objectives() *stages.Objectives { return stageOf[*stages.Objectives](p) }
+func (p *vllmProcessor) diagnosis() *stages.Diagnosis   { return stageOf[*stages.Diagnosis](p) }
+func (p *vllmProcessor) pools() *stages.Pools           { return stageOf[*stages.Pools](p) }
 
 // snapshot returns the states that all stages would save.
 func (p *vllmProcessor) snapshot() map[string][]byte {

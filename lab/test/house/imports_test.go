@@ -41,21 +41,19 @@ var may = [][2]string{
 	{receiver + "scrapetest", shared + "internal/test/... " + receiver + "..."},
 	{"receiver/... !.../internal/...", shared + "receiver/..."},
 
-	// The processor. Only the stages know the stages, and of them only the pools another one.
+	// The processor.
 	{inside(processor, "quota signal"), ""},
 	{processor + "input", "internal/catalog"},
 	{processor + "gpu", processor + "input"},
 	{processor + "collect", "internal/catalog internal/identity " + inside(processor, "gpu input")},
 	{processor + "window", "internal/catalog " + processor + "input"},
 	{processor + "derive", "internal/catalog " + inside(processor, "input window")},
-	{inside(processor, "objective pooltotals"), "internal/catalog " + inside(processor, "input quota window derive")},
+	{processor + "objective", "internal/catalog " + inside(processor, "input quota window derive")},
 	{processor + "diagnose", "internal/catalog internal/wording " + inside(processor, "gpu input signal window derive")},
-	{processor + "pooldiagnosis", inside(processor, "input quota signal derive diagnose")},
+	{processor + "pools", inside(processor, "input quota signal window derive diagnose")},
 	{processor + "emit", "internal/catalog internal/refused " + inside(processor, "input derive metadata")},
 	{processor + "archive", processor + "input"},
-	{processor + "stages", "internal/wording " + inside(processor, "archive collect derive emit gpu input metadata window")},
-	{processor + "stages/pools", "internal/catalog internal/refused " + processor + "... !" + processor + "stages/... " + inside(processor, "stages stages/diagnosis")},
-	{processor + "stages/...", "internal/catalog " + processor + "... !" + processor + "stages/... " + processor + "stages"},
+	{processor + "stages", "internal/catalog internal/refused internal/wording " + processor + "..."},
 	{"processor/... !.../internal/...", shared + "processor/..."},
 
 	// The connector and the extensions.
@@ -109,7 +107,7 @@ var never = []struct {
 		pure + "time", "a pure step gets the time as a parameter, and its caller logs", false,
 	},
 	{
-		inside(processor, "gpu window signal objective diagnose pooltotals pooldiagnosis quota") + connector + "track",
+		inside(processor, "gpu window signal objective diagnose pools quota") + connector + "track",
 		pure, "a pure step gets the time as a parameter, and its caller logs", false,
 	},
 }
@@ -190,22 +188,22 @@ func TestAPackageImportsOnlyWhatComesBeforeIt(t *testing.T) {
 
 func TestAnImportInAWrongDirectionIsFound(t *testing.T) {
 	for from, to := range map[string]string{
-		"receiver/vllmreceiver":      module + "processor/vllmprocessor",
-		"connector/vllmother":        module + "lab/vllmsim",
-		receiver + "exposition":      module + receiver + "normalize",
-		receiver + "unknown":         "fmt",
-		processor + "window":         module + processor + "collect",
-		processor + "diagnose":       pdata[:len(pdata)-len("/... ")] + "/pmetric",
-		processor + "stages/derived": module + processor + "stages/diagnosis",
-		processor + "stages/pools":   "net/http/httptest",
-		processor + "derive":         "time",
-		"lab/vllmsim/traffic":        module + "lab/vllmsim/realruns",
-		"lab/judge":                  module + processor + "input",
-		"lab/test/content":           module + "lab/vllm/run",
-		"lab/test/release/run":       module + "internal/catalog",
-		"lab/cmd/demo":               "log",
-		connector + "track":          "go.uber.org/zap",
-		"extension/extensioncheck":   module + "cmd/vllmctl/content",
+		"receiver/vllmreceiver":    module + "processor/vllmprocessor",
+		"connector/vllmother":      module + "lab/vllmsim",
+		receiver + "exposition":    module + receiver + "normalize",
+		receiver + "unknown":       "fmt",
+		processor + "window":       module + processor + "collect",
+		processor + "diagnose":     pdata[:len(pdata)-len("/... ")] + "/pmetric",
+		processor + "pools":        module + processor + "stages",
+		processor + "stages":       "net/http/httptest",
+		processor + "derive":       "time",
+		"lab/vllmsim/traffic":      module + "lab/vllmsim/realruns",
+		"lab/judge":                module + processor + "input",
+		"lab/test/content":         module + "lab/vllm/run",
+		"lab/test/release/run":     module + "internal/catalog",
+		"lab/cmd/demo":             "log",
+		connector + "track":        "go.uber.org/zap",
+		"extension/extensioncheck": module + "cmd/vllmctl/content",
 	} {
 		assert.NotEmpty(t, wrong(&imports{ImportPath: module + from, GoFiles: []string{"some.go"}, Imports: []string{to}}), "%s imports %s", from, to)
 	}

@@ -210,7 +210,7 @@ func TestConnectionsThatAreOpenedAhead(t *testing.T) {
 
 func TestAHiddenHangSurvivesTheCollector(t *testing.T) {
 	r := newRig(t)
-	r.state.Keeper = &store{baselines: map[string][]byte{}}
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r.follow(perRequest)
 	r.stay(8, 35)
 	r.stay(16, 80)

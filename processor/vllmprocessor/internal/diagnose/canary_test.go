@@ -57,7 +57,7 @@ func TestAnEngineThatServesOnlyCanariesIsIdle(t *testing.T) {
 	for n := range 24 {
 		r.canary(1)
 		r.scrape(sends(float64(n%3), 0), rests("0")) // 0, 1, 2, and the same in all.
-		assert.Equal(t, Idle, r.engine("0").raw, n)
+		assert.Equal(t, Idle, r.engine("0").Raw, n)
 	}
 	assert.Equal(t, "unknown idle", r.conditions("0"), "unknown at first")
 
@@ -78,7 +78,7 @@ func TestARequestBesideCanariesIsNoIdleness(t *testing.T) {
 	user := rests("0")
 	user.counts[input.GenerationTokens], user.observed[input.TimeToFirstToken] = 40, [2]float64{1, 0.3}
 	r.scrape(sends(1, 0), user)
-	assert.Equal(t, Healthy, r.engine("0").raw)
+	assert.Equal(t, Healthy, r.engine("0").Raw)
 	assert.InDelta(t, 0.3, r.engine("0").last.Signals[signal.TimeToFirstToken], 1e-9)
 	assert.InDelta(t, 40.0/60, r.engine("0").last.Signals[signal.GenerationRate], 1e-9)
 }
@@ -110,7 +110,7 @@ func TestWindowsWithManyCanariesAreNotLearned(t *testing.T) {
 func hang(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
-	r.state.Keeper = &store{baselines: map[string][]byte{}}
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r.minutes(15, sends(0, 0), serves("0"))
 	r.canaries(20)
 	r.scrape(sends(0, 0), rests("0"))

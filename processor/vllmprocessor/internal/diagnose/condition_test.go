@@ -15,34 +15,34 @@ import (
 func TestStandingStillHasToBeSeen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		progress func(n int) [numProgress]float64
+		progress func(n int) [numProgress]number
 		want     Condition
 	}{
-		"nothing is reported": {func(int) [numProgress]float64 { return nothingReported() }, Healthy},
-		"only the utilization of a KV cache": {func(int) [numProgress]float64 {
+		"nothing is reported": {func(int) [numProgress]number { return nothingReported() }, Healthy},
+		"only the utilization of a KV cache": {func(int) [numProgress]number {
 			p := nothingReported()
 			p[2] = 0
 			return p
 		}, Healthy},
-		"embeddings": {func(n int) [numProgress]float64 { return [numProgress]float64{0, 0, 0, 0, float64(1000 * n)} }, Healthy},
-		"it stands":  {func(int) [numProgress]float64 { return [numProgress]float64{5000, 700, 0.4, 0, 9000} }, Stalled},
+		"embeddings": {func(n int) [numProgress]number { return [numProgress]number{0, 0, 0, 0, number(1000 * n)} }, Healthy},
+		"it stands":  {func(int) [numProgress]number { return [numProgress]number{5000, 700, 0.4, 0, 9000} }, Stalled},
 	} {
 		e := &engine{baseline: signal.NewBaseline()}
 		var got Condition
 		for n := range 20 {
 			r := healthyReading(int64(n+1) * scrape)
 			r.progress = test.progress(n)
-			e.progress.observe(&r)
-			e.still = e.progress.judge(&r)
+			e.Progress.observe(&r)
+			e.still = e.Progress.judge(&r)
 			got = e.judge(settings(2), &r, &symptoms{})
 		}
 		assert.Equal(t, test.want, got, name)
 	}
 }
 
-func nothingReported() (p [numProgress]float64) {
+func nothingReported() (p [numProgress]number) {
 	for i := range p {
-		p[i] = math.NaN()
+		p[i] = number(math.NaN())
 	}
 	return p
 }

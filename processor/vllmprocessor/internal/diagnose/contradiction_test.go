@@ -28,7 +28,7 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 		}},
 		"demand: nothing moves": {DemandExceedsCapacity, true, func(e *engine, r *reading) {
 			r.waitingNow, r.Signals[signal.ArrivalRate] = 8, 3
-			e.progress = progress{scrapes: 1}
+			e.Progress = progress{Scrapes: 1}
 		}},
 		"prefill: prompts grew by a half": {PrefillHeavy, false, func(_ *engine, r *reading) {
 			r.Signals[signal.PromptTokens], r.Signals[signal.ComputedTokens] = 750, 750
@@ -76,10 +76,10 @@ func TestACauseNeedsItsOwnEvidence(t *testing.T) {
 			e.last = r
 			assert.Equal(t, test.contradicted, e.contradicted(settings(2), &r, test.cause))
 			// What was found a moment ago does not outlast evidence against it.
-			e.shares[test.cause], e.sharesAt = 0.9, r.At-1
+			e.Shares[test.cause], e.SharesAt = 0.9, r.At-1
 			e.explain(settings(2), &r, &symptoms{firstToken: true, reference: Learned}, Degraded)
 			if test.contradicted {
-				assert.Zero(t, e.shares[test.cause])
+				assert.Zero(t, e.Shares[test.cause])
 			}
 		})
 	}
@@ -103,14 +103,14 @@ func TestACauseLastsWhileItsQueueIsWorkedOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &engine{baseline: learned(10)}
-			e.reported.Explained, e.reported.Primary = test.reported, PrefillHeavy
-			e.shares[PrefillHeavy] = 0.9
+			e.Reported.Explained, e.Reported.Primary = test.reported, PrefillHeavy
+			e.Shares[PrefillHeavy] = 0.9
 			r := healthyReading(int64(time.Hour))
 			r.Signals[signal.FirstTokenRate], r.Signals[signal.QueueWait] = test.served, test.waits
-			e.last, e.sharesAt = r, r.At-1
+			e.last, e.SharesAt = r, r.At-1
 			assert.True(t, e.contradicted(settings(2), &r, PrefillHeavy), "prompts are as long as ever")
 			e.explain(settings(2), &r, &symptoms{firstToken: true, reference: Learned}, Degraded)
-			assert.Equal(t, test.want, e.shares[PrefillHeavy] > 0)
+			assert.Equal(t, test.want, e.Shares[PrefillHeavy] > 0)
 		})
 	}
 }
@@ -141,10 +141,10 @@ func TestContributingCausesHaveTheHold(t *testing.T) {
 	step := func(share float64) bool {
 		at += scrape
 		e.last = healthyReading(at)
-		e.shares = Shares{}
-		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.6, share
+		e.Shares = Shares{}
+		e.Shares[SlowSteps], e.Shares[DecodeLoad] = 0.6, share
 		e.report(c, s, Degraded, at, &symptoms{tokenGap: true})
-		return e.reported.Contributing[DecodeLoad]
+		return e.Reported.Contributing[DecodeLoad]
 	}
 	for range 6 {
 		step(0)

@@ -119,7 +119,7 @@ func scaleUp(t *testing.T) {
 		}
 		r.scrape(answers(1), serves("0"), serves("1"), serves("2"))
 		assert.Equal(t, same, r.engine("0").last.restarted == 0)
-		assert.Equal(t, same, r.engine("0").raw != Starting)
+		assert.Equal(t, same, r.engine("0").Raw != Starting)
 		r.minutes(4, answers(1), serves("0"), serves("1"), serves("2"))
 		starts := strings.Contains(r.conditions("0"), "starting")
 		assert.Equal(t, !same, starts)

@@ -1,6 +1,10 @@
 package diagnose
 
-import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+import (
+	"cmp"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
 
 const (
 	// promptsGrew and longerAnswers are the details of work that has become longer.
@@ -14,9 +18,9 @@ const (
 // details are the reported details of causes. They follow the evidence: an overload that
 // begins at the limit of sequences and then fills the KV cache needs another remedy.
 type details struct {
-	reported [NumCauses]string
-	// shown are the causes that have a reported detail, which can be empty.
-	shown [NumCauses]bool
+	Reported [NumCauses]string `json:",omitzero"`
+	// Shown are the causes that have a reported detail, which can be empty.
+	Shown [NumCauses]bool `json:",omitzero"`
 	// differs is, for each cause, since when the evidence has shown another detail than the
 	// reported one; 0 where it does not.
 	differs [NumCauses]int64
@@ -27,39 +31,36 @@ type details struct {
 // so that a signal at the edge of two details does not change it; and at once where the
 // reported one says nothing.
 func (d *details) follow(c Cause, now string, at, hold int64) (changed bool) {
-	was := d.reported[c]
+	was := d.Reported[c]
 	switch {
-	case !d.shown[c]:
+	case !d.Shown[c]:
 	case now == was:
 		d.differs[c] = 0
 		return false
 	case was == "", was == unknownDetail, was == notThrottled:
 	default:
-		if d.differs[c] == 0 {
-			d.differs[c] = at
-		}
-		if at-d.differs[c] < hold {
+		if d.differs[c] = cmp.Or(d.differs[c], at); at-d.differs[c] < hold {
 			return false
 		}
 	}
-	d.reported[c], d.shown[c], d.differs[c] = now, true, 0
+	d.Reported[c], d.Shown[c], d.differs[c] = now, true, 0
 	return now != was
 }
 
 // forget is for a cause that is not reported any more.
-func (d *details) forget(c Cause) { d.reported[c], d.shown[c], d.differs[c] = "", false, 0 }
+func (d *details) forget(c Cause) { d.Reported[c], d.Shown[c], d.differs[c] = "", false, 0 }
 
 // refine updates the details of the reported causes, and reports whether one of them, and
 // whether that of the primary cause, is another one than before. Readings that show no
 // harm, as the last ones before its end is reported, say nothing about why there was any.
 func (e *engine) refine(raw Condition, at, hold int64) (changed, primary bool) {
 	for c := range NumCauses {
-		is := e.reported.Explained && e.reported.Primary == c
+		is := e.Reported.Explained && e.Reported.Primary == c
 		switch {
-		case !is && !e.reported.Contributing[c] && !e.reported.Notices[c]:
-			e.details.forget(c)
-		case e.details.shown[c] && !e.reported.Notices[c] && !raw.harms():
-		case e.details.follow(c, e.evidentDetail(c), at, hold):
+		case !is && !e.Reported.Contributing[c] && !e.Reported.Notices[c]:
+			e.Details.forget(c)
+		case e.Details.Shown[c] && !e.Reported.Notices[c] && !raw.harms():
+		case e.Details.follow(c, e.evidentDetail(c), at, hold):
 			changed = true
 			primary = primary || is
 		}
@@ -69,8 +70,8 @@ func (e *engine) refine(raw Condition, at, hold int64) (changed, primary bool) {
 
 // detail is the detail of a cause: the reported one, else what the newest reading shows.
 func (e *engine) detail(c Cause) string {
-	if e.details.shown[c] {
-		return e.details.reported[c]
+	if e.Details.Shown[c] {
+		return e.Details.Reported[c]
 	}
 	return e.evidentDetail(c)
 }

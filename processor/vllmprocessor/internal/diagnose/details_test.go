@@ -29,7 +29,7 @@ func (o *overloaded) take(waiting, kv float64) string {
 	o.at += scrape
 	r := healthyReading(o.at)
 	r.Signals[signal.Waiting], r.Signals[signal.KVUtilization] = waiting, kv
-	o.last, o.shares = r, Shares{DemandExceedsCapacity: 0.9}
+	o.last, o.Shares = r, Shares{DemandExceedsCapacity: 0.9}
 	return o.report(Degraded)
 }
 
@@ -117,7 +117,7 @@ func TestADetailEndsWithItsCause(t *testing.T) {
 	for range 8 {
 		o.take(20, 0.99)
 	}
-	for o.reported.Condition == Degraded {
+	for o.Reported.Condition == Degraded {
 		require.Equal(t, map[string]float64{"kv": 1}, o.series())
 		o.at += scrape
 		o.last = healthyReading(o.at)

@@ -19,7 +19,7 @@ func TestEvidenceOfGreatHarmTakesTheHold(t *testing.T) {
 			for _, effect := range []float64{6, 1000} {
 				var e evidence
 				n := 0
-				for ; !e.on && n < 1000; n++ {
+				for ; !e.On && n < 1000; n++ {
 					e.observe(effect, effect, 1/float64(scrapes), hold, hold)
 				}
 				assert.Equal(t, int(math.Ceil((float64(hold)-0.5)*float64(scrapes))), n, "hold %d, %d scrapes in a window, effect %g", hold, scrapes, effect)
@@ -36,7 +36,7 @@ func TestEvidenceOfSmallHarmTakesLonger(t *testing.T) {
 	for effect, windows := range map[float64]int{1: 5, 1.25: 4, 1.5: 3, 2: 2} {
 		var e evidence
 		n := 0
-		for ; !e.on && n < 1000; n++ {
+		for ; !e.On && n < 1000; n++ {
 			e.observe(effect, effect, 1, 2, 2)
 		}
 		assert.Equal(t, windows, n, "effect %g", effect)
@@ -47,7 +47,7 @@ func TestEvidenceOfSmallHarmTakesLonger(t *testing.T) {
 		for range 10_000 {
 			e.observe(effect, effect, 1, 2, 2)
 		}
-		assert.False(t, e.on, "effect %g", effect)
+		assert.False(t, e.On, "effect %g", effect)
 	}
 }
 
@@ -61,9 +61,9 @@ func TestNoiseIsNoEvidence(t *testing.T) {
 		decisions := 0.0
 		for range 100_000 {
 			x := test.mean + test.deviation*random.NormFloat64()
-			was := e.on
+			was := e.On
 			e.observe(x, x, 1, 2, 2)
-			if e.on && !was {
+			if e.On && !was {
 				decisions++
 			}
 		}
@@ -79,22 +79,22 @@ func TestEvidenceEnds(t *testing.T) {
 	for range 5000 {
 		e.observe(10, 10, 1, 2, 2)
 	}
-	require.True(t, e.on)
+	require.True(t, e.On)
 	e.observe(0, 0, 1, 2, 2)
-	assert.True(t, e.on)
+	assert.True(t, e.On)
 	e.observe(math.NaN(), math.NaN(), 1, 2, 2)
-	assert.InDelta(t, 8, e.score, 1e-9, "what is not known is not evidence")
+	assert.InDelta(t, 8, e.Score, 1e-9, "what is not known is not evidence")
 	e.observe(10, 10, 0.25, 2, 2)
 	for range 7 {
 		e.observe(0, 0, 0.25, 2, 2)
-		require.True(t, e.on, "the windows since then overlap with the harm")
+		require.True(t, e.On, "the windows since then overlap with the harm")
 	}
 	e.observe(0, 0, 0.25, 2, 2)
-	assert.False(t, e.on)
+	assert.False(t, e.On)
 	// Between the two it remains what it was: it does not flap.
 	for n := range 1000 {
 		e.observe(float64(n%2), float64(n%2), 1, 2, 2)
-		require.False(t, e.on)
+		require.False(t, e.On)
 	}
 }
 
@@ -104,10 +104,10 @@ func TestWhatMayBeHarmDoesNotDecide(t *testing.T) {
 	var e evidence
 	for range 100 {
 		e.observe(0, 5, 1, 2, 2)
-		require.False(t, e.on)
+		require.False(t, e.On)
 	}
 	e.observe(5, 5, 0.25, 2, 2)
-	assert.True(t, e.on, "as soon as it is certain")
+	assert.True(t, e.On, "as soon as it is certain")
 }
 
 // The growth by one standard deviation is not a change however long it lasts, and the growth by
@@ -119,7 +119,7 @@ func TestAChangeIsMoreThanItsNoise(t *testing.T) {
 		for _, scrapes := range []int{1, 4} {
 			var c change
 			n := 0
-			for ; !c.on && n < 1000*scrapes; n++ {
+			for ; !c.On && n < 1000*scrapes; n++ {
 				c.observe(growth, 1/float64(scrapes), changedAt)
 			}
 			got := math.Ceil(float64(n) / float64(scrapes))
@@ -141,7 +141,7 @@ func TestNoiseIsRarelyAChange(t *testing.T) {
 	var c change
 	for range windows {
 		c.observe(random.NormFloat64(), 1, changedAt)
-		if c.on {
+		if c.On {
 			c = change{}
 			found++
 		}
@@ -152,7 +152,7 @@ func TestNoiseIsRarelyAChange(t *testing.T) {
 	for range 1000 {
 		c = change{}
 		n := 0
-		for ; !c.on; n++ {
+		for ; !c.On; n++ {
 			c.observe(2+random.NormFloat64(), 1, changedAt)
 		}
 		if n > 12 {
@@ -173,9 +173,9 @@ func TestAChangeIsForgotten(t *testing.T) {
 				for range lasted {
 					c.observe(4, 1, at)
 				}
-				require.True(t, c.on)
+				require.True(t, c.On)
 				n := 0
-				for ; c.on; n++ {
+				for ; c.On; n++ {
 					c.observe(0, 1, at)
 				}
 				assert.InDelta(t, at+remembers, float64(n), 1)
@@ -189,12 +189,12 @@ func TestOneStrangeWindowIsNotAChangeOfTheWork(t *testing.T) {
 	t.Parallel()
 	var c change
 	c.observe(1e12, 1, workChangedAt)
-	assert.False(t, c.on)
+	assert.False(t, c.On)
 	for range 10 {
 		c.observe(0, 1, workChangedAt)
 	}
-	assert.Zero(t, c.score)
+	assert.Zero(t, c.Score)
 	c.observe(1e12, 1, workChangedAt)
 	c.observe(1e12, 1, workChangedAt)
-	assert.True(t, c.on, "two windows are")
+	assert.True(t, c.On, "two windows are")
 }

@@ -55,11 +55,11 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 			}
 			e.observes(r)
 			total := 0.0
-			for cause, share := range e.shares {
+			for cause, share := range e.Shares {
 				require.True(t, share >= 0 && share <= 1+1e-9, "seed %d, %d: %s has %v", seed, n, Cause(cause), share)
 				total += share
 			}
-			require.LessOrEqual(t, total, 1+1e-9, "seed %d, %d: %v", seed, n, e.shares)
+			require.LessOrEqual(t, total, 1+1e-9, "seed %d, %d: %v", seed, n, e.Shares)
 			if e.baseline.Windows > 0 {
 				require.NotNil(t, e.baseline.Encode(), "seed %d, %d", seed, n)
 			}

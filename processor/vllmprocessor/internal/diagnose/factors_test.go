@@ -32,7 +32,7 @@ func TestWhatMayHaveChangedIsNotLearned(t *testing.T) {
 		r.Signals[signal.PromptTokens] *= grown
 		r.Signals[signal.TimeToFirstToken] += 0.04
 	})
-	assert.Equal(t, Healthy, w.reported.Condition)
+	assert.Equal(t, Healthy, w.Reported.Condition)
 	assert.Greater(t, b.Windows, before+50, "it learns on")
 	assert.InEpsilon(t, 0.05, b.Usual(signal.FrontEnd), 0.1, "the factor that has changed is not learned")
 	assert.InEpsilon(t, 1.09*500, b.Usual(signal.PromptTokens), 0.03, "another factor is")
@@ -54,9 +54,9 @@ func TestTheSignalsOfAFactor(t *testing.T) {
 	} {
 		e := &engine{}
 		assert.Equal(t, signal.Set{}, e.unsure())
-		e.changes[f].score = suspicious - 1e-9
+		e.Changes[f].Score = suspicious - 1e-9
 		assert.Equal(t, signal.Set{}, e.unsure())
-		e.changes[f].score = suspicious
+		e.Changes[f].Score = suspicious
 		var expected signal.Set
 		for _, s := range want {
 			expected[s] = true
@@ -95,7 +95,7 @@ func TestHarmIsNeverLearnedAsAUsualLatency(t *testing.T) {
 			usual(r)
 			harm(r)
 		})
-		require.Contains(t, []Condition{Degraded, Critical, Failing}, w.reported.Condition, name)
+		require.Contains(t, []Condition{Degraded, Critical, Failing}, w.Reported.Condition, name)
 		for _, s := range latencies {
 			if signal.Known(want[s]) {
 				assert.InDelta(t, want[s], b.Usual(s), 1e-6, "%s: %s", name, s)
@@ -166,7 +166,7 @@ func TestWhatCountsOfAChange(t *testing.T) {
 	t.Parallel()
 	e := &engine{}
 	for f := range numFactors {
-		e.changes[f] = change{score: 10, on: true}
+		e.Changes[f] = change{Score: 10, On: true}
 	}
 	var grown, deviated growths
 	for f := range numFactors {
@@ -176,11 +176,11 @@ func TestWhatCountsOfAChange(t *testing.T) {
 	assert.InDelta(t, 0.3, got[moreArrivals], 1e-9)
 	assert.InDelta(t, 0.6, got[slowerSteps], 1e-9)
 	assert.InDelta(t, 0.6, got[slowerPrefills], 1e-9)
-	e.changes[slowerSteps] = change{score: 1}
+	e.Changes[slowerSteps] = change{Score: 1}
 	got = e.changed(&grown, &deviated)
 	assert.Zero(t, got[slowerSteps])
 	assert.Zero(t, got[slowerPrefills])
-	e.changes[slowerSteps].score = 3
+	e.Changes[slowerSteps].Score = 3
 	assert.InDelta(t, 0.6, e.changed(&grown, &deviated)[slowerPrefills], 1e-9)
 }
 
@@ -190,7 +190,7 @@ func TestWorkThatStaysBecomesUsual(t *testing.T) {
 	s := settings(2)
 	b := learned(30)
 	e := &engine{baseline: b}
-	e.changes[moreArrivals].on = true
+	e.Changes[moreArrivals].On = true
 	more := func(after time.Duration) {
 		r := healthyReading(int64(time.Hour + after))
 		r.Signals[signal.ArrivalRate] = 3
@@ -199,8 +199,8 @@ func TestWorkThatStaysBecomesUsual(t *testing.T) {
 	more(0)
 	more(s.RelearnAfter - time.Minute)
 	assert.InDelta(t, 1, b.Usual(signal.ArrivalRate), 1e-6)
-	assert.True(t, e.changes[moreArrivals].on)
+	assert.True(t, e.Changes[moreArrivals].On)
 	more(s.RelearnAfter)
 	assert.InDelta(t, 3, b.Usual(signal.ArrivalRate), 1e-6)
-	assert.Equal(t, change{}, e.changes[moreArrivals])
+	assert.Equal(t, change{}, e.Changes[moreArrivals])
 }

@@ -51,7 +51,6 @@ const (
 	forgetsAfter = 30 * time.Minute
 )
 
-// felt is the harm that is measured.
 type felt struct {
 	waits waits
 	// clearSince and greatSince are since when harm of at least that level has been measured without
@@ -68,9 +67,9 @@ type felt struct {
 	again   bool
 	// fresh is when something new was great harm. One long wait is in the half minute for half a minute.
 	fresh int64
-	// on is true while harm is certain, great while it is great harm, first and gap where it is of
+	// On is true while harm is certain, Great while it is great harm, First and Gap where it is of
 	// the first token and of the time between tokens.
-	on, great, first, gap bool
+	On, Great, First, Gap bool
 }
 
 // recent is what the last half minute shows: how many first tokens there were and their mean wait, how
@@ -84,9 +83,9 @@ type recent struct {
 func (x *recent) read(v *window.View, since time.Duration) {
 	x.over = max(recently, since)
 	half := v.Over(x.over)
-	n, mean := moments(&half, input.TimeToFirstToken)
+	n, mean := derive.Mean(&half, input.TimeToFirstToken)
 	x.firsts, x.first = signal.OrZero(n), signal.OrZero(mean)
-	n, mean = moments(&half, input.InterTokenLatency)
+	n, mean = derive.Mean(&half, input.InterTokenLatency)
 	x.gaps, x.gap = signal.OrZero(n), signal.OrZero(mean)
 }
 
@@ -124,35 +123,35 @@ func gapLimits(settings *Settings, b *signal.Baseline, model string) (l limits) 
 
 // observeFelt measures the harm of a reading, and returns whether it has ended.
 func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *symptoms) (ended bool) {
-	f := &e.felt
+	f := &e.Felt
 	s.suspect = f.observe(settings, e.baseline, v, r)
-	since(&f.usualSince, f.on && f.greatSince == 0 && f.clearSince == 0 && f.over(settings, e.baseline, v, r), r.At)
+	since(&f.usualSince, f.On && f.greatSince == 0 && f.clearSince == 0 && f.over(settings, e.baseline, v, r), r.At)
 	since(&f.quietSince, r.elapsed > 0 && quietNow(r), r.At)
 	if now := s.suspect; now {
 		f.clearAt = r.At
 		// Users who waited while nothing was served need no more evidence, and what has paged need not do so again.
-		if f.greatSince > 0 && (still(e.reported.Condition) || e.reported.Condition == Unreachable || f.on && e.reported.Severity >= 3) {
-			f.on, f.great = true, true
+		if f.greatSince > 0 && (still(e.Reported.Condition) || e.Reported.Condition == Unreachable || f.On && e.Reported.Severity >= 3) {
+			f.On, f.Great = true, true
 		}
 	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
-		f.on = false // What is left is smaller harm, if any, and has evidence of its own.
+		f.On = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
-	forgotten := f.on && lasts(f.quietSince, r.At, forgetsAfter)
+	forgotten := f.On && lasts(f.quietSince, r.At, forgetsAfter)
 	usual := usualFor
 	if f.again {
 		usual = usualAgain
 	}
-	if forgotten || f.on && e.still == deserted || lasts(f.usualSince, r.At, usual) {
-		f.on, f.great, f.first, f.gap = false, false, false, false
+	if forgotten || f.On && e.still == deserted || lasts(f.usualSince, r.At, usual) {
+		f.On, f.Great, f.First, f.Gap = false, false, false, false
 		f.endedAt = r.At
 		// The window still has what was before.
-		e.harms[lateFirst], e.harms[slowTokens] = evidence{}, evidence{}
+		e.Harms[lateFirst], e.Harms[slowTokens] = evidence{}, evidence{}
 		ended = true
 	}
-	s.great = f.great
+	s.great = f.Great
 	since(&f.failsSince, r.failsNow, r.At)
 	s.failsNow = lasts(f.failsSince, r.At, greatAfter)
-	s.suspect = s.suspect || f.on
+	s.suspect = s.suspect || f.On
 	return ended
 }
 
@@ -174,12 +173,12 @@ func (f *felt) observe(settings *Settings, b *signal.Baseline, v *window.View, r
 	isFirst, isGap := lateFirst(first.clear), lateGap(gap.clear)
 	now = great || isFirst || isGap
 	if now {
-		f.first, f.gap = f.first || isFirst || lateFirst(first.great), f.gap || isGap || lateGap(gap.great)
-	} else if !f.on {
-		f.first, f.gap = false, false
+		f.First, f.Gap = f.First || isFirst || lateFirst(first.great), f.Gap || isGap || lateGap(gap.great)
+	} else if !f.On {
+		f.First, f.Gap = false, false
 	}
 	// Before it is reported, harm may come and go.
-	since(&f.clearSince, now || f.clearSince > 0 && !f.on && r.At-f.clearAt <= int64(clearAfter+time.Second), r.At)
+	since(&f.clearSince, now || f.clearSince > 0 && !f.On && r.At-f.clearAt <= int64(clearAfter+time.Second), r.At)
 	since(&f.greatSince, great, r.At)
 	if great {
 		f.greatAt = r.At
@@ -188,14 +187,14 @@ func (f *felt) observe(settings *Settings, b *signal.Baseline, v *window.View, r
 		}
 	}
 	switch {
-	case !f.gap && f.drained(r, cmp.Or(first.clear, first.great)):
+	case !f.Gap && f.drained(r, cmp.Or(first.clear, first.great)):
 	case lasts(f.greatSince, f.fresh, greatAfter):
-		f.on, f.great = true, f.great || lasts(f.greatSince, f.fresh, pagesAfter)
+		f.On, f.Great = true, f.Great || lasts(f.greatSince, f.fresh, pagesAfter)
 	case now && lasts(f.clearSince, r.At, clearAfter):
-		f.on = true
+		f.On = true
 	}
-	f.great = f.great && r.At-f.greatAt < int64(fallsAfter)
-	f.again = f.on && (f.again || f.endedAt > 0 && r.At-f.endedAt < int64(comesBack))
+	f.Great = f.Great && r.At-f.greatAt < int64(fallsAfter)
+	f.again = f.On && (f.again || f.endedAt > 0 && r.At-f.endedAt < int64(comesBack))
 	return now
 }
 
@@ -221,7 +220,7 @@ func (f *felt) sentence(r *reading, usual *signal.Values) string {
 	felt := wording.Felt{
 		FirstToken: wait, UsualFirstToken: usual[signal.TimeToFirstToken], Waiting: waiting, Token: math.NaN(), UsualToken: usual[signal.InterTokenLatency],
 	}
-	if f.gap {
+	if f.Gap {
 		felt.Token = r.recent.gap
 	}
 	return felt.Sentence()
@@ -229,11 +228,8 @@ func (f *felt) sentence(r *reading, usual *signal.Values) string {
 
 // since keeps since when something is true; 0 where it is not.
 func since(since *int64, is bool, at int64) {
-	switch {
-	case !is:
+	if *since = cmp.Or(*since, at); !is {
 		*since = 0
-	case *since == 0:
-		*since = at
 	}
 }
 
@@ -276,7 +272,7 @@ func (f *felt) drained(r *reading, limit float64) bool {
 func (f *felt) over(settings *Settings, b *signal.Baseline, v *window.View, r *reading) bool {
 	ttft := r.recent.first
 	if r.recent.firsts < leastFelt {
-		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) && (f.first || !(r.recent.gaps >= leastSteps)) {
+		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) && (f.First || !(r.recent.gaps >= leastSteps)) {
 			return false
 		}
 	}
@@ -305,13 +301,11 @@ type waits struct {
 	waiting float64
 }
 
-// arrival is how many requests had arrived at a time.
 type arrival struct {
 	at    int64
 	count float64
 }
 
-// observe adds a reading.
 func (w *waits) observe(r *reading) {
 	waiting := max(signal.OrZero(r.waitingNow)-signal.OrZero(r.deferredNow), 0) + r.hidden
 	count := waiting

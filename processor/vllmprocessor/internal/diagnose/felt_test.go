@@ -142,7 +142,7 @@ func TestGreatHarmIsReportedAtOnce(t *testing.T) {
 func TestTheWaitIsThatOfThoseThatWaitAsWell(t *testing.T) {
 	t.Parallel()
 	r := usually(t)
-	wait := func() float64 { seconds, _ := r.state.engines[0].felt.wait(&r.state.engines[0].last); return seconds }
+	wait := func() float64 { seconds, _ := r.state.engines[0].Felt.wait(&r.state.engines[0].last); return seconds }
 	assert.InDelta(t, 0.1, wait(), 0.001)
 	r.scrape(answers(1), lately(15, 0.1, 5))
 	r.scrape(answers(1), lately(15, 0.1, 5))

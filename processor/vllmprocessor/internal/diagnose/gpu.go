@@ -1,8 +1,10 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -77,7 +79,6 @@ const (
 
 var gpuDetails = [numGPUDetails]string{powerCap, thermal, memoryError, interconnect, clocksLow}
 
-// finding is what the GPUs show.
 type finding struct {
 	// detail is empty where they show nothing.
 	detail string
@@ -85,6 +86,8 @@ type finding struct {
 	// errors since then.
 	gpu         string
 	before, now float64
+	// worse is greater for a GPU that shows it more.
+	worse float64
 	// servers is how many servers share the GPUs of a pod, engines how many engines; host is
 	// true where they are those of the host.
 	servers, engines int
@@ -97,22 +100,16 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 	if s.GPUs == nil {
 		return
 	}
-	if !(e.changes[slowerSteps].score > 0) && !(e.changes[slowerPrefills].score > 0) {
+	if !(e.Changes[slowerSteps].Score > 0) && !(e.Changes[slowerPrefills].Score > 0) {
 		*x = excess{quiet: at}
 		return
 	}
 	window := int64(settings.Window)
-	if x.since == 0 {
-		if x.since = x.quiet; x.since == 0 {
-			x.since = e.began
-		}
-	}
+	x.since = cmp.Or(x.since, x.quiet, e.began)
 	if !raw.harms() {
 		return
 	}
-	if x.harmed == 0 {
-		x.harmed = at
-	}
+	x.harmed = cmp.Or(x.harmed, at)
 	lost := 1 - math.Exp(-max(e.slowed, e.slowedPrefills, 0))
 	x.now = finding{}
 	s.GPUs(func(j *gpu.Joined) {
@@ -123,21 +120,11 @@ func (e *engine) followGPUs(settings *Settings, s *State, at int64, raw Conditio
 			now:    gpu.Span{From: max(x.since, at-gpuNow*window), To: at},
 		}
 		x.judge(&look, at, window)
-		x.now.servers, x.now.host, x.now.engines = j.Servers, j.Host, s.numEngines()
+		x.now.servers, x.now.host = j.Servers, j.Host
+		x.now.engines = len(slices.Collect(s.known()))
 	})
 }
 
-// numEngines is the number of engines of the server.
-func (s *State) numEngines() (n int) {
-	for _, e := range s.engines {
-		if e.number != ServerOnly {
-			n++
-		}
-	}
-	return n
-}
-
-// gpuLook is one look at the GPUs.
 type gpuLook struct {
 	*gpu.Joined
 	// lost is the share of the time that is lost.
@@ -147,11 +134,10 @@ type gpuLook struct {
 	before, since, now gpu.Span
 }
 
-// judge decides what the GPUs show.
 func (x *excess) judge(look *gpuLook, at, window int64) {
 	late := at-x.harmed > gpuGrace*window
 	found := look.find()
-	if found[limitedByHeat].growth() > found[limitedByPower].growth() {
+	if found[limitedByHeat].worse > found[limitedByPower].worse {
 		found[limitedByPower].detail = "" // The greater of the two is the reason.
 	}
 	for d := range found {
@@ -171,31 +157,18 @@ func (x *excess) judge(look *gpuLook, at, window int64) {
 	}
 }
 
-func (f *finding) growth() float64 {
-	if f.detail == "" {
-		return 0
-	}
-	return f.now - f.before
-}
-
 // find returns, for each detail, the GPU that shows it most.
 func (look *gpuLook) find() (found [numGPUDetails]finding) {
-	keep := func(d gpuDetail, one finding) {
-		if one.detail == "" {
-			return
-		}
-		// A clock is worse the lower it is.
-		if was := &found[d]; was.detail == "" || d == clockIsLow && one.now/one.before < was.now/was.before || d != clockIsLow && one.growth() > was.growth() {
-			*was = one
-		}
-	}
 	for _, d := range look.Devices {
-		for l := range gpu.NumLimits {
-			keep(gpuDetail(l), look.limited(d, l))
+		for detail, one := range [numGPUDetails]finding{
+			limitedByPower: look.limited(d, gpu.ByPower), limitedByHeat: look.limited(d, gpu.ByHeat),
+			memoryFails: look.memory(d), linkFails: look.counted(d, linkFails), clockIsLow: look.clock(d),
+		} {
+			if was := &found[detail]; one.detail != "" && (was.detail == "" || one.worse > was.worse) {
+				*was = one
+				was.gpu = nameOf(d)
+			}
 		}
-		keep(memoryFails, look.memory(d))
-		keep(linkFails, look.link(d))
-		keep(clockIsLow, look.clock(d))
 	}
 	return found
 }
@@ -207,7 +180,7 @@ func (look *gpuLook) limited(d *gpu.Device, l gpu.Limit) (f finding) {
 	if !known || is < clearlyMore*was || is-was < max(leastThrottled, ofLoss*look.lost) {
 		return f
 	}
-	return finding{detail: gpuDetails[l], gpu: nameOf(d), before: was, now: is}
+	return finding{detail: gpuDetails[l], before: was, now: is, worse: is - was}
 }
 
 // clock is a GPU whose clock at work is lower than before.
@@ -216,53 +189,44 @@ func (look *gpuLook) clock(d *gpu.Device) (f finding) {
 	if fell := 1 - is/was; !(fell >= max(clockFell, ofLoss*look.lost)) {
 		return f
 	}
-	return finding{detail: clocksLow, gpu: nameOf(d), before: was, now: is}
+	return finding{detail: clocksLow, before: was, now: is, worse: -is / was}
 }
 
 // memory is a GPU whose memory has had errors within the excess.
-func (look *gpuLook) memory(d *gpu.Device) (f finding) {
-	before, now := look.rates(d, gpu.MemoryErrors)
+func (look *gpuLook) memory(d *gpu.Device) finding {
 	events := float64(d.MemoryEvents(look.since, look.Apart))
-	if earlier := float64(d.MemoryEvents(look.before, look.Apart)); earlier == 0 && events >= leastEvents && d.NewestBefore(look.before.To, look.Apart) {
-		return finding{detail: memoryError, gpu: nameOf(d), now: events + signal.OrZero(now.number)}
+	if earlier := d.MemoryEvents(look.before, look.Apart); earlier == 0 && events >= leastEvents && d.NewestBefore(look.before.To, look.Apart) {
+		counted, _ := d.Rate(gpu.MemoryErrors, look.since, look.Apart)
+		now := events + signal.OrZero(counted)
+		return finding{detail: memoryError, now: now, worse: now}
 	}
-	if now.number >= leastEvents && now.rate >= clearlyMore*before.rate {
-		return finding{detail: memoryError, gpu: nameOf(d), before: before.number, now: now.number}
-	}
-	before, now = look.rates(d, gpu.CorrectedErrors)
-	if now.rate*60 > correctedsPerMinute && now.rate >= clearlyMore*before.rate {
-		return finding{detail: memoryError, gpu: nameOf(d), before: before.number, now: now.number}
-	}
-	return f
+	return look.counted(d, memoryFails)
 }
 
-// linkCounters are the counters of errors of links, and the rate in a second beyond which they
-// matter.
-var linkCounters = []struct {
+// errorCounters are the counters of errors, and the rate in a second beyond which they matter.
+var errorCounters = []struct {
+	of    gpuDetail
 	field gpu.Field
 	least float64
-}{{gpu.LinkErrors, 0}, {gpu.LinkCRC, crcErrors}, {gpu.PCIeReplays, replaysPerMinute / 60.0}}
+}{
+	{memoryFails, gpu.MemoryErrors, 0}, {memoryFails, gpu.CorrectedErrors, correctedsPerMinute / 60.0},
+	{linkFails, gpu.LinkErrors, 0}, {linkFails, gpu.LinkCRC, crcErrors}, {linkFails, gpu.PCIeReplays, replaysPerMinute / 60.0},
+}
 
-// link is a GPU whose links have had errors within the excess.
-func (look *gpuLook) link(d *gpu.Device) finding {
-	for _, of := range linkCounters {
-		before, now := look.rates(d, of.field)
-		if now.number >= leastEvents && now.rate > of.least && now.rate >= clearlyMore*before.rate {
-			return finding{detail: interconnect, gpu: nameOf(d), before: before.number, now: now.number}
+// counted is a GPU with errors within the excess, and clearly more than before it. Nothing is found where
+// the number before is not known.
+func (look *gpuLook) counted(d *gpu.Device, detail gpuDetail) finding {
+	for _, of := range errorCounters {
+		if of.of != detail {
+			continue
+		}
+		before, rateBefore := d.Rate(of.field, look.before, look.Apart)
+		now, rate := d.Rate(of.field, look.since, look.Apart)
+		if now >= leastEvents && rate > of.least && rate >= clearlyMore*rateBefore {
+			return finding{detail: gpuDetails[detail], before: before, now: now, worse: now - before}
 		}
 	}
 	return finding{}
-}
-
-// grew is by how much a counter grew, and by how much in a second.
-type grew struct{ number, rate float64 }
-
-// rates are those of a counter before the excess and within it. They are NaN where either is not
-// known, so that nothing is found.
-func (look *gpuLook) rates(d *gpu.Device, f gpu.Field) (before, now grew) {
-	before.number, before.rate = d.Rate(f, look.before, look.Apart)
-	now.number, now.rate = d.Rate(f, look.since, look.Apart)
-	return before, now
 }
 
 // clean reports whether the counters of all GPUs show, throughout the excess, that throttling
@@ -293,7 +257,6 @@ func (look *gpuLook) clean(until int64) bool {
 	return true
 }
 
-// nameOf is how an operator finds a GPU.
 func nameOf(d *gpu.Device) string {
 	if d.Name == "" {
 		return d.ID

@@ -27,26 +27,26 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 				at += scrape
 				e.last = healthyReading(at)
 				e.report(settings(2), s, raw, at, &symptoms{})
-				return e.reported.Condition == raw
+				return e.Reported.Condition == raw
 			}
 			for range 10 {
 				step(c)
 			}
-			require.Equal(t, c, e.reported.Condition)
-			assert.Zero(t, e.resumed, c)
+			require.Equal(t, c, e.Reported.Condition)
+			assert.Zero(t, e.Resumed, c)
 			for !step(then) {
-				assert.Zero(t, e.resumed, "%s is still reported", c)
+				assert.Zero(t, e.Resumed, "%s is still reported", c)
 			}
 			want := int64(0)
 			if c == Stalled || c == Asleep || c == Starting {
 				want = at
 			}
-			assert.Equal(t, want, e.resumed, "%s, then %s", c, then)
+			assert.Equal(t, want, e.Resumed, "%s, then %s", c, then)
 			step(then)
 			if then != Degraded {
 				want = 0
 			}
-			assert.Equal(t, want, e.resumed, "%s, then %s twice", c, then)
+			assert.Equal(t, want, e.Resumed, "%s, then %s twice", c, then)
 		}
 	}
 	// From one standstill into another is no end.
@@ -55,7 +55,7 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 		at := int64(time.Hour) + int64(n)*scrape
 		e.last = healthyReading(at)
 		e.report(settings(2), s, raw, at, &symptoms{})
-		assert.Zero(t, e.resumed, n)
+		assert.Zero(t, e.Resumed, n)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestAnEngineThatShowsAnyWorkIsNotIdle(t *testing.T) {
 		r.runningNow, r.waitingNow, r.Signals[signal.Running], r.FirstTokens, r.Generation = 0, 0, 0, 0, 0
 		test.change(&r)
 		e := &engine{baseline: signal.NewBaseline()}
-		e.progress.observe(&r)
+		e.Progress.observe(&r)
 		assert.Equal(t, test.want, e.judge(settings(2), &r, &symptoms{}), name)
 	}
 }
@@ -129,11 +129,11 @@ func TestANoticeBelongsToItsCondition(t *testing.T) {
 			} else {
 				e.last.Signals[signal.Running] = math.NaN()
 			}
-			e.reported.Condition = test.condition
-			e.reported.Notices[FrozenGauges], e.reported.Notices[WorkloadShift] = test.was[0], test.was[1]
+			e.Reported.Condition = test.condition
+			e.Reported.Notices[FrozenGauges], e.Reported.Notices[WorkloadShift] = test.was[0], test.was[1]
 			e.notices()
-			assert.Equal(t, test.frozen, e.reported.Notices[FrozenGauges], name)
-			assert.Equal(t, test.shift, e.reported.Notices[WorkloadShift], name)
+			assert.Equal(t, test.frozen, e.Reported.Notices[FrozenGauges], name)
+			assert.Equal(t, test.shift, e.Reported.Notices[WorkloadShift], name)
 		}
 	}
 }
@@ -157,15 +157,15 @@ func TestAShiftOfTheWorkNeedsItsEvidence(t *testing.T) {
 		"two requests":             {func(e *engine) { e.last.FirstTokens = leastObjectiveSeen - 1 }, false, false},
 		"nothing is usual yet":     {func(e *engine) { e.baseline = signal.NewBaseline() }, false, false},
 		"all have ended":           {func(e *engine) { e.last.recent, e.last.runningNow = recent{}, 0 }, true, false},
-		"not in an idle engine":    {func(e *engine) { e.reported.Condition = Idle }, false, false},
-		"not in a degraded engine": {func(e *engine) { e.reported.Condition = Degraded }, false, false},
+		"not in an idle engine":    {func(e *engine) { e.Reported.Condition = Idle }, false, false},
+		"not in a degraded engine": {func(e *engine) { e.Reported.Condition = Degraded }, false, false},
 	} {
 		e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
 		e.last.Signals[signal.ArrivalRate] = double * 1.05
-		e.reported.Condition, e.reported.Notices[WorkloadShift] = Healthy, test.was
+		e.Reported.Condition, e.Reported.Notices[WorkloadShift] = Healthy, test.was
 		test.change(e)
 		e.notices()
-		assert.Equal(t, test.want, e.reported.Notices[WorkloadShift], name)
+		assert.Equal(t, test.want, e.Reported.Notices[WorkloadShift], name)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestAServerIsNoneOfItsEngines(t *testing.T) {
 	for i := range s.engines {
 		s.engines[i].baseline = learned(10)
 	}
-	saved, sound := decodeServer(s.Server())
+	saved, sound := decodeServer(s.encodeServer())
 	require.True(t, sound)
 	assert.Len(t, saved.Engines, 2)
 	members, baselines := 0, 0
@@ -296,16 +296,15 @@ func TestAServerIsNoneOfItsEngines(t *testing.T) {
 		assert.NotEmpty(t, m.Attributes)
 		members++
 	}
-	for attributes := range s.Baselines() {
-		assert.NotEmpty(t, attributes)
-		baselines++
-	}
+	s.Learned(func(kind Kept, attributes []input.Attribute, _ []byte) {
+		if kind == Baseline {
+			assert.NotEmpty(t, attributes)
+			baselines++
+		}
+	})
 	assert.Equal(t, []int{2, 2}, []int{members, baselines})
 	for range s.Members() {
 		break // The caller may stop.
-	}
-	for range s.Baselines() {
-		break
 	}
 }
 
@@ -321,7 +320,7 @@ func TestASavedServerHasTheEnginesThatFit(t *testing.T) {
 			engines[i][0].Value = engines[i][0].Value[:b] + "m" + engines[i][0].Value[b+1:]
 		}
 	}
-	saved, sound := decodeServer(seen(engines...).Server())
+	saved, sound := decodeServer(seen(engines...).encodeServer())
 	require.True(t, sound)
 	// Each counts 128 bytes, and twice 110 bytes and 32 for its attribute: 412.
 	assert.Len(t, saved.Engines, (32<<10)/412)
@@ -365,15 +364,15 @@ func TestAPrimaryCauseIsOvertakenOnlyByAClearlyLargerOne(t *testing.T) {
 	for share, want := range map[float64]Cause{0.3: SlowSteps, 0.41: SlowSteps, 0.49: SlowSteps, 0.51: DecodeLoad} {
 		e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
 		before := Verdict{Condition: Degraded, Explained: true, Primary: SlowSteps}
-		e.reported = before
-		e.shares[SlowSteps], e.shares[DecodeLoad] = 0.4, share // a quarter more is 0.5
+		e.Reported = before
+		e.Shares[SlowSteps], e.Shares[DecodeLoad] = 0.4, share // a quarter more is 0.5
 		e.causes(settings(2), &before, &symptoms{tokenGap: true})
-		assert.True(t, e.reported.Explained)
-		assert.Equal(t, want, e.reported.Primary, "a share of %g", share)
+		assert.True(t, e.Reported.Explained)
+		assert.Equal(t, want, e.Reported.Primary, "a share of %g", share)
 	}
 	// Without a primary cause the largest becomes it at once.
 	e := &engine{baseline: learned(10), last: healthyReading(int64(time.Hour))}
-	e.shares[SlowSteps], e.shares[DecodeLoad] = 0.45, 0.46
+	e.Shares[SlowSteps], e.Shares[DecodeLoad] = 0.45, 0.46
 	e.causes(settings(2), &Verdict{Condition: Healthy}, &symptoms{tokenGap: true})
-	assert.Equal(t, DecodeLoad, e.reported.Primary)
+	assert.Equal(t, DecodeLoad, e.Reported.Primary)
 }

@@ -127,7 +127,7 @@ func TestWhatIsOpenWhileItWorksIsNotHidden(t *testing.T) {
 	at := int64(time.Hour)
 	see := func(requests, files float64, moved bool) float64 {
 		at += int64(15 * time.Second)
-		r := reading{runningNow: requests, files: files}
+		r := reading{runningNow: requests, fromServer: fromServer{files: files}}
 		r.At = at
 		return h.observe(&r, moved)
 	}

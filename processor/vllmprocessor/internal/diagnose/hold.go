@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -12,74 +13,74 @@ const sinceVersion = "since_version"
 
 // report decides what is reported, given the condition that the newest reading alone shows.
 func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, found *symptoms) {
-	if raw != e.raw || e.rawSince == 0 {
-		e.raw, e.rawSince = raw, at
+	if raw != e.Raw || e.RawSince == 0 {
+		e.Raw, e.RawSince = raw, at
 	}
 	if raw == Degraded || raw == Critical {
-		e.evident = e.decided(raw, found) && !found.errors && !found.dropped
+		e.Evident = e.decided(raw, found) && !found.errors && !found.dropped
 	}
-	if (raw == Healthy || raw.harms() && e.reported.Condition == Stalled) && e.memory.any() && e.standing(&e.last) {
+	if (raw == Healthy || raw.harms() && e.Reported.Condition == Stalled) && e.memory.any() && e.standing(&e.last) {
 		// An engine that has requests and does not move may have stalled: it is not
 		// reported as healthy. Only progress shows that a stall has ended.
-		raw = e.reported.Condition
+		raw = e.Reported.Condition
 	}
 	bad := conditions[raw].Severity >= 2
-	if bad != e.bad || e.badSince == 0 {
-		e.bad, e.badSince = bad, at
+	if bad != e.Bad || e.BadSince == 0 {
+		e.Bad, e.BadSince = bad, at
 	}
-	before := e.reported
+	before := e.Reported
 	span := settings.HoldTime()
 	switch {
 	case !e.memory.any():
 		// Also in the first report errors and dropped requests have to last for the hold.
-		if e.reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) {
-			e.reported.Condition = Unknown
+		if e.Reported.Condition = raw; bad && raw != Stalled && !e.decided(raw, found) && !s.server.certain(raw) {
+			e.Reported.Condition = Unknown
 		}
-	case raw == e.reported.Condition:
-	case raw == Idle && e.reported.Condition == Healthy && at-e.rawSince >= span/2:
+	case raw == e.Reported.Condition:
+	case raw == Idle && e.Reported.Condition == Healthy && at-e.RawSince >= span/2:
 		// Half of the hold is enough for requests that come one by one.
-		e.reported.Condition = raw
-	case raw == Stalled, raw == Draining, raw == Asleep, e.reported.Condition == Asleep && e.last.awake > 0 && !bad, raw == Unknown && e.still == ambiguous, at-e.rawSince >= span, s.server.certain(raw), e.decided(raw, found),
-		e.reported.Condition == Unreachable && s.server.read && raw != Unknown && !(raw == Healthy && found.suspect),
-		!bad && (e.reported.Because == JustSeen || e.reported.Because == FarApart || e.reported.Because == StalledOrFrozen):
-		e.reported.Condition = raw
-	case bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity < 2:
+		e.Reported.Condition = raw
+	case raw == Stalled, raw == Draining, raw == Asleep, e.Reported.Condition == Asleep && e.last.awake > 0 && !bad, raw == Unknown && e.still == ambiguous, at-e.RawSince >= span, s.server.certain(raw), e.decided(raw, found),
+		e.Reported.Condition == Unreachable && s.server.read && raw != Unknown && !(raw == Healthy && found.suspect),
+		!bad && (e.Reported.Because == JustSeen || e.Reported.Because == FarApart || e.Reported.Because == StalledOrFrozen):
+		e.Reported.Condition = raw
+	case bad && at-e.BadSince >= span && conditions[e.Reported.Condition].Severity < 2:
 		// The kind of harm changes, but there is harm all the time.
-		e.reported.Condition = Degraded
-	case !bad && at-e.badSince >= span && conditions[e.reported.Condition].Severity >= 2:
-		e.reported.Condition = raw
+		e.Reported.Condition = Degraded
+	case !bad && at-e.BadSince >= span && conditions[e.Reported.Condition].Severity >= 2:
+		e.Reported.Condition = raw
 	}
 	switch {
-	case still(before.Condition) && !still(e.reported.Condition):
-		e.resumed = at
+	case still(before.Condition) && !still(e.Reported.Condition):
+		e.Resumed = at
 		if e.last.waitingNow > 1 {
 			// The requests of the meantime are late already: that needs no more evidence.
-			e.harms[lateFirst] = evidence{score: enoughEvidence, on: true}
+			e.Harms[lateFirst] = evidence{Score: enoughEvidence, On: true}
 		}
-	case e.reported.Condition == before.Condition && (e.reported.Condition == Healthy || e.reported.Condition == Idle):
-		e.resumed = 0
+	case e.Reported.Condition == before.Condition && (e.Reported.Condition == Healthy || e.Reported.Condition == Idle):
+		e.Resumed = 0
 	}
-	if e.reported.Harms() {
+	if e.Reported.Harms() {
 		e.causes(settings, &before, found)
-		e.memory.share(&e.shares)
+		e.memory.share(&e.Shares)
 	} else {
-		e.reported.Explained, e.reported.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
+		e.Reported.Explained, e.Reported.Contributing, e.since = false, [NumCauses]bool{}, [NumCauses]int64{}
 	}
 	e.notices()
-	e.reported.Because = e.because(s)
+	e.Reported.Because = e.because(s)
 	changed, primary := e.refine(raw, at, span)
-	e.reported.Severity = e.reported.severity()
+	e.Reported.Severity = e.Reported.severity()
 	if e.asksForMore() && !(before.Condition == Degraded && before.Severity >= 2) {
-		e.reported.Severity = 1
+		e.Reported.Severity = 1
 	}
-	same := e.reported.same(&before)
-	if !e.memory.any() || !same || changed || e.reported.Notices != before.Notices || e.reported.Contributing != before.Contributing {
+	same := e.Reported.same(&before)
+	if !e.memory.any() || !same || changed || e.Reported.Notices != before.Notices || e.Reported.Contributing != before.Contributing {
 		first := !e.memory.any()
 		e.memory.add(e)
 		if first {
 			before = e.follows
 		}
-		if !first || e.reported.Severity > 0 || before.Severity >= 2 {
+		if !first || e.Reported.Severity > 0 || before.Severity >= 2 {
 			t := e.transition(s, before, found)
 			t.Refined = primary && same
 			s.transitions = append(s.transitions, t)
@@ -91,7 +92,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 // longer answers, no objective missed, and nobody waits for room. Nothing is wrong with the server, so this
 // warns nobody. Prefixes that are not found again are not longer work.
 func (e *engine) asksForMore() bool {
-	v := &e.reported
+	v := &e.Reported
 	longer := func(c Cause) bool {
 		return c == PrefillHeavy && e.detail(c) == promptsGrew || c == DecodeLoad && e.detail(c) == longerAnswers
 	}
@@ -132,7 +133,7 @@ func (v *Verdict) severity() int {
 // directions.
 func (e *engine) decided(raw Condition, found *symptoms) bool {
 	return raw == Critical && found.great || raw == Failing && found.failsNow || raw == Degraded && (found.firstToken || found.tokenGap || found.objective.name != "") ||
-		raw == Healthy && (e.reported.Condition == Degraded || e.reported.Condition == Critical) && e.evident && !found.suspect
+		raw == Healthy && (e.Reported.Condition == Degraded || e.Reported.Condition == Critical) && e.Evident && !found.suspect
 }
 
 // still reports whether an engine does no work in a condition. An unreachable engine may
@@ -140,22 +141,22 @@ func (e *engine) decided(raw Condition, found *symptoms) bool {
 func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
 
 func (e *engine) transition(s *State, before Verdict, found *symptoms) Transition {
-	t := Transition{At: e.last.At, Attributes: e.attributes, From: before, To: e.reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
-	switch e.reported.Condition {
+	t := Transition{At: e.last.At, Attributes: e.attributes, From: before, To: e.Reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
+	switch e.Reported.Condition {
 	case Unreachable, Unknown, Starting:
 		t.Failure = s.server.failure
 	default:
 	}
-	if e.reported.Harms() {
-		t.Shares = e.shares
+	if e.Reported.Harms() {
+		t.Shares = e.Shares
 	}
 	for s := range signal.Count {
 		t.Usual[s] = e.baseline.Usual(s)
 	}
-	if to := e.reported.Condition; to.harms() || to == Stalled || to == Healthy && (before.Harms() || before.Condition == Stalled) {
-		t.Felt = e.felt.sentence(&e.last, &t.Usual)
+	if to := e.Reported.Condition; to.harms() || to == Stalled || to == Healthy && (before.Harms() || before.Condition == Stalled) {
+		t.Felt = e.Felt.sentence(&e.last, &t.Usual)
 		if to == Stalled {
-			t.Felt = strings.TrimSpace(t.Felt + " " + e.canary.sentence(e.last.At))
+			t.Felt = strings.TrimSpace(t.Felt + " " + e.Canary.sentence(e.last.At))
 		}
 	}
 	for c := range NumCauses {
@@ -173,41 +174,39 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 // causes chooses the primary cause and those that contribute.
 func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 	if found.any() && e.last.elapsed > 0 {
-		e.reported.Reference, e.reported.Objective = found.reference, found.objective.name
+		e.Reported.Reference, e.Reported.Objective = found.reference, found.objective.name
 	}
 	largest := Cause(0)
 	for c := range NumCauses {
-		if e.shares[c] > e.shares[largest] {
+		if e.Shares[c] > e.Shares[largest] {
 			largest = c
 		}
 	}
 	switch {
-	case e.shares[largest] < e.explains() && !e.reported.Explained:
-	case e.shares[largest] < e.explains()*StillHarm:
-		e.reported.Explained = false
-	case !e.reported.Explained, e.shares[largest] > overtakes*e.shares[e.reported.Primary]:
-		e.reported.Primary, e.reported.Explained = largest, true
+	case e.Shares[largest] < e.explains() && !e.Reported.Explained:
+	case e.Shares[largest] < e.explains()*StillHarm:
+		e.Reported.Explained = false
+	case !e.Reported.Explained, e.Shares[largest] > overtakes*e.Shares[e.Reported.Primary]:
+		e.Reported.Primary, e.Reported.Explained = largest, true
 	}
 	// When harm is first reported, there is enough evidence of it and of its causes.
 	first := !before.Harms()
 	for c := range NumCauses {
 		least := contributes
-		if e.reported.Contributing[c] {
+		if e.Reported.Contributing[c] {
 			least = stillContributes
 		}
-		primary := e.reported.Explained && c == e.reported.Primary
-		now := e.shares[c] >= least && !primary
-		if now == e.reported.Contributing[c] {
+		primary := e.Reported.Explained && c == e.Reported.Primary
+		now := e.Shares[c] >= least && !primary
+		if now == e.Reported.Contributing[c] {
 			e.since[c] = 0
 			continue
 		}
-		if e.since[c] == 0 {
-			e.since[c] = e.last.At
-		}
+		e.since[c] = cmp.Or(e.since[c], e.last.At)
 		// A cause that becomes the primary one, or was it, changes its role at once.
 		role := primary || before.Explained && before.Primary == c
 		if first || role || e.last.At-e.since[c] >= settings.HoldTime() {
-			e.reported.Contributing[c], e.since[c] = now, 0
+			e.Reported.Contributing[c], e.since[c] = now, 0
 		}
 	}
 }
@@ -224,22 +223,22 @@ func (e *engine) explains() float64 {
 // notices updates the notices. They do not change while the newest readings show harm
 // that has not lasted for the hold, or nothing moves.
 func (e *engine) notices() {
-	if (e.bad || e.felt.clearSince > 0 || e.standing(&e.last)) && (e.reported.Condition == Healthy || e.reported.Condition == Idle) {
+	if (e.Bad || e.Felt.clearSince > 0 || e.standing(&e.last)) && (e.Reported.Condition == Healthy || e.Reported.Condition == Idle) {
 		return
 	}
 	if !signal.Known(e.last.Signals[signal.Running]) || e.last.elapsed == 0 {
 		// A failed scrape, or the first one after a gap, has no evidence for or against.
-		e.reported.Notices[FrozenGauges] = e.reported.Notices[FrozenGauges] && e.reported.Condition == Idle
-		e.reported.Notices[WorkloadShift] = e.reported.Notices[WorkloadShift] && e.reported.Condition == Healthy
+		e.Reported.Notices[FrozenGauges] = e.Reported.Notices[FrozenGauges] && e.Reported.Condition == Idle
+		e.Reported.Notices[WorkloadShift] = e.Reported.Notices[WorkloadShift] && e.Reported.Condition == Healthy
 		return
 	}
-	e.reported.Notices[FrozenGauges] = e.reported.Condition == Idle && e.frozen(&e.last)
+	e.Reported.Notices[FrozenGauges] = e.Reported.Condition == Idle && e.frozen(&e.last)
 	grown := 0.0
 	served := e.last.recent.firsts > 0 || e.last.runningNow > 0 // A window can have work that has ended.
-	if served && e.reported.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {
+	if served && e.Reported.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {
 		for _, s := range []signal.Signal{signal.ArrivalRate, signal.PromptTokens, signal.OutputTokens} {
 			grown = max(grown, math.Abs(signal.OrZero(e.baseline.Growth(&e.last.Window, s)))/max(shifted, deviations*e.baseline.Spread(s)))
 		}
 	}
-	e.reported.Notices[WorkloadShift] = grown >= 1 || (e.reported.Notices[WorkloadShift] && grown >= StillHarm)
+	e.Reported.Notices[WorkloadShift] = grown >= 1 || (e.Reported.Notices[WorkloadShift] && grown >= StillHarm)
 }

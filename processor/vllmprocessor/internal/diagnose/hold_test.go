@@ -15,7 +15,7 @@ import (
 func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: signal.NewBaseline(), first: int64(time.Hour), began: int64(time.Hour)}
+	e := &engine{baseline: signal.NewBaseline(), saved: saved{First: int64(time.Hour)}, began: int64(time.Hour)}
 	take := func(at int64, elapsed float64, raw Condition) (news []Transition) {
 		s.transitions = s.transitions[:0]
 		e.last, e.at = healthyReading(at), at
@@ -31,7 +31,7 @@ func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	assert.Empty(t, take(int64(time.Hour), 0, Unknown))
 	s.engines = []*engine{e}
 	s.reportUnreachable(c, int64(time.Hour+15*time.Second))
-	assert.Equal(t, JustSeen, e.reported.Because, "what cannot be read is no scrape")
+	assert.Equal(t, JustSeen, e.Reported.Because, "what cannot be read is no scrape")
 	news := take(int64(time.Hour+150*time.Second), 0, Unknown)
 	if assert.Len(t, news, 1) {
 		assert.Contains(t, news[0].To.Because.Sentence(), "between two scrapes")
@@ -39,7 +39,7 @@ func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	assert.Empty(t, take(int64(time.Hour+300*time.Second), 0, Unknown), "once")
 	news = take(int64(time.Hour+315*time.Second), 15, Healthy)
 	assert.Len(t, news, 1)
-	assert.Equal(t, Healthy, e.reported.Condition, "the end of unknown is reported at once")
+	assert.Equal(t, Healthy, e.Reported.Condition, "the end of unknown is reported at once")
 }
 
 // A notice outlasts a scrape that failed, and the first one after a gap.
@@ -56,7 +56,7 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 	}
 	take(0)
 	take(1)
-	assert.True(t, e.reported.Notices[WorkloadShift])
+	assert.True(t, e.Reported.Notices[WorkloadShift])
 	s.transitions = nil
 	s.reportUnreachable(c, int64(time.Hour)+2*scrape)
 	take(3)
@@ -64,6 +64,6 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 	e.last.elapsed, e.last.FirstTokens, e.last.Signals[signal.ArrivalRate] = 0, math.NaN(), math.NaN()
 	e.report(c, s, Unknown, e.last.At, &symptoms{})
 	take(21)
-	assert.True(t, e.reported.Notices[WorkloadShift])
+	assert.True(t, e.Reported.Notices[WorkloadShift])
 	assert.Empty(t, s.transitions, "nothing has changed")
 }

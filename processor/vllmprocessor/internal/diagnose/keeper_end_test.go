@@ -12,14 +12,18 @@ import (
 // ended counts the calls of a keeper.
 type ended struct{ begun, ended int }
 
-func (k *ended) Begin([]input.Attribute) []byte        { k.begun++; return nil }
-func (*ended) BeginDiagnosis([]input.Attribute) []byte { return nil }
-func (*ended) EndDiagnosis([]input.Attribute)          {}
-func (*ended) BeginServer() []byte                     { return nil }
+func (k *ended) Begin(kind Kept, _ []input.Attribute) []byte {
+	if kind == Baseline {
+		k.begun++
+	}
+	return nil
+}
 
-func (*ended) EndServer([]byte) {}
-
-func (k *ended) End([]input.Attribute, []byte) { k.ended++ }
+func (k *ended) End(kind Kept, _ []input.Attribute, _ []byte) {
+	if kind == Baseline {
+		k.ended++
+	}
+}
 
 // A keeper that gets the begin of an engine gets its end, also
 // where nothing was learned of it.
@@ -35,7 +39,7 @@ func TestAKeeperGetsEachEnd(t *testing.T) {
 // A baseline that was stored before the clock was set back learns on from now.
 func TestABaselineOfTheFutureCountsAsLearnedNow(t *testing.T) {
 	t.Parallel()
-	s := &store{baselines: map[string][]byte{}}
+	s := &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r := newRig(t)
 	r.state.Keeper = s
 	r.minutes(12, answers(1), serves("0"))

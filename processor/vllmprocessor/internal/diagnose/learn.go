@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -18,12 +19,12 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		return
 	}
 	e.accept(settings, r)
-	if e.reported.Severity >= 2 {
+	if e.Reported.Severity >= 2 {
 		e.relearn(settings, s, r, found, raw)
 	} else {
 		e.next = nil
 	}
-	harmed := e.reported.Severity >= 2 || found.suspect || found.perhaps || e.backlog.over || raw != Healthy
+	harmed := e.Reported.Severity >= 2 || found.suspect || found.perhaps || e.Backlog.Over || raw != Healthy
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
@@ -31,7 +32,7 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	}
 	for f, by := range fromTheStart(r) {
 		if by > 0 {
-			e.brokenAt[f] = r.At
+			e.BrokenAt[f] = r.At
 		}
 	}
 	hold := int64(settings.Hold) * int64(length)
@@ -61,14 +62,10 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 // is not a fault, whether the engine is slower with it or not.
 func (e *engine) accept(settings *Settings, r *reading) {
 	for f := range longerOutputs + 1 {
-		switch {
-		case !e.changes[f].on:
-			e.grownSince[f] = 0
-		case e.grownSince[f] == 0:
-			e.grownSince[f] = r.At
-		case r.At-e.grownSince[f] >= int64(settings.RelearnAfter) && r.Learnable():
+		since(&e.GrownSince[f], e.Changes[f].On, r.At)
+		if e.GrownSince[f] > 0 && r.At-e.GrownSince[f] >= int64(settings.RelearnAfter) && r.Learnable() {
 			e.baseline.Accept(&r.Window, wanders[f].of)
-			e.changes[f], e.grownSince[f] = change{}, 0
+			e.Changes[f], e.GrownSince[f] = change{}, 0
 		}
 	}
 }
@@ -92,7 +89,7 @@ const suspicious = 2
 // unsure are the signals of factors that have changed, or may have.
 func (e *engine) unsure() (out signal.Set) {
 	for f := range numFactors {
-		if e.changes[f].score < suspicious {
+		if e.Changes[f].Score < suspicious {
 			continue
 		}
 		out[wanders[f].of] = true
@@ -108,7 +105,7 @@ func (e *engine) unsure() (out signal.Set) {
 // usual. An engine that was beyond the defaults from the start gets its usual latencies only
 // here.
 func (e *engine) relearn(settings *Settings, s *State, r *reading, found *symptoms, raw Condition) {
-	if raw != Degraded && raw != Critical && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.backlog.over {
+	if raw != Degraded && raw != Critical && raw != Healthy || raw == Degraded && !found.any() || found.errors || found.dropped || found.objective.name != "" || e.Backlog.Over {
 		e.next = nil
 		return
 	}
@@ -123,18 +120,128 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	if r.At-e.nextSince < int64(settings.RelearnAfter) || !e.next.Ready() {
 		return
 	}
-	before := e.reported
+	before := e.Reported
 	e.baseline, e.next, e.unlearned = e.next, nil, e.unlearned[:0]
 	// What was found against the baseline of before is not evidence against this one.
-	e.changes, e.harms, e.backlog, e.without, e.felt = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}, felt{}
+	e.Changes, e.Harms, e.Backlog, e.Without, e.Felt = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}, felt{}
 	e.acceptPeers()
 	if before.Severity < 2 {
 		return
 	}
-	e.reported = Verdict{Condition: Healthy}
-	e.raw, e.rawSince, e.bad, e.badSince, e.shares = Healthy, r.At, false, r.At, Shares{}
+	e.Reported = Verdict{Condition: Healthy}
+	e.Raw, e.RawSince, e.Bad, e.BadSince, e.Shares = Healthy, r.At, false, r.At, Shares{}
 	e.memory.add(e)
 	t := e.transition(s, before, &symptoms{})
 	t.Relearned = true
 	s.transitions = append(s.transitions, t)
+}
+
+// Upgrade is a change of the version of a server after which some signals mean something
+// else, or are wrong by something else. What is usual for them is learned anew.
+type Upgrade struct {
+	From, To string
+	Signals  signal.Set
+	// Engines is the number of engines of which something was learned.
+	Engines int
+}
+
+// Names are the names of the signals, sorted.
+func (u *Upgrade) Names() (names []string) {
+	for s, is := range u.Signals {
+		if is {
+			names = append(names, signal.Signal(s).String())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Upgraded returns what the newest batch showed of an upgrade; nil where what was learned
+// continues. The result is valid until the next call of Observe.
+func (s *State) Upgraded() *Upgrade {
+	if s.upgrade.Engines == 0 {
+		return nil
+	}
+	return &s.upgrade
+}
+
+// upgraded begins the baseline of an engine anew for the signals that changed with the
+// version of its server. While the version is not known nothing begins anew: what was
+// learned before counts as learned from the version that is seen next.
+func (s *State) upgraded(e *engine) {
+	from, to := e.baseline.Version, s.version
+	if to == "" || from == to {
+		return
+	}
+	e.baseline.Upgrade(to)
+	if from == "" || e.baseline.Windows == 0 {
+		return
+	}
+	changed := changedBetween(from, to)
+	if changed == (signal.Set{}) {
+		return
+	}
+	e.baseline.Forget(&changed)
+	if changed[signal.StepFactor] {
+		e.baseline.Earlier = "" // The two cannot be compared.
+	}
+	e.next, e.unlearned = nil, nil
+	s.upgrade.From, s.upgrade.To, s.upgrade.Signals = from, to, changed
+	s.upgrade.Engines++
+}
+
+// changedBetween returns the signals of which numbers before and after a change of the
+// version cannot be compared: a metric of theirs changed its meaning, or the bounds are
+// others within which they are right.
+func changedBetween(from, to string) (changed signal.Set) {
+	for _, d := range catalog.Defects() {
+		if d.ID.Affects(from) == d.ID.Affects(to) {
+			continue
+		}
+		for s := range signal.Count {
+			changed[s] = changed[s] || uses(s.String(), d.Metrics) && incomparable(s, &d)
+		}
+	}
+	return changed
+}
+
+// incomparable reports whether a signal has other numbers with a defect than without it.
+// Where it is corrected, or withheld while the defect acts, those that it has are right. A
+// metric that changed its meaning is right before and after.
+func incomparable(s signal.Signal, d *catalog.Defect) bool {
+	switch decided("signal:"+s.String(), d.ID) {
+	case "unaffected":
+		return false
+	case "corrected", "withheld":
+		return d.Change
+	}
+	return d.Change || decided("rule:learned", d.ID) != "unaffected"
+}
+
+// decided is the catalogue's decision about a subject and a defect; empty without one.
+func decided(subject string, id catalog.DefectID) (verdict string) {
+	for _, row := range catalog.Decisions() {
+		if slices.Contains(row.Of, subject) && slices.Contains(row.Defects, id) {
+			verdict = row.Verdict
+		}
+	}
+	return verdict
+}
+
+// uses reports whether a signal or a metric is one of some metrics or computed from one, perhaps
+// through signals and derived metrics in between.
+func uses(name string, metrics []string) bool {
+	if slices.Contains(metrics, "*") || slices.Contains(metrics, name) {
+		return true
+	}
+	var from []string
+	if metric, known := catalog.ByName(name); known {
+		from = metric.DerivedFrom
+	}
+	for _, s := range catalog.Signals() {
+		if s.Name == name {
+			from = s.From
+		}
+	}
+	return slices.ContainsFunc(from, func(one string) bool { return uses(one, metrics) })
 }

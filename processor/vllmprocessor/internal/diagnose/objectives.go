@@ -28,7 +28,6 @@ const splitDoubt = 0.25
 // grouped is how many requests that miss an objective come together.
 const grouped = 3.0
 
-// observeObjectives collects the evidence that an objective is missed.
 func (e *engine) observeObjectives(settings *Settings, r *reading, windows float64, changed bool, s *symptoms) {
 	if len(settings.Objectives) == 0 {
 		return
@@ -63,10 +62,10 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
 	}
 	// By chance requests miss an objective for a minute, so it takes a window more than a change.
-	e.harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
+	e.Harms[missedObjective].add(ratio, windows, float64(settings.Hold)+1, float64(settings.Hold)+1)
 	// One window that misses it is chance, and must not stop learning what is usual.
-	s.suspect = s.suspect || worst.share > worst.allowed && e.harms[missedObjective].score >= enoughEvidence/2
-	if e.harms[missedObjective].on {
+	s.suspect = s.suspect || worst.share > worst.allowed && e.Harms[missedObjective].Score >= enoughEvidence/2
+	if e.Harms[missedObjective].On {
 		s.objective = worst
 		s.reference = Objectives
 		in := worst.input
@@ -105,19 +104,14 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 			most = request
 		}
 		if o.Input == input.InterTokenLatency {
-			one.seen = signal.Or(requests(v), one.seen) // The gaps of a request are alike.
+			ended, _ := derive.Mean(v, input.TimePerOutputToken)
+			one.seen = signal.Or(ended, one.seen) // The gaps of a request are alike.
 		}
 		if worst.name == "" || one.share*worst.allowed >= worst.share*one.allowed {
 			worst = one
 		}
 	}
 	return worst, most
-}
-
-// requests is how many requests ended in the window.
-func requests(v *window.View) float64 {
-	n, _ := moments(v, input.TimePerOutputToken)
-	return n
 }
 
 // longest is the longest threshold in seconds of the objectives for a latency and a model, and whether

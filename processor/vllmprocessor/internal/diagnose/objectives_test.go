@@ -80,10 +80,10 @@ func TestMissesWithinTheTargetAreHarmWhereAFactorHasChanged(t *testing.T) {
 				}
 			})
 		}
-		assert.Equal(t, test.want, w.reported.Condition, name)
+		assert.Equal(t, test.want, w.Reported.Condition, name)
 		if test.want == Degraded {
-			assert.Equal(t, "gap", w.reported.Objective, name)
-			assert.Equal(t, SlowSteps, w.reported.Primary, name)
+			assert.Equal(t, "gap", w.Reported.Objective, name)
+			assert.Equal(t, SlowSteps, w.Reported.Primary, name)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestAMissedObjectiveIsAboutItsLatency(t *testing.T) {
 		got := w.minutes(10, func(r *reading) { r.worst = missed{name: "any", input: in, share: 0.5, allowed: 0.1, seen: 60} })
 		assert.Equal(t, want, [2]bool{got.firstToken, got.tokenGap}, in.String())
 		assert.True(t, got.any())
-		assert.Equal(t, "any", w.reported.Objective)
+		assert.Equal(t, "any", w.Reported.Objective)
 	}
 }
 

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -12,8 +13,8 @@ import (
 // queues and drains as it must is not an overload.
 type backlog struct {
 	recent []waited
-	over   bool
-	since  int64
+	Over   bool  `json:",omitzero"`
+	Since  int64 `json:",omitzero"`
 }
 
 // waited is a sample of the queue, at in Unix nanoseconds.
@@ -29,10 +30,9 @@ const asLong, shorter = 0.9, 0.5
 // mostSamples bounds the samples: one each second of two windows of a minute.
 const mostSamples = 120
 
-// observe adds a sample.
 func (b *backlog) observe(at int64, waiting float64, window int64) {
 	if !(waiting > 1) {
-		b.recent, b.over, b.since = b.recent[:0], false, 0
+		b.recent, b.Over, b.Since = b.recent[:0], false, 0
 		return
 	}
 	if len(b.recent) == mostSamples {
@@ -46,24 +46,22 @@ func (b *backlog) observe(at int64, waiting float64, window int64) {
 	for _, s := range b.recent {
 		longest = max(longest, s.waiting)
 	}
-	if b.since == 0 {
-		b.since = at
-	}
+	b.Since = cmp.Or(b.Since, at)
 	switch {
-	case at-b.since >= 5*window:
-		b.over = true
+	case at-b.Since >= 5*window:
+		b.Over = true
 	case waiting < shorter*longest:
-		b.over = false
+		b.Over = false
 	case at-b.recent[0].at >= 2*window && waiting >= asLong*longest:
-		b.over = true
+		b.Over = true
 	}
 }
 
 // backlogs are the queues that an engine would have with one factor as usual, by Lindley's
 // recursion (1952): what was there, and what arrives, less what is served, and at least nothing.
 type backlogs struct {
-	waiting float64
-	without [numFactors]float64
+	Waiting float64             `json:",omitzero"`
+	Without [numFactors]float64 `json:",omitzero"`
 }
 
 // observe adds a reading. waiting is the number of requests that wait for capacity, by as from
@@ -73,7 +71,7 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 		return
 	}
 	arrive, serve := signal.OrZero(r.Signals[signal.ArrivalRate]), signal.OrZero(r.Signals[signal.FirstTokenRate])
-	grown := waiting - q.waiting
+	grown := waiting - q.Waiting
 	for f := range numFactors {
 		change := grown
 		switch {
@@ -83,9 +81,9 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 		default:
 			change -= serve * (math.Exp(by[f]) - 1) * seconds
 		}
-		q.without[f] = min(max(q.without[f]+change, 0), max(waiting, 0))
+		q.Without[f] = min(max(q.Without[f]+change, 0), max(waiting, 0))
 	}
-	q.waiting = max(waiting, 0)
+	q.Waiting = max(waiting, 0)
 }
 
 // shares are the parts of the queue that would not be there with a factor as usual. Together they
@@ -93,7 +91,7 @@ func (q *backlogs) observe(r *reading, waiting float64, by growths, seconds floa
 // more requests arrive: the engine would serve them. More arrivals have what is left. A queue that
 // comes and goes between scrapes is divided by the capacity that each factor takes, as from capacity.
 func (q *backlogs) shares(by growths) (out growths) {
-	if !(q.waiting >= 1) {
+	if !(q.Waiting >= 1) {
 		weights := by.total()
 		for f := range numFactors {
 			if weights > 0 {
@@ -104,7 +102,7 @@ func (q *backlogs) shares(by growths) (out growths) {
 	}
 	gone, weights := 0.0, 0.0
 	for f := range numFactors {
-		part := 1 - q.without[f]/q.waiting
+		part := 1 - q.Without[f]/q.Waiting
 		if out[f] = part * by[f]; f == moreArrivals {
 			out[f] = 0
 			continue
@@ -121,7 +119,7 @@ func (q *backlogs) shares(by growths) (out growths) {
 		}
 	}
 	if by[moreArrivals] > 0 {
-		out[moreArrivals] = min(1-q.without[moreArrivals]/q.waiting, 1-gone)
+		out[moreArrivals] = min(1-q.Without[moreArrivals]/q.Waiting, 1-gone)
 	}
 	return out
 }

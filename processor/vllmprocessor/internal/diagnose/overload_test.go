@@ -19,11 +19,11 @@ func overloadedAfter(window, every, lasts time.Duration, queue func(at float64) 
 	first = -1
 	for at := every; at <= lasts; at += every {
 		b.observe(int64(time.Hour+at), queue(at.Seconds()), int64(window))
-		if b.over && first < 0 {
+		if b.Over && first < 0 {
 			first = at.Seconds()
 		}
 	}
-	return first, b.over
+	return first, b.Over
 }
 
 // A queue that comes and goes is not an overload. One that stays is, after two windows; and whatever
@@ -142,9 +142,9 @@ func TestTheQueueWithoutAFactorIsThatOfASimulation(t *testing.T) {
 			r := reading{}
 			r.Signals[signal.ArrivalRate], r.Signals[signal.FirstTokenRate] = arrived[n], served[n]
 			q.observe(&r, waiting[n], by, 15)
-			require.InDelta(t, withoutSlow[n], q.without[slowerSteps], 0.05*longest, "seed %d, %d s", seed, at)
-			require.InDelta(t, withoutMore[n], q.without[moreArrivals], 0.05*longest, "seed %d, %d s", seed, at)
-			require.InDelta(t, waiting[n], q.without[longerOutputs], 1e-6, "what has not changed explains nothing")
+			require.InDelta(t, withoutSlow[n], q.Without[slowerSteps], 0.05*longest, "seed %d, %d s", seed, at)
+			require.InDelta(t, withoutMore[n], q.Without[moreArrivals], 0.05*longest, "seed %d, %d s", seed, at)
+			require.InDelta(t, waiting[n], q.Without[longerOutputs], 1e-6, "what has not changed explains nothing")
 			shares := q.shares(by)
 			total := 0.0
 			for _, share := range shares {
@@ -177,11 +177,11 @@ func TestTheSharesOfAQueue(t *testing.T) {
 		"a fault for a part":    {both, 75, 0, 0.25, 0.75},
 		"neither":               {both, 100, 100, 0, 0},
 	} {
-		q := backlogs{waiting: 100}
+		q := backlogs{Waiting: 100}
 		for f := range numFactors {
-			q.without[f] = 100
+			q.Without[f] = 100
 		}
-		q.without[slowerSteps], q.without[moreArrivals] = test.withoutSlow, test.noMore
+		q.Without[slowerSteps], q.Without[moreArrivals] = test.withoutSlow, test.noMore
 		got := q.shares(test.by)
 		assert.InDelta(t, test.slow, got[slowerSteps], 1e-9, name)
 		assert.InDelta(t, test.more, got[moreArrivals], 1e-9, name)
@@ -198,9 +198,9 @@ func TestTheSharesOfAQueue(t *testing.T) {
 // A queue of which the length is not known changes nothing.
 func TestAQueueThatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	q := backlogs{waiting: 5}
+	q := backlogs{Waiting: 5}
 	q.observe(&reading{}, math.NaN(), growths{}, 15)
-	assert.InDelta(t, 5, q.waiting, 0)
+	assert.InDelta(t, 5, q.Waiting, 0)
 }
 
 // An overload ends when the queue is shorter than a half of what it was in the last two windows,
@@ -224,7 +224,8 @@ func TestMoreRequestsAreNoHarmBeforeTheyAreTooMany(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		r := healthyReading(int64(time.Hour))
 		r.waitingNow = 5
-		e := &engine{baseline: signal.NewBaseline(), backlog: backlog{over: over, since: r.At, recent: []waited{{r.At - 1, 5}}}}
+		e := &engine{baseline: signal.NewBaseline()}
+		e.Backlog = backlog{Over: over, Since: r.At, recent: []waited{{r.At - 1, 5}}}
 		var c growths
 		c[moreArrivals] = 0.5
 		perhaps := c

@@ -47,7 +47,7 @@ func (m *Member) Sibling() (Sibling, bool) {
 	if e.model == nil {
 		return Sibling{}, false
 	}
-	settled := e.baseline.Earlier == "" && e.reported.Severity < 2 && e.changes[slowerSteps].score < suspicious
+	settled := e.baseline.Earlier == "" && e.Reported.Severity < 2 && e.Changes[slowerSteps].Score < suspicious
 	return Sibling{e.model, settled, e}, true
 }
 
@@ -62,8 +62,8 @@ func (m *Member) Meet(peers *Peers) {
 	if peers == nil || peers.Before == nil || e.baseline.Ready() || e.baseline.Began {
 		return
 	}
-	except, _ := changedBetween(cmp.Or(peers.Before.Version, e.baseline.Version), e.baseline.Version)
-	e.baseline.Begin(peers.Before, except)
+	except := changedBetween(cmp.Or(peers.Before.Version, e.baseline.Version), e.baseline.Version)
+	e.baseline.Begin(peers.Before, &except)
 }
 
 const (
@@ -182,14 +182,14 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 			continue
 		}
 		slower, deviations := one.slower(e.baseline.Accepted, swing)
-		r.collect(&e.slowerThanPeers[i], deviations, windows, changedAt)
-		if score := e.slowerThanPeers[i].score; score > 0 && score >= e.changes[f].score {
-			e.changes[f] = e.slowerThanPeers[i]
+		r.collect(&e.SlowerThanPeers[i], deviations, windows, changedAt)
+		if score := e.SlowerThanPeers[i].Score; score > 0 && score >= e.Changes[f].Score {
+			e.Changes[f] = e.SlowerThanPeers[i]
 			e.instead = cmp.Or(e.instead, one.median)
 			grown[f], deviated[f] = max(slower, signal.OrZero(grown[f])), max(deviations, signal.OrZero(deviated[f]))
 		}
 	}
-	e.ratio = max(signal.OrZero(step.growth), e.ratio-forgetsRatio*windows)
+	e.Ratio = max(signal.OrZero(step.growth), e.Ratio-forgetsRatio*windows)
 }
 
 // reference is what the effect of a change is computed by: the own baseline, with the times of the
@@ -203,6 +203,6 @@ func (e *engine) reference() *signal.Baseline {
 
 // acceptPeers takes it as usual that an engine is slower than its siblings.
 func (e *engine) acceptPeers() {
-	e.baseline.Accepted = max(e.ratio, 0)
-	e.slowerThanPeers = [2]change{}
+	e.baseline.Accepted = max(e.Ratio, 0)
+	e.SlowerThanPeers = [2]change{}
 }

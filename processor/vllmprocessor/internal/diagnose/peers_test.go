@@ -118,12 +118,12 @@ func TestTheWordsOfASlowReleaseNameTheVersions(t *testing.T) {
 // that compares with siblings otherwise is not a new alarm.
 func TestWhatIsTakenAsUsualIsTheGreatestRatio(t *testing.T) {
 	t.Parallel()
-	e := &engine{baseline: signal.NewBaseline(), ratio: 0.43}
-	e.slowerThanPeers[0].on = true
+	e := &engine{saved: saved{Ratio: 0.43}, baseline: signal.NewBaseline()}
+	e.SlowerThanPeers[0].On = true
 	e.acceptPeers()
 	assert.InDelta(t, 0.43, e.baseline.Accepted, 1e-9)
-	assert.False(t, e.slowerThanPeers[0].on)
-	e = &engine{baseline: signal.NewBaseline(), ratio: -0.2}
+	assert.False(t, e.SlowerThanPeers[0].On)
+	e = &engine{saved: saved{Ratio: -0.2}, baseline: signal.NewBaseline()}
 	e.acceptPeers()
 	assert.Zero(t, e.baseline.Accepted, "an engine that is faster is not allowed to become slower than the others")
 }
@@ -163,8 +163,8 @@ func TestOnlyASettledEngineIsAReference(t *testing.T) {
 		settled bool
 	}{
 		"healthy":       {func(*engine) {}, true},
-		"harmed":        {func(e *engine) { e.reported.Severity = 2 }, false},
-		"maybe slower":  {func(e *engine) { e.changes[slowerSteps].score = suspicious }, false},
+		"harmed":        {func(e *engine) { e.Reported.Severity = 2 }, false},
+		"maybe slower":  {func(e *engine) { e.Changes[slowerSteps].Score = suspicious }, false},
 		"newer version": {func(e *engine) { e.baseline.Upgrade("0.28.0") }, false},
 	} {
 		e := &engine{baseline: learned(30)}
@@ -183,7 +183,7 @@ func TestALevelThatIsRelearnedTakesTheRatioWithIt(t *testing.T) {
 	slow := serves("0")
 	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(12, answers(1), serves("0"))
-	r.engine("0").ratio = 0.43
+	r.engine("0").Ratio = 0.43
 	r.minutes(40, answers(1), slow)
 	assert.Zero(t, r.engine("0").baseline.Accepted)
 	r.minutes(25, answers(1), slow)

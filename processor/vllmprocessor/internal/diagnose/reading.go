@@ -14,43 +14,32 @@ import (
 // reading is what an engine reports over the window that ends now.
 type reading struct {
 	signal.Window
+	// fromServer has dropped of the engine where it counts them itself, and refused only where its
+	// errors are those of the server.
+	fromServer
 
 	// elapsed is the length of the window in seconds; 0 where there is none yet.
 	elapsed float64
 	without Without
 	// The latest states; NaN where the server does not report them.
-	runningNow, waitingNow, deferredNow, awake, healthy float64
+	runningNow, waitingNow, deferredNow, awake float64
 	// gaps is the number of intervals between outputs in the window, finished that of
 	// requests that ended.
 	gaps, finished float64
 	// severalSteps is true where one gap is that of the tokens of several steps.
 	severalSteps bool
-	// dropped is how many requests the server dropped in the window; NaN where it
-	// does not count them.
-	dropped float64
 	// progress has numbers that change whenever an engine works, generated tokens
 	// first; NaN for those that the server does not report.
-	progress [numProgress]float64
+	progress [numProgress]number
 	// received are the same as the server sends them: a collector that has restarted reads the
 	// same.
-	received [numProgress]float64
-	// front is what the server in front of the engine has answered, endedByEngine what the
-	// engine has finished, as totals. freezes is true where gauges can keep their last
-	// values.
-	front         front
+	received [numProgress]number
+	// endedByEngine is what the engine has finished, as a total.
 	endedByEngine float64
-	freezes       bool
-	// refused is true where all errors may be those of clients, none of which was served.
-	refused bool
-	// failsNow is true where so many answers of the last half minute are errors that it is great harm.
-	failsNow bool
 	// doubtful is true where the gauges may be those of requests that are gone.
 	doubtful bool
-	// files are the open files of a server with one engine, load the requests that it says it works on; NaN
-	// where that is not known. hidden are the requests that they show, and the gauges do not.
-	files, load, hidden float64
-	// unanswered is for how many seconds no canary was answered; NaN like load.
-	unanswered float64
+	// hidden are the requests that the files and the load of the server show, and the gauges do not.
+	hidden float64
 	// recent is what the last half minute alone shows, served how many requests got their first token
 	// since the reading before, and servedAfter the mean of the seconds that they waited for it; NaN where
 	// that is not known.
@@ -87,29 +76,9 @@ func (r *reading) transfersFail() bool {
 	return r.Signals[signal.FailedTransfers] > failingTransfers*r.Signals[signal.FirstTokenRate]
 }
 
-// reader reads the views of engines. What the server in front of the engines reports
-// holds for each of them.
 type reader struct {
 	settings *Settings
-	// errors is the share of answers with 5xx, answered the number of all answers.
-	errors, answered, healthy float64
-	// refused is true where no answer was right, and perhaps because no request was. failsNow is true where so
-	// many answers of the last half minute are errors that it is great harm.
-	refused, failsNow bool
-	// dropped and arrived are the requests that the server dropped and admitted, for all
-	// its engines together.
-	dropped, arrived float64
-	// front is NaN for a server with several engines. freezes is true where gauges can
-	// keep their last values.
-	front front
-	// files are the open files of the server, load what it says of its requests; NaN like front.
-	files, load float64
-	// unanswered is for how many seconds no canary was answered; NaN like front.
-	unanswered float64
-	freezes    bool
-	// merged is true where the only engine has the counters of all engines, and the gauges
-	// of one of them.
-	merged bool
+	fromServer
 }
 
 // value is a number of a view; NaN where the server does not report it.
@@ -122,34 +91,36 @@ func value(v float64, status window.Status) float64 {
 
 // before is the time of the reading before; 0 without one.
 func (r *reader) read(v *window.View, at, before int64) reading {
-	out := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: v.Elapsed}
+	out := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, fromServer: r.fromServer, elapsed: v.Elapsed}
+	out.refused = false
 	out.runningNow = value(v.Gauge(input.Running))
 	out.waitingNow = value(v.Gauge(input.Waiting))
 	out.deferredNow = value(v.GaugeOf(input.WaitingByReason, "deferred"))
 	out.awake = value(v.GaugeOf(input.SleepState, "awake"))
-	out.healthy, out.files, out.load, out.failsNow = r.healthy, r.files, r.load, r.failsNow
-	out.unanswered, out.Canaries = r.unanswered, v.Canaries()
+	out.Canaries = v.Canaries()
 	if before > 0 {
 		out.recent.read(v, time.Duration(at-before))
 	}
 	since := v.Over(time.Duration(at - before))
-	out.served, out.servedAfter = moments(&since, input.TimeToFirstToken)
+	out.served, out.servedAfter = derive.Mean(&since, input.TimeToFirstToken)
 	out.restarted, _ = v.Restarted()
 	out.progress = progressOf(v, func(in input.Metric) float64 { return value(v.Total(in)) })
 	out.received = progressOf(v, v.Received)
-	out.front, out.endedByEngine, out.freezes = r.front, value(v.Total(input.RequestSuccess)), r.freezes
+	out.endedByEngine = value(v.Total(input.RequestSuccess))
 	s := &out.Signals
 	s[signal.Running] = value(v.Average(input.Running))
-	s[signal.KVUtilization] = withoutNullBlock(v, value(v.Average(input.KVCacheUtilization)))
+	s[signal.KVUtilization] = WithoutNullBlock(v, value(v.Average(input.KVCacheUtilization)))
 	out.Capacity, _ = derive.Capacity(v)
 	s[signal.Waiting] = value(v.Average(input.Waiting))
 	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
 
-	firstTokens, ttft := moments(v, input.TimeToFirstToken)
-	gaps, step := moments(v, input.InterTokenLatency)
-	finished, output := moments(v, input.RequestGenerationTokens)
-	out.lacks = r.lacks(v)
+	firstTokens, ttft := derive.Mean(v, input.TimeToFirstToken)
+	gaps, step := derive.Mean(v, input.InterTokenLatency)
+	finished, output := derive.Mean(v, input.RequestGenerationTokens)
+	_, _, _, firstReported := v.Moments(input.TimeToFirstToken)
+	_, _, _, gapReported := v.Moments(input.InterTokenLatency)
+	out.lacks = firstReported == window.Missing && gapReported == window.Missing
 	out.FirstTokens, out.gaps, out.severalSteps = firstTokens, gaps, derive.SeveralSteps(v)
 	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
@@ -177,7 +148,9 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	// explains, so that it is not taken for slow where it is not.
 	out.Computed = prompt*signal.Or(share, 1)/v.Elapsed + signal.OrZero(again)
 
-	s[signal.AcceptanceLength] = acceptance(v)
+	if drafts := value(v.Increase(input.Drafts)); drafts > 0 {
+		s[signal.AcceptanceLength] = 1 + value(v.Increase(input.AcceptedTokens))/drafts
+	}
 	s[signal.InterTokenLatency] = step
 	if tokens := generated - firstTokens; signal.Known(s[signal.AcceptanceLength]) && tokens > 0 {
 		s[signal.InterTokenLatency] = step * gaps / tokens
@@ -186,8 +159,8 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	if firstTokens == 0 && capacity >= 1 {
 		out.leastWait = capacity * v.Elapsed // By Little's law, with less than one request in the window.
 	}
-	queued, queue := moments(v, input.QueueTime)
-	prefilled, prefill := moments(v, input.PrefillTime)
+	queued, queue := derive.Mean(v, input.QueueTime)
+	prefilled, prefill := derive.Mean(v, input.PrefillTime)
 	s[signal.PrefillTime] = prefill
 	if queued == prefilled {
 		// Some servers observe only requests that had to queue: another mean.
@@ -261,24 +234,14 @@ const (
 )
 
 // progressOf are the numbers that change whenever an engine works.
-func progressOf(v *window.View, number func(input.Metric) float64) [numProgress]float64 {
-	return [numProgress]float64{
-		generatedTokens: number(input.GenerationTokens), cacheLookups: lookups(v, number),
-		cacheInUse: number(input.KVCacheUtilization), estimatedFLOPs: number(input.EstimatedFLOPs),
+func progressOf(v *window.View, total func(input.Metric) float64) [numProgress]number {
+	return [numProgress]number{
+		generatedTokens: number(total(input.GenerationTokens)), cacheLookups: number(lookups(v, total)),
+		cacheInUse: number(total(input.KVCacheUtilization)), estimatedFLOPs: number(total(input.EstimatedFLOPs)),
 		// A model that only embeds generates nothing, and may have no KV cache.
-		promptTokens: number(input.PromptTokens),
+		promptTokens: number(total(input.PromptTokens)),
 	}
 }
-
-// lacks reports whether the server lacks both latencies of tokens.
-func (r *reader) lacks(v *window.View) bool {
-	_, _, _, first := v.Moments(input.TimeToFirstToken)
-	_, _, _, gap := v.Moments(input.InterTokenLatency)
-	return first == window.Missing && gap == window.Missing
-}
-
-// moments returns how many observations a distribution got and their mean.
-func moments(v *window.View, in input.Metric) (count, mean float64) { return derive.Mean(v, in) }
 
 // computedShare is the share of the prompt tokens that were computed and not found in a
 // cache; 1 where the server does not report it, and NaN where a defect hides it.
@@ -298,7 +261,8 @@ func computedShare(v *window.View) float64 {
 // versions count the block that is never used.
 const nullBlock = 1e-3
 
-func withoutNullBlock(v *window.View, utilization float64) float64 {
+// WithoutNullBlock is a utilization of the KV cache without a block that is never used.
+func WithoutNullBlock(v *window.View, utilization float64) float64 {
 	if utilization < nullBlock && v.Affected(catalog.DefectNullBlockUsed) {
 		return 0
 	}
@@ -323,28 +287,19 @@ func deferred(v *window.View) float64 {
 // observes both distributions when it evicts a block
 // (vllm/v1/core/kv_cache_metrics.py).
 func reuses(v *window.View) float64 {
-	evicted, _ := moments(v, input.KVBlockIdle)
-	gaps, _ := moments(v, input.KVBlockReuseGap)
+	evicted, _ := derive.Mean(v, input.KVBlockIdle)
+	gaps, _ := derive.Mean(v, input.KVBlockReuseGap)
 	if !(evicted >= leastObjectiveSeen) {
 		return math.NaN()
 	}
 	return gaps / evicted
 }
 
-// acceptance is the number of tokens that a step of speculative decoding gives.
-func acceptance(v *window.View) float64 {
-	accepted, drafts := value(v.Increase(input.AcceptedTokens)), value(v.Increase(input.Drafts))
-	if !(drafts > 0) {
-		return math.NaN()
-	}
-	return 1 + accepted/drafts
-}
-
 // frontEnd is the mean time that finished requests spent outside the engine.
 func frontEnd(v *window.View) float64 {
-	n, all := moments(v, input.E2ERequestLatency)
-	queued, queue := moments(v, input.QueueTime)
-	inferred, inference := moments(v, input.InferenceTime)
+	n, all := derive.Mean(v, input.E2ERequestLatency)
+	queued, queue := derive.Mean(v, input.QueueTime)
+	inferred, inference := derive.Mean(v, input.InferenceTime)
 	if n != queued || n != inferred {
 		return math.NaN()
 	}
@@ -359,16 +314,3 @@ func frontEnd(v *window.View) float64 {
 // clocks is by how much the parts of a request's time can exceed the whole, which another
 // clock measures, in seconds.
 const clocks = 0.01
-
-// serverErrors is the share of the requests that a server answered with 5xx over
-// the window; refused is true where it may be that no request was right.
-func serverErrors(v *window.View) (share, answered float64, refused bool) {
-	all, errors, reason := derive.HTTPErrors(v)
-	if reason != derive.OK || all <= 0 {
-		return math.NaN(), math.NaN(), false
-	}
-	if derive.NoneServed(v) {
-		return 1, all, true
-	}
-	return errors[1] / all, all, false
-}

@@ -1,12 +1,212 @@
 package diagnose
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
+	"math"
+	"slices"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
+
+// rows are the metrics of an engine, or of a pool, which has no wait and no signals.
+type rows struct{ severity, condition, cause, share, wait, signal, ratio *derive.Row }
+
+var (
+	engineRows = &rows{
+		row("vllm.diagnosis.severity"), row("vllm.diagnosis.condition", "condition"), row("vllm.diagnosis.cause", "cause", "role", "detail"),
+		row("vllm.diagnosis.cause_share", "cause"), row("vllm.diagnosis.first_token_wait"),
+		row("vllm.diagnosis.signal", "signal"), row("vllm.diagnosis.signal_ratio", "signal"),
+	}
+	poolRows = &rows{
+		severity: row("vllm.pool.diagnosis.severity"), condition: row("vllm.pool.diagnosis.condition", "condition"),
+		cause: row("vllm.pool.diagnosis.cause", "cause", "role", "detail"), share: row("vllm.pool.diagnosis.cause_share", "cause"),
+	}
+)
+
+func row(metric string, extra ...string) *derive.Row {
+	return &derive.Row{Metric: metric, Extra: extra}
+}
+
+// Rows are all metrics of the diagnosis.
+func Rows() (all []*derive.Row) {
+	for _, of := range []*rows{engineRows, poolRows} {
+		all = append(all, of.severity, of.condition, of.cause, of.share)
+	}
+	return append(all, engineRows.wait, engineRows.signal, engineRows.ratio)
+}
+
+// reportedSeries are the series that an engine has ever had. Inactive series keep
+// reporting 0, so that an alert ends by a number and not by a gap.
+type reportedSeries struct {
+	conditions []Condition
+	causes     []reportedCause
+	// shares are the causes that have ever had a share of the harm worth a series.
+	shares [NumCauses]bool
+}
+
+// leastShare is the least share of the harm that gives a cause a series: less reads as 0 %.
+const leastShare = 0.005
+
+type reportedCause struct {
+	cause  Cause
+	role   string
+	detail string
+	on     bool
+}
+
+func (t *reportedSeries) any() bool { return len(t.conditions) > 0 }
+
+// add adds the series of the present verdict and marks the others as inactive.
+func (t *reportedSeries) add(e *engine) {
+	if !slices.Contains(t.conditions, e.Reported.Condition) {
+		t.conditions = append(t.conditions, e.Reported.Condition)
+	}
+	for i := range t.causes {
+		t.causes[i].on = false
+	}
+	for c := range NumCauses {
+		switch {
+		case e.Reported.Explained && e.Reported.Primary == c:
+			t.cause(c, "primary", e.detail(c))
+		case e.Reported.Contributing[c]:
+			t.cause(c, "contributing", e.detail(c))
+		case e.Reported.Notices[c]:
+			t.cause(c, "notice", e.detail(c))
+		}
+	}
+}
+
+// share adds the causes that have a share of the reported harm. There are no more series
+// than causes.
+func (t *reportedSeries) share(of *Shares) {
+	for c, share := range of {
+		t.shares[c] = t.shares[c] || share >= leastShare
+	}
+}
+
+func (t *reportedSeries) cause(c Cause, role, detail string) {
+	for i := range t.causes {
+		if one := &t.causes[i]; one.cause == c && one.role == role && one.detail == detail {
+			one.on = true
+			return
+		}
+	}
+	t.causes = append(t.causes, reportedCause{c, role, detail, true})
+}
+
+// Values returns the values of all engines of a resource, for the enabled metrics.
+func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool) (values []derive.Value) {
+	for number := range r.PendingGroups() {
+		values = append(values, derive.Value{Group: number, Pending: true})
+	}
+	for _, e := range s.engines {
+		if e.waits {
+			values = append(values, derive.Value{Group: e.number, Pending: true})
+			continue
+		}
+		values = e.values(engineRows, enabled, values)
+	}
+	return values
+}
+
+func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
+	values = slices.Grow(values, 1+len(e.memory.conditions)+len(e.memory.causes))
+	add := func(row *derive.Row, extra derive.Extra, number float64) {
+		if enabled[row] {
+			values = append(values, derive.Value{Row: row, Group: e.number, Extra: extra, Attributes: e.attributes, Number: number})
+		}
+	}
+	add(rows.severity, derive.Extra{}, float64(e.Reported.Severity))
+	for _, c := range e.memory.conditions {
+		add(rows.condition, derive.Extra{c.String()}, truth(c == e.Reported.Condition))
+	}
+	for _, c := range e.memory.causes {
+		add(rows.cause, derive.Extra{c.cause.String(), c.role, c.detail}, truth(c.on))
+	}
+	shares := e.Shares
+	if !e.Reported.Harms() {
+		shares = Shares{}
+	}
+	for c, ever := range e.memory.shares {
+		if ever {
+			add(rows.share, derive.Extra{Cause(c).String()}, shares[c])
+		}
+	}
+	if wait, _ := e.Felt.wait(&e.last); signal.Known(wait) && e.Reported.Condition != Unreachable {
+		add(rows.wait, derive.Extra{}, wait)
+	}
+	if !enabled[rows.signal] && !enabled[rows.ratio] {
+		return values
+	}
+	for s := range signal.Count {
+		if now := e.last.Signals[s]; signal.Known(now) {
+			add(rows.signal, derive.Extra{s.String()}, now)
+			if usual := e.baseline.Usual(s); signal.Known(usual) && usual > 0 {
+				add(rows.ratio, derive.Extra{s.String()}, now/usual)
+			}
+		}
+	}
+	return values
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Words are what an operator reads about a change: Next only steps that name enabled
+// metrics. reason replaces the sentence; empty where the change has none of its own.
+func (t *Transition) Words(reason string, enabled func(metric string) bool) wording.Words {
+	d := t.diagnosis()
+	if d.Reason = cmp.Or(reason, t.To.Because.Sentence()); d.Reason == "" && t.To.Condition == Unreachable {
+		d.Reason = blocking[t.Failure].Sentence()
+	}
+	return wording.Of(d, enabled)
+}
+
+// Evidence is what a change was judged by, the deciding signals first.
+func (t *Transition) Evidence() []string {
+	return wording.Evidence(t.diagnosis(), func(name string) (value, usual float64) {
+		s, known := signal.Named(name)
+		if !known {
+			return math.NaN(), math.NaN()
+		}
+		return t.Signals[s], t.Usual[s]
+	})
+}
+
+func (t *Transition) diagnosis() *wording.Diagnosis {
+	d := &wording.Diagnosis{Condition: t.To.Condition.String(), Size: t.Felt}
+	primary := NumCauses
+	if t.To.Explained {
+		primary = t.To.Primary
+		d.Cause, d.Detail = primary.String(), t.Details[primary]
+		if primary == SlowSteps {
+			d.More = t.GPU
+		}
+		if primary == SlowSteps && t.Earlier != "" {
+			d.More = fmt.Sprintf("It is slower since version %s, by %.0f %% at equal work; before it was version %s.", t.Version, 100*t.Slower, t.Earlier)
+		}
+	}
+	// A smaller share is not reported as a cause either.
+	for _, c := range t.Shares.ranked(stillContributes, primary) {
+		d.Also = append(d.Also, wording.Share{Cause: c.String(), Share: t.Shares[c]})
+	}
+	for c, is := range t.To.Notices {
+		if is {
+			d.Notices = append(d.Notices, Cause(c).String())
+		}
+	}
+	return d
+}
 
 // Member is an engine as its pool sees it: its reported diagnosis and the signals of its
 // newest reading.
@@ -32,11 +232,8 @@ func (m *Member) Harmed() bool { return m.Verdict.Harms() && m.Verdict.Severity 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {
 	return func(yield func(Member) bool) {
-		for _, e := range s.engines {
-			if e.number == ServerOnly {
-				continue
-			}
-			m := Member{Attributes: e.attributes, Verdict: e.reported, Shares: e.shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
+		for e := range s.known() {
+			m := Member{Attributes: e.attributes, Verdict: e.Reported, Shares: e.Shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
 			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
 			if m.Harmed() {
 				for c := range NumCauses {
@@ -89,11 +286,11 @@ func NewReport(number int, attributes []input.Attribute) *Report {
 
 // Observe takes a judgement and returns the changes that follow from it. There is no hold.
 func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
-	r.shares, r.reported.Reference = j.Shares, j.Reference
+	r.Shares, r.Reported.Reference = j.Shares, j.Reference
 	for c := range NumCauses {
 		r.judged.follow(c, j.Details[c], j.At, settings.HoldTime())
 	}
-	*r.described = r.judged.reported
+	*r.described = r.judged.Reported
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
@@ -105,26 +302,19 @@ func (r *Report) Values(enabled map[*derive.Row]bool, values []derive.Value) []d
 	return r.values(poolRows, enabled, values)
 }
 
-// Verdict is the reported diagnosis.
-func (r *Report) Verdict() *Verdict { return &r.reported }
-
-// Save returns the stored form of the diagnosis of a pool, whose requests have waited for no reason
-// since starved until fed, both in Unix nanoseconds; nil where there is nothing to keep.
-func (r *Report) Save(starved, fed int64) []byte {
-	return r.save(func(d *savedDiagnosis) { d.Starved, d.Fed = starved, fed })
-}
+// Save returns the stored form of the diagnosis; nil where there is nothing to keep.
+func (r *Report) Save() []byte { return r.save() }
 
 // Resume continues a stored diagnosis of the pool at a time, and returns it as a transition; false
 // where it cannot be used.
-func (r *Report) Resume(settings *Settings, saved []byte, at int64) (starved, fed int64, continues []Transition, resumed bool) {
-	d := r.resume(settings, saved, at)
-	if d == nil {
-		return 0, 0, nil, false
+func (r *Report) Resume(settings *Settings, saved []byte, at int64) (continues []Transition, resumed bool) {
+	if !r.resume(settings, saved, at) {
+		return nil, false
 	}
-	r.judged.reported, r.judged.shown = r.details.reported, r.details.shown
-	*r.described = r.judged.reported
+	r.judged.Reported, r.judged.Shown = r.Details.Reported, r.Details.Shown
+	*r.described = r.judged.Reported
 	var s State
 	r.continues(&s)
 	r.resumption = nil
-	return d.Starved, d.Fed, s.transitions, true
+	return s.transitions, true
 }

@@ -66,7 +66,7 @@ var conditionOf = map[string]Condition{
 func restarted(t *testing.T, kind string, scrapes int) *rig {
 	t.Helper()
 	r := newRig(t)
-	r.state.Keeper = &store{baselines: map[string][]byte{}}
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r.minutes(15, answers(1), serves("0"))
 	require.Equal(t, Healthy, r.verdict("0").Condition)
 	r.minutes(8, answers(1), kinds[kind]())
@@ -97,7 +97,7 @@ func TestARestartOfTheCollectorChangesNoVerdict(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
 				r.settings = settings(hold)
-				r.state.Keeper = &store{baselines: map[string][]byte{}}
+				r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 				r.minutes(15, answers(1), serves("0"))
 				r.minutes(10, answers(1), kinds[kind]())
 				before := *r.verdict("0")
@@ -188,7 +188,7 @@ func TestADiagnosisThatIsNotUsed(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.process = 1000
-			r.state.Keeper = &store{baselines: map[string][]byte{}}
+			r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 			r.minutes(15, answers(1), serves("0"))
 			r.minutes(8, answers(1), slow())
 			require.Equal(t, Degraded, r.verdict("0").Condition)
@@ -234,7 +234,7 @@ func TestAServerThatComesBackAsAnotherProcess(t *testing.T) {
 func TestAStallGoesOnOverARestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.state.Keeper = &store{baselines: map[string][]byte{}}
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r.minutes(15, answers(1), serves("0"))
 	r.minutes(0.75, answers(1), standsStill("0"))
 	require.NotEqual(t, Stalled, r.verdict("0").Condition)
@@ -268,7 +268,7 @@ func TestWhatTheNewCollectorDoesNotJudgeEnds(t *testing.T) {
 	}
 	missed := newRig(t)
 	missed.settings.Objectives = []Objective{{Name: "a", Input: input.TimeToFirstToken, Threshold: 0.5, Target: 0.99, Matches: all}}
-	missed.state.Keeper = &store{baselines: map[string][]byte{}}
+	missed.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	missed.minutes(15, answers(1), serves("0"))
 	missed.minutes(8, answers(1), overrun(40))
 	require.Equal(t, "a", missed.verdict("0").Objective)
@@ -297,7 +297,7 @@ func TestWhatTheNewCollectorDoesNotJudgeEnds(t *testing.T) {
 func TestWhatWasUsualBeforeARestartJudgesWhatComesAfter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.state.Keeper = &store{baselines: map[string][]byte{}}
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r.minutes(15, answers(1), serves("0"))
 	r.leave(4, "healthy")
 	r.minutes(6, answers(1), slow())
@@ -317,19 +317,19 @@ func TestASavedDiagnosisIsSmall(t *testing.T) {
 		r := newRig(t)
 		r.minutes(15, answers(1), serves("0"))
 		r.minutes(8, answers(1), kinds[kind]())
-		for _, data := range r.state.Diagnoses() {
+		r.state.Diagnoses(func(_ Kept, _ []input.Attribute, data []byte) {
 			t.Logf("%s: %d bytes", kind, len(data))
 			assert.Less(t, len(data), 2000, kind)
 			at, sound := DiagnosisAge(data)
 			assert.True(t, sound)
 			assert.Equal(t, r.at, at)
-		}
+		})
 	}
-	d := savedDiagnosis{At: 1, Verdict: savedVerdict{Objective: strings.Repeat("\x01", maxSavedName+1)}}
+	d := saved{At: 1, Reported: Verdict{Objective: strings.Repeat("\x01", maxSavedName+1)}}
 	assert.Nil(t, d.encode(), "a name that is too long")
-	d.Verdict.Objective = ""
+	d.Reported.Objective = ""
 	for c := range NumCauses {
-		d.Details = append(d.Details, savedCause{Cause: c, Detail: strings.Repeat("\x01", maxSavedName)})
+		d.Details.Reported[c] = strings.Repeat("\x01", maxSavedName)
 	}
 	assert.Nil(t, d.encode(), "escaped it is too long")
 }
@@ -339,11 +339,11 @@ func TestAStoredDetailIsOneOfTheCatalogue(t *testing.T) {
 	t.Parallel()
 	for detail, want := range map[string]string{"kv": "kv", "": "", "thermal": "unset", "forged\nline": "unset"} {
 		e := &engine{baseline: learned(1)}
-		e.details.reported[DemandExceedsCapacity] = "unset"
-		d := savedDiagnosis{At: 1, Details: []savedCause{{Cause: DemandExceedsCapacity, Detail: detail}}}
-		require.NotNil(t, e.resume(settings(2), d.encode(), 1))
-		assert.Equal(t, want, e.details.reported[DemandExceedsCapacity], "%q", detail)
-		assert.Equal(t, want != "unset", e.details.shown[DemandExceedsCapacity], "%q", detail)
+		d := saved{At: 1}
+		d.Details.Reported[DemandExceedsCapacity], d.Details.Shown[DemandExceedsCapacity] = detail, true
+		require.True(t, e.resume(settings(2), d.encode(), 1))
+		assert.Equal(t, strings.TrimPrefix(want, "unset"), e.Details.Reported[DemandExceedsCapacity], "%q", detail)
+		assert.Equal(t, want != "unset", e.Details.Shown[DemandExceedsCapacity], "%q", detail)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestAStoredDetailIsOneOfTheCatalogue(t *testing.T) {
 func TestADamagedDiagnosisHoldsNothing(t *testing.T) {
 	t.Parallel()
 	base := newRig(t)
-	base.state.Keeper = &store{baselines: map[string][]byte{}}
+	base.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	base.minutes(15, answers(1), serves("0"))
 	base.minutes(8, answers(1), overrun(40))
 	keeper := base.state.Keeper.(*store)
@@ -382,8 +382,8 @@ func TestADamagedDiagnosisHoldsNothing(t *testing.T) {
 			v := r.verdict("0")
 			require.Less(t, v.Condition, NumConditions)
 			require.LessOrEqual(t, v.Severity, 3)
-			require.LessOrEqual(t, r.engine("0").shares.total(), 1+1e-6)
-			require.True(t, r.engine("0").shares.known())
+			require.LessOrEqual(t, r.engine("0").Shares.total(), 1+1e-6)
+			require.True(t, signal.Known(r.engine("0").Shares.total()))
 		}
 		require.Equal(t, Healthy, r.verdict("0").Condition, "%s", data)
 	}
@@ -439,7 +439,7 @@ func TestARestartAtAnyTimeOfAnyStory(t *testing.T) {
 	for seed := range uint64(80) {
 		random := rand.New(rand.NewPCG(seed, 17))
 		stays, restarts := newRig(t), newRig(t)
-		restarts.state.Keeper = &store{baselines: map[string][]byte{}}
+		restarts.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 		both := []*rig{stays, restarts}
 		var severities [2][]int
 		var phases []string

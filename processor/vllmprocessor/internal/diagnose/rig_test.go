@@ -215,7 +215,7 @@ func (r *rig) verdict(engine string) *Verdict {
 	r.t.Helper()
 	e := r.engine(engine)
 	require.NotNil(r.t, e, "no engine %q", engine)
-	return &e.reported
+	return &e.Reported
 }
 
 func (r *rig) engine(name string) *engine {

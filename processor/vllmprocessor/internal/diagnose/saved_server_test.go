@@ -17,7 +17,7 @@ import (
 func seen(attributes ...[]input.Attribute) *State {
 	s := &State{server: server{begun: true, read: true}}
 	for n, a := range attributes {
-		e := &engine{number: n, attributes: a, first: 5, baseline: signal.NewBaseline()}
+		e := &engine{number: n, attributes: a, saved: saved{First: 5}, baseline: signal.NewBaseline()}
 		e.last.At = int64(time.Hour)
 		s.engines = append(s.engines, e)
 	}
@@ -27,19 +27,19 @@ func seen(attributes ...[]input.Attribute) *State {
 func TestAServerSurvivesItsEncoding(t *testing.T) {
 	t.Parallel()
 	s := seen([]input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}, []input.Attribute{{Name: "engine", Value: "1"}})
-	s.engines[1].reported.Condition = Unreachable
+	s.engines[1].Reported.Condition = Unreachable
 	s.server.contact.recent = []outcome{{1, false}, {int64(time.Minute), true}, {2 * int64(time.Minute), true}}
-	at, sound := Age(s.Server())
+	at, sound := Age(s.encodeServer())
 	assert.True(t, sound)
 	assert.Equal(t, int64(time.Hour), at)
-	saved, sound := decodeServer(s.Server())
+	saved, sound := decodeServer(s.encodeServer())
 	require.True(t, sound)
 	assert.Equal(t, []savedEngine{
 		{Attributes: s.engines[0].attributes, First: 5, Since: int64(time.Minute)},
 		{Attributes: s.engines[1].attributes, First: 5, Unreachable: true, Since: int64(time.Minute)},
 	}, saved.Engines)
-	assert.Nil(t, (&State{}).Server(), "a server that was never read is not known")
-	_, sound = signal.DecodeBaseline(s.Server())
+	assert.Nil(t, (&State{}).encodeServer(), "a server that was never read is not known")
+	_, sound = signal.DecodeBaseline(s.encodeServer())
 	assert.False(t, sound, "it is no baseline")
 	_, sound = decodeServer(learned(10).Encode())
 	assert.False(t, sound, "and a baseline is no server")
@@ -56,7 +56,7 @@ func TestASavedServerIsBounded(t *testing.T) {
 			for n := range 2000 {
 				engines = append(engines, []input.Attribute{{Name: "engine", Value: fmt.Sprint(n)}, {Name: "model_name", Value: model}})
 			}
-			data := seen(engines...).Server()
+			data := seen(engines...).encodeServer()
 			assert.LessOrEqual(t, len(data), maxSavedServer)
 			_, sound := decodeServer(data)
 			assert.True(t, sound)
@@ -65,25 +65,25 @@ func TestASavedServerIsBounded(t *testing.T) {
 }
 
 func FuzzDecodeServer(f *testing.F) {
-	f.Add(seen([]input.Attribute{{Name: "engine", Value: "0"}}).Server())
+	f.Add(seen([]input.Attribute{{Name: "engine", Value: "0"}}).encodeServer())
 	f.Add([]byte(`{"server":1,"at":1,"engines":[{"attributes":null,"since":-1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		saved, sound := decodeServer(data)
+		stored, sound := decodeServer(data)
 		if !sound {
 			return
 		}
-		s := &State{server: server{begun: true, read: true, restored: saved.Engines}}
+		s := &State{server: server{begun: true, read: true, restored: stored.Engines}}
 		for i := range s.server.restored {
 			one := &s.server.restored[i]
-			e := &engine{number: i, attributes: one.Attributes, first: s.server.first(one.Attributes, saved.At), baseline: signal.NewBaseline(), at: saved.At}
+			e := &engine{number: i, attributes: one.Attributes, saved: saved{First: s.server.first(one.Attributes, stored.At)}, baseline: signal.NewBaseline(), at: stored.At}
 			s.engines = append(s.engines, e)
 		}
-		s.server.contact.resume(saved.Engines)
+		s.server.contact.resume(stored.Engines)
 		s.server.restored = nil
-		s.server.count(settings(2), 0, saved.At)
-		s.reportUnreachable(settings(2), saved.At)
+		s.server.count(settings(2), 0, stored.At)
+		s.reportUnreachable(settings(2), stored.At)
 		if len(s.engines) > 0 {
-			require.LessOrEqual(t, s.engines[0].first, saved.At)
+			require.LessOrEqual(t, s.engines[0].First, stored.At)
 		}
 	})
 }

@@ -1,11 +1,11 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
@@ -42,77 +42,80 @@ const (
 // progress is when an engine was last seen to work, in Unix nanoseconds, and what
 // happened to its requests since then.
 type progress struct {
-	was     [numProgress]float64
-	at      int64
-	scrapes int
-	// busy is true while the gauges show requests, and asked when they did so first after a reading
-	// without: an engine that had nothing to do did not stand still. scrapes are those since then.
-	busy  bool
-	asked int64
+	was [numProgress]number
+	// At is when something moved last. Scrapes are those since then.
+	At      int64 `json:",omitzero"`
+	Scrapes int   `json:",omitzero"`
+	// Busy is true while the gauges show requests, and Asked when they did so first after a reading
+	// without: an engine that had nothing to do did not stand still. Scrapes are those since then.
+	Busy  bool  `json:",omitzero"`
+	Asked int64 `json:",omitzero"`
 
-	// shown are the running and the waiting requests at that time. live is true where
+	// Shown are the running and the waiting requests at that time. Live is true where
 	// they have changed since: gauges that do not follow the requests would not.
-	shown [2]float64
-	live  bool
-	// balance is how many more requests the server has answered than the engine has
-	// finished, as totals; before is that of the scrape before at.
-	before, balance float64
-	// settled is true once a step that ran at that time has ended. left is the number of
+	Shown [2]number `json:",omitzero"`
+	Live  bool      `json:",omitzero"`
+	// Balance is how many more requests the server has answered than the engine has
+	// finished, as totals; Before is that of the scrape before At.
+	Before  number `json:",omitzero"`
+	Balance number `json:",omitzero"`
+	// Settled is true once a step that ran at that time has ended. Left is the number of
 	// requests that had left the server by then without having been finished by the
-	// engine, counted from before. generated is the total of answers at that time.
-	settled         bool
-	left, generated float64
-	// later is true where a request left the server after that.
-	later bool
+	// engine, counted from Before. Generated is the total of answers at that time.
+	Settled   bool   `json:",omitzero"`
+	Left      number `json:",omitzero"`
+	Generated number `json:",omitzero"`
+	// Later is true where a request left the server after that.
+	Later bool `json:",omitzero"`
 }
 
 func (p *progress) observe(r *reading) {
-	moved := p.at == 0
+	moved := p.At == 0
 	for i, now := range r.progress {
 		moved = moved || differ(now, p.was[i])
 	}
-	shown, balance := [2]float64{r.runningNow, r.waitingNow}, r.front.ended-r.endedByEngine
+	shown, balance := [2]number{number(r.runningNow), number(r.waitingNow)}, number(r.front.ended-r.endedByEngine)
 	busy := r.runningNow > 0 || r.waitingNow > 0
 	if moved {
-		before := p.balance
-		if p.at == 0 {
-			before = math.NaN()
+		before := p.Balance
+		if p.At == 0 {
+			before = number(math.NaN())
 		}
-		*p = progress{was: r.progress, at: r.At, shown: shown, before: before, balance: balance, busy: busy}
+		*p = progress{was: r.progress, At: r.At, Shown: shown, Before: before, Balance: balance, Busy: busy}
 		return
 	}
-	p.scrapes++
-	if busy && !p.busy {
-		p.asked, p.scrapes = r.At, 0
+	p.Scrapes++
+	if busy && !p.Busy {
+		p.Asked, p.Scrapes = r.At, 0
 	}
-	p.busy = busy
-	p.balance = balance
-	p.live = p.live || differ(shown[0], p.shown[0]) || differ(shown[1], p.shown[1])
+	p.Busy = busy
+	p.Balance = balance
+	p.Live = p.Live || differ(shown[0], p.Shown[0]) || differ(shown[1], p.Shown[1])
 	switch {
-	case r.At-p.at < int64(longestStep):
-	case !p.settled:
-		p.settled, p.left, p.generated = true, balance-p.before, r.front.generated
+	case r.At-p.At < int64(longestStep):
+	case !p.Settled:
+		p.Settled, p.Left, p.Generated = true, balance-p.Before, number(r.front.generated)
 	default:
-		p.later = p.later || r.front.generated > p.generated
+		p.Later = p.Later || number(r.front.generated) > p.Generated
 	}
 }
 
 // differ reports whether two numbers differ. Two that are not known are the same.
-func differ(a, b float64) bool { return a != b && (signal.Known(a) || signal.Known(b)) }
+func differ(a, b number) bool { return a != b && (a.known() || b.known()) }
 
 // none reports whether nothing has moved for long enough. It is false for a server that
 // does not report the tokens that it generates: the other numbers can rest while it works.
 func (p *progress) none(at int64) bool {
-	return signal.Known(p.was[0]) && p.scrapes >= stalledScrapes && lasts(max(p.at, p.asked), at, stalledFor)
+	return p.was[generatedTokens].known() && p.Scrapes >= stalledScrapes && lasts(max(p.At, p.Asked), at, stalledFor)
 }
 
 // standstill is for how many seconds nothing has moved although there was something to do; NaN where the server does not
 // report the tokens that it generates.
 func (p *progress) standstill(at int64) float64 {
-	if !signal.Known(p.was[0]) {
+	if !p.was[generatedTokens].known() {
 		return math.NaN()
 	}
-	return float64(at-max(p.at, p.asked)) / float64(time.Second)
+	return float64(at-max(p.At, p.Asked)) / float64(time.Second)
 }
 
 // judge decides about an engine whose gauges show requests. An engine works as long as it
@@ -132,11 +135,11 @@ func (p *progress) judge(r *reading) standstill {
 	}
 	// The totals of a server that has not answered every finished request do not belong
 	// together: requests have several choices, or do not come by HTTP.
-	counted := p.before >= 0 && r.front.ended > 0
+	counted := p.Before >= 0 && r.front.ended > 0
 	switch {
-	case !r.freezes, p.live, p.later, counted && p.balance == p.before:
+	case !r.freezes, p.Live, p.Later, counted && p.Balance == p.Before:
 		return stuck
-	case counted && p.left >= signal.OrZero(p.shown[0])+signal.OrZero(p.shown[1]):
+	case counted && float64(p.Left) >= signal.OrZero(float64(p.Shown[0]))+signal.OrZero(float64(p.Shown[1])):
 		return deserted
 	}
 	return ambiguous
@@ -176,10 +179,9 @@ var (
 	texts = []string{"/v1/completions", "/v1/chat/completions", "/v1/responses"}
 )
 
-// frontOf reads the totals of a view.
 func frontOf(v *window.View) front {
 	if _, status := v.Total(input.HTTPRequests); status != window.Present {
-		return front{math.NaN(), math.NaN()}
+		return unknownFront
 	}
 	var f front
 	for label, n := range v.States(input.HTTPRequests) {
@@ -195,6 +197,121 @@ func frontOf(v *window.View) front {
 	return f
 }
 
-// freezes reports whether gauges can keep their last values after all requests were
-// aborted.
-func freezes(r *window.Resource) bool { return r.Affected(catalog.DefectGaugesFreezeOnAbort) }
+// vLLM's gauges change at the end of a step. A hang leaves them as they are, at 0 where it begins between
+// two requests, however many come. Each of these has a connection, which is an open file of the server: where
+// the open files have followed the requests before, files beyond all that were open without requests are
+// requests. They do not follow them behind a proxy or clients that keep their connections. A server with
+// --enable-server-load-tracking counts them itself.
+const (
+	// leastHidden is the number of such files of which something can be said, hiddenFor how long they
+	// must be open while nothing changes.
+	leastHidden = 5
+	hiddenFor   = 30 * time.Second
+	// The open files follow the requests where this share of the changes of the requests, by at least
+	// leastChange from one reading to the next, changed the files as well, by half of it or more exactly. There
+	// must be so many changes; an older one counts less.
+	followsShare  = 0.6
+	leastChange   = 2.0
+	leastFollowed = 5.0
+	countsLess    = 0.98
+	// Files that do not belong to requests may become more by so many in a minute.
+	otherFiles = 1.0
+)
+
+type hidden struct {
+	// Moving is how many files were open in the newest reading in which the engine made progress, Quiet the
+	// most in those in which it had just finished its last request, of late.
+	Moving, Quiet float64
+	// Changes are the changes of the requests, Followed those that the files followed; older ones count less.
+	Shown, Changes, Followed float64
+	// Slow is how many files are open, if they become more slowly.
+	Slow float64
+	// Since is since when requests are hidden; 0 where none are.
+	Since int64
+	at    int64
+}
+
+// observe takes a reading, and returns how many requests are hidden. moved is whether the engine has made
+// progress since the reading before.
+func (h *hidden) observe(r *reading, moved bool) (requests float64) {
+	if r.restarted == r.At {
+		*h = hidden{}
+	}
+	if signal.Known(r.files) {
+		requests = h.observeFiles(r, moved)
+	}
+	// What the server says itself is exact.
+	if more := r.load - signal.OrZero(r.runningNow) - signal.OrZero(r.waitingNow); !moved && more > 0 {
+		requests = max(requests, more)
+	}
+	since(&h.Since, requests > 0, r.At)
+	return requests
+}
+
+func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
+	shown := signal.OrZero(r.runningNow) + signal.OrZero(r.waitingNow)
+	minutes := float64(r.At-h.at) / float64(time.Minute)
+	switch {
+	case h.at == 0:
+		*h = hidden{Moving: r.files, Slow: r.files, Shown: shown, Since: h.Since}
+	case moved:
+		if change := shown - h.Shown; math.Abs(change) >= leastChange {
+			h.Changes, h.Followed = h.Changes*countsLess+1, h.Followed*countsLess
+			if math.Abs(r.files-h.Moving-change) < math.Abs(change)/2 {
+				h.Followed++
+			}
+		}
+		h.Shown = shown
+		if h.Moving, h.Slow = r.files, r.files; shown == 0 {
+			h.Quiet = max(r.files, h.Quiet-otherFiles*minutes)
+		}
+	default:
+		if h.Since == 0 {
+			h.Slow = min(r.files, h.Slow+otherFiles*minutes)
+		}
+		most := max(h.Moving, h.Slow)
+		if shown == 0 {
+			most = max(most, h.Quiet)
+		}
+		if more := r.files - most; more >= leastHidden && h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes {
+			requests = more
+		}
+	}
+	h.at = r.At
+	return requests
+}
+
+// certain reports whether requests have been hidden for so long that the engine does not work on them.
+func (h *hidden) certain(at int64) bool { return lasts(h.Since, at, hiddenFor) }
+
+// canary is what canary requests that are not answered show. An engine works as long as it has a
+// request, and a canary is one: where nothing moves, it has stalled, also where its gauges have stayed at
+// 0. Where something moves, the canary waits in the queue, and the gauges show it as any other request.
+type canary struct {
+	// Since is when the first of the canaries was sent that show a stall, in Unix nanoseconds; 0 where
+	// they show none.
+	Since int64
+}
+
+// observe takes a reading, and returns whether canaries show a stall. It ends by progress, an answer, a
+// restart or sleep, but not where the receiver does not know any more.
+func (c *canary) observe(r *reading, p *progress) bool {
+	sent := r.At - int64(r.unanswered*float64(time.Second))
+	switch {
+	case p.At == r.At, r.unanswered == 0, c.Since > 0 && r.restarted >= c.Since, r.awake == 0:
+		c.Since = 0
+	case c.Since == 0 && r.unanswered > 0 && p.was[generatedTokens].known() && (p.At <= sent || p.none(r.At)):
+		// What moved between the last scrape before it was sent and the next one can have been before it, so
+		// after that nothing may move for as long as with any other request.
+		c.Since = max(sent, 1)
+	}
+	return c.Since > 0
+}
+
+// sentence says for how long no canary was answered; empty where they show no stall.
+func (c *canary) sentence(at int64) string {
+	if c.Since == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Canary requests have not been answered for %.0f s.", time.Duration(at-c.Since).Seconds())
+}

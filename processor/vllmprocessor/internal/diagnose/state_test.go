@@ -20,7 +20,7 @@ func settings(hold int) *Settings {
 
 // healthyReading is one of an engine that serves a request a second.
 func healthyReading(at int64) reading {
-	r := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, healthy: 1}
+	r := reading{Window: signal.Window{Signals: signal.Unknown(), At: at}, elapsed: 60, runningNow: 2, waitingNow: 0, awake: 1, fromServer: fromServer{healthy: 1}}
 	s := &r.Signals
 	s[signal.Running], s[signal.KVUtilization], s[signal.Waiting], s[signal.Deferred] = 2, 0.1, 0, 0
 	s[signal.TimeToFirstToken], s[signal.StepTime], s[signal.InterTokenLatency] = 0.1, 0.02, 0.02
@@ -53,7 +53,7 @@ func reported(hold int, raw []Condition) (all []Condition) {
 		e.last = healthyReading(at)
 		e.last.awake = truth(condition != Asleep)
 		e.report(settings(hold), s, condition, at, &symptoms{})
-		all = append(all, e.reported.Condition)
+		all = append(all, e.Reported.Condition)
 	}
 	return all
 }
@@ -172,7 +172,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 		"objective": {symptoms{firstToken: true, objective: missed{name: "ttft"}}, false},
 	} {
 		s, c := &State{}, settings(2)
-		e := &engine{baseline: learned(10), reported: Verdict{Condition: Degraded, Severity: 2}}
+		e := &engine{baseline: learned(10), saved: saved{Reported: Verdict{Condition: Degraded, Severity: 2}}}
 		e.memory.conditions = []Condition{Degraded}
 		began := int64(time.Hour)
 		relearned := int64(0)
@@ -191,8 +191,8 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 		}
 		require.Equal(t, began+int64(time.Hour), relearned, name)
 		assert.True(t, s.transitions[0].Relearned)
-		assert.Equal(t, Healthy, e.reported.Condition)
-		assert.Zero(t, e.reported.Severity)
+		assert.Equal(t, Healthy, e.Reported.Condition)
+		assert.Zero(t, e.Reported.Severity)
 		assert.InEpsilon(t, 0.5, e.baseline.Usual(signal.TimeToFirstToken), 0.01)
 	}
 }
@@ -201,7 +201,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 func TestWhatGetsWorseIsNotRelearned(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
-	e := &engine{baseline: learned(10), reported: Verdict{Condition: Degraded, Severity: 2}}
+	e := &engine{baseline: learned(10), saved: saved{Reported: Verdict{Condition: Degraded, Severity: 2}}}
 	e.memory.conditions = []Condition{Degraded}
 	slow := 0.5
 	for n := range 4 * 240 {
@@ -232,9 +232,11 @@ func TestABaselineFromTheFutureGoesOnLearning(t *testing.T) {
 
 type kept []byte
 
-func (k kept) Begin([]input.Attribute) []byte        { return k }
-func (kept) End([]input.Attribute, []byte)           {}
-func (kept) BeginDiagnosis([]input.Attribute) []byte { return nil }
-func (kept) EndDiagnosis([]input.Attribute)          {}
-func (kept) BeginServer() []byte                     { return nil }
-func (kept) EndServer([]byte)                        {}
+func (k kept) Begin(kind Kept, _ []input.Attribute) []byte {
+	if kind == Baseline {
+		return k
+	}
+	return nil
+}
+
+func (kept) End(Kept, []input.Attribute, []byte) {}

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -106,15 +107,15 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 	}
 	for f := range numFactors {
 		if !signal.Known(deviations[f]) && !f.hasUsual(b) {
-			e.changes[f] = change{}
+			e.Changes[f] = change{}
 		}
-		r.collect(&e.changes[f], deviations[f], windows, f.changedAt())
+		r.collect(&e.Changes[f], deviations[f], windows, f.changedAt())
 	}
 	e.observePeers(r, swing, windows, &grown, &deviations)
 	e.slowed, e.slowedPrefills = signal.OrZero(grown[slowerSteps]), signal.OrZero(grown[slowerPrefills])
 	c = e.changed(&grown, &deviations)
 	for f := range numFactors {
-		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.changes[f].score > f.changedAt()-nearly {
+		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.Changes[f].Score > f.changedAt()-nearly {
 			perhaps[f] = grown[f]
 		}
 	}
@@ -127,18 +128,18 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, window time.Duration) (queues growths) {
 	if !r.doubtful {
 		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
-		e.backlog.observe(r.At, waiting, int64(window))
+		e.Backlog.observe(r.At, waiting, int64(window))
 		by := capacity(r, e.baseline, c)
 		queuePerhaps := *perhaps
 		for f := range longerOutputs + 1 {
 			queuePerhaps[f] = c[f]
 		}
-		e.without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
-		if queues = e.without.shares(by); r.without.Lindley {
+		e.Without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
+		if queues = e.Without.shares(by); r.without.Lindley {
 			queues = (&backlogs{}).shares(by)
 		}
 	}
-	if !e.backlog.over && e.felt.clearSince == 0 {
+	if !e.Backlog.Over && e.Felt.clearSince == 0 {
 		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
 	}
 	return queues
@@ -154,13 +155,13 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
-	over := e.backlog.over || e.felt.on && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
+	over := e.Backlog.Over || e.Felt.On && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
 	s.effects = newEffects(r, e.reference(), &c, over, queues)
 	mayBe := s.effects
 	if perhaps != c {
 		mayBe = newEffects(r, e.reference(), &perhaps, over, queues)
 	}
-	if e.felt.on {
+	if e.Felt.On {
 		s.effects = mayBe // Harm is certain, so what may be its cause needs less evidence.
 	}
 	var x losses
@@ -187,21 +188,21 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	}
 	model := v.Group().Value("model_name")
 	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) {
-		e.harms[lateFirst] = evidence{} // The objective says what is harm.
+		e.Harms[lateFirst] = evidence{} // The objective says what is harm.
 	} else {
-		e.harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
+		e.Harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1
 	}
 	if _, measured := settings.longest(model, input.InterTokenLatency); measured {
-		e.harms[slowTokens] = evidence{}
+		e.Harms[slowTokens] = evidence{}
 	} else {
-		e.harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
+		e.Harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.gap > 1
 	}
 	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
-	s.firstToken, s.tokenGap = e.harms[lateFirst].on || e.felt.on && e.felt.first, e.harms[slowTokens].on || e.felt.on && e.felt.gap
+	s.firstToken, s.tokenGap = e.Harms[lateFirst].On || e.Felt.On && e.Felt.First, e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)
@@ -225,4 +226,109 @@ func (s *symptoms) observeErrors(r *reading) {
 	s.dropped = r.dropped > 0
 	s.suspect = s.suspect || s.errors || s.dropped
 	s.failing = s.failsNow || s.errors && wrong >= failingErrors && !r.refused || r.dropped >= leastErrors && r.Signals[signal.DroppedRatio] >= failingErrors
+}
+
+// A sequential test decides as soon as there is enough evidence: after two windows of a
+// great harm, and after five of the least that counts. Readings overlap, so
+// each counts by the part of a window since the one before: what happened in one window has
+// the weight of one window, whatever the interval of the scrapes.
+
+// enoughEvidence is the log likelihood ratio that decides: ln(22,000). Without harm it is reached
+// falsely once in at least so many windows in the mean (Lorden, 1971), if their errors are independent
+// and as assumed.
+const enoughEvidence = 10
+
+// evidence is a test of the effect 1, the bar of harm, against the effect 0, by the log likelihood
+// ratio of Wald's sequential test (1945). The score does not fall below 0, so that it begins again
+// until there is harm: it is a CUSUM of the ratio (Page, 1954).
+type evidence struct {
+	Score float64 `json:",omitzero"`
+	// On is whether it has decided for harm. It ends when it has decided against it, or after some
+	// windows that are clear.
+	On bool `json:",omitzero"`
+	// Clear is for how many windows no reading has been evidence for harm.
+	Clear float64 `json:",omitzero"`
+}
+
+// observe adds a reading. effect is the harm as a multiple of the bar, mayBe the same with what may
+// have changed in addition, windows the time since the reading before
+// in windows. The score collects mayBe, so that it need not wait until a change is certain; it
+// decides for harm only if effect is at least 1. However great an effect, it takes about hold windows.
+// It has ended after ends windows without a reading for harm.
+func (e *evidence) observe(effect, mayBe, windows float64, hold, ends int) {
+	// The logarithm of the ratio of the two normal densities.
+	was := e.On
+	e.add((mayBe-0.5)/(noise*noise), windows, float64(hold), float64(ends))
+	if !was && e.On && effect < 1 {
+		e.On = false
+	}
+}
+
+// add adds a log likelihood ratio of one window: at most so much that a decision takes hold windows less
+// half of one. In the first window of a change half of what is measured is from before, in the mean.
+func (e *evidence) add(ratio, windows, hold, ends float64) {
+	if math.IsNaN(ratio) {
+		return
+	}
+	most := enoughEvidence / max(hold-0.5, 0.5)
+	e.Score += windows * min(max(ratio, -most), most)
+	e.Score = min(max(e.Score, 0), enoughEvidence)
+	if e.Clear += windows; ratio > 0 {
+		e.Clear = 0
+	}
+	if e.Clear >= ends {
+		// The readings since then have nothing in common with those of the harm.
+		e.Score = 0
+	}
+	switch {
+	case e.Score >= enoughEvidence*(1-1e-9):
+		e.On = true
+	case e.Score <= 0:
+		e.On = false
+	}
+}
+
+// change is a one-sided CUSUM test (Page, 1954) of whether a number has grown for good.
+type change struct {
+	Score float64 `json:",omitzero"`
+	On    bool    `json:",omitzero"`
+}
+
+const (
+	// slack is the growth in standard deviations that is not a change; changedAt is what has to
+	// accumulate beyond it. With independent normal readings a change is found falsely once in
+	// at least exp(2 slack changedAt) / (2 slack^2) windows (Siegmund, 1985, without the
+	// correction for the overshoot): 11,000.
+	slack     = 1.0
+	changedAt = 5.0
+	// workChangedAt is the same of the work and of latencies, which vary from hour to hour more than
+	// any spread shows.
+	workChangedAt = 8.0
+	// mostDeviations bounds what one window says, since real readings have heavy tails.
+	mostDeviations = 6.0
+	// remembers is how far the score goes beyond: for so many windows without growth a
+	// change that has ended is still the reason for what it left behind.
+	remembers = 2.0
+)
+
+func (c *change) observe(deviations, windows, at float64) {
+	if math.IsNaN(deviations) {
+		return
+	}
+	c.Score += windows * (min(max(deviations, -mostDeviations), mostDeviations) - slack)
+	c.Score = min(max(c.Score, 0), at+remembers)
+	switch {
+	case c.Score >= at:
+		c.On = true
+	case c.Score <= 0:
+		c.On = false
+	}
+}
+
+func (r *reading) collect(c *change, deviations, windows, at float64) {
+	if r.without.Sequential && !math.IsNaN(deviations) {
+		c.Score, c.On = 0, deviations >= mostDeviations
+		return
+	}
+	c.observe(deviations, windows, at)
 }

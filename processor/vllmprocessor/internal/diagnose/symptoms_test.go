@@ -45,8 +45,8 @@ func (w *ward) observes(r reading) symptoms {
 	}
 	w.engine.at = r.At
 	w.baseline.Compare(&r.Window)
-	w.progress.observe(&r)
-	w.restarts.observe(w.settings, &r)
+	w.Progress.observe(&r)
+	w.Restarts.observe(w.settings, &r)
 	found := w.observeHarm(w.settings, w.view, &r, windows)
 	w.last = r
 	raw := w.judge(w.settings, &r, &found)

@@ -60,7 +60,7 @@ func TestThresholdsInTheGuideAreThoseOfTheCode(t *testing.T) {
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	var files []string
-	for _, folder := range []string{".", "../signal", "../pooldiagnosis", "../gpu"} {
+	for _, folder := range []string{".", "../signal", "../pools", "../gpu"} {
 		inside, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		require.NoError(t, err)
 		files = append(files, inside...)
@@ -80,10 +80,10 @@ func constants(t *testing.T) map[string]string {
 			for _, spec := range general.Specs {
 				value := spec.(*ast.ValueSpec)
 				for i, expression := range value.Values {
-					if number, known := evaluate(expression); known && !notThresholds[value.Names[i].Name] {
+					if constant, known := evaluate(expression); known && !notThresholds[value.Names[i].Name] {
 						name := strings.ToLower(value.Names[i].Name[:1]) + value.Names[i].Name[1:]
 						assert.NotContains(t, found, name, "two constants with one name")
-						found[name] = number.String()
+						found[name] = constant.String()
 					}
 				}
 			}
@@ -92,13 +92,13 @@ func constants(t *testing.T) map[string]string {
 	return found
 }
 
-// number is a constant; isTime says that it counts nanoseconds.
-type number struct {
+// constant is a constant; isTime says that it counts nanoseconds.
+type constant struct {
 	value  float64
 	isTime bool
 }
 
-func (n number) String() string {
+func (n constant) String() string {
 	if !n.isTime {
 		return strconv.FormatFloat(n.value, 'g', -1, 64)
 	}
@@ -109,18 +109,18 @@ func (n number) String() string {
 }
 
 // evaluate knows numbers, units of time and their products.
-func evaluate(expression ast.Expr) (number, bool) {
+func evaluate(expression ast.Expr) (constant, bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:
 		value, err := strconv.ParseFloat(e.Value, 64)
-		return number{value: value}, err == nil
+		return constant{value: value}, err == nil
 	case *ast.SelectorExpr:
 		unit, known := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}[e.Sel.Name]
-		return number{float64(unit), true}, known
+		return constant{float64(unit), true}, known
 	case *ast.BinaryExpr:
 		x, known := evaluate(e.X)
 		y, too := evaluate(e.Y)
-		return number{x.value * y.value, x.isTime || y.isTime}, known && too && e.Op == token.MUL
+		return constant{x.value * y.value, x.isTime || y.isTime}, known && too && e.Op == token.MUL
 	}
-	return number{}, false
+	return constant{}, false
 }

@@ -73,7 +73,7 @@ func TestSharesAreReportedWhereThereIsOrWasHarm(t *testing.T) {
 	got := r.values("0", rows)
 	assert.Len(t, got, 2)
 	assert.InDelta(t, 1, got["cause_share requests_dropped"]+got["cause_share erroring"], 1e-9)
-	assert.InDelta(t, r.engine("0").shares[Erroring], got["cause_share erroring"], 1e-12)
+	assert.InDelta(t, r.engine("0").Shares[Erroring], got["cause_share erroring"], 1e-12)
 	assert.Positive(t, got["cause_share erroring"])
 	wrong.counts[input.Dropped] = 0
 	r.minutes(10, answers(1), wrong)
@@ -91,8 +91,8 @@ func TestSharesAreReportedWhereThereIsOrWasHarm(t *testing.T) {
 // What does not explain half a percent has no series, and no cause has two.
 func TestOnlyWhatCanBeReadAsAShareHasASeries(t *testing.T) {
 	t.Parallel()
-	e := &engine{reported: Verdict{Condition: Degraded}}
-	e.shares = Shares{SlowSteps: 0.9, PrefillHeavy: 0.004, DecodeLoad: 0.006}
+	e := &engine{saved: saved{Reported: Verdict{Condition: Degraded}}}
+	e.Shares = Shares{SlowSteps: 0.9, PrefillHeavy: 0.004, DecodeLoad: 0.006}
 	series := func() map[string]float64 {
 		all := map[string]float64{}
 		for _, v := range e.values(engineRows, map[*derive.Row]bool{engineRows.share: true}, nil) {
@@ -101,12 +101,12 @@ func TestOnlyWhatCanBeReadAsAShareHasASeries(t *testing.T) {
 		}
 		return all
 	}
-	e.memory.share(&e.shares)
+	e.memory.share(&e.Shares)
 	assert.Equal(t, map[string]float64{"slow_steps": 0.9, "decode_load": 0.006}, series())
-	e.shares = Shares{SlowSteps: 0.001, PrefillHeavy: 0.7}
-	e.memory.share(&e.shares)
+	e.Shares = Shares{SlowSteps: 0.001, PrefillHeavy: 0.7}
+	e.memory.share(&e.Shares)
 	assert.Equal(t, map[string]float64{"slow_steps": 0.001, "decode_load": 0, "prefill_heavy": 0.7}, series())
-	e.reported.Condition = Unreachable
+	e.Reported.Condition = Unreachable
 	assert.Equal(t, map[string]float64{"slow_steps": 0, "decode_load": 0, "prefill_heavy": 0}, series())
 }
 
@@ -201,35 +201,40 @@ func storeKey(attributes []input.Attribute) string {
 	return group.Key
 }
 
-func (s *store) Begin(attributes []input.Attribute) []byte {
-	return s.baselines[storeKey(attributes)]
+func (s *store) Begin(kind Kept, attributes []input.Attribute) []byte {
+	switch kind {
+	case Baseline:
+		return s.baselines[storeKey(attributes)]
+	case Diagnosis:
+		return s.diagnoses[storeKey(attributes)]
+	default:
+		return s.server
+	}
 }
 
-func (s *store) End(attributes []input.Attribute, baseline []byte) {
-	s.ended++
-	s.baselines[storeKey(attributes)] = baseline
+func (s *store) End(kind Kept, attributes []input.Attribute, data []byte) {
+	if kind == Baseline {
+		s.ended++
+	}
+	s.put(kind, attributes, data)
 }
 
-func (s *store) BeginDiagnosis(attributes []input.Attribute) []byte {
-	return s.diagnoses[storeKey(attributes)]
+func (s *store) put(kind Kept, attributes []input.Attribute, data []byte) {
+	switch kind {
+	case Baseline:
+		s.baselines[storeKey(attributes)] = data
+	case Diagnosis:
+		s.diagnoses[storeKey(attributes)] = data
+	default:
+		s.server = data
+	}
 }
-
-func (s *store) EndDiagnosis(attributes []input.Attribute) {
-	delete(s.diagnoses, storeKey(attributes))
-}
-func (s *store) BeginServer() []byte     { return s.server }
-func (s *store) EndServer(server []byte) { s.server = server }
 
 // restartCollector begins with a new state and what was stored of the old one.
 func (r *rig) restartCollector(s *store) {
-	for attributes, baseline := range r.state.Baselines() {
-		s.baselines[storeKey(attributes)] = baseline
-	}
-	s.diagnoses = map[string][]byte{}
-	for attributes, diagnosis := range r.state.Diagnoses() {
-		s.diagnoses[storeKey(attributes)] = diagnosis
-	}
-	s.server = r.state.Server()
+	s.diagnoses, s.server = map[string][]byte{}, nil
+	r.state.Learned(s.put)
+	r.state.Diagnoses(s.put)
 	r.state = &State{Keeper: s}
 	r.window = newRig(r.t).window
 }
@@ -238,18 +243,18 @@ func (r *rig) restartCollector(s *store) {
 // compared with it. So is when the server was seen first.
 func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
 	t.Parallel()
-	s := &store{baselines: map[string][]byte{}}
+	s := &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 	r := newRig(t)
 	r.state.Keeper = s
 	r.minutes(12, answers(1), serves("0"), serves("1"))
-	first := r.engine("0").first
+	first := r.engine("0").First
 	r.restartCollector(s)
 	slow := serves("0")
 	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
 	r.minutes(5, answers(1), slow, serves("1"))
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 	assert.Equal(t, Learned, r.verdict("0").Reference)
-	assert.Equal(t, first, r.engine("0").first)
+	assert.Equal(t, first, r.engine("0").First)
 	assert.Nil(t, r.state.server.restored, "it has been seen what the server has now")
 
 	// An engine that is there no more leaves its baseline in the store, and so does a
@@ -272,7 +277,7 @@ func TestABaselineIsThereAfterARestartOfTheCollector(t *testing.T) {
 func TestAServerThatIsDownWhileTheCollectorRestartsIsNotNew(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"down before": true, "up before": false} {
-		s := &store{baselines: map[string][]byte{}}
+		s := &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
 		r := newRig(t)
 		r.state.Keeper = s
 		r.minutes(12, answers(1), serves("0"))
@@ -319,7 +324,7 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 		change := r.scrape(failed(outcome))
 		assert.Equal(t, Unreachable, r.verdict("").Condition, outcome)
 		require.Len(t, change, 1, outcome)
-		assert.Equal(t, because.Sentence(), change[0].Unreadable())
+		assert.Contains(t, change[0].Words("", func(string) bool { return true }).Sentence, because.Sentence())
 		assert.Equal(t, outcome, change[0].Failure)
 		r.minutes(3, answers(1), serves("0"))
 		assert.Equal(t, Healthy, r.verdict("0").Condition)
@@ -412,7 +417,7 @@ func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 		for m := range r.state.Members() {
 			n++
 			assert.Equal(t, *r.verdict("0"), m.Verdict)
-			assert.Equal(t, r.engine("0").shares, m.Shares)
+			assert.Equal(t, r.engine("0").Shares, m.Shares)
 			assert.Equal(t, "0", (&input.Group{Attributes: m.Attributes}).Engine())
 			assert.InDelta(t, 2, m.Signals[signal.Running], 1e-9)
 			assert.Equal(t, step.detail, m.Details[PrefillHeavy])

@@ -1,7 +1,8 @@
-// Package stages is what the stages of the processor have in common. A stage derives one
-// part of what the processor emits for a server: values over a window, objectives, the
-// diagnosis, or what a server contributes to its pools. The processor has one list of
-// stages and calls each of them in the order of the list.
+// Package stages has the stages of the processor. A stage derives one part of what the processor
+// emits for a server: values over the window (Derived), what its GPUs do for it (GPUs), objectives
+// (Objectives), the diagnosis (Diagnosis), or what a server contributes to its pools (Pools). The
+// processor has one list of stages and calls each of them in the order of the list. Each stage is in
+// the files that begin with its name.
 package stages
 
 import (
@@ -45,6 +46,18 @@ type State interface {
 	// End is called when the processor forgets the server.
 	End()
 }
+
+// nothingToStart is for stages that have nothing to start.
+type nothingToStart struct{}
+
+func (nothingToStart) Start(context.Context, component.Host) error { return nil }
+func (nothingToStart) Shutdown(context.Context) error              { return nil }
+
+// nothingToKeep is for states that start anew after a restart, and when a server comes back.
+type nothingToKeep struct{}
+
+func (nothingToKeep) Snapshot(func(string, []byte)) {}
+func (nothingToKeep) End()                          {}
 
 // Server is what the stages know of a server. It is used with its lock held.
 type Server struct {
@@ -105,19 +118,4 @@ type Processor struct {
 	// Enabled reports whether a metric is switched on. Emits reports whether the
 	// configuration has all that it needs, too.
 	Enabled, Emits func(metric string) bool
-}
-
-// NewArchive returns the archive of a stage whose states are of type S. more pass what belongs to
-// no single server.
-func NewArchive[S State](p *Processor, kind archive.Kind, more ...func(put func(key string, state []byte))) *archive.User {
-	return archive.NewUser(kind, p.Archive, func(put func(key string, state []byte)) {
-		p.Each(func(server *Server) {
-			if state, has := Of[S](server); has {
-				state.Snapshot(put)
-			}
-		})
-		for _, snapshot := range more {
-			snapshot(put)
-		}
-	})
 }

@@ -3,6 +3,7 @@ package stages
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
@@ -16,15 +17,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
 
-// Telemetry is the processor's own telemetry. It makes its attribute sets in advance.
+// Telemetry is the processor's own telemetry. It makes its attribute sets in advance: reasons by their
+// numbers, nil for one that is not worth counting.
 type Telemetry struct {
 	*metadata.TelemetryBuilder
-	named      metric.MeasurementOption
-	unreadable [collect.NumReasons]metric.MeasurementOption
-	ignored    [window.NumReasons]metric.MeasurementOption
-	absences   [derive.NumReasons]metric.MeasurementOption
-	steps      [NumUncounted]metric.MeasurementOption
-	devices    [gpu.NumOutcomes]metric.MeasurementOption
+	named                                            metric.MeasurementOption
+	unreadable, ignored, absences, uncounted, unused []metric.MeasurementOption
 }
 
 // Uncounted is why a step did not count for an objective.
@@ -57,36 +55,36 @@ func NewTelemetry(settings component.TelemetrySettings, name component.ID) (*Tel
 	t := &Telemetry{
 		TelemetryBuilder: builder,
 		named:            metric.WithAttributeSet(attribute.NewSet(attribute.String("processor", name.String()))),
+		unreadable:       reasons(collect.NumReasons), ignored: reasons(window.NumReasons), absences: reasons(derive.NumReasons),
+		uncounted: reasons(NumUncounted), unused: reasons(gpu.NumOutcomes),
 	}
-	for r := range collect.NumReasons {
-		t.unreadable[r] = reason(r.String())
-	}
-	for r := range window.NumReasons {
-		t.ignored[r] = reason(r.String())
-	}
-	for r := range derive.NumReasons {
-		t.absences[r] = reason(r.String())
-	}
-	for u := range NumUncounted {
-		t.steps[u] = reason(u.String())
-	}
-	for o := range gpu.NumOutcomes {
-		t.devices[o] = reason(o.String())
-	}
+	t.unused[gpu.Used] = nil
+	t.absences[derive.Missing] = nil // A server never had the metric.
 	return t, nil
 }
 
-// Devices counts the readings of GPUs that are not used.
-func (t *Telemetry) Devices(ctx context.Context, report *gpu.Report) {
-	for o, n := range report {
-		if n > 0 && gpu.Outcome(o) != gpu.Used {
-			t.ProcessorVllmUnusedDeviceReadings.Add(ctx, int64(n), t.devices[o])
+func reasons[R interface {
+	~uint8
+	fmt.Stringer
+}](number R) (all []metric.MeasurementOption) {
+	for r := range number {
+		all = append(all, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", r.String()))))
+	}
+	return all
+}
+
+// count adds what was counted by reason.
+func count(ctx context.Context, to metric.Int64Counter, counted []int, reasons []metric.MeasurementOption) {
+	for r, n := range counted {
+		if n > 0 && reasons[r] != nil {
+			to.Add(ctx, int64(n), reasons[r])
 		}
 	}
 }
 
-func reason(value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", value)))
+// Devices counts the readings of GPUs that are not used.
+func (t *Telemetry) Devices(ctx context.Context, report *gpu.Report) {
+	count(ctx, t.ProcessorVllmUnusedDeviceReadings, report[:], t.unused)
 }
 
 // ObserveState registers the gauges of series, resources and GPUs.
@@ -112,20 +110,12 @@ func (t *Telemetry) observing(number func() int) metric.Int64Callback {
 
 // Unread counts the points that could not be read.
 func (t *Telemetry) Unread(ctx context.Context, report *collect.Report) {
-	for r, n := range report {
-		if n > 0 {
-			t.ProcessorVllmIgnoredPoints.Add(ctx, int64(n), t.unreadable[r])
-		}
-	}
+	count(ctx, t.ProcessorVllmIgnoredPoints, report[:], t.unreadable)
 }
 
 // Observed counts the points that the window ignored, and the resets that it found.
 func (t *Telemetry) Observed(ctx context.Context, report *window.Report) {
-	for r, n := range report.Ignored {
-		if n > 0 {
-			t.ProcessorVllmIgnoredPoints.Add(ctx, int64(n), t.ignored[r])
-		}
-	}
+	count(ctx, t.ProcessorVllmIgnoredPoints, report.Ignored[:], t.ignored)
 	if report.Resets > 0 {
 		t.ProcessorVllmResets.Add(ctx, int64(report.Resets))
 	}
@@ -133,12 +123,7 @@ func (t *Telemetry) Observed(ctx context.Context, report *window.Report) {
 
 // Absent counts values that could not be derived, and clears counts.
 func (t *Telemetry) Absent(ctx context.Context, counts *[derive.NumReasons]int) {
-	for r, n := range counts {
-		// A metric that a server never had is not worth counting.
-		if n > 0 && derive.Reason(r) != derive.Missing {
-			t.ProcessorVllmAbsentValues.Add(ctx, int64(n), t.absences[r])
-		}
-	}
+	count(ctx, t.ProcessorVllmAbsentValues, counts[:], t.absences)
 	clear(counts[:])
 }
 
@@ -157,5 +142,5 @@ func (t *Telemetry) DroppedEnds(ends int) {
 
 // Uncounted counts a step that did not count for an objective.
 func (t *Telemetry) Uncounted(ctx context.Context, why Uncounted) {
-	t.ProcessorVllmUncountedSteps.Add(ctx, 1, t.steps[why])
+	t.ProcessorVllmUncountedSteps.Add(ctx, 1, t.uncounted[why])
 }
