@@ -41,9 +41,8 @@ func (t *Target) silent(now pcommon.Timestamp) bool { return now >= t.lastTime+p
 // emitForeign appends only the points about the scrape itself: another process
 // answered. The series of the target's own process do not change.
 func (t *Target) emitForeign(s Scrape, own Own, out pmetric.Metrics) Report {
-	t.resets.foreign = true
 	t.own.emit(own, pcommon.NewTimestampFromTime(s.Time), t.scope(out))
-	report := Report{}
+	report := Report{Foreign: true}
 	report.Dropped[normalize.ReasonOtherProcess] = s.Plan.Points
 	return report
 }

@@ -52,6 +52,11 @@ type Report struct {
 	// Dropped counts the series without a point by reason. The reasons that the
 	// plan already counts are not repeated.
 	Dropped [normalize.NumReasons]int
+	// Foreign is true where another process answered than the one whose points are emitted.
+	Foreign bool
+	// Balanced is true where the counters fall so often that several replicas must answer at
+	// one address.
+	Balanced bool
 }
 
 // Target is the memory of one target. It is not safe for concurrent use.
@@ -160,7 +165,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	t.own.emit(own, now, metrics)
 	t.emitWorkloads(s, out, &report)
 	t.forgetVanished(b.resets)
-	t.resets.record(b.resets.fell)
+	report.Balanced = t.resets.record(b.resets.fell)
 	t.restarted = false
 	t.lastTime = now
 	t.last = s.reading()
@@ -200,20 +205,12 @@ func (t *Target) end(at time.Time, out pmetric.Metrics) int {
 	return report.Ended
 }
 
-// Replicas reports, once in the target's life, that answers of other processes
-// were dropped.
-func (t *Target) Replicas() bool { return t.resets.replicas() }
-
 // Forget drops the state of the target's series, all of which have ended. The start of
 // each series that it exposes next is unknown.
 func (t *Target) Forget() {
 	t.plan, t.states, t.workloads = nil, nil, nil
 	t.takeOver()
 }
-
-// Balanced reports, once in the target's life, that its counters fall so often that
-// several replicas must answer at one address.
-func (t *Target) Balanced() bool { return t.resets.balanced() }
 
 // scope appends the target's resource and scope to out.
 func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {
