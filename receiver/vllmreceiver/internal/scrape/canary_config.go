@@ -2,7 +2,7 @@ package scrape
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 
@@ -61,19 +61,11 @@ func (c *Config) validateCanaries(add func(key, format string, args ...any)) {
 	c.validateCanary("", &c.Canary, &c.Client, add)
 	for i := range c.Targets {
 		target := &c.Targets[i]
-		if !equalCanaries(target.Canary.Get(), c.Canary.Get()) ||
+		if !reflect.DeepEqual(target.Canary.Get(), c.Canary.Get()) ||
 			target.Client.Auth.HasValue() != c.Client.Auth.HasValue() || target.Client.MaxConnsPerHost != c.Client.MaxConnsPerHost {
 			c.validateCanary(fmt.Sprintf("targets::%d::", i), &target.Canary, &target.Client, add)
 		}
 	}
-}
-
-func equalCanaries(a, b *CanaryConfig) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Interval == b.Interval && a.Timeout == b.Timeout && a.Model == b.Model && a.Path == b.Path && a.APIKey == b.APIKey &&
-		slices.Equal(a.Also, b.Also)
 }
 
 func (c *Config) validateCanary(

@@ -36,36 +36,26 @@ func newPlans(options normalize.Options, made func(*normalize.Plan)) *plans {
 // get returns the plan of a layout for a server of this version.
 func (p *plans) get(layout *exposition.Layout, version string) *normalize.Plan {
 	key := planKey{weak.Make(layout), normalize.VersionClass(version)}
-	if plan := p.known(key); plan != nil {
+	p.mu.Lock()
+	plan := p.byKey[key]
+	p.mu.Unlock()
+	if plan != nil {
 		return plan
 	}
 	// Without the lock: a target with a huge body must not delay the others.
 	options := p.options
 	options.Version = version
 	made := normalize.Make(layout, options)
-	plan, added := p.add(key, layout, made)
-	if added {
-		p.made(plan)
-	}
-	return plan
-}
-
-func (p *plans) known(key planKey) *normalize.Plan {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.byKey[key]
-}
-
-// add adds a plan, unless another target has added the same one meanwhile.
-func (p *plans) add(key planKey, layout *exposition.Layout, made *normalize.Plan) (*normalize.Plan, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if plan, ok := p.byKey[key]; ok {
-		return plan, false
+	if plan = p.byKey[key]; plan != nil {
+		p.mu.Unlock()
+		return plan
 	}
 	p.byKey[key] = made
 	runtime.AddCleanup(layout, p.forget, key)
-	return made, true
+	p.mu.Unlock()
+	p.made(made)
+	return made
 }
 
 // forget removes the plan of a layout that was freed.

@@ -67,7 +67,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	validateHeaders("", c.Client.Headers, add)
-	validateFiles("", &c.Client.TLS, nil, add)
+	validateFiles("", &c.Client.TLS, &configtls.ClientConfig{}, add)
 	for i := range c.Targets {
 		validateFiles(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client.TLS, &c.Client.TLS, add)
 	}
@@ -107,19 +107,15 @@ func validateCompression(key string, client *confighttp.ClientConfig, add func(k
 // validateFiles finds the files for TLS that cannot be read. A file that targets inherit
 // is reported once.
 func validateFiles(key string, tls, inherited *configtls.ClientConfig, add func(key, format string, args ...any)) {
-	for _, file := range []struct {
-		key  string
-		name func(*configtls.ClientConfig) string
-	}{
-		{"ca_file", func(c *configtls.ClientConfig) string { return c.CAFile }},
-		{"cert_file", func(c *configtls.ClientConfig) string { return c.CertFile }},
-		{"key_file", func(c *configtls.ClientConfig) string { return c.KeyFile }},
+	for _, file := range []struct{ key, name, inherited string }{
+		{"ca_file", tls.CAFile, inherited.CAFile},
+		{"cert_file", tls.CertFile, inherited.CertFile},
+		{"key_file", tls.KeyFile, inherited.KeyFile},
 	} {
-		name := file.name(tls)
-		if name == "" || inherited != nil && name == file.name(inherited) {
+		if file.name == "" || file.name == file.inherited {
 			continue
 		}
-		if _, err := os.Stat(name); err != nil {
+		if _, err := os.Stat(file.name); err != nil {
 			add(key+"tls::"+file.key, "the file cannot be read: %v", err)
 		}
 	}
@@ -135,7 +131,7 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if delay := c.Controller.InitialDelay; delay > maxDelay {
 		add("initial_delay", "%s is too long: nothing is scraped until then; write at most %s, for example 1s", delay, maxDelay)
 	}
-	validateConnections("", &c.Client, nil, add)
+	validateConnections("", &c.Client, &confighttp.ClientConfig{}, add)
 	c.validateProxy("proxy_url", c.Client.ProxyURL, add)
 	if c.Controller.CollectionInterval > 0 && c.Client.Timeout > c.Controller.CollectionInterval {
 		add("timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", c.Client.Timeout, c.Controller.CollectionInterval)
@@ -165,17 +161,19 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if c.Limits.Memory < 0 {
 		add("limits::memory", "must not be negative; leave it out for an eighth of GOMEMLIMIT")
 	}
-	if c.Limits.Series <= 0 {
-		add("limits::series", "must be more than 0; the default is 20000")
-	}
-	if c.Limits.Adapters <= 0 {
-		add("limits::adapters", "must be more than 0; the default is 1000")
-	}
-	if c.Limits.Devices <= 0 {
-		add("limits::devices", "must be more than 0; the default is 256")
-	}
-	if c.Limits.Targets <= 0 {
-		add("limits::targets", "must be more than 0; the default is 1000")
+	usual := defaultLimits()
+	for _, limit := range []struct {
+		key      string
+		n, usual int
+	}{
+		{"series", c.Limits.Series, usual.Series},
+		{"adapters", c.Limits.Adapters, usual.Adapters},
+		{"devices", c.Limits.Devices, usual.Devices},
+		{"targets", c.Limits.Targets, usual.Targets},
+	} {
+		if limit.n <= 0 {
+			add("limits::"+limit.key, "must be more than 0; the default is %d", limit.usual)
+		}
 	}
 }
 
@@ -186,14 +184,14 @@ const maxDelay = time.Hour
 // inherit is reported once.
 func validateConnections(key string, client, inherited *confighttp.ClientConfig, add func(key, format string, args ...any)) {
 	for _, limit := range []struct {
-		key string
-		of  func(*confighttp.ClientConfig) int
+		key          string
+		n, inherited int
 	}{
-		{"max_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxConnsPerHost }},
-		{"max_idle_conns", func(c *confighttp.ClientConfig) int { return c.MaxIdleConns }},
-		{"max_idle_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxIdleConnsPerHost }},
+		{"max_conns_per_host", client.MaxConnsPerHost, inherited.MaxConnsPerHost},
+		{"max_idle_conns", client.MaxIdleConns, inherited.MaxIdleConns},
+		{"max_idle_conns_per_host", client.MaxIdleConnsPerHost, inherited.MaxIdleConnsPerHost},
 	} {
-		if n := limit.of(client); n < 0 && (inherited == nil || n != limit.of(inherited)) {
+		if limit.n < 0 && limit.n != limit.inherited {
 			add(key+limit.key, "must not be negative; 0 is the default of Go's HTTP client")
 		}
 	}
