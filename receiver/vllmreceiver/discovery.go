@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
@@ -103,7 +104,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 			break
 		}
 		if _, ok := d.scraped[address]; ok {
-			d.receiver.setPod(t.URL, scrape.PodOf(t.Pod))
+			d.receiver.setPod(t.URL, (*emit.Pod)(t.Pod))
 			continue
 		}
 		if err := d.receiver.Add(ctx, scrape.Discovered(d.receiver.shared.config, &t)); err != nil {

@@ -24,7 +24,7 @@ type Options struct {
 	CapacityFromBlocks bool
 	// GenAI adds the three histograms of the OpenTelemetry conventions.
 	GenAI bool
-	// Source is the kind of the target if the user sets it; otherwise the body decides.
+	// Source is the kind of the target if the user sets it; empty is SourceAuto.
 	Source Source
 	// KeepFairness keeps the label fairness_id of gateways. Otherwise series are added
 	// up over it.

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // CanaryConfig has the settings of canaries.
@@ -77,7 +79,7 @@ func (c *Config) validateCanary(
 	}
 	key += "canary"
 	switch c.Source {
-	case SourceDCGM, SourceAMD, SourceGateway, SourceLoRA:
+	case normalize.SourceDCGM, normalize.SourceAMD, normalize.SourceGateway, normalize.SourceLoRA:
 		add(key, "source says that the targets are no vLLM servers; remove canary, or list the servers in a receiver of their own")
 	}
 	if client.MaxConnsPerHost == 1 {

@@ -35,29 +35,6 @@ const (
 	NamingWire Naming = "wire"
 )
 
-// Source is the kind of the targets.
-type Source string
-
-// The sources. With SourceAuto, the default, the content of a body decides.
-const (
-	SourceAuto    Source = "auto"
-	SourceVLLM    Source = "vllm"
-	SourceGateway Source = "gateway"
-	SourceLoRA    Source = "lora"
-	SourceDCGM    Source = "dcgm"
-	SourceAMD     Source = "amd"
-)
-
-var planSources = map[Source]normalize.Source{
-	SourceAuto: normalize.SourceAuto, SourceVLLM: normalize.SourceVLLM,
-	SourceGateway: normalize.SourceGateway, SourceLoRA: normalize.SourceLoRA,
-	SourceDCGM: normalize.SourceDCGM, SourceAMD: normalize.SourceAMD,
-}
-
-// isExporter reports whether the targets are exporters of GPUs, which have no version of
-// vLLM.
-func (s Source) isExporter() bool { return s == SourceDCGM || s == SourceAMD }
-
 // Config is the configuration of the receiver.
 type Config struct {
 	// Controller has collection_interval and initial_delay. Its timeout has the same key
@@ -81,7 +58,7 @@ type Config struct {
 	// Naming is canonical or wire.
 	Naming Naming `mapstructure:"naming"`
 	// Source is the kind of the targets, if their bodies do not show it.
-	Source Source `mapstructure:"source"`
+	Source normalize.Source `mapstructure:"source"`
 	// Gateway has the settings for inference gateways.
 	Gateway GatewayConfig `mapstructure:"gateway"`
 	// Prefixes are further prefixes that a deployment adds to vLLM's family names.
@@ -205,7 +182,7 @@ func DefaultConfig() *Config {
 		ServiceName:        "vllm",
 		Limits:             defaultLimits(),
 		Naming:             NamingCanonical,
-		Source:             SourceAuto,
+		Source:             normalize.SourceAuto,
 		ResourceAttributes: metadata.DefaultResourceAttributesConfig(),
 	}
 }

@@ -102,7 +102,7 @@ func (s *Target) explain(at time.Time, body *Body) {
 
 // withoutVLLM returns the message for a body without metrics of vLLM.
 func (s *Target) withoutVLLM(layout *exposition.Layout) (message string, source zap.Field) {
-	if source := s.shared.Config.Source; source != SourceAuto {
+	if source := s.shared.Config.Source; source != normalize.SourceAuto {
 		return "The body has no metrics of the program that the setting source names: write another source, or leave it out, " +
 			"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source))
 	}

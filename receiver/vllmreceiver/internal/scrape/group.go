@@ -206,7 +206,7 @@ func Configured(cfg *Config) []Server {
 // Discovered returns the server of a target that discovery has found.
 func Discovered(cfg *Config, t *discover.Target) Server {
 	out := Server{
-		Address: t.URL, Client: cfg.Client, Discovered: t.Attributes, Interval: t.Interval, Pod: PodOf(t.Pod), Canary: cfg.Canary.Get(),
+		Address: t.URL, Client: cfg.Client, Discovered: t.Attributes, Interval: t.Interval, Pod: (*emit.Pod)(t.Pod), Canary: cfg.Canary.Get(),
 	}
 	out.Client.Endpoint, out.Client.Timeout = t.URL.String(), t.Timeout
 	return out
@@ -215,21 +215,13 @@ func Discovered(cfg *Config, t *discover.Target) Server {
 // Credentials reports whether requests to the server carry some.
 func (s *Server) Credentials() bool { return hasCredentials(&s.Client, s.Address) }
 
-// PodOf converts the state of a pod from package discover to package emit.
-func PodOf(pod *discover.Pod) *emit.Pod {
-	if pod == nil {
-		return nil
-	}
-	return &emit.Pod{Ready: pod.Ready, Terminating: pod.Terminating}
-}
-
 // planOptions returns the settings that change a plan.
 func planOptions(cfg *Config) normalize.Options {
 	return normalize.Options{
 		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
 		CapacityFromBlocks: cfg.CapacityFromBlocks,
 		GenAI:              cfg.GenAI.Enabled,
-		Source:             planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
+		Source:             cfg.Source, KeepFairness: cfg.Gateway.FairnessID,
 		MaxAdapters: cfg.Limits.Adapters, MaxDevices: cfg.Limits.Devices,
 	}
 }

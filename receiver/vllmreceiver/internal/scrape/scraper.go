@@ -290,7 +290,7 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 		}
 	}
 	version, fixed := s.version, s.resourceFixed
-	if (!fixed || s.unconfirmed) && !s.shared.Config.Source.isExporter() {
+	if (!fixed || s.unconfirmed) && !s.shared.Config.Source.IsExporter() {
 		version = s.askVersion(ctx)
 		// A late answer is the assumed release or another one.
 		if fixed && version != s.version {
