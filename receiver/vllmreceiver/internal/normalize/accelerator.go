@@ -46,12 +46,10 @@ type accelerators struct {
 // chosen is the series that a point is made of.
 type chosen struct {
 	exported
-	name, unit, family string
-	kind               catalog.Kind
-	description        string
-	device             int
-	attributes         []exposition.Label
-	parts              []exposition.Series
+	Metric
+	device     int
+	attributes []exposition.Label
+	parts      []exposition.Series
 	// whole is true if the series is the device's own, and not a copy for one of its
 	// workloads or partitions.
 	whole bool
@@ -66,7 +64,9 @@ func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 	families := exportedFamilies()[exporter.Name]
 	found := make([][]place, len(b.layout.Families))
 	for i := range b.layout.Families {
-		if family := &b.layout.Families[i]; a.reads(family) {
+		family := &b.layout.Families[i]
+		hasNumbers := !slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return s.Value == exposition.NoSlot })
+		if len(family.Series) > 0 && hasNumbers && b.exports(exporter, family.Name) {
 			found[i] = a.find(family)
 		}
 	}
@@ -96,11 +96,6 @@ func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 	b.plan.ProcessStart = exposition.NoSlot
 }
 
-// reads reports whether a family can have points.
-func (a *accelerators) reads(family *exposition.Family) bool {
-	return len(family.Series) > 0 && a.exports(a.exporter, family.Name) && hasNumbers(family)
-}
-
 // countDropped counts the series that are in no point.
 func (a *accelerators) countDropped(found [][]place) {
 	used := map[int]bool{}
@@ -110,27 +105,13 @@ func (a *accelerators) countDropped(found [][]place) {
 		}
 	}
 	for i := range found {
-		if found[i] == nil {
-			continue
-		}
-		for s := range a.layout.Families[i].Series {
-			slot := a.layout.Families[i].Series[s].Value
-			if used[slot] {
-				continue
+		for s := range found[i] {
+			if slot := a.layout.Families[i].Series[s].Value; !used[slot] {
+				// Without a reason it would have been a part of a sum.
+				a.plan.Dropped[cmp.Or(a.why[slot], ReasonAlias)]++
 			}
-			reason := a.why[slot]
-			if reason == ReasonNone {
-				// It would have been a part of a sum.
-				reason = ReasonAlias
-			}
-			a.plan.Dropped[reason]++
 		}
 	}
-}
-
-// hasNumbers reports whether the series of a family have one number each.
-func hasNumbers(family *exposition.Family) bool {
-	return !slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return s.Value == exposition.NoSlot })
 }
 
 // find returns the places of the series of a family.
@@ -148,19 +129,20 @@ func (a *accelerators) find(family *exposition.Family) []place {
 // choose plans the points that a family becomes in one metric.
 func (a *accelerators) choose(family *exposition.Family, places []place, e exported) {
 	if !a.options.enabled(e.metric.Name, e.metric.Enabled) {
-		a.disable(family)
+		a.explain(ReasonDisabled, family.Series...)
 		return
 	}
+	metric := metricOf(e.metric)
+	metric.Family = family.Name
 	for i := range family.Series {
 		s := &family.Series[i]
 		device, whole, ok := a.deviceOf(places[i], e.metric.Partitions)
 		if !ok {
-			a.explain(s.Value, ReasonDuplicate)
+			a.explain(ReasonDuplicate, *s)
 			continue
 		}
 		a.take(&chosen{
-			exported: e, name: e.metric.Name, unit: e.metric.Unit, kind: e.metric.Kind, description: e.metric.Description,
-			family: family.Name, device: device, whole: whole, parts: []exposition.Series{*s},
+			exported: e, Metric: metric, device: device, whole: whole, parts: []exposition.Series{*s},
 			attributes: a.attributesOf(device, e.set, mapped(s.Labels, e.source.Labels)),
 		})
 	}
@@ -170,16 +152,14 @@ func (a *accelerators) choose(family *exposition.Family, places []place, e expor
 func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) {
 	name := a.exporter.Unknown + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(a.exporterKey(a.exporter, family.Name), "DCGM_")), ":", "_")
 	if !a.options.enabled(name, false) {
-		a.disable(family)
+		a.explain(ReasonDisabled, family.Series...)
 		return
 	}
 	kind := wireKind(family.Kind)
 	if known, is := a.unknown[name]; is && known != kind {
 		// Another family has this name but for its case, and became a metric of another kind.
 		a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
-		for i := range family.Series {
-			a.explain(family.Series[i].Value, ReasonTypeConflict)
-		}
+		a.explain(ReasonTypeConflict, family.Series...)
 		return
 	}
 	a.unknown[name] = kind
@@ -189,8 +169,8 @@ func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) 
 			continue
 		}
 		a.take(&chosen{
-			exported: exported{convert: plain}, name: name, kind: kind, description: family.Help,
-			family: family.Name, device: device, whole: whole, parts: []exposition.Series{family.Series[i]},
+			exported: exported{convert: plain}, Metric: Metric{Name: name, Kind: kind, Description: family.Help, Family: family.Name},
+			device: device, whole: whole, parts: []exposition.Series{family.Series[i]},
 			attributes: a.attributesOf(device, nil, withoutRoles(family.Series[i].Labels)),
 		})
 	}
@@ -200,36 +180,30 @@ var plain = &Conversion{times: 1, per: 1}
 
 // take chooses a series for its point, if there is none that is better.
 func (a *accelerators) take(c *chosen) {
-	key := pointKey(c.name, c.kind, c.attributes)
+	key := pointKey(c.Name, c.Kind, c.attributes)
 	held, taken := a.chosen[key]
 	switch {
 	case !taken:
 		a.order = append(a.order, key)
 		a.chosen[key] = c
 	case c.rank > held.rank:
-		a.explain(held.parts[0].Value, ReasonAlias)
+		a.explain(ReasonAlias, held.parts[0])
 		a.chosen[key] = c
 	case c.rank < held.rank:
-		a.explain(c.parts[0].Value, ReasonAlias)
+		a.explain(ReasonAlias, c.parts[0])
 	case c.whole && !held.whole:
-		a.explain(held.parts[0].Value, ReasonDuplicate)
+		a.explain(ReasonDuplicate, held.parts[0])
 		a.chosen[key] = c
 	default:
-		a.explain(c.parts[0].Value, ReasonDuplicate)
+		a.explain(ReasonDuplicate, c.parts[0])
 	}
 }
 
-// explain keeps the first reason for which a series is not in a point.
-func (a *accelerators) explain(slot int, reason Reason) {
-	if a.why[slot] == ReasonNone {
-		a.why[slot] = reason
-	}
-}
-
-// disable keeps that the metric of a family is switched off.
-func (a *accelerators) disable(family *exposition.Family) {
-	for i := range family.Series {
-		a.explain(family.Series[i].Value, ReasonDisabled)
+// explain keeps the first reason for which each of these series is not in a point.
+func (a *accelerators) explain(reason Reason, series ...exposition.Series) {
+	for i := range series {
+		slot := series[i].Value
+		a.why[slot] = cmp.Or(a.why[slot], reason)
 	}
 }
 
@@ -281,26 +255,25 @@ func (a *accelerators) seriesOf(families []int, c *chosen, found [][]place) (exp
 func (a *accelerators) build() {
 	plans := make([]*Plan, len(a.workloads)+1)
 	at := map[planMetric]int{}
-	add := func(owner int, c *chosen, point Point) {
+	add := func(owner int, metric Metric, point Point) {
 		owner++
 		plan := plans[owner]
 		if plan == nil {
 			plan = &Plan{ProcessStart: exposition.NoSlot, Server: KindAccelerator}
 			plans[owner] = plan
 		}
-		i, known := at[planMetric{owner, c.name}]
+		i, known := at[planMetric{owner, metric.Name}]
 		if !known {
 			i = len(plan.Metrics)
-			at[planMetric{owner, c.name}] = i
-			plan.Metrics = append(plan.Metrics, Metric{
-				Name: c.name, Unit: c.unit, Description: c.description, Kind: c.kind, Family: c.family, Baseline: true,
-			})
+			at[planMetric{owner, metric.Name}] = i
+			metric.Baseline = true
+			plan.Metrics = append(plan.Metrics, metric)
 		}
 		plan.Metrics[i].Points = append(plan.Metrics[i].Points, point)
 	}
 	for _, key := range a.order {
 		if c, ok := a.chosen[key]; ok {
-			add(a.devices[c.device].owner, c, Point{Key: key, Attributes: c.attributes, Parts: c.parts, Convert: c.convert})
+			add(a.devices[c.device].owner, c.Metric, Point{Key: key, Attributes: c.attributes, Parts: c.parts, Convert: c.convert})
 		}
 	}
 	a.addMembership(add)
@@ -327,7 +300,7 @@ type planMetric struct {
 
 // addMembership adds the points that say which devices a resource has, and who else uses
 // them. A device that several workloads share is in the resource of each.
-func (a *accelerators) addMembership(add func(int, *chosen, Point)) {
+func (a *accelerators) addMembership(add func(int, Metric, Point)) {
 	metric, ok := catalog.ByName(workloadsMetric)
 	if !ok || !a.options.enabled(metric.Name, metric.Enabled) {
 		return
@@ -338,9 +311,7 @@ func (a *accelerators) addMembership(add func(int, *chosen, Point)) {
 		value, sharing := d.use()
 		attributes := a.attributesOf(i, []exposition.Label{{Name: sharingAttribute, Value: sharing}}, nil)
 		for _, owner := range owners {
-			add(owner, &chosen{
-				name: metric.Name, unit: metric.Unit, description: metric.Description, kind: metric.Kind,
-			}, Point{Key: pointKey(metric.Name, metric.Kind, attributes), Attributes: attributes, Constant: value})
+			add(owner, metricOf(metric), Point{Key: pointKey(metric.Name, metric.Kind, attributes), Attributes: attributes, Constant: value})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -15,20 +16,12 @@ func (v *inventory) attributesOf(i int, set, more []exposition.Label) []expositi
 	if d.parent >= 0 {
 		parent = v.devices[d.parent].id
 	}
-	out := make([]exposition.Label, 0, 7+len(set)+len(more))
-	for _, l := range []exposition.Label{
-		{Name: "hw.id", Value: d.id},
-		{Name: "hw.model", Value: d.model},
-		{Name: "hw.name", Value: d.name},
-		{Name: "hw.parent", Value: parent},
-		{Name: "hw.type", Value: "gpu"},
-		{Name: "hw.vendor", Value: v.exporter.Vendor},
-		{Name: "vllm.accelerator.partition_profile", Value: d.profile},
-	} {
-		if l.Value != "" {
-			out = append(out, l)
-		}
-	}
+	out := withValues(
+		exposition.Label{Name: "hw.id", Value: d.id}, exposition.Label{Name: "hw.model", Value: d.model},
+		exposition.Label{Name: "hw.name", Value: d.name}, exposition.Label{Name: "hw.parent", Value: parent},
+		exposition.Label{Name: "hw.type", Value: "gpu"}, exposition.Label{Name: "hw.vendor", Value: v.exporter.Vendor},
+		exposition.Label{Name: "vllm.accelerator.partition_profile", Value: d.profile},
+	)
 	out = append(append(out, set...), more...)
 	slices.SortStableFunc(out, func(a, b exposition.Label) int { return strings.Compare(a.Name, b.Name) })
 	// A body can have any label.
@@ -49,9 +42,7 @@ func mapped(labels []exposition.Label, names map[string]string) []exposition.Lab
 		value := labels[i].Value
 		if values := catalog.Accelerators.Values[attribute]; values != nil {
 			value = strings.ToLower(value)
-			if other, ok := values[value]; ok {
-				value = other
-			}
+			value = cmp.Or(values[value], value)
 		}
 		out = append(out, exposition.Label{Name: attribute, Value: value})
 	}

@@ -23,16 +23,12 @@ type infoBody struct {
 }
 
 func infoFamily(key string) (*catalog.InfoFamily, bool) {
-	for i := range catalog.InfoFamilies {
-		if catalog.InfoFamilies[i].Family == key {
-			return &catalog.InfoFamilies[i], true
-		}
+	i := slices.IndexFunc(catalog.InfoFamilies, func(f catalog.InfoFamily) bool { return f.Family == key })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return &catalog.InfoFamilies[i], true
 }
-
-// cutVLLM returns a name without the prefix "vllm:".
-func cutVLLM(key string) (string, bool) { return strings.CutPrefix(key, "vllm:") }
 
 // addInfos plans numbers and resource attributes from the labels of the info families.
 // The families themselves are not emitted: their values have no meaning, and their
@@ -92,7 +88,7 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
 		return
 	}
-	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
+	m := metricOf(metric)
 	var frontEnds map[SeriesKey]*frontEnd
 	if metric.Name == capacityMetric && b.options.CapacityFromBlocks {
 		frontEnds = b.frontEnds(family)
@@ -118,9 +114,7 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 		seen[key] = true
 		m.Points = append(m.Points, Point{Key: key, Attributes: attributes, Constant: value})
 	}
-	if len(m.Points) > 0 {
-		b.plan.Metrics = append(b.plan.Metrics, m)
-	}
+	b.emit(m)
 }
 
 // numberLabel reads a label that holds a finite number.
@@ -133,12 +127,8 @@ func numberLabel(labels []exposition.Label, name string) (float64, bool) {
 // resource attribute must be true for the whole server.
 func equalOnAll(family *exposition.Family, name string) (string, bool) {
 	value := label(family.Series[0].Labels, name)
-	for i := range family.Series {
-		if label(family.Series[i].Labels, name) != value {
-			return "", false
-		}
-	}
-	return value, value != "" && value != pythonNone
+	differ := slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return label(s.Labels, name) != value })
+	return value, !differ && value != "" && value != pythonNone
 }
 
 // addList plans one point for each LoRA adapter in any label set of
@@ -149,7 +139,7 @@ func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
 		return
 	}
-	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
+	m := metricOf(metric)
 	index := map[SeriesKey]int{}
 	for set := range family.Series {
 		labels := family.Series[set].Labels
@@ -170,7 +160,5 @@ func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 			m.Points[at].AdapterSets = append(m.Points[at].AdapterSets, set)
 		}
 	}
-	if len(m.Points) > 0 {
-		b.plan.Metrics = append(b.plan.Metrics, m)
-	}
+	b.emit(m)
 }

@@ -49,7 +49,7 @@ func dotted(name string) string {
 			return ns.Name + strings.ReplaceAll(rest, ":", ".")
 		}
 	}
-	if rest, ok := cutVLLM(name); ok {
+	if rest, ok := strings.CutPrefix(name, "vllm:"); ok {
 		for _, group := range catalog.Groups {
 			if member, ok := strings.CutPrefix(rest, group); ok && member != "" {
 				name = "vllm." + strings.TrimSuffix(group, "_") + "." + member

@@ -147,6 +147,32 @@ func (b *builder) planCanonical() {
 	}
 }
 
+// planWire plans every family under its own name and labels, for dashboards that
+// query these. Old and new names stay separate metrics. No metric gets a unit, because
+// a translation to Prometheus would append it to the name. The switches are by canonical name.
+func (b *builder) planWire() {
+	for i := range b.layout.Families {
+		family := &b.layout.Families[i]
+		match, known := b.match(b.withTotal(b.keys[i], family.Kind))
+		on := b.options.enabled(family.Name, !offByPrefix(family.Name))
+		if known {
+			on = b.options.enabled(match.Metric.Name, match.Metric.Enabled)
+		}
+		switch {
+		case len(family.Series) == 0:
+		case family.Kind == exposition.KindGaugeHistogram:
+			b.drop(ReasonUnsupported, family)
+		case !on:
+			b.drop(ReasonDisabled, family)
+		default:
+			b.add(Metric{
+				Name: family.Name, Description: family.Help, Kind: wireKind(family.Kind),
+				Engine: known && isServersOwn(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind),
+			}, family)
+		}
+	}
+}
+
 // isInfoKind reports whether an info family may have this TYPE.
 func isInfoKind(kind exposition.Kind) bool {
 	return kind == exposition.KindGauge || kind == exposition.KindInfo || kind == exposition.KindUntyped
@@ -242,10 +268,9 @@ func (b *builder) addKnown(c candidate) {
 		b.drop(ReasonDisabled, c.family)
 		return
 	}
-	b.add(Metric{
-		Name: m.Name, Description: m.Description, Unit: m.Unit, Kind: m.Kind, Sentinel: m.Sentinel,
-		Engine: isServersOwn(m.Name),
-	}, c.family)
+	metric := metricOf(m)
+	metric.Engine = isServersOwn(m.Name)
+	b.add(metric, c.family)
 }
 
 // isServersOwn reports whether the server process itself counts a metric of the
@@ -284,6 +309,18 @@ func (b *builder) addClaimed(c *claim) {
 		help = plainHelp(help)
 	}
 	b.add(Metric{Name: c.name, Description: help, Unit: c.unit, Kind: wireKind(c.family.Kind)}, c.family)
+}
+
+// metricOf returns a metric of the catalogue without its points.
+func metricOf(m *catalog.Metric) Metric {
+	return Metric{Name: m.Name, Description: m.Description, Unit: m.Unit, Kind: m.Kind, Sentinel: m.Sentinel}
+}
+
+// emit adds a metric to the plan, if it has points.
+func (b *builder) emit(m Metric) {
+	if len(m.Points) > 0 {
+		b.plan.Metrics = append(b.plan.Metrics, m)
+	}
 }
 
 // unitOf converts an OpenMetrics UNIT to UCUM.

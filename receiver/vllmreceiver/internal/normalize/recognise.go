@@ -101,13 +101,15 @@ func (b *builder) serverKind() ServerKind {
 		}
 	}
 	isDeclared := func(family string) bool { return declared[family] }
+	exporter := b.exporterOf()
 	auto := b.options.Source != SourceVLLM
 	switch {
 	case auto && !vllm && kinds[string(KindGateway)]:
 		return KindGateway
 	case auto && !vllm && kinds[string(KindLoRASyncer)]:
 		return KindLoRASyncer
-	case auto && !vllm && b.fromExporter():
+	case auto && !vllm && exporter != nil:
+		b.exporter = exporter
 		return KindAccelerator
 	case auto && (slices.ContainsFunc(catalog.Router.Families, isDeclared) || b.hasRouterLabel()):
 		return KindRouter
@@ -115,12 +117,6 @@ func (b *builder) serverKind() ServerKind {
 		return KindSimulator
 	}
 	return KindServer
-}
-
-// fromExporter reports whether the body is from an exporter of GPUs, and keeps which.
-func (b *builder) fromExporter() bool {
-	b.exporter = b.exporterOf()
-	return b.exporter != nil
 }
 
 // hasRouterLabel reports whether the body has a gauge per server that a vLLM server

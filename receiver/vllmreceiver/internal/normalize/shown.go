@@ -11,6 +11,7 @@ import (
 // sign is a set of what the structure of a body shows of the server.
 type sign uint16
 
+// The first signs are those of setups.
 const (
 	signDataParallel sign = 1 << iota
 	signProcesses
@@ -27,18 +28,8 @@ const (
 	signTransfer
 )
 
-// setupSigns are the setups of the catalogue that a body can show.
-var setupSigns = []struct {
-	setup string
-	sign  sign
-}{
-	{"data_parallel", signDataParallel},
-	{"api_servers", signProcesses},
-	{"ray", signRay},
-	{"speculation", signSpeculation},
-	{"connector", signConnector},
-	{"lora", signLoRA},
-}
+// setups are the setups of the catalogue that a body can show, in the order of their signs.
+var setups = [...]string{"data_parallel", "api_servers", "ray", "speculation", "connector", "lora"}
 
 // familySigns returns the signs of a family.
 func familySigns(key string) (signs sign) {
@@ -125,9 +116,9 @@ func (p *Plan) Shown(options *Options, version string, openMetrics bool) (catalo
 			}
 		}
 	}
-	for _, known := range setupSigns {
-		if p.signs&known.sign != 0 {
-			server.Setups = append(server.Setups, known.setup)
+	for i, setup := range setups {
+		if p.signs&(1<<i) != 0 {
+			server.Setups = append(server.Setups, setup)
 		}
 	}
 	switch {
