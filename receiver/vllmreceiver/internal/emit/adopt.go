@@ -82,22 +82,15 @@ func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent
 }
 
 // byKey returns the series of the current plan.
-func (t *Target) byKey() map[normalize.SeriesKey]oldSeries {
-	series := make(map[normalize.SeriesKey]oldSeries, len(t.states))
+func (t *Target) byKey() map[normalize.SeriesKey]knownSeries {
+	series := make(map[normalize.SeriesKey]knownSeries, len(t.states))
 	if t.plan == nil {
 		return series
 	}
 	for metric, point := range t.plan.All() {
-		series[point.Key] = oldSeries{t.states[point.Index], metric, point}
+		series[point.Key] = knownSeries{t.states[point.Index], metric, point}
 	}
 	return series
-}
-
-// oldSeries is a series of the previous plan.
-type oldSeries struct {
-	state
-	metric *normalize.Metric
-	point  *normalize.Point
 }
 
 // vanished is a series that an earlier plan had and the current one lacks. It holds no
@@ -111,12 +104,9 @@ type vanished struct {
 // retire ends the series that left the plan, and remembers the state of those that are
 // cumulative. A gauge has no history. Neither has the count of a GPU: while its series
 // was absent, it may have been in the resource of a workload.
-func (t *Target) retire(old map[normalize.SeriesKey]oldSeries, held map[normalize.SeriesKey]vanished) {
+func (t *Target) retire(old map[normalize.SeriesKey]knownSeries, held map[normalize.SeriesKey]vanished) {
 	for key, series := range old {
-		if series.live {
-			t.ended = append(t.ended, endedSeries{series.metric, series.point, series.start})
-			series.live = false
-		}
+		t.endSeries(series.metric, series.point, &series.state)
 		if series.metric.Kind != catalog.KindGauge && !series.metric.Baseline {
 			t.remember(key, vanished{series.state, processHash(series.point.Process)})
 		}

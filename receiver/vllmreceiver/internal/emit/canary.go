@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"cmp"
 	"sort"
 	"time"
 
@@ -50,15 +51,9 @@ func (d *CanaryDurations) Add(took time.Duration) {
 
 // emitCanary emits what is known of the canaries, and ends what is not known now.
 func (o *ownMetrics) emitCanary(canary *Canary, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if canary == nil {
-		canary = &Canary{}
-	}
-	o.emitOutcome(ownCanarySuccess, truth(canary.Outcome == answeredOutcome), canary.Outcome, now, metrics)
-	if canary.Unanswered != nil {
-		o.put(ownCanaryUnanswered, *canary.Unanswered, now, metrics)
-	} else {
-		o.finish(ownCanaryUnanswered, now, metrics)
-	}
+	canary = cmp.Or(canary, &Canary{})
+	o.set(ownCanarySuccess, canary.Outcome != "", truth(canary.Outcome == answeredOutcome), canary.Outcome, now, metrics)
+	o.set(ownCanaryUnanswered, canary.Unanswered != nil, *cmp.Or(canary.Unanswered, new(float64)), "", now, metrics)
 	d := &canary.Durations
 	switch {
 	case o.metrics[ownCanaryDuration] == nil:

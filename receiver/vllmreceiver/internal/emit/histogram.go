@@ -53,18 +53,14 @@ func (b *builder) histogram(open *openMetric, point *normalize.Point, st *state)
 	b.fold(point)
 
 	to := open.get().Histogram().DataPoints().AppendEmpty()
-	to.SetStartTimestamp(b.startOf(st))
-	to.SetTimestamp(b.now)
+	identify(to, point, st.start, b.now)
 	to.SetCount(total)
 	if hasSum {
 		to.SetSum(sum)
 	}
 	to.ExplicitBounds().FromRaw(b.target.scratch.bounds)
 	to.BucketCounts().FromRaw(b.target.scratch.counts)
-	putAttributes(to.Attributes(), point.Attributes)
-	if len(b.exemplars) > 0 {
-		b.addExemplars(point, to.Exemplars())
-	}
+	b.addExemplars(point, to.Exemplars())
 	return normalize.ReasonNone
 }
 

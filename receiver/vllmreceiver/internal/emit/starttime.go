@@ -174,10 +174,6 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	st.seen = true
 }
 
-// startOf returns the start time to emit. It is not after the point's own time, even if
-// the clock was set back.
-func (b *builder) startOf(st *state) pcommon.Timestamp { return min(st.start, b.now) }
-
 // firstStart returns the start of a series that had no value before. If the series was
 // proven absent, its first value is an increase since then. Otherwise it starts with
 // its process, if that start is known. Otherwise the first value is a baseline: its

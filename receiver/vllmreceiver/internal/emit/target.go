@@ -47,8 +47,6 @@ type Report struct {
 	// Points is the number of points with a value, without those about the
 	// scrape itself.
 	Points int
-	// Ended is the number of series that got a no-recorded-value point.
-	Ended int
 	// Dropped counts the series without a point by reason. The reasons that the
 	// plan already counts are not repeated.
 	Dropped [normalize.NumReasons]int
@@ -72,7 +70,7 @@ type Target struct {
 	// forgot is true once there was no room for a vanished series.
 	forgot bool
 	// ended are series that left the plan and whose end is not yet sent.
-	ended []endedSeries
+	ended []knownSeries
 	// lastTime is the time of the last successful scrape; 0 before the first.
 	lastTime pcommon.Timestamp
 	// last records how complete the last successful scrape was.
@@ -143,7 +141,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	}
 	now := pcommon.NewTimestampFromTime(s.Time)
 	report := Report{}
-	t.endGone(s, out, &report)
+	t.endGone(s, out)
 	displaced := t.coexists(s)
 	t.adopt(s)
 	if displaced {
@@ -161,7 +159,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	}
 	b.process = t.resolveProcess(s.process(), b.resets)
 	b.build()
-	t.emitEnded(now, metrics, &report)
+	t.emitEnded(now, metrics)
 	t.own.emit(own, now, metrics)
 	t.emitWorkloads(s, out, &report)
 	t.forgetVanished(b.resets)
@@ -176,33 +174,26 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 }
 
 // Fail appends the end of all series and the points about a failed scrape.
-func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) Report {
+func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) {
 	now := pcommon.NewTimestampFromTime(at)
-	report := Report{}
 	metrics := t.scope(out)
-	t.endPoints(now, metrics, &report)
+	t.endPoints(now, metrics)
 	t.own.emit(own, now, metrics)
-	t.endWorkloads(at, out, &report)
-	return report
+	t.endWorkloads(at, out)
 }
 
 // End appends the end of every live series, for a target that is no longer scraped or
 // whose resource changes.
-func (t *Target) End(at time.Time, out pmetric.Metrics) { t.end(at, out) }
-
-// end is End; it returns the number of series.
-func (t *Target) end(at time.Time, out pmetric.Metrics) int {
+func (t *Target) End(at time.Time, out pmetric.Metrics) {
 	now := pcommon.NewTimestampFromTime(at)
 	part := pmetric.NewMetrics()
 	metrics := t.scope(part)
-	report := Report{}
-	t.endPoints(now, metrics, &report)
-	t.own.end(now, metrics)
+	t.endPoints(now, metrics)
+	t.own.emit(Own{}, now, metrics)
 	if metrics.Len() > 0 {
 		part.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
 	}
-	t.endWorkloads(at, out, &report)
-	return report.Ended
+	t.endWorkloads(at, out)
 }
 
 // Forget drops the state of the target's series, all of which have ended. The start of
