@@ -2,6 +2,7 @@ package exposition
 
 import (
 	"mime"
+	"slices"
 	"strings"
 )
 
@@ -89,23 +90,12 @@ func Reasons() []Reason {
 // case. It knows the words of both dialects, because OpenMetrics bodies
 // are also served as text.
 func kindOf(word string) (Kind, bool) {
-	switch strings.ToLower(word) {
-	case "counter":
-		return KindCounter, true
-	case "gauge":
-		return KindGauge, true
-	case "histogram":
-		return KindHistogram, true
-	case "summary":
-		return KindSummary, true
-	case "untyped", "unknown":
+	switch word = strings.ToLower(word); word {
+	case "unknown":
 		return KindUntyped, true
-	case "info":
-		return KindInfo, true
-	case "stateset":
-		return KindStateSet, true
-	case "gaugehistogram", "gauge_histogram":
+	case "gauge_histogram":
 		return KindGaugeHistogram, true
 	}
-	return KindUntyped, false
+	i := slices.Index(kindNames[:], word)
+	return Kind(max(i, 0)), i >= 0
 }
