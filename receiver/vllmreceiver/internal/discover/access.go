@@ -68,37 +68,33 @@ func core(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// prober checks the permissions of a Kubernetes discovery. Prometheus's library does not
-// report missing permissions: it only finds no targets.
-type prober struct {
+// access is what those need who ask Kubernetes for one discovery.
+type access struct {
 	sd     *kubernetes.SDConfig
 	client dynamic.Interface
+	// close closes the idle connections of the client.
 	close  func()
 	logger *zap.Logger
-	// again is the time until the next attempt after a failure.
-	again  time.Duration
-	found  *obstacles
+	// logged has the texts that were logged.
 	logged *warnings
 }
 
-// newClient returns a client of the API server of a Kubernetes discovery. closeIdle
-// closes its idle connections.
-func newClient(sd *kubernetes.SDConfig) (client dynamic.Interface, closeIdle func(), err error) {
-	access, closeIdle, err := restConfig(sd)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err = dynamic.NewForConfig(access)
-	return client, closeIdle, err
-}
-
-// newProber returns a prober that logs what logged does not have.
-func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration, logged *warnings) (*prober, error) {
-	client, closeIdle, err := newClient(sd)
+func newAccess(sd *kubernetes.SDConfig, logger *zap.Logger, logged *warnings) (*access, error) {
+	config, closeIdle, err := restConfig(sd)
 	if err != nil {
 		return nil, err
 	}
-	return &prober{sd: sd, client: client, close: closeIdle, logger: logger, again: again, logged: logged}, nil
+	client, err := dynamic.NewForConfig(config)
+	return &access{sd: sd, client: client, close: closeIdle, logger: logger, logged: logged}, err
+}
+
+// prober checks the permissions of a Kubernetes discovery. Prometheus's library does not
+// report missing permissions: it only finds no targets.
+type prober struct {
+	*access
+	// again is the time until the next attempt after a failure.
+	again time.Duration
+	found *obstacles
 }
 
 // run tries until everything is permitted, and logs each obstacle once.

@@ -72,12 +72,8 @@ func attributesOf(all labels.Labels) map[string]string {
 // without this hash has no Deployment.
 func deploymentOf(kind, name string, all labels.Labels) string {
 	hash := all.Get(metaPrefix + "pod_label_pod_template_hash")
-	if kind != "ReplicaSet" || hash == "" {
-		return ""
+	if deployment, ok := strings.CutSuffix(name, "-"+hash); ok && kind == "ReplicaSet" && hash != "" {
+		return deployment
 	}
-	deployment, ok := strings.CutSuffix(name, "-"+hash)
-	if !ok {
-		return ""
-	}
-	return deployment
+	return ""
 }

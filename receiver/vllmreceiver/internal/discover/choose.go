@@ -128,15 +128,6 @@ func limit(targets []Target, scraped map[string]bool, n int) (kept []Target, ove
 		return targets, 0
 	}
 	kept = slices.Clone(targets)
-	slices.SortStableFunc(kept, func(a, b Target) int {
-		known, other := scraped[a.URL.String()], scraped[b.URL.String()]
-		switch {
-		case known && !other:
-			return -1
-		case other && !known:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(kept, func(a, b Target) int { return first(scraped[a.URL.String()], scraped[b.URL.String()]) })
 	return kept[:n], len(targets) - n
 }

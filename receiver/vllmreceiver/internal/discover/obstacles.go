@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// obstacles has why parts of the discovery do not work now. A nil value keeps nothing.
+// obstacles has why parts of the discovery do not work now.
 type obstacles struct {
-	// changed is called with one obstacle, as a sentence, or with "" if there is none.
+	// changed, if not nil, is called with one obstacle, as a sentence, or with "" if there is none.
 	changed func(string)
 
 	mu sync.Mutex
@@ -18,17 +18,11 @@ type obstacles struct {
 }
 
 func newObstacles(changed func(string)) *obstacles {
-	if changed == nil {
-		return nil
-	}
 	return &obstacles{changed: changed, found: map[any]string{}}
 }
 
 // set sets the obstacle of one part; "" means that the part works.
 func (o *obstacles) set(part any, sentence string) {
-	if o == nil {
-		return
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if sentence == "" {
@@ -40,7 +34,7 @@ func (o *obstacles) set(part any, sentence string) {
 	if len(o.found) > 0 {
 		one = slices.Min(slices.Collect(maps.Values(o.found)))
 	}
-	if one != o.last {
+	if one != o.last && o.changed != nil {
 		o.last = one
 		o.changed(one)
 	}

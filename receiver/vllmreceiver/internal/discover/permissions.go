@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/prometheus/prometheus/discovery/kubernetes"
@@ -59,13 +60,5 @@ func (s *Settings) Permissions() []Permission {
 // same reports whether two permissions are the same one of the same API server.
 func (p *Permission) same(other *Permission) bool {
 	return p.Group == other.Group && p.Resource == other.Resource && p.Namespace == other.Namespace &&
-		p.sd.KubeConfig == other.sd.KubeConfig && apiServer(p.sd) == apiServer(other.sd)
-}
-
-// apiServer is the address of the API server; empty for that of the own cluster.
-func apiServer(sd *kubernetes.SDConfig) string {
-	if sd.APIServer.URL == nil {
-		return ""
-	}
-	return sd.APIServer.String()
+		p.sd.KubeConfig == other.sd.KubeConfig && reflect.DeepEqual(p.sd.APIServer, other.sd.APIServer)
 }
