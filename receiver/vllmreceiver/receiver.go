@@ -19,24 +19,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
-
-// shared is used by all targets of a receiver.
-type shared struct {
-	config    *Config
-	settings  receiver.Settings
-	telemetry *metadata.TelemetryBuilder
-	points    scrapedPoints
-	scrapes   *scrape.Group
-}
 
 // vllmReceiver scrapes each target at times of its own, so that a slow target delays no
 // other. Targets can come and go while it runs (running.go).
 type vllmReceiver struct {
-	shared *shared
-	next   consumer.Metrics
+	config   *Config
+	settings receiver.Settings
+	points   scrapedPoints
+	scrapes  *scrape.Group
+	next     consumer.Metrics
 
 	mu   sync.Mutex
 	host component.Host
@@ -45,7 +38,7 @@ type vllmReceiver struct {
 	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
-	// left are the removed targets, by address (left.go).
+	// left are the removed targets, by address.
 	left map[string]scrape.Left
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
@@ -81,7 +74,6 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{config: cfg, settings: settings, telemetry: scrapes.Telemetry, points: points, scrapes: scrapes}
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
 	})
@@ -89,7 +81,8 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]refused.Ends{},
+		config: cfg, settings: settings, points: points, scrapes: scrapes, next: next,
+		running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]refused.Ends{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }
@@ -105,9 +98,9 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	if err := r.registerGauges(); err != nil {
 		return err
 	}
-	targets := scrape.Configured(r.shared.config)
+	targets := scrape.Configured(r.config)
 	for i, t := range targets {
-		if err := r.add(ctx, t, phaseOf(r.shared.config.Controller.CollectionInterval, i, len(targets))); err != nil {
+		if err := r.add(ctx, t, phaseOf(r.config.Controller.CollectionInterval, i, len(targets))); err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", scrape.InstanceID(t.Address), err), r.stopAll(ctx))
 		}
 	}
@@ -134,7 +127,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 		return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
 	})
 	if !ended {
-		r.shared.settings.Logger.Warn("The next component still holds points; the shutdown continues without it. " +
+		r.settings.Logger.Warn("The next component still holds points; the shutdown continues without it. " +
 			"Give the exporter a timeout or a sending_queue")
 	}
 	return err
@@ -143,8 +136,8 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 // registerGauges registers the gauges of self-telemetry. Each has the receiver's name, because all
 // receivers of a collector share the instruments, and of equal series only the last value counts.
 func (r *vllmReceiver) registerGauges() error {
-	t := r.shared.telemetry
-	name := attribute.String("receiver", r.shared.settings.ID.String())
+	t := r.scrapes.Telemetry
+	name := attribute.String("receiver", r.settings.ID.String())
 	named := metric.WithAttributeSet(attribute.NewSet(name))
 	observing := func(number func() int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
@@ -155,11 +148,11 @@ func (r *vllmReceiver) registerGauges() error {
 	return errors.Join(
 		t.RegisterReceiverVllmTargetsCallback(observing(r.targets.Load)),
 		t.RegisterReceiverVllmLayoutsCallback(observing(func() int64 {
-			_, layouts, _ := r.shared.scrapes.Memory.Stats()
+			_, layouts, _ := r.scrapes.Memory.Stats()
 			return int64(layouts)
 		})),
 		t.RegisterReceiverVllmLayoutOverflowCallback(observing(func() int64 {
-			_, _, overflow := r.shared.scrapes.Memory.Stats()
+			_, _, overflow := r.scrapes.Memory.Stats()
 			return int64(overflow)
 		})),
 		t.RegisterReceiverVllmDiscoveredTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
