@@ -26,7 +26,6 @@ type builder struct {
 	resets      resets
 	process     process
 	scrape      *Scrape
-	plan        *normalize.Plan
 	adapterSets []bool
 	// adapterRoom is how many more adapters each metric may have.
 	adapterRoom map[*normalize.Metric]int
@@ -35,8 +34,8 @@ type builder struct {
 
 // build appends every metric of the plan that has a point.
 func (b *builder) build() {
-	for m := range b.plan.Metrics {
-		metric := &b.plan.Metrics[m]
+	for m := range b.scrape.Plan.Metrics {
+		metric := &b.scrape.Plan.Metrics[m]
 		open := openMetric{metric: metric, metrics: b.metrics}
 		for p := range metric.Points {
 			point := &metric.Points[p]
@@ -50,12 +49,11 @@ type openMetric struct {
 	metric  *normalize.Metric
 	metrics pmetric.MetricSlice
 	to      pmetric.Metric
-	isOpen  bool
 }
 
 func (o *openMetric) get() pmetric.Metric {
-	if !o.isOpen {
-		o.to, o.isOpen = emptyMetric(o.metric, len(o.metric.Points), o.metrics), true
+	if o.to == (pmetric.Metric{}) {
+		o.to = emptyMetric(o.metric, len(o.metric.Points), o.metrics)
 		o.to.SetDescription(o.metric.Description)
 	}
 	return o.to
@@ -183,14 +181,14 @@ func (b *builder) sum(open *openMetric, point *normalize.Point, st *state) norma
 
 func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
 	series := &point.Parts[0]
-	count, ok := wholeCount(b.values[series.Count])
-	if !ok {
+	count := b.values[series.Count]
+	if !isWhole(count) {
 		return normalize.ReasonBadCount
 	}
-	b.advance(st, point, float64(count))
+	b.advance(st, point, count)
 	to := open.get().Summary().DataPoints().AppendEmpty()
 	identify(to, point, st.start, b.now)
-	to.SetCount(count)
+	to.SetCount(uint64(count))
 	if series.Sum != exposition.NoSlot {
 		to.SetSum(b.values[series.Sum])
 	}

@@ -151,7 +151,6 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	metrics.EnsureCapacity(len(s.Plan.Metrics) + len(t.settings.Own))
 	b := builder{
 		target: t, now: now, values: s.Snapshot.Values, metrics: metrics, report: &report,
-		plan:        s.Plan,
 		scrape:      &s,
 		resets:      t.detect(s, t.states),
 		adapterSets: currentAdapterSets(s),

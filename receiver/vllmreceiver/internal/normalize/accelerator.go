@@ -77,7 +77,7 @@ func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 		switch {
 		case found[i] != nil && isKnown:
 			for k := range known {
-				a.choose(family, found[i], known[k])
+				a.choose(family, found[i], known[k], func(labels []exposition.Label) []exposition.Label { return mapped(labels, known[k].source.Labels) })
 			}
 		case found[i] != nil:
 			a.chooseUnknown(family, found[i])
@@ -126,8 +126,9 @@ func (a *accelerators) find(family *exposition.Family) []place {
 	return places
 }
 
-// choose plans the points that a family becomes in one metric.
-func (a *accelerators) choose(family *exposition.Family, places []place, e exported) {
+// choose plans the points that a family becomes in one metric. more returns the attributes that the
+// labels of a series become.
+func (a *accelerators) choose(family *exposition.Family, places []place, e exported, more func([]exposition.Label) []exposition.Label) {
 	if !a.options.enabled(e.metric.Name, e.metric.Enabled) {
 		a.explain(ReasonDisabled, family.Series...)
 		return
@@ -143,7 +144,7 @@ func (a *accelerators) choose(family *exposition.Family, places []place, e expor
 		}
 		a.take(&chosen{
 			exported: e, Metric: metric, device: device, whole: whole, parts: []exposition.Series{*s},
-			attributes: a.attributesOf(device, e.set, mapped(s.Labels, e.source.Labels)),
+			attributes: a.attributesOf(device, e.set, more(s.Labels)),
 		})
 	}
 }
@@ -151,29 +152,19 @@ func (a *accelerators) choose(family *exposition.Family, places []place, e expor
 // chooseUnknown plans a family that the catalogue does not have, if it is switched on.
 func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) {
 	name := a.exporter.Unknown + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(a.exporterKey(a.exporter, family.Name), "DCGM_")), ":", "_")
-	if !a.options.enabled(name, false) {
-		a.explain(ReasonDisabled, family.Series...)
-		return
-	}
 	kind := wireKind(family.Kind)
-	if known, is := a.unknown[name]; is && known != kind {
-		// Another family has this name but for its case, and became a metric of another kind.
-		a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
-		a.explain(ReasonTypeConflict, family.Series...)
-		return
-	}
-	a.unknown[name] = kind
-	for i := range family.Series {
-		device, whole, ok := a.deviceOf(places[i], true)
-		if !ok {
-			continue
+	if a.options.enabled(name, false) {
+		if known, is := a.unknown[name]; is && known != kind {
+			// Another family has this name but for its case, and became a metric of another kind.
+			a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
+			a.explain(ReasonTypeConflict, family.Series...)
+			return
 		}
-		a.take(&chosen{
-			exported: exported{convert: plain}, Metric: Metric{Name: name, Kind: kind, Description: family.Help, Family: family.Name},
-			device: device, whole: whole, parts: []exposition.Series{family.Series[i]},
-			attributes: a.attributesOf(device, nil, withoutRoles(family.Series[i].Labels)),
-		})
+		a.unknown[name] = kind
 	}
+	a.choose(family, places, exported{
+		metric: &catalog.Metric{Name: name, Kind: kind, Description: family.Help, Partitions: true}, source: &catalog.Exported{}, convert: plain,
+	}, withoutRoles)
 }
 
 var plain = &Conversion{times: 1, per: 1}
@@ -217,9 +208,6 @@ func (a *accelerators) addUp(found [][]place) {
 		}
 	}
 	for key, c := range a.chosen {
-		if c.source == nil {
-			continue
-		}
 		for n, name := range c.source.Plus {
 			series, ok := a.seriesOf(byName[name], c, found)
 			if ok {

@@ -182,23 +182,16 @@ func (g *Group) NewTarget(of Server) *Target {
 
 // Configured returns the servers of the configuration. Validate has checked each address.
 func Configured(cfg *Config) []Server {
-	if len(cfg.Targets) == 0 {
-		address, err := ParseEndpoint(cfg.Client.Endpoint)
-		if err != nil {
-			return nil
-		}
-		return []Server{{Address: address, Client: cfg.Client, Canary: cfg.Canary.Get()}}
+	targets := cfg.Targets
+	if len(targets) == 0 {
+		targets = []TargetConfig{{Client: cfg.Client, Canary: cfg.Canary}}
 	}
-	servers := make([]Server, 0, len(cfg.Targets))
-	for i := range cfg.Targets {
-		address, err := ParseEndpoint(cfg.Targets[i].Client.Endpoint)
-		if err != nil {
-			continue
+	var servers []Server
+	for i := range targets {
+		t := &targets[i]
+		if address, err := ParseEndpoint(t.Client.Endpoint); err == nil {
+			servers = append(servers, Server{Address: address, Client: t.Client, Attributes: t.ResourceAttributes, Canary: t.Canary.Get()})
 		}
-		servers = append(servers, Server{
-			Address: address, Client: cfg.Targets[i].Client, Attributes: cfg.Targets[i].ResourceAttributes,
-			Canary: cfg.Targets[i].Canary.Get(),
-		})
 	}
 	return servers
 }
@@ -245,11 +238,7 @@ func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 		if !ok {
 			continue
 		}
-		enabled := metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck
-		if chosen, set := on[name]; set {
-			enabled = chosen
-		}
-		if enabled {
+		if enabled, set := on[name]; enabled || !set && (metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck) {
 			out[name] = metric
 		}
 	}
