@@ -14,53 +14,28 @@ import (
 // it.
 type Reason uint8
 
-// The reasons for dropped points.
+// The reasons for dropped points. metadata.yaml says what each of them means.
 const (
 	ReasonNone Reason = iota
-	// ReasonAlias: an older name of a metric that the body also has under its newer
-	// name.
 	ReasonAlias
-	// ReasonDisabled: the metric is switched off.
 	ReasonDisabled
-	// ReasonTypeConflict: a gauge of Ray that repeats a counter.
 	ReasonTypeConflict
-	// ReasonInfo: an info family, whose labels are emitted as numbers and resource
-	// attributes.
 	ReasonInfo
-	// ReasonDuplicate: two series of a family are equal after their labels were
-	// unified.
 	ReasonDuplicate
-	// ReasonUnsupported: an OpenMetrics gauge histogram, which OTLP does not have.
 	ReasonUnsupported
-	// ReasonAdapterLimit: more LoRA adapters than the limit.
 	ReasonAdapterLimit
-	// ReasonNoInfBucket: a histogram without a +Inf bucket.
 	ReasonNoInfBucket
-	// ReasonNoCount: a histogram or summary without a _count.
 	ReasonNoCount
-	// ReasonBucketDecrease: cumulative buckets that decrease.
 	ReasonBucketDecrease
-	// ReasonBucketNaN: a bucket that is not a number.
 	ReasonBucketNaN
-	// ReasonCountBelowBucket: a count below the +Inf bucket.
 	ReasonCountBelowBucket
-	// ReasonCountAboveBucket: a count above the +Inf bucket.
 	ReasonCountAboveBucket
-	// ReasonBadCount: a count that is negative, fractional or not a number.
 	ReasonBadCount
-	// ReasonCounterNaN: a counter that is not a number.
 	ReasonCounterNaN
-	// ReasonCounterNegative: a counter below zero.
 	ReasonCounterNegative
-	// ReasonSentinel: -1, with which the server marks "not available".
 	ReasonSentinel
-	// ReasonDeviceLimit: an exporter has more GPUs, or more workloads on them, than the
-	// limit.
 	ReasonDeviceLimit
-	// ReasonSeriesLimit: the target has more series than the limit.
 	ReasonSeriesLimit
-	// ReasonOtherProcess: the answer is from another server process than the one whose
-	// points are emitted.
 	ReasonOtherProcess
 	reasonEnd
 )
