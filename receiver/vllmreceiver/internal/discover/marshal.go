@@ -15,12 +15,7 @@ import (
 const redacted = "[REDACTED]"
 
 // String returns the settings without secrets.
-func (s Settings) String() string { return s.text() }
-
-// GoString returns the settings without secrets.
-func (s Settings) GoString() string { return s.text() }
-
-func (s *Settings) text() string {
+func (s Settings) String() string {
 	all, err := s.Map()
 	if err != nil {
 		return "discovery settings that cannot be printed: " + err.Error()
@@ -31,6 +26,9 @@ func (s *Settings) text() string {
 	}
 	return string(text)
 }
+
+// GoString returns the settings without secrets.
+func (s Settings) GoString() string { return s.String() }
 
 // Map returns the section in the form of the configuration, without secrets.
 func (s *Settings) Map() (map[string]any, error) {

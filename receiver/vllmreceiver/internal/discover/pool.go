@@ -80,7 +80,6 @@ type follower struct {
 
 	mu     sync.Mutex
 	states map[schema.GroupVersionResource]poolState
-	known  bool
 	last   *pool
 }
 
@@ -171,11 +170,9 @@ func (f *follower) update(kind schema.GroupVersionResource, change func(*poolSta
 			found = p
 		}
 	}
-	if !f.known || !f.last.equal(found) {
-		if found != nil || f.last != nil {
-			f.changed(found)
-		}
-		f.known, f.last = true, found
+	if !f.last.equal(found) {
+		f.changed(found)
+		f.last = found
 	}
 	if found == nil {
 		f.warnMissing()

@@ -11,19 +11,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// The names of the metrics about the scrape itself.
+// The names of metrics about the scrape itself that others need. MetricLoad is the answer of /load.
 const (
-	MetricUp       = "vllm.up"
-	MetricHealthy  = "vllm.healthy"
-	MetricDuration = "vllm.scrape.duration"
-	MetricSamples  = "vllm.scrape.samples"
-	// MetricLoad is the answer of /load.
-	MetricLoad = "vllm.server_load"
-	// MetricFailure has the kind of the failure as an attribute.
-	MetricFailure = "vllm.scrape.failure"
-	// MetricReady and MetricTerminating are about the pod of the target.
-	MetricReady       = "vllm.pod.ready"
-	MetricTerminating = "vllm.pod.terminating"
+	MetricHealthy = "vllm.healthy"
+	MetricLoad    = "vllm.server_load"
 )
 
 // ownMetric is one of the metrics about the scrape itself.
@@ -45,8 +36,8 @@ const (
 )
 
 var ownNames = [numOwn]string{
-	ownUp: MetricUp, ownHealthy: MetricHealthy, ownDuration: MetricDuration, ownSamples: MetricSamples,
-	ownLoad: MetricLoad, ownFailure: MetricFailure, ownReady: MetricReady, ownTerminating: MetricTerminating,
+	ownUp: "vllm.up", ownHealthy: MetricHealthy, ownDuration: "vllm.scrape.duration", ownSamples: "vllm.scrape.samples",
+	ownLoad: MetricLoad, ownFailure: "vllm.scrape.failure", ownReady: "vllm.pod.ready", ownTerminating: "vllm.pod.terminating",
 	ownCanaryDuration: MetricCanaryDuration, ownCanarySuccess: MetricCanarySuccess, ownCanaryUnanswered: MetricCanaryUnanswered,
 }
 

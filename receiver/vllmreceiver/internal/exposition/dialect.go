@@ -52,12 +52,7 @@ var kindNames = [...]string{
 }
 
 // String returns the kind as a TYPE line writes it.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return "invalid"
-}
+func (k Kind) String() string { return kindNames[k] }
 
 var reasonNames = [reasonEnd]string{
 	ReasonNone: "none", ReasonBadName: "bad_name", ReasonBadLabels: "bad_labels",
@@ -70,12 +65,7 @@ var reasonNames = [reasonEnd]string{
 }
 
 // String returns the reason in snake_case, as telemetry spells it.
-func (r Reason) String() string {
-	if r < reasonEnd {
-		return reasonNames[r]
-	}
-	return "invalid"
-}
+func (r Reason) String() string { return reasonNames[r] }
 
 // Reasons returns every reason but ReasonNone.
 func Reasons() []Reason {

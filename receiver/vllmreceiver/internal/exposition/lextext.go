@@ -47,14 +47,6 @@ func (l *textLexer) add(body []byte, raws []rawLine, i int) {
 	if alone || len(l.buffer) > batchBytes {
 		l.flush(body, raws)
 	}
-	l.queue(body, raw, i)
-	if alone {
-		l.flush(body, raws)
-	}
-}
-
-// queue adds a line to the text for expfmt.
-func (l *textLexer) queue(body []byte, raw *rawLine, i int) {
 	l.starts = append(l.starts, len(l.buffer))
 	l.lines = append(l.lines, i)
 	l.buffer = append(l.buffer, body[raw.start:raw.number]...)
@@ -62,6 +54,9 @@ func (l *textLexer) queue(body []byte, raw *rawLine, i int) {
 	l.buffer = strconv.AppendInt(l.buffer, int64(len(l.lines)), 10)
 	l.buffer = append(l.buffer, body[raw.numberEnd:raw.end]...)
 	l.buffer = append(l.buffer, '\n')
+	if alone {
+		l.flush(body, raws)
+	}
 }
 
 // flush reads the queue with expfmt, which finishes all lines that were added. expfmt stops
@@ -139,15 +134,6 @@ func (l *textLexer) reasonOf(body []byte, raw *rawLine) Reason {
 	return ReasonBadLabels
 }
 
-// forget drops the state of one body.
-func (l *textLexer) forget() {
-	l.failures = 0
-	l.words.forget()
-	if cap(l.buffer) > 4*batchBytes {
-		l.buffer = nil
-	}
-}
-
 // textTimestamp reports whether a value is followed by nothing, or by a timestamp of
 // the text format: an integer.
 func textTimestamp(rest []byte) bool {
@@ -211,7 +197,11 @@ func (p *parsing) release() {
 		p.raws = nil
 	}
 	p.raws, p.bad = p.raws[:0], 0
-	p.text.forget()
+	p.text.failures = 0
+	clear(p.text.words)
+	if cap(p.text.buffer) > 4*batchBytes {
+		p.text.buffer = nil
+	}
 	p.lines.last = nil
 	parsingPool.Put(p)
 }

@@ -176,9 +176,6 @@ func (w words) intern(word string) string {
 	return word
 }
 
-// forget drops all words.
-func (w words) forget() { clear(w) }
-
 // add adds a label in the order of the line.
 func (s *sample) add(w words, name, value string) {
 	switch {

@@ -30,22 +30,8 @@ func infoFamily(key string) (*catalog.InfoFamily, bool) {
 	return &catalog.InfoFamilies[i], true
 }
 
-// addInfos plans numbers and resource attributes from the labels of the info families.
-// The families themselves are not emitted: their values have no meaning, and their
-// label sets grow with every release.
-func (b *builder) addInfos(bodies []infoBody) {
-	seen := map[string]bool{}
-	for _, body := range bodies {
-		// The same family under a second prefix has the same labels.
-		if seen[body.info.Family] {
-			b.drop(ReasonAlias, body.family)
-			continue
-		}
-		seen[body.info.Family] = true
-		b.addInfo(body)
-	}
-}
-
+// addInfo plans numbers and resource attributes from the labels of an info family. The family
+// itself is not emitted: its values have no meaning, and its label set grows with every release.
 func (b *builder) addInfo(i infoBody) {
 	b.drop(ReasonInfo, i.family)
 	for _, number := range i.info.Numbers {
@@ -69,9 +55,9 @@ func (b *builder) addInfo(i infoBody) {
 		}
 		for _, key := range []string{"vllm:num_requests_running", "vllm:num_requests_waiting"} {
 			if family := b.byKey[key]; family != nil {
-				for at := range family.Series {
-					if slot := family.Series[at].Value; slot != exposition.NoSlot {
-						b.plan.Requests = append(b.plan.Requests, slot)
+				for _, series := range family.Series {
+					if series.Value != exposition.NoSlot {
+						b.plan.Requests = append(b.plan.Requests, series.Value)
 					}
 				}
 			}

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -102,7 +103,12 @@ func (b *builder) planCanonical() {
 			continue
 		}
 		if info, ok := infoFamily(key); ok && isInfoKind(family.Kind) {
-			infos = append(infos, infoBody{info, family})
+			if slices.ContainsFunc(infos, func(i infoBody) bool { return i.info == info }) {
+				// The same family under a second prefix has the same labels.
+				b.drop(ReasonAlias, family)
+			} else {
+				infos = append(infos, infoBody{info, family})
+			}
 			continue
 		}
 		if b.isGaugeTwin(family) {
@@ -141,7 +147,9 @@ func (b *builder) planCanonical() {
 	for _, c := range claims {
 		b.addClaimed(c)
 	}
-	b.addInfos(infos)
+	for _, info := range infos {
+		b.addInfo(info)
+	}
 	if b.options.GenAI {
 		b.addGenAI(winners)
 	}
