@@ -41,7 +41,8 @@ type resolved struct {
 // resolve returns the targets of all sources. s is how the rules divide the targets; nil
 // if they do not.
 func (d *Defaults) resolve(sources []source, s *sharding) resolved {
-	merged, count := map[string][]*candidate{}, newCounting()
+	merged := map[string][]*candidate{}
+	count := counting{discovered: map[string]bool{}, reached: map[string]bool{}, chosen: map[string]bool{}}
 	unusable, short := map[string]int{}, map[string]time.Duration{}
 	for _, from := range sources {
 		for _, group := range from.groups {

@@ -136,10 +136,6 @@ type counting struct {
 	several                     bool
 }
 
-func newCounting() *counting {
-	return &counting{discovered: map[string]bool{}, reached: map[string]bool{}, chosen: map[string]bool{}}
-}
-
 func (c *counting) add(found *candidate) {
 	c.discovered[found.address] = true
 	if !found.reached {

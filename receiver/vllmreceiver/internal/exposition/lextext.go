@@ -34,10 +34,6 @@ type textLexer struct {
 	failures int
 }
 
-func newTextLexer(w words) *textLexer {
-	return &textLexer{parser: expfmt.NewTextParser(model.UTF8Validation), words: w}
-}
-
 // add takes line i of raws. Its name and labels are read by the next flush.
 func (l *textLexer) add(body []byte, raws []rawLine, i int) {
 	raw := &raws[i]
@@ -159,7 +155,7 @@ type parsing struct {
 
 var parsingPool = sync.Pool{New: func() any {
 	w := words{}
-	return &parsing{text: newTextLexer(w), lines: lineLexer{words: w}}
+	return &parsing{text: &textLexer{parser: expfmt.NewTextParser(model.UTF8Validation), words: w}, lines: lineLexer{words: w}}
 }}
 
 // lex reads the raw lines from the given index on. The samples of the text format are

@@ -67,15 +67,6 @@ func labelSetOf(labels []Label) labelSet {
 	return labelSet(b.String())
 }
 
-// setOnce sets a slot that is not yet set, and reports whether it did.
-func setOnce(at *int, slot int) bool {
-	if *at != NoSlot {
-		return false
-	}
-	*at = slot
-	return true
-}
-
 // sortBounds sorts the buckets and quantiles and drops the later of equal ones. It
 // returns how many it dropped. Bounds are compared as numbers: "1" and "1.0" are
 // the same.
@@ -135,7 +126,7 @@ func (a *assembler) foldCreated() {
 			if owners[i] == nil {
 				a.result.misfits = append(a.result.misfits, misfit{slot, ReasonOrphanCreated})
 			} else {
-				a.count(setOnce(&owners[i].Created, slot))
+				a.fill(&owners[i].Created, slot)
 			}
 		}
 		return true

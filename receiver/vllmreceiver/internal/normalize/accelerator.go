@@ -58,9 +58,11 @@ type chosen struct {
 func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 	a := &accelerators{
 		builder: b, exporter: exporter, chosen: map[SeriesKey]*chosen{}, unknown: map[string]catalog.Kind{}, why: map[int]Reason{},
-		inventory: newInventory(exporter, b.options.MaxDevices),
+		inventory: inventory{
+			exporter: exporter, limit: b.options.MaxDevices, behind: b.isBehindPrometheus(),
+			byID: map[string]int{}, byName: map[[3]string]int{},
+		},
 	}
-	a.behind = b.isBehindPrometheus()
 	families := exportedFamilies()[exporter.Name]
 	found := make([][]place, len(b.layout.Families))
 	for i := range b.layout.Families {

@@ -90,10 +90,6 @@ type place struct {
 	device, workload int
 }
 
-func newInventory(exporter *catalog.Exporter, limit int) inventory {
-	return inventory{exporter: exporter, limit: limit, byID: map[string]int{}, byName: map[[3]string]int{}}
-}
-
 // isBehindPrometheus reports whether the labels of a body were changed by a Prometheus,
 // which puts the exporter's own pod in the place of the workload's.
 func (b *builder) isBehindPrometheus() bool {

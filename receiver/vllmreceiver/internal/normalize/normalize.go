@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -243,16 +244,10 @@ func sameKind(kind catalog.Kind, wire exposition.Kind) bool {
 	switch wire {
 	case exposition.KindUntyped:
 		return kind == catalog.KindGauge || kind == catalog.KindSum
-	case exposition.KindCounter:
-		return kind == catalog.KindSum
-	case exposition.KindGauge, exposition.KindInfo, exposition.KindStateSet:
-		return kind == catalog.KindGauge
-	case exposition.KindHistogram:
-		return kind == catalog.KindHistogram
-	case exposition.KindSummary:
-		return kind == catalog.KindSummary
+	case exposition.KindGaugeHistogram:
+		return false
 	}
-	return false
+	return kind == wireKind(wire)
 }
 
 // wireKind is the kind of an unknown family.
@@ -310,7 +305,7 @@ func (b *builder) addClaimed(c *claim) {
 		return
 	}
 	if c.family.Unit != "" && c.unit == "" {
-		c.unit = unitOf(c.family.Unit)
+		c.unit = cmp.Or(units[c.family.Unit], "{"+c.family.Unit+"}")
 	}
 	help := c.family.Help
 	if _, ok := gatewayPrefix(c.family.Name); ok {
@@ -331,18 +326,8 @@ func (b *builder) emit(m Metric) {
 	}
 }
 
-// unitOf converts an OpenMetrics UNIT to UCUM.
-func unitOf(word string) string {
-	switch word {
-	case "seconds":
-		return "s"
-	case "bytes":
-		return "By"
-	case "ratio":
-		return "1"
-	}
-	return "{" + word + "}"
-}
+// units are those of UCUM for an OpenMetrics UNIT.
+var units = map[string]string{"seconds": "s", "bytes": "By", "ratio": "1"}
 
 // drop counts all series of a family as dropped.
 func (b *builder) drop(reason Reason, family *exposition.Family) {

@@ -138,7 +138,7 @@ func NewGroup(cfg *Config, settings receiver.Settings) (*Group, error) {
 	}
 	g.Memory.SetPool(cfg.Limits.memory())
 	g.defects = defectlog.New(settings.Logger, cfg.Controller.CollectionInterval)
-	g.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
+	g.plans = newPlans(planOptions(cfg), (&planLog{logger: settings.Logger, named: map[string]bool{}}).log)
 	return g, nil
 }
 

@@ -301,7 +301,7 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 	}
 	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	if fixed && s.emitter.Restarted(scrape) {
-		s.shared.telemetry.resets(ctx)
+		s.shared.telemetry.ReceiverVllmResets.Add(ctx, 1)
 		s.canary.restarted(scrape.Time)
 		version, fixed = s.askVersion(ctx), false
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
