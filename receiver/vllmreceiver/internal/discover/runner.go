@@ -368,7 +368,11 @@ func (r *Runner) update(ctx context.Context) {
 	r.logChanges(targets, scraped, over)
 	r.noteShare(all.tally)
 	if r.options.Counted != nil {
-		r.options.Counted(all.tally.counts(r.sharding != nil))
+		counts := all.tally.Counts
+		if r.sharding == nil {
+			counts.Shared = -1
+		}
+		r.options.Counted(counts)
 	}
 	r.targets = targets
 	r.again = nil

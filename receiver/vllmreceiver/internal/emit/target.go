@@ -25,8 +25,9 @@ type Settings struct {
 	// Own are the metrics about the scrape itself by their catalogue name; missing ones are
 	// switched off.
 	Own map[string]*catalog.Metric
-	// Workload returns the resources of the workloads of a GPU exporter.
-	Workload WorkloadResource
+	// Workload returns the resource of a workload, from that of its GPU exporter and the
+	// attributes of the workload.
+	Workload func(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource
 }
 
 // Scrape has the result of one successful scrape.

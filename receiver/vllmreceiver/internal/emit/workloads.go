@@ -3,16 +3,10 @@ package emit
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
-
-// WorkloadResource returns the resource of a workload, from that of its exporter and the
-// attributes of the workload.
-type WorkloadResource func(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource
 
 // workloads are the containers that use the GPUs of a target. Each has a resource, and so
 // a memory, of its own. There are at most as many as the plan has.

@@ -30,20 +30,14 @@ func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 	case snapshot.Samples > 0:
 		return nil
 	case cut:
-		return &fetch.Error{
-			Outcome: fetch.OutcomeReset,
-			Message: "the connection was closed before the first sample had arrived; look for a proxy that cuts answers",
-		}
+		return &fetch.Error{Outcome: fetch.OutcomeReset, Message: "the connection was closed before the first sample had arrived; look for a proxy that cuts answers"}
 	case len(snapshot.Problems) > 0:
 		return &fetch.Error{
 			Outcome: fetch.OutcomeNotPrometheus,
 			Message: "the body is not Prometheus text: not one line could be read; is this the right port and path?",
 		}
 	case len(snapshot.Layout.Families) == 0:
-		return &fetch.Error{
-			Outcome: fetch.OutcomeEmpty,
-			Message: "the body has no metrics: the server may run with --disable-log-stats",
-		}
+		return &fetch.Error{Outcome: fetch.OutcomeEmpty, Message: "the body has no metrics: the server may run with --disable-log-stats"}
 	}
 	return nil
 }

@@ -101,8 +101,8 @@ type Group struct {
 	defects   *defectlog.Log
 	emission  emit.Settings
 	// buffers hold bodies while they are read. Scrapes are spread over the
-	// interval, so that many targets need few. Without them a scrape takes 1.9 times the
-	// processor time and allocates 5 times the bytes.
+	// interval, so that many targets need few. docs/why/performance.md says what they, the plans
+	// and the layouts bring.
 	buffers sync.Pool
 	// places limit how many large bodies are in memory. reading is held while a large
 	// body is parsed, because that takes several times its size.
