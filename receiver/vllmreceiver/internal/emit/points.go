@@ -228,14 +228,15 @@ func (b *builder) addExemplars(point *normalize.Point, to pmetric.ExemplarSlice)
 	if len(b.exemplars) == 0 {
 		return
 	}
-	for i := range point.Parts {
-		if e, ok := b.exemplars[point.Parts[i].Value]; ok {
+	add := func(slot int) {
+		if e, ok := b.exemplars[slot]; ok {
 			putExemplar(to.AppendEmpty(), e, b.now)
 		}
+	}
+	for i := range point.Parts {
+		add(point.Parts[i].Value)
 		for _, bucket := range point.Parts[i].Buckets {
-			if e, ok := b.exemplars[bucket.Slot]; ok {
-				putExemplar(to.AppendEmpty(), e, b.now)
-			}
+			add(bucket.Slot)
 		}
 	}
 }
