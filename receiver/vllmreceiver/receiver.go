@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
@@ -161,4 +162,34 @@ func (r *vllmReceiver) registerGauges() error {
 		}),
 		t.RegisterReceiverVllmTargetOverflowCallback(observing(r.overflow.Load)),
 	)
+}
+
+// scrapedPoints counts what the collector's scrape helper counts for other receivers, under
+// the same names, because dashboards of collectors show it.
+type scrapedPoints struct {
+	scraped, errored metric.Int64Counter
+	of               metric.MeasurementOption
+}
+
+// helperScope is the instrumentation scope of the collector's scrape helper.
+const helperScope = "go.opentelemetry.io/collector/scraper/scraperhelper"
+
+func newScrapedPoints(settings receiver.Settings) (scrapedPoints, error) {
+	meter := settings.MeterProvider.Meter(helperScope)
+	scraped, err := meter.Int64Counter("otelcol_scraper_scraped_metric_points",
+		metric.WithDescription("Number of metric points successfully scraped. [Alpha]"), metric.WithUnit("{datapoint}"))
+	if err != nil {
+		return scrapedPoints{}, err
+	}
+	errored, err := meter.Int64Counter("otelcol_scraper_errored_metric_points",
+		metric.WithDescription("Number of metric points that were unable to be scraped. [Alpha]"), metric.WithUnit("{datapoint}"))
+	if err != nil {
+		return scrapedPoints{}, err
+	}
+	attributes := metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("receiver", settings.ID.String()), attribute.String("scraper", metadata.Type.String())))
+	// A rate shows the first error only if the counter was there before.
+	scraped.Add(context.Background(), 0, attributes)
+	errored.Add(context.Background(), 0, attributes)
+	return scrapedPoints{scraped, errored, attributes}, nil
 }

@@ -1,6 +1,7 @@
 package vllmreceiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -42,19 +43,11 @@ type runningTarget struct {
 // change. If a target of the same address is stopping, Add waits for it, so that its end
 // is before the first points of the new one.
 func (r *vllmReceiver) Add(ctx context.Context, t scrape.Server) error {
-	interval := r.intervalOf(t)
+	interval := cmp.Or(t.Interval, r.config.Controller.CollectionInterval)
 	r.mu.Lock()
 	passed := time.Since(r.began)
 	r.mu.Unlock()
 	return r.add(ctx, t, passed+phaseAt(interval, t.Address.String(), int(r.targets.Load())+1, passed))
-}
-
-// intervalOf returns the time between two scrapes of a target.
-func (r *vllmReceiver) intervalOf(t scrape.Server) time.Duration {
-	if t.Interval > 0 {
-		return t.Interval
-	}
-	return r.config.Controller.CollectionInterval
 }
 
 // Remove stops a target and ends its series. A batch that is being sent may finish until
@@ -135,7 +128,7 @@ func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.D
 		r.startCanary(running, t.Canary)
 	}
 	first := r.began.Add(r.config.Controller.InitialDelay + offset)
-	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
+	running.turns = newRepeater(first, cmp.Or(t.Interval, r.config.Controller.CollectionInterval), func() { r.scrape(running) })
 	return running, nil
 }
 
@@ -172,7 +165,8 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 			r.status.succeeded(t.key)
 		}
 	}
-	r.points.add(ctx, scraped, errored)
+	r.points.scraped.Add(ctx, int64(scraped), r.points.of)
+	r.points.errored.Add(ctx, int64(errored), r.points.of)
 	endSpan(span, scraped, errored, failure)
 	// A scrape that was canceled has no points, and refused ends wait for the next one.
 	if out.DataPointCount() > 0 {

@@ -133,12 +133,10 @@ func created(point *normalize.Point, values []float64) pcommon.Timestamp {
 			return 0
 		}
 		at := unixTime(values[slot])
-		if at == 0 {
-			return 0
-		}
-		if earliest == 0 || at < earliest {
+		if i == 0 {
 			earliest = at
 		}
+		earliest = min(earliest, at)
 	}
 	return earliest
 }
