@@ -36,7 +36,8 @@ const versionAttribute = "service.version"
 // switchFields has the field of each attribute of metadata.yaml in the configuration.
 var switchFields = func() map[string]int {
 	out := map[string]int{}
-	for i, config := 0, reflect.TypeFor[metadata.ResourceAttributesConfig](); i < config.NumField(); i++ {
+	config := reflect.TypeFor[metadata.ResourceAttributesConfig]()
+	for i := range config.NumField() {
 		out[config.Field(i).Tag.Get("mapstructure")] = i
 	}
 	return out
