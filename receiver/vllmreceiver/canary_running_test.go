@@ -130,7 +130,7 @@ func TestShutdownDoesNotWaitForACanary(t *testing.T) {
 	}, scrape.MaxCanaries+2)
 	r, _ := startCanaries(t, withCanaries(), addresses...)
 	require.Eventually(t, func() bool { return open.Load() >= scrape.MaxCanaries }, within, time.Millisecond)
-	for _, target := range scrape.Configured(r.shared.config)[:2] {
+	for _, target := range scrape.Configured(r.config)[:2] {
 		begun := time.Now()
 		require.NoError(t, r.Remove(t.Context(), target.Address))
 		assert.Less(t, time.Since(begun), within)
@@ -170,7 +170,7 @@ func TestARemovedTargetEndsItsCanaries(t *testing.T) {
 	address := canaryServer(t, answers, 1)[0]
 	r, sink := startCanaries(t, withCanaries(), address)
 	require.Eventually(t, func() bool { return len(last(sink, address)) == 2 }, within, 5*time.Millisecond)
-	require.NoError(t, r.Remove(t.Context(), scrape.Configured(r.shared.config)[0].Address))
+	require.NoError(t, r.Remove(t.Context(), scrape.Configured(r.config)[0].Address))
 	all := sink.AllMetrics()
 	ended := all[len(all)-1]
 	assert.Equal(t, []string{"success ok end", "unanswered  end"}, canaryPoints(ended))

@@ -3,6 +3,7 @@ package vllmreceiver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
@@ -39,7 +41,7 @@ const removals = 8
 
 // startDiscovery starts the discovery; it returns nil if none is configured.
 func startDiscovery(r *vllmReceiver, configured []scrape.Server) (*targetDiscovery, error) {
-	cfg := r.shared.config
+	cfg := r.config
 	if !cfg.Discovery.IsSet() {
 		return nil, nil
 	}
@@ -50,7 +52,7 @@ func startDiscovery(r *vllmReceiver, configured []scrape.Server) (*targetDiscove
 	}
 	var err error
 	d.runner, err = discover.NewRunner(&cfg.Discovery.Settings, discover.Options{
-		Logger:   r.shared.settings.Logger,
+		Logger:   r.settings.Logger,
 		Defaults: discover.Defaults{Interval: cfg.Controller.CollectionInterval, Timeout: cfg.Client.Timeout},
 		Limit:    cfg.Limits.Targets, Wanted: d.reconcile, Obstacle: r.status.hindered,
 		Counted: func(c discover.Counts) { r.counts.Store(&c) },
@@ -91,7 +93,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := d.receiver.Remove(ctx, t.URL); err != nil && ctx.Err() == nil {
-				d.receiver.shared.settings.Logger.Warn("The end of a target was refused; it is sent again every minute",
+				d.receiver.settings.Logger.Warn("The end of a target was refused; it is sent again every minute",
 					zap.String("target", scrape.InstanceID(t.URL)), zap.Error(err))
 			}
 		})
@@ -103,10 +105,10 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 			break
 		}
 		if _, ok := d.scraped[address]; ok {
-			d.receiver.setPod(t.URL, scrape.PodOf(t.Pod))
+			d.receiver.setPod(t.URL, (*emit.Pod)(t.Pod))
 			continue
 		}
-		if err := d.receiver.Add(ctx, scrape.Discovered(d.receiver.shared.config, &t)); err != nil {
+		if err := d.receiver.Add(ctx, scrape.Discovered(d.receiver.config, &t)); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", scrape.InstanceID(t.URL), err))
 			continue
 		}
@@ -133,8 +135,50 @@ func observeCounts(o metric.Int64Observer, name attribute.KeyValue, counts *disc
 // logFailed logs that targets cannot be started, each time their number has changed.
 func (d *targetDiscovery) logFailed(failed []error) {
 	if len(failed) > 0 && len(failed) != d.notStarted {
-		d.receiver.shared.settings.Logger.Warn("Discovered targets cannot be started; this is tried again every minute. The first one: "+
+		d.receiver.settings.Logger.Warn("Discovered targets cannot be started; this is tried again every minute. The first one: "+
 			failed[0].Error(), zap.Int("targets", len(failed)))
 	}
 	d.notStarted = len(failed)
+}
+
+// apart returns the discovered targets with an identity for each. Those that share one get their
+// address as the instance; one that has the instance of another target even then is left out.
+func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
+	cfg := d.receiver.config
+	named := map[string][]string{}
+	for key, instance := range d.keys {
+		named[key] = []string{instance}
+	}
+	keys := make([]string, len(wanted))
+	for i, t := range wanted {
+		keys[i] = scrape.KeyOf(cfg, t.URL, nil, t.Attributes)
+		named[keys[i]] = append(named[keys[i]], scrape.InstanceID(t.URL))
+	}
+	taken := map[string]string{}
+	maps.Copy(taken, d.keys)
+	out := make([]discover.Target, 0, len(wanted))
+	same, example := 0, ""
+	for i, t := range wanted {
+		key := keys[i]
+		if twins := named[key]; len(twins) > 1 {
+			same++
+			if same == 1 {
+				example = fmt.Sprintf("%s and %s", twins[0], twins[1])
+			}
+			t.Attributes = maps.Clone(t.Attributes)
+			t.Attributes[scrape.InstanceAttribute] = scrape.InstanceID(t.URL)
+			key = scrape.KeyOf(cfg, t.URL, nil, t.Attributes)
+		}
+		if _, twin := taken[key]; !twin {
+			taken[key] = scrape.InstanceID(t.URL)
+			out = append(out, t)
+		}
+	}
+	if same != d.same && same > 0 {
+		d.receiver.settings.Logger.Warn("Several targets have one service.instance.id, for example "+example+
+			". Their addresses are used instead, and of targets with one address only the first is scraped; "+
+			"give each its own label instance, or remove that label", zap.Int("targets", same), zap.Int("left_out", len(wanted)-len(out)))
+	}
+	d.same = same
+	return out
 }

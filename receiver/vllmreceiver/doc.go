@@ -11,8 +11,8 @@
 //
 // Package scrape is these four for one target, with the clock, the log and the counters; package
 // probe takes the same way for vllmctl. discover finds targets. exposition and normalize are pure
-// functions. This package has the targets: receiver.go, running.go, repeat.go and phases.go scrape
-// each at its times, discovery.go adds and removes discovered ones, and owed.go repeats ends that
+// functions. This package has the targets: receiver.go, running.go and repeat.go scrape each at
+// its times, discovery.go adds and removes discovered ones, and owed.go repeats ends that
 // were refused.
 package vllmreceiver
 

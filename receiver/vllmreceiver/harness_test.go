@@ -82,7 +82,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	require.NoError(t, err)
 	server := scrape.Configured(cfg)[0]
 	server.Now = func() time.Time { return r.now }
-	r.scraper = r.receiver.shared.scrapes.NewTarget(server)
+	r.scraper = r.receiver.scrapes.NewTarget(server)
 	require.NoError(t, r.scraper.Start(t.Context(), componenttest.NewNopHost()))
 	t.Cleanup(func() {
 		r.scraper.Close()

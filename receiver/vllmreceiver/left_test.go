@@ -31,7 +31,7 @@ func TestStartTimesDoNotGoBackWhereATargetReturns(t *testing.T) {
 	r := start(t, sink, nil, metricsServer(t, quick))
 	parsed, err := scrape.ParseEndpoint(address)
 	require.NoError(t, err)
-	same := scrape.Server{Address: parsed, Client: r.shared.config.Targets[0].Client, Discovered: map[string]string{"rack": "7"}}
+	same := scrape.Server{Address: parsed, Client: r.config.Targets[0].Client, Discovered: map[string]string{"rack": "7"}}
 	// starts are the start times of a metric since the last call.
 	starts := func(name string) (all []pcommon.Timestamp) {
 		for _, m := range batches(sink, address) {

@@ -50,9 +50,9 @@ func (r *vllmReceiver) send(to *sink, at pcommon.Timestamp, out pmetric.Metrics)
 
 // lost counts refused ends for which there was no room. It logs the first time.
 func (r *vllmReceiver) lost(ends int) {
-	r.shared.telemetry.ReceiverVllmDroppedEnds.Add(context.Background(), int64(ends))
+	r.scrapes.Telemetry.ReceiverVllmDroppedEnds.Add(context.Background(), int64(ends))
 	if r.loses.CompareAndSwap(false, true) {
-		r.shared.settings.Logger.Warn("The pipeline refuses points, and too many series have ended since then to store all of their ends. "+
+		r.settings.Logger.Warn("The pipeline refuses points, and too many series have ended since then to store all of their ends. "+
 			"For the others the backend shows the last values until it drops them by itself. Find out what refuses points: "+
 			"an exporter whose queue is full, or the memory limiter", zap.Int("ends", ends))
 	}

@@ -23,20 +23,14 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
 )
 
-// shared is used by all targets of a receiver.
-type shared struct {
-	config    *Config
-	settings  receiver.Settings
-	telemetry *metadata.TelemetryBuilder
-	points    scrapedPoints
-	scrapes   *scrape.Group
-}
-
 // vllmReceiver scrapes each target at times of its own, so that a slow target delays no
 // other. Targets can come and go while it runs (running.go).
 type vllmReceiver struct {
-	shared *shared
-	next   consumer.Metrics
+	config   *Config
+	settings receiver.Settings
+	points   scrapedPoints
+	scrapes  *scrape.Group
+	next     consumer.Metrics
 
 	mu   sync.Mutex
 	host component.Host
@@ -45,7 +39,7 @@ type vllmReceiver struct {
 	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
-	// left are the removed targets, by address (left.go).
+	// left are the removed targets, by address.
 	left map[string]scrape.Left
 	// owed are the ends of removed targets that the pipeline refused, by address
 	// (owed.go). resending is held while they are sent again.
@@ -81,7 +75,6 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{config: cfg, settings: settings, telemetry: scrapes.Telemetry, points: points, scrapes: scrapes}
 	observed, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: settings.ID, ReceiverCreateSettings: settings,
 	})
@@ -89,7 +82,8 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	return &vllmReceiver{
-		shared: s, next: next, running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]refused.Ends{},
+		config: cfg, settings: settings, points: points, scrapes: scrapes, next: next,
+		running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]refused.Ends{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil
 }
@@ -105,9 +99,9 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	if err := r.registerGauges(); err != nil {
 		return err
 	}
-	targets := scrape.Configured(r.shared.config)
+	targets := scrape.Configured(r.config)
 	for i, t := range targets {
-		if err := r.add(ctx, t, phaseOf(r.shared.config.Controller.CollectionInterval, i, len(targets))); err != nil {
+		if err := r.add(ctx, t, phaseOf(r.config.Controller.CollectionInterval, i, len(targets))); err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", scrape.InstanceID(t.Address), err), r.stopAll(ctx))
 		}
 	}
@@ -134,7 +128,7 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 		return errors.Join(discovery.shutdown(ctx), r.stopAll(ctx))
 	})
 	if !ended {
-		r.shared.settings.Logger.Warn("The next component still holds points; the shutdown continues without it. " +
+		r.settings.Logger.Warn("The next component still holds points; the shutdown continues without it. " +
 			"Give the exporter a timeout or a sending_queue")
 	}
 	return err
@@ -143,8 +137,8 @@ func (r *vllmReceiver) Shutdown(ctx context.Context) error {
 // registerGauges registers the gauges of self-telemetry. Each has the receiver's name, because all
 // receivers of a collector share the instruments, and of equal series only the last value counts.
 func (r *vllmReceiver) registerGauges() error {
-	t := r.shared.telemetry
-	name := attribute.String("receiver", r.shared.settings.ID.String())
+	t := r.scrapes.Telemetry
+	name := attribute.String("receiver", r.settings.ID.String())
 	named := metric.WithAttributeSet(attribute.NewSet(name))
 	observing := func(number func() int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
@@ -155,11 +149,11 @@ func (r *vllmReceiver) registerGauges() error {
 	return errors.Join(
 		t.RegisterReceiverVllmTargetsCallback(observing(r.targets.Load)),
 		t.RegisterReceiverVllmLayoutsCallback(observing(func() int64 {
-			_, layouts, _ := r.shared.scrapes.Memory.Stats()
+			_, layouts, _ := r.scrapes.Memory.Stats()
 			return int64(layouts)
 		})),
 		t.RegisterReceiverVllmLayoutOverflowCallback(observing(func() int64 {
-			_, _, overflow := r.shared.scrapes.Memory.Stats()
+			_, _, overflow := r.scrapes.Memory.Stats()
 			return int64(overflow)
 		})),
 		t.RegisterReceiverVllmDiscoveredTargetsCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -168,4 +162,34 @@ func (r *vllmReceiver) registerGauges() error {
 		}),
 		t.RegisterReceiverVllmTargetOverflowCallback(observing(r.overflow.Load)),
 	)
+}
+
+// scrapedPoints counts what the collector's scrape helper counts for other receivers, under
+// the same names, because dashboards of collectors show it.
+type scrapedPoints struct {
+	scraped, errored metric.Int64Counter
+	of               metric.MeasurementOption
+}
+
+// helperScope is the instrumentation scope of the collector's scrape helper.
+const helperScope = "go.opentelemetry.io/collector/scraper/scraperhelper"
+
+func newScrapedPoints(settings receiver.Settings) (scrapedPoints, error) {
+	meter := settings.MeterProvider.Meter(helperScope)
+	scraped, err := meter.Int64Counter("otelcol_scraper_scraped_metric_points",
+		metric.WithDescription("Number of metric points successfully scraped. [Alpha]"), metric.WithUnit("{datapoint}"))
+	if err != nil {
+		return scrapedPoints{}, err
+	}
+	errored, err := meter.Int64Counter("otelcol_scraper_errored_metric_points",
+		metric.WithDescription("Number of metric points that were unable to be scraped. [Alpha]"), metric.WithUnit("{datapoint}"))
+	if err != nil {
+		return scrapedPoints{}, err
+	}
+	attributes := metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("receiver", settings.ID.String()), attribute.String("scraper", metadata.Type.String())))
+	// A rate shows the first error only if the counter was there before.
+	scraped.Add(context.Background(), 0, attributes)
+	errored.Add(context.Background(), 0, attributes)
+	return scrapedPoints{scraped, errored, attributes}, nil
 }

@@ -180,7 +180,7 @@ func TestTargetsComeAndGoWhileRunning(t *testing.T) {
 	r := start(t, sink, nil, first)
 	address, err := scrape.ParseEndpoint(second)
 	require.NoError(t, err)
-	added := scrape.Server{Address: address, Client: r.shared.config.Targets[0].Client}
+	added := scrape.Server{Address: address, Client: r.config.Targets[0].Client}
 	require.NoError(t, r.Add(t.Context(), added))
 	require.NoError(t, r.Add(t.Context(), added), "a target that is there stays")
 	assert.EqualValues(t, 2, r.targets.Load())
@@ -237,7 +237,7 @@ func TestReplicasShareTheirLayout(t *testing.T) {
 	for _, address := range addresses {
 		assert.Eventually(t, func() bool { return len(batches(sink, address)) >= 2 }, within, 5*time.Millisecond)
 	}
-	_, layouts, _ := r.shared.scrapes.Memory.Stats()
+	_, layouts, _ := r.scrapes.Memory.Stats()
 	assert.Equal(t, 1, layouts)
 }
 

@@ -1,7 +1,8 @@
 package vllmreceiver
 
 import (
-	"sync"
+	"hash/fnv"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,86 +12,85 @@ import (
 type repeater struct {
 	interval time.Duration
 	call     func()
-
-	mu    sync.Mutex
+	stopped  atomic.Bool
+	// turn is held during a call; timer and next, which is when it expires, need it.
+	turn  chan struct{}
 	timer *time.Timer
-	// next is when the timer expires.
-	next time.Time
-	// running is true during a call, and late if the time of the next one came meanwhile.
-	running, late bool
-	stopped       bool
-	// idle is closed when a call ends after stop.
-	idle chan struct{}
+	next  time.Time
 }
 
 // newRepeater calls a function at a time and then once in each interval. Of the calls whose time
 // comes while one runs, one is made when that ends and the others are left out, as with a
 // time.Ticker.
 func newRepeater(first time.Time, interval time.Duration, call func()) *repeater {
-	r := &repeater{interval: interval, call: call, next: first, idle: make(chan struct{})}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r := &repeater{interval: interval, call: call, next: first, turn: make(chan struct{}, 1)}
+	r.turn <- struct{}{}
 	r.timer = time.AfterFunc(time.Until(first), r.expired)
+	<-r.turn
 	return r
 }
 
 func (r *repeater) expired() {
-	if !r.begin() {
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.stopped.Load() {
 		return
 	}
-	for {
-		r.call()
-		if !r.again() {
-			return
-		}
-	}
-}
-
-// begin reports whether a call can be made now, and sets the time of the next one.
-func (r *repeater) begin() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		return false
-	}
-	now := time.Now()
 	r.next = r.next.Add(r.interval)
-	if behind := now.Sub(r.next); behind > 0 {
+	if behind := time.Since(r.next); behind > 0 {
 		// The machine has slept.
 		r.next = r.next.Add(behind.Truncate(r.interval) + r.interval)
 	}
-	r.timer.Reset(r.next.Sub(now))
-	if r.running {
-		r.late = true
-		return false
+	r.call()
+	if behind := time.Since(r.next); behind > 0 {
+		r.next = r.next.Add(behind.Truncate(r.interval))
 	}
-	r.running = true
-	return true
+	r.timer.Reset(time.Until(r.next))
 }
 
-// again reports whether the next call is due already.
-func (r *repeater) again() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.late && !r.stopped {
-		r.late = false
-		return true
-	}
-	r.running = false
-	if r.stopped {
-		close(r.idle)
-	}
-	return false
-}
-
-// stop makes no further call, and waits for the one that runs. It must be called once.
+// stop makes no further call, and waits for the one that runs.
 func (r *repeater) stop() {
-	r.mu.Lock()
-	r.stopped = true
+	r.stopped.Store(true)
+	r.turn <- struct{}{}
 	r.timer.Stop()
-	running := r.running
-	r.mu.Unlock()
-	if running {
-		<-r.idle
+	<-r.turn
+}
+
+// The scrapes of many targets are spread over the interval, in groups: the targets of a group
+// are scraped at the same moment. A scrape that follows another one at once finds the code, the
+// layout and the plan in the cache of the processor, and takes less than half of the processor
+// time of one for which the machine was woken up (docs/why/performance.md).
+const (
+	// longestStep is the longest time between two groups.
+	longestStep = time.Second
+	// together is the size of a group where the step is shorter than that. It bounds how many
+	// bodies are in memory at a time.
+	together = 16
+)
+
+// step returns the time between two groups for a number of targets. It is at most the interval.
+// Each step is a half of the next longer one, so that the groups of any number of targets fall
+// together.
+func step(interval time.Duration, targets int) time.Duration {
+	out := min(longestStep, interval)
+	for longest := interval * together / time.Duration(max(1, targets)); out > longest && out > 1; {
+		out /= 2
 	}
+	return out
+}
+
+// phaseOf returns when the i-th of a number of targets is scraped for the first time, after the
+// first one. It is less than the interval.
+func phaseOf(interval time.Duration, i, targets int) time.Duration {
+	return (interval * time.Duration(i) / time.Duration(targets)).Truncate(step(interval, targets))
+}
+
+// phaseAt is the same for a target that is found later, one of a number of targets. It depends
+// on the address, so that the targets that a restart finds at once are spread as well. passed is
+// the time since the first target began: the groups of all targets fall together.
+func phaseAt(interval time.Duration, address string, targets int, passed time.Duration) time.Duration {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(address))
+	after := passed + time.Duration(hash.Sum64()%uint64(interval))
+	return after.Truncate(step(interval, targets)) - passed
 }

@@ -1,8 +1,10 @@
 package vllmreceiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"sync"
 	"time"
@@ -41,19 +43,11 @@ type runningTarget struct {
 // change. If a target of the same address is stopping, Add waits for it, so that its end
 // is before the first points of the new one.
 func (r *vllmReceiver) Add(ctx context.Context, t scrape.Server) error {
-	interval := r.intervalOf(t)
+	interval := cmp.Or(t.Interval, r.config.Controller.CollectionInterval)
 	r.mu.Lock()
 	passed := time.Since(r.began)
 	r.mu.Unlock()
 	return r.add(ctx, t, passed+phaseAt(interval, t.Address.String(), int(r.targets.Load())+1, passed))
-}
-
-// intervalOf returns the time between two scrapes of a target.
-func (r *vllmReceiver) intervalOf(t scrape.Server) time.Duration {
-	if t.Interval > 0 {
-		return t.Interval
-	}
-	return r.shared.config.Controller.CollectionInterval
 }
 
 // Remove stops a target and ends its series. A batch that is being sent may finish until
@@ -124,7 +118,7 @@ func (r *vllmReceiver) tryAdd(ctx context.Context, key string, t scrape.Server, 
 // start starts one target at an offset to the start of the receiver. owed are the ends of a former target of the
 // same address that were refused.
 func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.Duration, owed refused.Ends) (*runningTarget, error) {
-	running := &runningTarget{key: t.Address.String(), scraper: r.shared.scrapes.NewTarget(t), sink: newSink(owed), gone: make(chan struct{})}
+	running := &runningTarget{key: t.Address.String(), scraper: r.scrapes.NewTarget(t), sink: newSink(owed), gone: make(chan struct{})}
 	r.continues(running)
 	if err := running.scraper.Start(ctx, r.host); err != nil {
 		return nil, err
@@ -133,8 +127,8 @@ func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.D
 	if t.Canary != nil {
 		r.startCanary(running, t.Canary)
 	}
-	first := r.began.Add(r.shared.config.Controller.InitialDelay + offset)
-	running.turns = newRepeater(first, r.intervalOf(t), func() { r.scrape(running) })
+	first := r.began.Add(r.config.Controller.InitialDelay + offset)
+	running.turns = newRepeater(first, cmp.Or(t.Interval, r.config.Controller.CollectionInterval), func() { r.scrape(running) })
 	return running, nil
 }
 
@@ -146,7 +140,7 @@ func (r *vllmReceiver) startCanary(t *runningTarget, settings *CanaryConfig) {
 	}
 	passed := time.Since(r.began)
 	phase := phaseAt(settings.Interval, t.key, int(r.targets.Load())+1, passed)
-	t.canaries = newRepeater(r.began.Add(r.shared.config.Controller.InitialDelay+passed+phase), settings.Interval, turn)
+	t.canaries = newRepeater(r.began.Add(r.config.Controller.InitialDelay+passed+phase), settings.Interval, turn)
 }
 
 // scrape scrapes a target and sends the points, also those of a scrape that failed.
@@ -171,7 +165,8 @@ func (r *vllmReceiver) scrape(t *runningTarget) {
 			r.status.succeeded(t.key)
 		}
 	}
-	r.shared.points.add(ctx, scraped, errored)
+	r.points.scraped.Add(ctx, int64(scraped), r.points.of)
+	r.points.errored.Add(ctx, int64(errored), r.points.of)
 	endSpan(span, scraped, errored, failure)
 	// A scrape that was canceled has no points, and refused ends wait for the next one.
 	if out.DataPointCount() > 0 {
@@ -260,6 +255,22 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 	for err := range errs {
 		all = errors.Join(all, err)
 	}
-	r.shared.scrapes.Shutdown()
+	r.scrapes.Shutdown()
 	return all
+}
+
+// remember keeps the series of a target that was removed, within the limit of targets. It needs mu.
+func (r *vllmReceiver) remember(t *runningTarget) {
+	now := time.Now()
+	maps.DeleteFunc(r.left, func(_ string, l scrape.Left) bool { return l.Old(now) })
+	if len(r.left)+len(r.running) <= r.config.Limits.Targets {
+		r.left[t.key] = t.scraper.Leave()
+	}
+}
+
+// continues gives a target the series that it had before it was removed, if it is the same one. It
+// needs mu.
+func (r *vllmReceiver) continues(t *runningTarget) {
+	t.scraper.Continue(r.left[t.key])
+	delete(r.left, t.key)
 }

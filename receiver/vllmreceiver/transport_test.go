@@ -172,7 +172,7 @@ func TestATargetThatIsAddedReadsTheCertificatesAgain(t *testing.T) {
 	require.NoError(t, os.WriteFile(authority, renewed, 0o600))
 	at, err := scrape.ParseEndpoint(secured.URL)
 	require.NoError(t, err)
-	require.NoError(t, r.Add(t.Context(), scrape.Server{Address: at, Client: r.shared.config.Client}))
+	require.NoError(t, r.Add(t.Context(), scrape.Server{Address: at, Client: r.config.Client}))
 	assert.Eventually(t, func() bool { return scrapes.Load() > 0 }, within, 5*time.Millisecond)
 }
 

@@ -11,13 +11,8 @@ package probe
 
 import (
 	"cmp"
-	"compress/flate"
-	"compress/gzip"
 	"context"
-	"crypto/x509"
-	"errors"
 	"math"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -190,7 +185,7 @@ func (p *Probe) Read(ctx context.Context) *Reading {
 	r.Took, r.Emitted = time.Since(r.At), found.Metrics
 	if err != nil {
 		failure := fetch.AsError(err)
-		r.Outcome, r.Message, r.Cause = failure.Outcome.String(), failure.Message, causeOf(failure)
+		r.Outcome, r.Message, r.Cause = failure.Outcome.String(), failure.Message, failure.Detail
 	} else if found.Body == nil {
 		r.Outcome, r.Message = fetch.OutcomeCanceled.String(), "the scrape was canceled"
 	}
@@ -277,35 +272,6 @@ func familyOf(f *exposition.Family, options *normalize.Options) Family {
 		}
 	}
 	return out
-}
-
-// causeOf narrows a failure down; empty where there is nothing to add.
-func causeOf(failure *fetch.Error) string {
-	var (
-		unknownCA  x509.UnknownAuthorityError
-		hostname   x509.HostnameError
-		invalid    x509.CertificateInvalidError
-		operation  *net.OpError
-		flateError flate.CorruptInputError
-		err        = errors.Unwrap(failure)
-	)
-	switch {
-	case err == nil:
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore):
-		return "not_yet_valid"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "expired"
-	case errors.As(err, &hostname):
-		return "other_host"
-	case errors.As(err, &unknownCA):
-		return "unknown_authority"
-	case errors.As(err, &operation) && operation.Op == "remote error" &&
-		(strings.Contains(operation.Err.Error(), "certificate") || strings.Contains(operation.Err.Error(), "handshake failure")):
-		return "client_certificate"
-	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &flateError):
-		return "gzip"
-	}
-	return ""
 }
 
 // Printable returns a text of another machine as one printable line of at most 300

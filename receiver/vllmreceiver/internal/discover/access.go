@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,37 +70,33 @@ func core(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// prober checks the permissions of a Kubernetes discovery. Prometheus's library does not
-// report missing permissions: it only finds no targets.
-type prober struct {
+// access is what those need who ask Kubernetes for one discovery.
+type access struct {
 	sd     *kubernetes.SDConfig
 	client dynamic.Interface
+	// close closes the idle connections of the client.
 	close  func()
 	logger *zap.Logger
-	// again is the time until the next attempt after a failure.
-	again  time.Duration
-	found  *obstacles
+	// logged has the texts that were logged.
 	logged *warnings
 }
 
-// newClient returns a client of the API server of a Kubernetes discovery. closeIdle
-// closes its idle connections.
-func newClient(sd *kubernetes.SDConfig) (client dynamic.Interface, closeIdle func(), err error) {
-	access, closeIdle, err := restConfig(sd)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err = dynamic.NewForConfig(access)
-	return client, closeIdle, err
-}
-
-// newProber returns a prober that logs what logged does not have.
-func newProber(sd *kubernetes.SDConfig, logger *zap.Logger, again time.Duration, logged *warnings) (*prober, error) {
-	client, closeIdle, err := newClient(sd)
+func newAccess(sd *kubernetes.SDConfig, logger *zap.Logger, logged *warnings) (*access, error) {
+	config, closeIdle, err := restConfig(sd)
 	if err != nil {
 		return nil, err
 	}
-	return &prober{sd: sd, client: client, close: closeIdle, logger: logger, again: again, logged: logged}, nil
+	client, err := dynamic.NewForConfig(config)
+	return &access{sd: sd, client: client, close: closeIdle, logger: logger, logged: logged}, err
+}
+
+// prober checks the permissions of a Kubernetes discovery. Prometheus's library does not
+// report missing permissions: it only finds no targets.
+type prober struct {
+	*access
+	// again is the time until the next attempt after a failure.
+	again time.Duration
+	found *obstacles
 }
 
 // run tries until everything is permitted, and logs each obstacle once.
@@ -200,4 +198,59 @@ func inWords(err error, resource schema.GroupVersionResource, namespace string) 
 		return "The Kubernetes API server does not know " + what
 	}
 	return fmt.Sprintf("Kubernetes cannot be asked for %s %s: %s", what, where, remote.Text(err.Error()))
+}
+
+// Permission is what a discovery needs of Kubernetes: to list and watch a resource.
+type Permission struct {
+	Group, Resource string
+	// Namespace is where; empty means in the whole cluster.
+	Namespace string
+	// Choice is the same for permissions of which one is enough; 0 for all others.
+	Choice int
+	// sd is the discovery, for its access to the API server.
+	sd *kubernetes.SDConfig
+}
+
+// Access returns the access to the API server that the discovery would use. closeIdle closes
+// its idle connections.
+func (p *Permission) Access() (access *rest.Config, closeIdle func(), err error) {
+	return restConfig(p.sd)
+}
+
+// Permissions returns what the mechanisms of the settings need of Kubernetes; none without
+// Kubernetes. The pods of an InferencePool are in its own namespace.
+func (s *Settings) Permissions() []Permission {
+	var out []Permission
+	add := func(sd *kubernetes.SDConfig) {
+		for _, resource := range resources[sd.Role] {
+			for _, namespace := range namespacesOf(sd, resource.Resource) {
+				p := Permission{Group: resource.Group, Resource: resource.Resource, Namespace: namespace, sd: sd}
+				if !slices.ContainsFunc(out, func(known Permission) bool { return known.same(&p) }) {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	for _, c := range s.Mechanisms {
+		if sd, ok := c.(*kubernetes.SDConfig); ok {
+			add(sd)
+		}
+	}
+	if k := s.Kubernetes; k != nil {
+		add(k.Pods.expand(k.Namespaces, k.Selector))
+	}
+	if p := s.InferencePool; p != nil {
+		sd := p.Pods.expand([]string{p.Namespace}, "")
+		add(sd)
+		for _, kind := range poolKinds {
+			out = append(out, Permission{Group: kind.Group, Resource: kind.Resource, Namespace: p.Namespace, Choice: 1, sd: sd})
+		}
+	}
+	return out
+}
+
+// same reports whether two permissions are the same one of the same API server.
+func (p *Permission) same(other *Permission) bool {
+	return p.Group == other.Group && p.Resource == other.Resource && p.Namespace == other.Namespace &&
+		p.sd.KubeConfig == other.sd.KubeConfig && reflect.DeepEqual(p.sd.APIServer, other.sd.APIServer)
 }

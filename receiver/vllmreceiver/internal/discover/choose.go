@@ -41,7 +41,8 @@ type resolved struct {
 // resolve returns the targets of all sources. s is how the rules divide the targets; nil
 // if they do not.
 func (d *Defaults) resolve(sources []source, s *sharding) resolved {
-	merged, count := map[string][]*candidate{}, newCounting()
+	merged := map[string][]*candidate{}
+	count := counting{discovered: map[string]bool{}, reached: map[string]bool{}, chosen: map[string]bool{}}
 	unusable, short := map[string]int{}, map[string]time.Duration{}
 	for _, from := range sources {
 		for _, group := range from.groups {
@@ -128,15 +129,6 @@ func limit(targets []Target, scraped map[string]bool, n int) (kept []Target, ove
 		return targets, 0
 	}
 	kept = slices.Clone(targets)
-	slices.SortStableFunc(kept, func(a, b Target) int {
-		known, other := scraped[a.URL.String()], scraped[b.URL.String()]
-		switch {
-		case known && !other:
-			return -1
-		case other && !known:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(kept, func(a, b Target) int { return first(scraped[a.URL.String()], scraped[b.URL.String()]) })
 	return kept[:n], len(targets) - n
 }

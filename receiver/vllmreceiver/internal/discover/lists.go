@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
@@ -31,15 +32,13 @@ const (
 
 // bounded replaces the mechanisms that read lists without a limit.
 func bounded(mechanisms discovery.Configs) discovery.Configs {
-	out := make(discovery.Configs, len(mechanisms))
+	out := slices.Clone(mechanisms)
 	for i, c := range mechanisms {
 		switch c := c.(type) {
 		case *http.SDConfig:
 			out[i] = &httpList{c}
 		case *file.SDConfig:
 			out[i] = &fileList{c}
-		default:
-			out[i] = c
 		}
 	}
 	return out

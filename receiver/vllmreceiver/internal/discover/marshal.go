@@ -15,12 +15,7 @@ import (
 const redacted = "[REDACTED]"
 
 // String returns the settings without secrets.
-func (s Settings) String() string { return s.text() }
-
-// GoString returns the settings without secrets.
-func (s Settings) GoString() string { return s.text() }
-
-func (s *Settings) text() string {
+func (s Settings) String() string {
 	all, err := s.Map()
 	if err != nil {
 		return "discovery settings that cannot be printed: " + err.Error()
@@ -32,9 +27,12 @@ func (s *Settings) text() string {
 	return string(text)
 }
 
+// GoString returns the settings without secrets.
+func (s Settings) GoString() string { return s.String() }
+
 // Map returns the section in the form of the configuration, without secrets.
 func (s *Settings) Map() (map[string]any, error) {
-	text, err := yaml.Marshal(&written{Kubernetes: s.Kubernetes, Pool: s.InferencePool, Mechanisms: s.Mechanisms})
+	text, err := yaml.Marshal(&Settings{Kubernetes: s.Kubernetes, InferencePool: s.InferencePool, Mechanisms: s.Mechanisms})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +51,7 @@ func (s *Settings) Map() (map[string]any, error) {
 }
 
 // MarshalYAML writes Prometheus's mechanisms under their keys.
-func (w *written) MarshalYAML() (any, error) { return discovery.MarshalYAMLWithInlineConfigs(w) }
+func (s *Settings) MarshalYAML() (any, error) { return discovery.MarshalYAMLWithInlineConfigs(s) }
 
 // ruleMap returns all settings of a rule. The library omits an empty replacement, which
 // is not the default.

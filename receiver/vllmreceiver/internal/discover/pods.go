@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -9,10 +10,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery/kubernetes"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
@@ -134,26 +133,13 @@ func (b *podBook) forget(groups []*targetgroup.Group) {
 
 // podWatcher watches the pods of one Kubernetes discovery.
 type podWatcher struct {
-	sd     *kubernetes.SDConfig
-	client dynamic.Interface
-	close  func()
-	logger *zap.Logger
-	logged *warnings
-	book   *podBook
+	*access
+	book *podBook
 }
 
-// newPodWatcher returns nil for a discovery without pods. It logs what logged does not have.
-func newPodWatcher(sd *kubernetes.SDConfig, logger *zap.Logger, logged *warnings, book *podBook) (*podWatcher, error) {
-	switch sd.Role {
-	case kubernetes.RolePod, kubernetes.RoleEndpoint, kubernetes.RoleEndpointSlice:
-	default:
-		return nil, nil
-	}
-	client, closeIdle, err := newClient(sd)
-	if err != nil {
-		return nil, err
-	}
-	return &podWatcher{sd: sd, client: client, close: closeIdle, logger: logger, logged: logged, book: book}, nil
+// hasPods reports whether a discovery has pods.
+func hasPods(sd *kubernetes.SDConfig) bool {
+	return slices.Contains([]kubernetes.Role{kubernetes.RolePod, kubernetes.RoleEndpoint, kubernetes.RoleEndpointSlice}, sd.Role)
 }
 
 // run watches until ctx ends.

@@ -191,7 +191,7 @@ func TestNoChangeOfAPodIsLostWhileItsWatchIsBroken(t *testing.T) {
 				api := newPodAPI(vllmPod("a", "10.0.0.1"), vllmPod("b", "10.0.0.2"))
 				book := newPodBook(make(chan struct{}, 1))
 				closed := false
-				w := &podWatcher{
+				w := &podWatcher{book: book, access: &access{
 					sd: &kubernetes.SDConfig{
 						Role: kubernetes.RolePod, NamespaceDiscovery: kubernetes.NamespaceDiscovery{Names: []string{"inference"}},
 						Selectors: []kubernetes.SelectorConfig{
@@ -199,8 +199,8 @@ func TestNoChangeOfAPodIsLostWhileItsWatchIsBroken(t *testing.T) {
 							{Role: kubernetes.RolePod, Label: "app=vllm", Field: "spec.nodeName=n"},
 						},
 					},
-					client: api, close: func() { closed = true }, logger: zap.NewNop(), book: book,
-				}
+					client: api, close: func() { closed = true }, logger: zap.NewNop(),
+				}}
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { w.run(ctx) })

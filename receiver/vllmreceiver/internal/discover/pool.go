@@ -8,14 +8,12 @@ import (
 	"sync"
 
 	"github.com/prometheus/prometheus/discovery/kubernetes"
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 )
 
 // pool is the part of an InferencePool that selects its servers.
@@ -74,19 +72,15 @@ func readPool(object *unstructured.Unstructured) (*pool, error) {
 
 // follower watches one InferencePool.
 type follower struct {
-	form   *InferencePool
-	client dynamic.Interface
-	close  func()
-	logger *zap.Logger
+	*access
+	form *InferencePool
 	// changed is called with the new pool; nil if there is no pool.
 	changed   func(*pool)
 	obstacles *obstacles
 
 	mu     sync.Mutex
 	states map[schema.GroupVersionResource]poolState
-	known  bool
 	last   *pool
-	warned *warnings
 }
 
 // poolState is the state of the pool in one API group.
@@ -97,17 +91,6 @@ type poolState struct {
 	obstacle string
 	// absent is true where the cluster does not have the group.
 	absent bool
-}
-
-func newFollower(form *InferencePool, logger *zap.Logger, changed func(*pool)) (*follower, error) {
-	client, closeIdle, err := newClient(form.Pods.expand([]string{form.Namespace}, ""))
-	if err != nil {
-		return nil, err
-	}
-	return &follower{
-		form: form, client: client, close: closeIdle, logger: logger, changed: changed,
-		states: map[schema.GroupVersionResource]poolState{}, warned: newWarnings(),
-	}, nil
 }
 
 // run watches the pool in both API groups until ctx ends.
@@ -165,7 +148,7 @@ func (f *follower) failed(kind schema.GroupVersionResource, err error) {
 	}
 	f.update(kind, func(state *poolState) {
 		if state.pool != nil && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
-			f.warn(inWords(err, kind, f.form.Namespace))
+			f.logged.warn(f.logger, inWords(err, kind, f.form.Namespace))
 		}
 		state.absent = apierrors.IsNotFound(err)
 		if !state.synced && !state.absent {
@@ -187,11 +170,9 @@ func (f *follower) update(kind schema.GroupVersionResource, change func(*poolSta
 			found = p
 		}
 	}
-	if !f.known || !f.last.equal(found) {
-		if found != nil || f.last != nil {
-			f.changed(found)
-		}
-		f.known, f.last = true, found
+	if !f.last.equal(found) {
+		f.changed(found)
+		f.last = found
 	}
 	if found == nil {
 		f.warnMissing()
@@ -219,21 +200,17 @@ func (f *follower) warnMissing() {
 	switch {
 	case len(obstacles) > 0:
 		for _, obstacle := range slices.Sorted(maps.Keys(obstacles)) {
-			f.warn(obstacle)
+			f.logged.warn(f.logger, obstacle)
 			f.obstacles.set(f, obstacle)
 		}
 	case absent == len(poolKinds):
 		const obstacle = "The cluster does not know InferencePools: the Gateway API Inference Extension is not installed"
-		f.warn(obstacle)
+		f.logged.warn(f.logger, obstacle)
 		f.obstacles.set(f, obstacle)
 	default:
 		f.obstacles.set(f, "")
-		f.warn(fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped as soon as it exists", f.form.Name, f.form.Namespace))
+		f.logged.warn(f.logger, fmt.Sprintf("There is no InferencePool %q in the namespace %q; its servers will be scraped as soon as it exists", f.form.Name, f.form.Namespace))
 	}
-}
-
-func (f *follower) warn(message string) {
-	f.warned.warn(f.logger, message)
 }
 
 // expand returns the configuration of Prometheus for the servers of a pool.

@@ -27,81 +27,81 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 	}{
 		"nothing is discovered": {rules: shard},
 		"other rules": {
-			tally: tally{discovered: 1003, kept: 248, together: 248},
+			tally: tally{Counts: Counts{Found: 1003, Kept: 248}, together: 248},
 			info:  "Discovery: relabelling keeps 248 of 1003 discovered targets",
 		},
 		"other rules keep none": {
-			tally: tally{discovered: 1003}, info: "Discovery: relabelling keeps 0 of 1003 discovered targets",
+			tally: tally{Counts: Counts{Found: 1003}}, info: "Discovery: relabelling keeps 0 of 1003 discovered targets",
 			warning: "keeps none of 1003 discovered targets, so this collector scrapes none of them. Check the actions keep and drop",
 		},
 		"a shard": {
-			rules: shard, tally: tally{discovered: 1003, reached: 1003, kept: 248, several: true, largest: "a", together: 251},
+			rules: shard, tally: tally{Counts: Counts{Found: 1003, Shared: 1003, Kept: 248}, several: true, largest: "a", together: 251},
 			info: "Discovery: relabelling keeps 248 of 1003 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 251",
 		},
 		"a large pool": {
-			rules: shard, tally: tally{discovered: 1003, reached: 1003, kept: 600, several: true, largest: "lla\nma", together: 252},
+			rules: shard, tally: tally{Counts: Counts{Found: 1003, Shared: 1003, Kept: 600}, several: true, largest: "lla\nma", together: 252},
 			info:    "Discovery: relabelling keeps 600 of 1003 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 251",
 			warning: `252 of 1003 discovered targets have the same hash key "lla?ma" and stay together on shard 2; an even share of 4 shards is 251. More shards do not divide them`,
 		},
 		"few targets": {
-			rules: shard, tally: tally{discovered: 2, reached: 2, kept: 1, several: true, largest: "a", together: 1},
+			rules: shard, tally: tally{Counts: Counts{Found: 2, Shared: 2, Kept: 1}, several: true, largest: "a", together: 1},
 			info: "Discovery: relabelling keeps 1 of 2 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 1",
 		},
 		"none": {
-			rules: shard, tally: tally{discovered: 10, reached: 10, several: true},
+			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 10}, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
 			warning: "keeps none of 10 discovered targets for shard 2 of 4, so this collector scrapes none of them. With few pools this is chance, and other shards scrape them. Use fewer shards",
 		},
 		"none gets to the shard": {
-			rules: shard, tally: tally{discovered: 10},
+			rules: shard, tally: tally{Counts: Counts{Found: 10}},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 0",
 			warning: "rules before the choice of the shard drop all of them",
 		},
 		"a number beyond the modulus": {
-			rules: beyond, tally: tally{discovered: 10, reached: 10, several: true},
+			rules: beyond, tally: tally{Counts: Counts{Found: 10, Shared: 10}, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 4 of 4 (numbers begin with 0); an even share is 3",
 			warning: "this collector is shard 4, but with modulus 4 the shards are 0 to 3, so it scrapes none of 10 discovered targets. Set modulus in relabel_configs of all collectors to the number of collectors",
 		},
 		"rules after the choice drop all": {
-			rules: shard, tally: tally{discovered: 10, reached: 10, chosen: 4, several: true},
+			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 10}, chosen: 4, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
 			warning: "keeps none of 10 discovered targets: 4 belong to shard 2 of 4, and rules after the choice of the shard drop all of these. Check the actions keep and drop",
 		},
 		"no target of the only pool gets to the shard": {
-			rules: shard, onePool: true, tally: tally{discovered: 10},
+			rules: shard, onePool: true, tally: tally{Counts: Counts{Found: 10}},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0)",
 			warning: "rules before the choice of the shard drop all of them",
 		},
 		"all have the same key": {
-			rules: shard, tally: tally{discovered: 10, reached: 9, key: "llama"},
+			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 9}, key: "llama"},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
 			warning: `keeps none of 10 discovered targets for shard 2 of 4: 9 of them have the same hash key "llama", so all of these belong to one other shard. Check source_labels of the action hashmod`,
 		},
 		"none has the label": {
-			rules: shard, tally: tally{discovered: 10, reached: 10},
+			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 10}},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
 			warning: `10 of them have none of the labels that the action hashmod hashes, so all of these belong to one other shard.`,
 		},
 		"none of two labels, at the shard that has them": {
-			rules: two, tally: tally{discovered: 10, reached: 10, chosen: 10, kept: 10, key: ";", largest: ";", together: 10},
+			rules: two, tally: tally{Counts: Counts{Found: 10, Shared: 10, Kept: 10}, chosen: 10, key: ";", largest: ";", together: 10},
 			info:    "Discovery: relabelling keeps 10 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
 			warning: `10 of 10 discovered targets have none of the labels that the action hashmod hashes and stay together on shard 2; an even share of 4 shards is 3. More`,
 		},
 		"the name of a pod in the place of its number": {
-			rules: named, tally: tally{discovered: 10, reached: 10, several: true},
+			rules: named, tally: tally{Counts: Counts{Found: 10, Shared: 10}, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets",
 			warning: `keeps none of 10 discovered targets: the action keep has the regex "collector-2", which matches none of their numbers, and with modulus 4 these are 0 to 3. Set regex to the number of this collector`,
 		},
 		"the name of a pod, and other rules drop all": {
-			rules: named, tally: tally{discovered: 10}, info: "Discovery: relabelling keeps 0 of 10 discovered targets",
+			rules: named, tally: tally{Counts: Counts{Found: 10}}, info: "Discovery: relabelling keeps 0 of 10 discovered targets",
 			warning: "keeps none of 10 discovered targets, so this collector scrapes none of them. Check the actions keep and drop",
 		},
 		"the only pool belongs to this shard": {
-			rules: shard, onePool: true, tally: tally{discovered: 10, reached: 10, kept: 10, largest: "a", together: 10},
+			rules: shard, onePool: true, tally: tally{Counts: Counts{Found: 10, Shared: 10, Kept: 10}, largest: "a", together: 10},
 			info: "Discovery: relabelling keeps 10 of 10 discovered targets for shard 2 of 4 (numbers begin with 0)",
 		},
 		"the only pool belongs to another shard": {
-			rules: shard, onePool: true, tally: tally{discovered: 10, reached: 10},
+			rules: shard, onePool: true, tally: tally{Counts: Counts{Found: 10, Shared: 10}},
 			info: "Discovery: relabelling keeps none of 10 discovered targets for shard 2 of 4; all of them belong to one other shard",
 		},
 	} {
@@ -141,7 +141,7 @@ func TestTheShareIsLoggedRarely(t *testing.T) {
 			return all
 		}
 		count := func(n, kept int) {
-			r.noteShare(tally{discovered: n, reached: n, kept: kept, several: true, largest: "a"})
+			r.noteShare(tally{Counts: Counts{Found: n, Shared: n, Kept: kept}, several: true, largest: "a"})
 		}
 		count(3, 1)
 		wait(time.Second)

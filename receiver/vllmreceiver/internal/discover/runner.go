@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/model/relabel"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
@@ -58,12 +60,11 @@ type Runner struct {
 	manager  *discovery.Manager
 	metrics  *discovery.SDMetrics
 	registry *prometheus.Registry
-	probers  []*prober
-	follower *follower
-	pools    chan *pool
+	// jobs ask Kubernetes until their context ends.
+	jobs  []func(context.Context)
+	pools chan *pool
 	// podsChanged is signalled when the state of a pod has changed.
 	podsChanged chan struct{}
-	watchers    []*podWatcher
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -100,15 +101,9 @@ type Runner struct {
 // NewRunner prepares the mechanisms. It returns an error if one of them can never work,
 // for example if a certificate cannot be read or this process is not in a cluster.
 func NewRunner(settings *Settings, options Options) (*Runner, error) {
-	if options.Delay == 0 {
-		options.Delay = 5 * time.Second
-	}
-	if options.Hold == 0 {
-		options.Hold = 2 * options.Delay
-	}
-	if options.Retry == 0 {
-		options.Retry = time.Minute
-	}
+	options.Delay = cmp.Or(options.Delay, 5*time.Second)
+	options.Hold = cmp.Or(options.Hold, 2*options.Delay)
+	options.Retry = cmp.Or(options.Retry, time.Minute)
 	r := &Runner{
 		settings: settings, options: options, registry: prometheus.NewRegistry(),
 		pools: make(chan *pool, 1), warnings: newWarnings(), denied: newWarnings(),
@@ -131,39 +126,42 @@ func NewRunner(settings *Settings, options Options) (*Runner, error) {
 			}
 		}
 	}
-	if settings.InferencePool != nil {
-		r.follower, err = newFollower(settings.InferencePool, options.Logger, r.poolChanged)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", setPool, err)
-		}
-		r.follower.obstacles = obstacles
+	if form := settings.InferencePool; form != nil {
 		// Its pods are asked for once it is found.
-		pods, err := newProber(settings.InferencePool.expand(&pool{}), options.Logger, options.Retry, r.denied)
+		access, err := r.probe(form.expand(&pool{}), obstacles)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", setPool, err)
 		}
-		pods.found = obstacles
-		r.probers = append(r.probers, pods)
+		f := &follower{
+			access: access, form: form, changed: r.poolChanged, obstacles: obstacles, states: map[schema.GroupVersionResource]poolState{},
+		}
+		r.jobs = append(r.jobs, f.run)
 	}
 	return r, nil
+}
+
+// probe adds the check of the permissions of a discovery, and returns another access.
+func (r *Runner) probe(sd *kubernetes.SDConfig, found *obstacles) (*access, error) {
+	access, err := newAccess(sd, r.options.Logger, r.denied)
+	if err != nil {
+		return nil, err
+	}
+	p := &prober{access: access, again: r.options.Retry, found: found}
+	r.jobs = append(r.jobs, p.run)
+	return newAccess(sd, r.options.Logger, r.denied)
 }
 
 // prepare returns the mistakes of a mechanism that its library finds. The manager would
 // only log them.
 func (r *Runner) prepare(c discovery.Config, book *podBook, found *obstacles) error {
 	if sd, ok := c.(*kubernetes.SDConfig); ok {
-		p, err := newProber(sd, r.options.Logger, r.options.Retry, r.denied)
+		access, err := r.probe(sd, found)
 		if err != nil {
 			return err
 		}
-		p.found = found
-		r.probers = append(r.probers, p)
-		w, err := newPodWatcher(sd, r.options.Logger, r.denied, book)
-		if err != nil {
-			return err
-		}
-		if w != nil {
-			r.watchers = append(r.watchers, w)
+		if hasPods(sd) {
+			w := &podWatcher{access: access, book: book}
+			r.jobs = append(r.jobs, w.run)
 		}
 	}
 	_, err := c.NewDiscoverer(discovery.DiscovererOptions{
@@ -193,12 +191,8 @@ func (r *Runner) sources() []source {
 	own := r.settings.RelabelConfigs
 	out := []source{{groups: r.groups[setMechanisms], chains: [][]*relabel.Config{own}, pods: r.books[setMechanisms]}}
 	if k := r.settings.Kubernetes; k != nil {
-		port := k.Port
-		if port == 0 {
-			port = defaultPort
-		}
 		out = append(out, source{
-			groups: r.groups[setKubernetes], chains: [][]*relabel.Config{append(k.Pods.rules(port), own...)},
+			groups: r.groups[setKubernetes], chains: [][]*relabel.Config{append(k.Pods.rules(cmp.Or(k.Port, defaultPort)), own...)},
 			pods: r.books[setKubernetes], choose: k.Pods.scraped,
 		})
 	}
@@ -234,14 +228,8 @@ func (r *Runner) Start() error {
 	}
 	r.wg.Go(func() { _ = r.manager.Run() })
 	r.wg.Go(func() { r.loop(ctx) })
-	for _, p := range r.probers {
-		r.wg.Go(func() { p.run(ctx) })
-	}
-	for _, w := range r.watchers {
-		r.wg.Go(func() { w.run(ctx) })
-	}
-	if r.follower != nil {
-		r.wg.Go(func() { r.follower.run(ctx) })
+	for _, run := range r.jobs {
+		r.wg.Go(func() { run(ctx) })
 	}
 	return nil
 }
@@ -263,20 +251,14 @@ func (r *Runner) Shutdown(ctx context.Context) error {
 	}
 }
 
-// poolChanged passes the new state of the pool to the loop.
+// poolChanged passes the new state of the pool to the loop. Its calls follow each other.
 func (r *Runner) poolChanged(p *pool) {
-	for {
-		select {
-		case r.pools <- p:
-			return
-		default:
-		}
-		// Discard an older state that loop has not read yet.
-		select {
-		case <-r.pools:
-		default:
-		}
+	select {
+	case <-r.pools:
+		// loop has not read this older state yet.
+	default:
 	}
+	r.pools <- p
 }
 
 // loop makes the updates. Each pod of a fleet that rolls out changes several times, and an
@@ -321,16 +303,15 @@ func (r *Runner) loop(ctx context.Context) {
 func (r *Runner) changePool(ctx context.Context, p *pool) {
 	before := r.pool
 	r.pool = p
+	logger := r.options.Logger.With(zap.String("pool", r.settings.InferencePool.Name))
 	switch {
 	case p == nil:
-		r.options.Logger.Info("The InferencePool is gone; its servers are no longer scraped", zap.String("pool", r.settings.InferencePool.Name))
+		logger.Info("The InferencePool is gone; its servers are no longer scraped")
 		r.held, r.heldUntil = nil, nil
 	case before == nil:
-		r.options.Logger.Info("Found the InferencePool", zap.String("pool", r.settings.InferencePool.Name),
-			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
+		logger.Info("Found the InferencePool", zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 	default:
-		r.options.Logger.Info("The InferencePool has changed", zap.String("pool", r.settings.InferencePool.Name),
-			zap.String("selector", p.selector), zap.Ints("ports", p.ports))
+		logger.Info("The InferencePool has changed", zap.String("selector", p.selector), zap.Ints("ports", p.ports))
 		if before.selector != p.selector {
 			// The new selector has found no server yet. Servers that it will find too
 			// must not end.
@@ -356,15 +337,15 @@ func (r *Runner) followPods(ctx context.Context) {
 	if r.pool == nil {
 		return
 	}
-	book := newPodBook(r.podsChanged)
-	w, err := newPodWatcher(r.settings.InferencePool.expand(r.pool), r.options.Logger, r.denied, book)
+	access, err := newAccess(r.settings.InferencePool.expand(r.pool), r.options.Logger, r.denied)
 	if err != nil {
 		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
 			remote.Text(err.Error()))
 		return
 	}
 	ctx, r.leavePool = context.WithCancel(ctx)
-	r.books[setPool] = book
+	w := &podWatcher{access: access, book: newPodBook(r.podsChanged)}
+	r.books[setPool] = w.book
 	r.wg.Go(func() { w.run(ctx) })
 }
 
@@ -372,10 +353,7 @@ func (r *Runner) followPods(ctx context.Context) {
 func (r *Runner) update(ctx context.Context) {
 	all := r.options.Defaults.resolve(r.sources(), r.sharding)
 	found := all.targets
-	known := map[string]bool{}
-	for i := range found {
-		known[found[i].URL.String()] = true
-	}
+	known := addressesOf(found)
 	for _, t := range r.held {
 		if !known[t.URL.String()] {
 			found = append(found, t)
@@ -385,19 +363,29 @@ func (r *Runner) update(ctx context.Context) {
 	for reason, n := range all.unusable {
 		r.warnings.warn(r.options.Logger, "A discovered target cannot be scraped: "+remote.Text(reason), zap.Int("targets", n))
 	}
-	scraped := map[string]bool{}
-	for i := range r.targets {
-		scraped[r.targets[i].URL.String()] = true
-	}
+	scraped := addressesOf(r.targets)
 	targets, over := limit(found, scraped, r.options.Limit)
 	r.logChanges(targets, scraped, over)
 	r.noteShare(all.tally)
 	if r.options.Counted != nil {
-		r.options.Counted(all.tally.counts(r.sharding != nil))
+		counts := all.tally.Counts
+		if r.sharding == nil {
+			counts.Shared = -1
+		}
+		r.options.Counted(counts)
 	}
 	r.targets = targets
 	r.again = nil
 	if !r.options.Wanted(ctx, targets, over) {
 		r.again = time.After(r.options.Retry)
 	}
+}
+
+// addressesOf returns the full addresses of targets.
+func addressesOf(targets []Target) map[string]bool {
+	out := make(map[string]bool, len(targets))
+	for i := range targets {
+		out[targets[i].URL.String()] = true
+	}
+	return out
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/dns"
@@ -27,14 +29,14 @@ import (
 // HTTP endpoint; they are printed and marshalled without them.
 type Settings struct {
 	// Kubernetes is the short form for the pods of a selector.
-	Kubernetes *Kubernetes `mapstructure:"kubernetes"`
+	Kubernetes *Kubernetes `mapstructure:"kubernetes" yaml:"kubernetes,omitempty"`
 	// InferencePool is the short form for the pods of an InferencePool.
-	InferencePool *InferencePool `mapstructure:"inference_pool"`
+	InferencePool *InferencePool `mapstructure:"inference_pool" yaml:"inference_pool,omitempty"`
 	// Mechanisms are Prometheus's own, in its types: kubernetes_sd_configs,
 	// http_sd_configs, file_sd_configs, dns_sd_configs and static_configs.
-	Mechanisms discovery.Configs `mapstructure:"-"`
+	Mechanisms discovery.Configs `mapstructure:"-" yaml:"-"`
 	// RelabelConfigs are Prometheus's rules, for all targets.
-	RelabelConfigs []*relabel.Config `mapstructure:"-"`
+	RelabelConfigs []*relabel.Config `mapstructure:"-" yaml:"relabel_configs,omitempty"`
 }
 
 // IsSet reports whether at least one mechanism or short form is set.
@@ -42,18 +44,10 @@ func (s *Settings) IsSet() bool {
 	return len(s.Mechanisms) > 0 || s.Kubernetes != nil || s.InferencePool != nil
 }
 
-// written is the section as it is written. Prometheus's library adds the keys of its
-// registered mechanisms.
-type written struct {
-	Rules      []*relabel.Config `yaml:"relabel_configs,omitempty"`
-	Kubernetes *Kubernetes       `yaml:"kubernetes,omitempty"`
-	Pool       *InferencePool    `yaml:"inference_pool,omitempty"`
-	Mechanisms discovery.Configs `yaml:"-"`
-}
-
-// UnmarshalYAML reads the section with Prometheus's own unmarshallers.
-func (w *written) UnmarshalYAML(unmarshal func(any) error) error {
-	return discovery.UnmarshalYAMLWithInlineConfigs(w, unmarshal)
+// UnmarshalYAML reads the section with Prometheus's own unmarshallers. Its library adds the keys
+// of its registered mechanisms.
+func (s *Settings) UnmarshalYAML(unmarshal func(any) error) error {
+	return discovery.UnmarshalYAMLWithInlineConfigs(s, unmarshal)
 }
 
 // Parse reads the section. Each mistake is an error that begins with its key
@@ -73,13 +67,13 @@ func Parse(section map[string]any) (*Settings, []error) {
 		}
 		list, ok := section[key].([]any)
 		if !ok {
-			if err := read(map[string]any{key: section[key]}, &written{}); err != nil {
+			if err := read(map[string]any{key: section[key]}, &Settings{}); err != nil {
 				mistakes = append(mistakes, fmt.Errorf("%s: %w", key, err))
 			}
 			continue
 		}
 		for i := range list {
-			if err := read(map[string]any{key: list[i : i+1]}, &written{}); err != nil {
+			if err := read(map[string]any{key: list[i : i+1]}, &Settings{}); err != nil {
 				mistakes = append(mistakes, fmt.Errorf("%s::%d: %w", key, i, err))
 			}
 		}
@@ -88,12 +82,9 @@ func Parse(section map[string]any) (*Settings, []error) {
 		return nil, mistakes
 	}
 	// All at once, because Prometheus numbers the groups of a list.
-	var all written
-	if err := read(section, &all); err != nil {
+	s := &Settings{}
+	if err := read(section, s); err != nil {
 		return nil, []error{err}
-	}
-	s := &Settings{
-		Mechanisms: all.Mechanisms, RelabelConfigs: all.Rules, Kubernetes: all.Kubernetes, InferencePool: all.Pool,
 	}
 	return s, slices.Concat(emptyNodes(section), emptyRules(section), s.Mistakes())
 }
@@ -114,7 +105,7 @@ func emptyNodes(section map[string]any) (mistakes []error) {
 
 // read converts the section to YAML, because Prometheus's types can only be read from
 // YAML.
-func read(section map[string]any, out *written) error {
+func read(section map[string]any, out *Settings) error {
 	text, err := yaml.Marshal(section)
 	if err != nil {
 		return err
@@ -186,11 +177,7 @@ func (s *Settings) Mistakes() []error {
 		}
 	}
 	for _, c := range s.Mechanisms {
-		mistakes = append(mistakes, missingFiles(c.Name()+"_sd_configs", filesOf(c))...)
-		if interval, ok := refreshOf(c); ok && interval < minRefresh {
-			mistakes = append(mistakes, fmt.Errorf("%s_sd_configs: refresh_interval %s is too short; the least is %s",
-				c.Name(), interval, minRefresh))
-		}
+		mistakes = append(mistakes, mistakesOf(c)...)
 	}
 	if s.Kubernetes != nil {
 		mistakes = append(mistakes, s.Kubernetes.validate()...)
@@ -207,15 +194,37 @@ func (s *Settings) Mistakes() []error {
 // minRefresh is the shortest time between two reads of a list of targets.
 const minRefresh = 100 * time.Millisecond
 
-// refreshOf returns the refresh interval of a mechanism, if it has one.
-func refreshOf(c discovery.Config) (time.Duration, bool) {
+// mistakesOf returns the mistakes of a mechanism: files that it needs at its start and that cannot
+// be read, and a list that is read too often.
+func mistakesOf(c discovery.Config) (mistakes []error) {
+	var client config.HTTPClientConfig
+	kubeConfig, refresh := "", model.Duration(minRefresh)
 	switch c := c.(type) {
+	case *kubernetes.SDConfig:
+		client, kubeConfig = c.HTTPClientConfig, c.KubeConfig
 	case *http.SDConfig:
-		return time.Duration(c.RefreshInterval), true
+		client, refresh = c.HTTPClientConfig, c.RefreshInterval
 	case *file.SDConfig:
-		return time.Duration(c.RefreshInterval), true
+		refresh = c.RefreshInterval
 	case *dns.SDConfig:
-		return time.Duration(c.RefreshInterval), true
+		refresh = c.RefreshInterval
 	}
-	return 0, false
+	for _, file := range []struct{ key, name string }{
+		{"kubeconfig_file", kubeConfig},
+		{"tls_config::ca_file", client.TLSConfig.CAFile},
+		{"tls_config::cert_file", client.TLSConfig.CertFile},
+		{"tls_config::key_file", client.TLSConfig.KeyFile},
+	} {
+		if file.name == "" {
+			continue
+		}
+		if _, err := os.Stat(file.name); err != nil {
+			mistakes = append(mistakes, fmt.Errorf("%s_sd_configs: %s: the file cannot be read: %w", c.Name(), file.key, err))
+		}
+	}
+	if refresh < model.Duration(minRefresh) {
+		mistakes = append(mistakes, fmt.Errorf("%s_sd_configs: refresh_interval %s is too short; the least is %s",
+			c.Name(), time.Duration(refresh), minRefresh))
+	}
+	return mistakes
 }

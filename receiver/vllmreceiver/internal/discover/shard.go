@@ -95,22 +95,6 @@ func drops(rules []*relabel.Config) bool {
 	})
 }
 
-// tally counts addresses before and after relabelling.
-type tally struct {
-	// discovered are the addresses before the rules, except for those that cannot be
-	// scraped. kept are those that the rules keep.
-	discovered, kept int
-	// reached are those that get to the rule which keeps one shard, and chosen those that
-	// it keeps.
-	reached, chosen int
-	// several is true if these have at least two keys; else key is the one that all have.
-	several bool
-	key     string
-	// largest is the key with the most kept addresses, and together is their number.
-	largest  string
-	together int
-}
-
 // Counts are numbers of discovered addresses, each counted once. Addresses that cannot be
 // scraped are left out.
 type Counts struct {
@@ -121,12 +105,17 @@ type Counts struct {
 	Shared int
 }
 
-func (t *tally) counts(sharded bool) Counts {
-	out := Counts{Found: t.discovered, Kept: t.kept, Shared: -1}
-	if sharded {
-		out.Shared = t.reached
-	}
-	return out
+// tally counts addresses before and after relabelling.
+type tally struct {
+	Counts
+	// chosen are those of Shared that the rule keeps which keeps one shard.
+	chosen int
+	// several is true if those of Shared have at least two keys; else key is the one that all have.
+	several bool
+	key     string
+	// largest is the key with the most kept addresses, and together is their number.
+	largest  string
+	together int
 }
 
 // counting counts the addresses for a tally.
@@ -134,10 +123,6 @@ type counting struct {
 	discovered, reached, chosen map[string]bool
 	firstKey                    string
 	several                     bool
-}
-
-func newCounting() *counting {
-	return &counting{discovered: map[string]bool{}, reached: map[string]bool{}, chosen: map[string]bool{}}
 }
 
 func (c *counting) add(found *candidate) {
@@ -157,9 +142,7 @@ func (c *counting) add(found *candidate) {
 
 // tally returns the result. merged are the kept candidates by address.
 func (c *counting) tally(merged map[string][]*candidate) tally {
-	out := tally{
-		discovered: len(c.discovered), kept: len(merged), reached: len(c.reached), chosen: len(c.chosen), several: c.several,
-	}
+	out := tally{Counts: Counts{Found: len(c.discovered), Kept: len(merged), Shared: len(c.reached)}, chosen: len(c.chosen), several: c.several}
 	together := map[string]int{}
 	if !c.several {
 		out.key = c.firstKey
@@ -184,26 +167,26 @@ type report struct {
 // report describes a tally. onePool is true if only one InferencePool is discovered, so
 // that the other pools, and the share of each collector, are not known here.
 func (s *sharding) report(t tally, onePool bool) report {
-	if t.discovered == 0 {
+	if t.Found == 0 {
 		return report{}
 	}
-	out := report{info: fmt.Sprintf("Discovery: relabelling keeps %d of %d discovered targets", t.kept, t.discovered)}
+	out := report{info: fmt.Sprintf("Discovery: relabelling keeps %d of %d discovered targets", t.Kept, t.Found)}
 	if s == nil || s.number < 0 {
 		switch {
-		case t.kept == 0 && s != nil && t.reached > 0 && t.chosen == 0:
+		case t.Kept == 0 && s != nil && t.Shared > 0 && t.chosen == 0:
 			out.about = "no number"
 			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: the action keep has the regex %q, which matches none of their numbers, "+
 				"and with modulus %d these are 0 to %d. Set regex to the number of this collector",
-				t.discovered, remote.Text(s.keep.Regex.String()), s.hash.Modulus, s.hash.Modulus-1)
-		case t.kept == 0:
+				t.Found, remote.Text(s.keep.Regex.String()), s.hash.Modulus, s.hash.Modulus-1)
+		case t.Kept == 0:
 			out.about = "none"
 			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets, so this collector scrapes none of them. "+
-				"Check the actions keep and drop of relabel_configs", t.discovered)
+				"Check the actions keep and drop of relabel_configs", t.Found)
 		}
 		return out
 	}
 	shards := s.hash.Modulus
-	even := int(math.Ceil(float64(t.reached) / float64(shards)))
+	even := int(math.Ceil(float64(t.Shared) / float64(shards)))
 	out.info += fmt.Sprintf(" for shard %d of %d (numbers begin with 0)", s.number, shards)
 	if !onePool {
 		out.info += fmt.Sprintf("; an even share is %d", even)
@@ -212,31 +195,31 @@ func (s *sharding) report(t tally, onePool bool) report {
 	case uint64(s.number) >= shards:
 		out.about = "number"
 		out.warning = fmt.Sprintf("Discovery: this collector is shard %d, but with modulus %d the shards are 0 to %d, so it scrapes none of %d discovered targets. "+
-			"Set modulus in relabel_configs of all collectors to the number of collectors", s.number, shards, shards-1, t.discovered)
-	case t.kept == 0 && t.reached == 0:
+			"Set modulus in relabel_configs of all collectors to the number of collectors", s.number, shards, shards-1, t.Found)
+	case t.Kept == 0 && t.Shared == 0:
 		out.about = "before"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: rules before the choice of the shard drop all of them. "+
-			"Check the actions keep and drop of relabel_configs", t.discovered)
-	case t.kept == 0 && t.chosen > 0:
+			"Check the actions keep and drop of relabel_configs", t.Found)
+	case t.Kept == 0 && t.chosen > 0:
 		out.about = "after"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: %d belong to shard %d of %d, and rules after the choice of the shard drop all of these. "+
-			"Check the actions keep and drop of relabel_configs", t.discovered, t.chosen, s.number, shards)
-	case t.kept == 0 && oneKey:
+			"Check the actions keep and drop of relabel_configs", t.Found, t.chosen, s.number, shards)
+	case t.Kept == 0 && oneKey:
 		out.info = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d; all of them belong to one other shard",
-			t.discovered, s.number, shards)
-	case t.kept == 0 && !t.several && t.reached > 1:
+			t.Found, s.number, shards)
+	case t.Kept == 0 && !t.several && t.Shared > 1:
 		out.about = "same"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d: %d of them %s, so all of these belong to one other shard. "+
-			"Check source_labels of the action hashmod in relabel_configs", t.discovered, s.number, shards, t.reached, s.common(t.key))
-	case t.kept == 0:
+			"Check source_labels of the action hashmod in relabel_configs", t.Found, s.number, shards, t.Shared, s.common(t.key))
+	case t.Kept == 0:
 		out.about = "none"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d, so this collector scrapes none of them. "+
-			"With few pools this is chance, and other shards scrape them. Use fewer shards, or hash __address__, which divides pools", t.discovered, s.number, shards)
+			"With few pools this is chance, and other shards scrape them. Use fewer shards, or hash __address__, which divides pools", t.Found, s.number, shards)
 	case !oneKey && t.together > max(even, 1):
 		out.about = "large " + t.largest
 		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets %s and stay together on shard %d; an even share of %d shards is %d. "+
 			"More shards do not divide them. Give each collector the CPU and memory for this many, or hash __address__ for them, which divides their pool",
-			t.together, t.discovered, s.common(t.largest), s.number, shards, even)
+			t.together, t.Found, s.common(t.largest), s.number, shards, even)
 	}
 	return out
 }

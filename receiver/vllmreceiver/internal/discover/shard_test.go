@@ -65,9 +65,9 @@ func TestEachTargetBelongsToOneShardAndPoolsAreWhole(t *testing.T) {
 			rules := rulesOf(t, shardRules("__meta_pool", number, of))
 			found := defaults.resolve([]source{{groups: groups, chains: [][]*relabel.Config{rules}}}, shardingOf(rules))
 			require.Empty(t, found.unusable)
-			assert.Equal(t, 10_000, found.tally.discovered)
-			assert.Equal(t, 10_000, found.tally.reached)
-			assert.Equal(t, len(found.targets), found.tally.kept)
+			assert.Equal(t, 10_000, found.tally.Found)
+			assert.Equal(t, 10_000, found.tally.Shared)
+			assert.Equal(t, len(found.targets), found.tally.Kept)
 			assert.Equal(t, 15, found.tally.together, "the pools have 15 targets each")
 			for i := range found.targets {
 				address := found.targets[i].URL.String()
@@ -187,9 +187,9 @@ func TestOtherRulesAreCountedApart(t *testing.T) {
 		rules string
 		want  tally
 	}{
-		"before": {fmt.Sprintf(drop, "a") + choose, tally{discovered: 3, reached: 1, chosen: 1, kept: 1, key: "q", largest: "q", together: 1}},
-		"after":  {choose + fmt.Sprintf(drop, "a"), tally{discovered: 3, reached: 3, chosen: 3, kept: 1, several: true, largest: "q", together: 1}},
-		"all":    {choose + fmt.Sprintf(drop, ".+"), tally{discovered: 3, reached: 3, chosen: 3, several: true}},
+		"before": {fmt.Sprintf(drop, "a") + choose, tally{Counts: Counts{Found: 3, Shared: 1, Kept: 1}, chosen: 1, key: "q", largest: "q", together: 1}},
+		"after":  {choose + fmt.Sprintf(drop, "a"), tally{Counts: Counts{Found: 3, Shared: 3, Kept: 1}, chosen: 3, several: true, largest: "q", together: 1}},
+		"all":    {choose + fmt.Sprintf(drop, ".+"), tally{Counts: Counts{Found: 3, Shared: 3}, chosen: 3, several: true}},
 	} {
 		rules := rulesOf(t, "\nrelabel_configs:\n"+tt.rules)
 		found := defaults.resolve([]source{{chains: [][]*relabel.Config{rules}, groups: []*targetgroup.Group{{Targets: []model.LabelSet{

@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
@@ -82,22 +83,15 @@ func (t *Target) unseen(metric *normalize.Metric, point *normalize.Point, absent
 }
 
 // byKey returns the series of the current plan.
-func (t *Target) byKey() map[normalize.SeriesKey]oldSeries {
-	series := make(map[normalize.SeriesKey]oldSeries, len(t.states))
+func (t *Target) byKey() map[normalize.SeriesKey]knownSeries {
+	series := make(map[normalize.SeriesKey]knownSeries, len(t.states))
 	if t.plan == nil {
 		return series
 	}
 	for metric, point := range t.plan.All() {
-		series[point.Key] = oldSeries{t.states[point.Index], metric, point}
+		series[point.Key] = knownSeries{t.states[point.Index], metric, point}
 	}
 	return series
-}
-
-// oldSeries is a series of the previous plan.
-type oldSeries struct {
-	state
-	metric *normalize.Metric
-	point  *normalize.Point
 }
 
 // vanished is a series that an earlier plan had and the current one lacks. It holds no
@@ -111,12 +105,9 @@ type vanished struct {
 // retire ends the series that left the plan, and remembers the state of those that are
 // cumulative. A gauge has no history. Neither has the count of a GPU: while its series
 // was absent, it may have been in the resource of a workload.
-func (t *Target) retire(old map[normalize.SeriesKey]oldSeries, held map[normalize.SeriesKey]vanished) {
+func (t *Target) retire(old map[normalize.SeriesKey]knownSeries, held map[normalize.SeriesKey]vanished) {
 	for key, series := range old {
-		if series.live {
-			t.ended = append(t.ended, endedSeries{series.metric, series.point, series.start})
-			series.live = false
-		}
+		t.endSeries(series.metric, series.point, &series.state)
 		if series.metric.Kind != catalog.KindGauge && !series.metric.Baseline {
 			t.remember(key, vanished{series.state, processHash(series.point.Process)})
 		}
@@ -161,3 +152,37 @@ func (t *Target) forgetVanished(r resets) {
 var processSeed = maphash.MakeSeed()
 
 func processHash(process string) uint64 { return maphash.String(processSeed, process) }
+
+// reading records how complete a scrape was: whether a series that it lacks is absent.
+type reading struct {
+	// partial is true if the end of the body may be missing.
+	partial bool
+	// badLines is the number of sample lines that could not be read.
+	badLines int
+}
+
+// reading returns how complete the scrape is.
+func (s Scrape) reading() reading {
+	r := reading{partial: s.Open, badLines: s.badLines()}
+	for _, problem := range s.Snapshot.Problems {
+		switch problem.Reason {
+		case exposition.ReasonTooManyBadLines, exposition.ReasonTooManyLines, exposition.ReasonMissingEOF:
+			r.partial = true
+		}
+	}
+	return r
+}
+
+// badLines counts the lines of samples that could not be read.
+func (s Scrape) badLines() int {
+	n := 0
+	for _, problem := range s.Snapshot.Problems {
+		switch problem.Reason {
+		case exposition.ReasonBadName, exposition.ReasonBadLabels, exposition.ReasonBadValue,
+			exposition.ReasonBadTimestamp, exposition.ReasonWrongType, exposition.ReasonNameTooLong,
+			exposition.ReasonLabelNameTooLong, exposition.ReasonLabelValueTooLong:
+			n++
+		}
+	}
+	return n
+}

@@ -53,18 +53,14 @@ func (b *builder) histogram(open *openMetric, point *normalize.Point, st *state)
 	b.fold(point)
 
 	to := open.get().Histogram().DataPoints().AppendEmpty()
-	to.SetStartTimestamp(b.startOf(st))
-	to.SetTimestamp(b.now)
+	identify(to, point, st.start, b.now)
 	to.SetCount(total)
 	if hasSum {
 		to.SetSum(sum)
 	}
 	to.ExplicitBounds().FromRaw(b.target.scratch.bounds)
 	to.BucketCounts().FromRaw(b.target.scratch.counts)
-	putAttributes(to.Attributes(), point.Attributes)
-	if len(b.exemplars) > 0 {
-		b.addExemplars(point, to.Exemplars())
-	}
+	b.addExemplars(point, to.Exemplars())
 	return normalize.ReasonNone
 }
 
@@ -83,33 +79,22 @@ func checkBuckets(series *exposition.Series, values []float64) (uint64, normaliz
 		whole = whole && isWhole(value)
 		previous = value
 	}
-	count, ok := wholeCount(values[series.Count])
-	if !ok {
-		return 0, normalize.ReasonBadCount
-	}
 	// The last bucket is +Inf: the plan has no histogram without it.
-	switch last := previous; {
-	case float64(count) < last:
+	switch count, last := values[series.Count], previous; {
+	case !isWhole(count):
+		return 0, normalize.ReasonBadCount
+	case count < last:
 		return 0, normalize.ReasonCountBelowBucket
-	case float64(count) > last:
+	case count > last:
 		return 0, normalize.ReasonCountAboveBucket
-	}
-	if !whole {
+	case !whole:
 		return 0, normalize.ReasonBadCount
 	}
-	return count, normalize.ReasonNone
+	return uint64(values[series.Count]), normalize.ReasonNone
 }
 
-// wholeCount converts a count. It returns false for a value that is negative,
-// fractional, NaN, or more than a float64 counts exactly.
-func wholeCount(value float64) (uint64, bool) {
-	if !isWhole(value) {
-		return 0, false
-	}
-	return uint64(value), true
-}
-
-// isWhole reports whether a value is a count that a float64 holds exactly.
+// isWhole reports whether a value is a count that a float64 holds exactly: not negative,
+// fractional, NaN or too large.
 func isWhole(value float64) bool {
 	const most = 1 << 53
 	return value >= 0 && value <= most && value == float64(uint64(value))

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"cmp"
+	"sort"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -9,19 +11,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// The names of the metrics about the scrape itself.
+// The names of metrics about the scrape itself that others need. MetricLoad is the answer of /load.
 const (
-	MetricUp       = "vllm.up"
-	MetricHealthy  = "vllm.healthy"
-	MetricDuration = "vllm.scrape.duration"
-	MetricSamples  = "vllm.scrape.samples"
-	// MetricLoad is the answer of /load.
-	MetricLoad = "vllm.server_load"
-	// MetricFailure has the kind of the failure as an attribute.
-	MetricFailure = "vllm.scrape.failure"
-	// MetricReady and MetricTerminating are about the pod of the target.
-	MetricReady       = "vllm.pod.ready"
-	MetricTerminating = "vllm.pod.terminating"
+	MetricHealthy = "vllm.healthy"
+	MetricLoad    = "vllm.server_load"
 )
 
 // ownMetric is one of the metrics about the scrape itself.
@@ -43,8 +36,8 @@ const (
 )
 
 var ownNames = [numOwn]string{
-	ownUp: MetricUp, ownHealthy: MetricHealthy, ownDuration: MetricDuration, ownSamples: MetricSamples,
-	ownLoad: MetricLoad, ownFailure: MetricFailure, ownReady: MetricReady, ownTerminating: MetricTerminating,
+	ownUp: "vllm.up", ownHealthy: MetricHealthy, ownDuration: "vllm.scrape.duration", ownSamples: "vllm.scrape.samples",
+	ownLoad: MetricLoad, ownFailure: "vllm.scrape.failure", ownReady: "vllm.pod.ready", ownTerminating: "vllm.pod.terminating",
 	ownCanaryDuration: MetricCanaryDuration, ownCanarySuccess: MetricCanarySuccess, ownCanaryUnanswered: MetricCanaryUnanswered,
 }
 
@@ -54,7 +47,7 @@ func OwnMetrics() []string { return ownNames[:] }
 // outcomeAttribute has the kind of a failure, or the outcome of a canary.
 const outcomeAttribute = "outcome"
 
-// Own are the numbers about the scrape itself.
+// Own are the numbers about the scrape itself; the zero value ends all of them.
 type Own struct {
 	Up bool
 	// Duration is the time from the request until the points exist.
@@ -81,8 +74,7 @@ type ownMetrics struct {
 	// metrics has nil for those that are switched off.
 	metrics [numOwn]*catalog.Metric
 	live    [numOwn]bool
-	// outcomes are those whose series are live, of metrics with one series for each outcome;
-	// empty without one.
+	// outcomes are those of metrics with one series for each; empty for others.
 	outcomes [numOwn]string
 	// started is the start of the histogram of canaries while it is live; 0 otherwise.
 	started pcommon.Timestamp
@@ -95,98 +87,51 @@ func newOwnMetrics(metrics map[string]*catalog.Metric) (o ownMetrics) {
 	return o
 }
 
+// emit emits what is known, and ends what is not known now.
 func (o *ownMetrics) emit(own Own, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	o.put(ownUp, truth(own.Up), now, metrics)
-	o.put(ownDuration, own.Duration.Seconds(), now, metrics)
-	o.put(ownSamples, float64(own.Samples), now, metrics)
-	o.optional(ownHealthy, own.Healthy, now, metrics)
-	if own.Load != nil {
-		o.put(ownLoad, *own.Load, now, metrics)
-	} else {
-		o.finish(ownLoad, now, metrics)
+	set := func(m ownMetric, known bool, value float64, outcome string) {
+		o.set(m, known, value, outcome, now, metrics)
 	}
-	var ready, terminating *bool
-	if own.Pod != nil {
-		ready, terminating = &own.Pod.Ready, &own.Pod.Terminating
-	}
-	o.optional(ownReady, ready, now, metrics)
-	o.optional(ownTerminating, terminating, now, metrics)
-	o.emitOutcome(ownFailure, 1, own.Failure, now, metrics)
+	scraped := own != Own{}
+	set(ownUp, scraped, truth(own.Up), "")
+	set(ownDuration, scraped, own.Duration.Seconds(), "")
+	set(ownSamples, scraped, float64(own.Samples), "")
+	set(ownHealthy, own.Healthy != nil, truth(own.Healthy != nil && *own.Healthy), "")
+	pod := cmp.Or(own.Pod, &Pod{})
+	set(ownReady, own.Pod != nil, truth(pod.Ready), "")
+	set(ownTerminating, own.Pod != nil, truth(pod.Terminating), "")
+	set(ownLoad, own.Load != nil, *cmp.Or(own.Load, new(float64)), "")
+	set(ownFailure, own.Failure != "", 1, own.Failure)
 	o.emitCanary(own.Canary, now, metrics)
 }
 
-// optional emits a metric that not every scrape has, or ends it if this scrape lacks
-// it.
-func (o *ownMetrics) optional(m ownMetric, value *bool, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if value != nil {
-		o.put(m, truth(*value), now, metrics)
-	} else {
-		o.finish(m, now, metrics)
-	}
-}
-
-// emitOutcome emits the series of this outcome, and ends that of another.
-func (o *ownMetrics) emitOutcome(m ownMetric, value float64, outcome string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+// set emits a metric about the scrape, or ends it if it is not known. outcome is that of a metric
+// with one series for each outcome, of which that of another one ends.
+func (o *ownMetrics) set(m ownMetric, known bool, value float64, outcome string, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 	if o.metrics[m] == nil {
 		return
 	}
-	if live := o.outcomes[m]; live != "" && live != outcome {
-		o.endOf(m, now, metrics).Attributes().PutStr(outcomeAttribute, live)
+	if o.live[m] && (!known || o.outcomes[m] != outcome) {
+		// Like all ends it has no description.
+		o.append(m, now, metrics).SetFlags(noRecordedValue)
 	}
-	o.outcomes[m] = outcome
-	if outcome != "" {
-		o.appendValue(m, value, now, metrics).Attributes().PutStr(outcomeAttribute, outcome)
-	}
-}
-
-func (o *ownMetrics) put(m ownMetric, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if o.metrics[m] == nil {
-		return
-	}
-	o.appendValue(m, value, now, metrics)
-	o.live[m] = true
-}
-
-// end ends the metrics that are live.
-func (o *ownMetrics) end(now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	for m := range numOwn {
-		o.finish(m, now, metrics)
-	}
-	o.emitOutcome(ownFailure, 1, "", now, metrics)
-	o.emitCanary(nil, now, metrics)
-}
-
-// finish ends a metric that is live.
-func (o *ownMetrics) finish(m ownMetric, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
-	if o.live[m] {
-		o.endOf(m, now, metrics)
-		o.live[m] = false
+	o.live[m], o.outcomes[m] = known, outcome
+	if known {
+		o.append(m, now, metrics).SetDoubleValue(value)
+		metrics.At(metrics.Len() - 1).SetDescription(o.metrics[m].Description)
 	}
 }
 
-// endOf appends the end of a metric. Like all ends it has no description.
-func (o *ownMetrics) endOf(m ownMetric, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
-	point := o.append(m, now, metrics)
-	point.SetFlags(noRecordedValue)
-	return point
-}
-
+// append appends a metric with a point of the current outcome.
 func (o *ownMetrics) append(m ownMetric, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.NumberDataPoint {
 	to := metrics.AppendEmpty()
 	to.SetName(o.metrics[m].Name)
 	to.SetUnit(o.metrics[m].Unit)
 	point := to.SetEmptyGauge().DataPoints().AppendEmpty()
 	point.SetTimestamp(now)
-	return point
-}
-
-// appendValue appends a metric with a value.
-func (o *ownMetrics) appendValue(
-	m ownMetric, value float64, now pcommon.Timestamp, metrics pmetric.MetricSlice,
-) pmetric.NumberDataPoint {
-	point := o.append(m, now, metrics)
-	metrics.At(metrics.Len() - 1).SetDescription(o.metrics[m].Description)
-	point.SetDoubleValue(value)
+	if o.outcomes[m] != "" {
+		point.Attributes().PutStr(outcomeAttribute, o.outcomes[m])
+	}
 	return point
 }
 
@@ -195,4 +140,80 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// The names of the metrics about canaries.
+const (
+	MetricCanaryDuration   = "vllm.canary.duration"
+	MetricCanarySuccess    = "vllm.canary.success"
+	MetricCanaryUnanswered = "vllm.canary.unanswered"
+)
+
+// answeredOutcome is the outcome of a canary that was answered.
+const answeredOutcome = "ok"
+
+// canaryBounds are those of vLLM's time to the first token.
+var canaryBounds = [...]float64{
+	0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560,
+}
+
+// Canary is what is known of the canaries that were sent to a target.
+type Canary struct {
+	// Outcome is that of the newest one; empty where that is not known.
+	Outcome string
+	// Unanswered is in seconds; nil where it is not known.
+	Unanswered *float64
+	// Durations are those of all that were answered.
+	Durations CanaryDurations
+}
+
+// CanaryDurations counts how long answers took.
+type CanaryDurations struct {
+	Start  time.Time
+	Count  uint64
+	sum    float64
+	counts [len(canaryBounds) + 1]uint64
+}
+
+// Add adds an answer.
+func (d *CanaryDurations) Add(took time.Duration) {
+	d.Count++
+	d.sum += took.Seconds()
+	d.counts[sort.SearchFloat64s(canaryBounds[:], took.Seconds())]++
+}
+
+// emitCanary emits what is known of the canaries, and ends what is not known now.
+func (o *ownMetrics) emitCanary(canary *Canary, now pcommon.Timestamp, metrics pmetric.MetricSlice) {
+	canary = cmp.Or(canary, &Canary{})
+	o.set(ownCanarySuccess, canary.Outcome != "", truth(canary.Outcome == answeredOutcome), canary.Outcome, now, metrics)
+	o.set(ownCanaryUnanswered, canary.Unanswered != nil, *cmp.Or(canary.Unanswered, new(float64)), "", now, metrics)
+	d := &canary.Durations
+	switch {
+	case o.metrics[ownCanaryDuration] == nil:
+	case d.Count > 0:
+		o.started = min(pcommon.NewTimestampFromTime(d.Start), now)
+		o.appendDurations(d, now, metrics)
+		metrics.At(metrics.Len() - 1).SetDescription(o.metrics[ownCanaryDuration].Description)
+	case o.started != 0:
+		o.appendDurations(d, now, metrics).SetFlags(noRecordedValue)
+		o.started = 0
+	}
+}
+
+// appendDurations appends the histogram. An end has all bounds as well, since each is a
+// series of a Prometheus backend.
+func (o *ownMetrics) appendDurations(d *CanaryDurations, now pcommon.Timestamp, metrics pmetric.MetricSlice) pmetric.HistogramDataPoint {
+	to := metrics.AppendEmpty()
+	to.SetName(o.metrics[ownCanaryDuration].Name)
+	to.SetUnit(o.metrics[ownCanaryDuration].Unit)
+	histogram := to.SetEmptyHistogram()
+	histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	point := histogram.DataPoints().AppendEmpty()
+	point.SetStartTimestamp(o.started)
+	point.SetTimestamp(now)
+	point.SetCount(d.Count)
+	point.SetSum(d.sum)
+	point.ExplicitBounds().FromRaw(canaryBounds[:])
+	point.BucketCounts().FromRaw(d.counts[:])
+	return point
 }

@@ -26,7 +26,6 @@ type builder struct {
 	resets      resets
 	process     process
 	scrape      *Scrape
-	plan        *normalize.Plan
 	adapterSets []bool
 	// adapterRoom is how many more adapters each metric may have.
 	adapterRoom map[*normalize.Metric]int
@@ -35,8 +34,8 @@ type builder struct {
 
 // build appends every metric of the plan that has a point.
 func (b *builder) build() {
-	for m := range b.plan.Metrics {
-		metric := &b.plan.Metrics[m]
+	for m := range b.scrape.Plan.Metrics {
+		metric := &b.scrape.Plan.Metrics[m]
 		open := openMetric{metric: metric, metrics: b.metrics}
 		for p := range metric.Points {
 			point := &metric.Points[p]
@@ -50,13 +49,12 @@ type openMetric struct {
 	metric  *normalize.Metric
 	metrics pmetric.MetricSlice
 	to      pmetric.Metric
-	isOpen  bool
 }
 
 func (o *openMetric) get() pmetric.Metric {
-	if !o.isOpen {
-		o.to = newMetric(o.metric, o.metrics)
-		o.isOpen = true
+	if o.to == (pmetric.Metric{}) {
+		o.to = emptyMetric(o.metric, len(o.metric.Points), o.metrics)
+		o.to.SetDescription(o.metric.Description)
 	}
 	return o.to
 }
@@ -71,7 +69,7 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 		return
 	}
 	if point.AdapterSets != nil && !b.admitAdapter(open.metric, point, st) {
-		b.absent(open.metric, point, st)
+		b.target.endSeries(open.metric, point, st)
 		return
 	}
 	var reason normalize.Reason
@@ -88,7 +86,7 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	if reason != normalize.ReasonNone {
 		b.report.Dropped[reason]++
 		b.resetUnusable(st, point)
-		b.absent(open.metric, point, st)
+		b.target.endSeries(open.metric, point, st)
 		return
 	}
 	st.live = true
@@ -104,10 +102,10 @@ func (b *builder) admitAdapter(metric *normalize.Metric, point *normalize.Point,
 	if st.live {
 		return true
 	}
-	free, counted := b.adapterRoom[metric]
 	if b.adapterRoom == nil {
 		b.adapterRoom = map[*normalize.Metric]int{}
 	}
+	free, counted := b.adapterRoom[metric]
 	if !counted {
 		free = b.target.settings.MaxAdapters - b.liveAdapters(metric)
 	}
@@ -149,14 +147,6 @@ func (b *builder) resetUnusable(st *state, point *normalize.Point) {
 	st.seen, st.forgotten, st.created = false, false, 0
 }
 
-// absent ends a series that had a point in the last scrape.
-func (b *builder) absent(metric *normalize.Metric, point *normalize.Point, st *state) {
-	if st.live {
-		st.live = false
-		b.target.ended = append(b.target.ended, endedSeries{metric, point, st.start})
-	}
-}
-
 func (b *builder) gauge(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
 	value := point.Constant
 	if len(point.Parts) > 0 {
@@ -166,13 +156,10 @@ func (b *builder) gauge(open *openMetric, point *normalize.Point, st *state) nor
 		return normalize.ReasonSentinel
 	}
 	to := open.get().Gauge().DataPoints().AppendEmpty()
-	to.SetTimestamp(b.now)
+	identify(to, point, 0, b.now)
 	to.SetDoubleValue(value)
-	putAttributes(to.Attributes(), point.Attributes)
 	st.seen = true
-	if len(b.exemplars) > 0 {
-		b.addExemplars(point, to.Exemplars())
-	}
+	b.addExemplars(point, to.Exemplars())
 	return normalize.ReasonNone
 }
 
@@ -186,27 +173,22 @@ func (b *builder) sum(open *openMetric, point *normalize.Point, st *state) norma
 	}
 	b.advance(st, point, value)
 	to := open.get().Sum().DataPoints().AppendEmpty()
-	to.SetStartTimestamp(b.startOf(st))
-	to.SetTimestamp(b.now)
+	identify(to, point, st.start, b.now)
 	to.SetDoubleValue(value)
-	putAttributes(to.Attributes(), point.Attributes)
-	if len(b.exemplars) > 0 {
-		b.addExemplars(point, to.Exemplars())
-	}
+	b.addExemplars(point, to.Exemplars())
 	return normalize.ReasonNone
 }
 
 func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) normalize.Reason {
 	series := &point.Parts[0]
-	count, ok := wholeCount(b.values[series.Count])
-	if !ok {
+	count := b.values[series.Count]
+	if !isWhole(count) {
 		return normalize.ReasonBadCount
 	}
-	b.advance(st, point, float64(count))
+	b.advance(st, point, count)
 	to := open.get().Summary().DataPoints().AppendEmpty()
-	to.SetStartTimestamp(b.startOf(st))
-	to.SetTimestamp(b.now)
-	to.SetCount(count)
+	identify(to, point, st.start, b.now)
+	to.SetCount(uint64(count))
 	if series.Sum != exposition.NoSlot {
 		to.SetSum(b.values[series.Sum])
 	}
@@ -215,15 +197,7 @@ func (b *builder) summary(open *openMetric, point *normalize.Point, st *state) n
 		quantile.SetQuantile(q.Quantile)
 		quantile.SetValue(b.values[q.Slot])
 	}
-	putAttributes(to.Attributes(), point.Attributes)
 	return normalize.ReasonNone
-}
-
-// newMetric appends an empty metric with everything but its points.
-func newMetric(metric *normalize.Metric, metrics pmetric.MetricSlice) pmetric.Metric {
-	to := emptyMetric(metric, len(metric.Points), metrics)
-	to.SetDescription(metric.Description)
-	return to
 }
 
 // emptyMetric appends an empty metric with what identifies it, and with room for points.
@@ -249,23 +223,20 @@ func emptyMetric(metric *normalize.Metric, points int, metrics pmetric.MetricSli
 	return to
 }
 
-func putAttributes(to pcommon.Map, labels []exposition.Label) {
-	to.EnsureCapacity(len(labels))
-	for i := range labels {
-		to.PutStr(labels[i].Name, labels[i].Value)
-	}
-}
-
 // addExemplars copies the exemplars of a point's samples.
 func (b *builder) addExemplars(point *normalize.Point, to pmetric.ExemplarSlice) {
-	for i := range point.Parts {
-		if e, ok := b.exemplars[point.Parts[i].Value]; ok {
+	if len(b.exemplars) == 0 {
+		return
+	}
+	add := func(slot int) {
+		if e, ok := b.exemplars[slot]; ok {
 			putExemplar(to.AppendEmpty(), e, b.now)
 		}
+	}
+	for i := range point.Parts {
+		add(point.Parts[i].Value)
 		for _, bucket := range point.Parts[i].Buckets {
-			if e, ok := b.exemplars[bucket.Slot]; ok {
-				putExemplar(to.AppendEmpty(), e, b.now)
-			}
+			add(bucket.Slot)
 		}
 	}
 }
@@ -282,13 +253,13 @@ func putExemplar(to pmetric.Exemplar, from *exposition.Exemplar, now pcommon.Tim
 		switch l.Name {
 		case "trace_id":
 			var id [16]byte
-			if n, err := hex.Decode(id[:], clip(l.Value, 32)); err == nil && n == 16 {
+			if hexOf(id[:], l.Value) {
 				to.SetTraceID(id)
 				continue
 			}
 		case "span_id":
 			var id [8]byte
-			if n, err := hex.Decode(id[:], clip(l.Value, 16)); err == nil && n == 8 {
+			if hexOf(id[:], l.Value) {
 				to.SetSpanID(id)
 				continue
 			}
@@ -297,12 +268,13 @@ func putExemplar(to pmetric.Exemplar, from *exposition.Exemplar, now pcommon.Tim
 	}
 }
 
-// clip returns the text if it has exactly n bytes, else nothing.
-func clip(s string, n int) []byte {
-	if len(s) != n {
-		return nil
+// hexOf reads an identifier, and reports whether the text is one.
+func hexOf(id []byte, text string) bool {
+	if len(text) != hex.EncodedLen(len(id)) {
+		return false
 	}
-	return []byte(s)
+	_, err := hex.Decode(id, []byte(text))
+	return err == nil
 }
 
 func exemplarsBySlot(exemplars []exposition.Exemplar) map[int]*exposition.Exemplar {

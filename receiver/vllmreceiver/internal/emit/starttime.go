@@ -133,12 +133,10 @@ func created(point *normalize.Point, values []float64) pcommon.Timestamp {
 			return 0
 		}
 		at := unixTime(values[slot])
-		if at == 0 {
-			return 0
-		}
-		if earliest == 0 || at < earliest {
+		if i == 0 {
 			earliest = at
 		}
+		earliest = min(earliest, at)
 	}
 	return earliest
 }
@@ -173,10 +171,6 @@ func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	st.last = value
 	st.seen = true
 }
-
-// startOf returns the start time to emit. It is not after the point's own time, even if
-// the clock was set back.
-func (b *builder) startOf(st *state) pcommon.Timestamp { return min(st.start, b.now) }
 
 // firstStart returns the start of a series that had no value before. If the series was
 // proven absent, its first value is an increase since then. Otherwise it starts with
@@ -214,38 +208,15 @@ func (b *builder) resetStart(created, old pcommon.Timestamp) pcommon.Timestamp {
 	return max(b.target.lastTime, old+1)
 }
 
-// resetHistory remembers which of the last scrapes showed a falling counter.
-type resetHistory struct {
-	recent uint8
-	warned bool
-	// foreign is true once an answer of another process was dropped.
-	foreign, reported bool
-}
+// resetHistory has a bit for each of the last eight scrapes, which is set if a counter fell.
+type resetHistory uint8
 
-// replicas reports, once, that an answer of another process was dropped.
-func (h *resetHistory) replicas() bool {
-	if !h.foreign || h.reported {
-		return false
-	}
-	h.reported = true
-	return true
-}
-
-// record adds one scrape.
-func (h *resetHistory) record(fell bool) {
-	h.recent <<= 1
+// record adds one scrape. It reports whether counters fell in at least three of the last eight
+// scrapes. A crash loop is slower than that; a load balancer in front of several replicas is not.
+func (h *resetHistory) record(fell bool) bool {
+	*h <<= 1
 	if fell {
-		h.recent |= 1
+		*h |= 1
 	}
-}
-
-// balanced reports, once, that counters fell in at least three of the last eight
-// scrapes. A crash loop is slower than that; a load balancer in front of several
-// replicas is not.
-func (h *resetHistory) balanced() bool {
-	if h.warned || bits.OnesCount8(h.recent) < 3 {
-		return false
-	}
-	h.warned = true
-	return true
+	return bits.OnesCount8(uint8(*h)) >= 3
 }

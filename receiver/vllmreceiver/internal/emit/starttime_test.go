@@ -241,7 +241,7 @@ func TestForgottenSeriesHaveNoKnownStart(t *testing.T) {
 	assert.Equal(t, []float64{60}, r.starts(scrapeAt(75, plan("d"), 5, unix(-50))))
 }
 
-func TestABalancedAddressIsReportedOnce(t *testing.T) {
+func TestABalancedAddressIsReported(t *testing.T) {
 	falls := func(scrapes string) (reported []int) {
 		r, plan := newRig(t, Settings{}), planOf(counter("c", 0))
 		last := 100.0
@@ -251,14 +251,14 @@ func TestABalancedAddressIsReportedOnce(t *testing.T) {
 			if what == 'f' {
 				last -= 2
 			}
-			r.scrape(float64(15*(i+1)), plan, last)
-			if r.target.Balanced() {
+			report := r.target.Emit(scrapeAt(float64(15*(i+1)), plan, last), Own{}, pmetric.NewMetrics())
+			if report.Balanced {
 				reported = append(reported, i)
 			}
 		}
 		return reported
 	}
-	assert.Equal(t, []int{2}, falls("ffffff"))
+	assert.Equal(t, []int{2, 3, 4, 5}, falls("ffffff"))
 	assert.Equal(t, []int{7}, falls("f...f..f"))
 	assert.Empty(t, falls("f...f...f"), "nine scrapes")
 	assert.Empty(t, falls("ff......"))
@@ -305,12 +305,10 @@ func TestAForeignAnswerIsDroppedUntilItsOwnIsSilent(t *testing.T) {
 	r.emit(scrape(15, -100))
 	out := pmetric.NewMetrics()
 	report := r.target.Emit(scrape(30, -500), Own{}, out)
-	want := Report{}
+	want := Report{Foreign: true}
 	want.Dropped[normalize.ReasonOtherProcess] = 1
 	assert.Equal(t, want, report)
 	assert.Zero(t, metricsOf(t, out).Len())
-	assert.True(t, r.target.Replicas())
-	assert.False(t, r.target.Replicas(), "reported once")
 	assert.True(t, r.target.Foreign(scrape(314, -500)))
 	assert.False(t, r.target.Foreign(scrape(315, -500)))
 	assert.True(t, r.target.Restarted(scrape(315, -500)))

@@ -25,8 +25,9 @@ type Settings struct {
 	// Own are the metrics about the scrape itself by their catalogue name; missing ones are
 	// switched off.
 	Own map[string]*catalog.Metric
-	// Workload returns the resources of the workloads of a GPU exporter.
-	Workload WorkloadResource
+	// Workload returns the resource of a workload, from that of its GPU exporter and the
+	// attributes of the workload.
+	Workload func(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource
 }
 
 // Scrape has the result of one successful scrape.
@@ -47,11 +48,14 @@ type Report struct {
 	// Points is the number of points with a value, without those about the
 	// scrape itself.
 	Points int
-	// Ended is the number of series that got a no-recorded-value point.
-	Ended int
 	// Dropped counts the series without a point by reason. The reasons that the
 	// plan already counts are not repeated.
 	Dropped [normalize.NumReasons]int
+	// Foreign is true where another process answered than the one whose points are emitted.
+	Foreign bool
+	// Balanced is true where the counters fall so often that several replicas must answer at
+	// one address.
+	Balanced bool
 }
 
 // Target is the memory of one target. It is not safe for concurrent use.
@@ -67,7 +71,7 @@ type Target struct {
 	// forgot is true once there was no room for a vanished series.
 	forgot bool
 	// ended are series that left the plan and whose end is not yet sent.
-	ended []endedSeries
+	ended []knownSeries
 	// lastTime is the time of the last successful scrape; 0 before the first.
 	lastTime pcommon.Timestamp
 	// last records how complete the last successful scrape was.
@@ -138,7 +142,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	}
 	now := pcommon.NewTimestampFromTime(s.Time)
 	report := Report{}
-	t.endGone(s, out, &report)
+	t.endGone(s, out)
 	displaced := t.coexists(s)
 	t.adopt(s)
 	if displaced {
@@ -148,7 +152,6 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	metrics.EnsureCapacity(len(s.Plan.Metrics) + len(t.settings.Own))
 	b := builder{
 		target: t, now: now, values: s.Snapshot.Values, metrics: metrics, report: &report,
-		plan:        s.Plan,
 		scrape:      &s,
 		resets:      t.detect(s, t.states),
 		adapterSets: currentAdapterSets(s),
@@ -156,11 +159,11 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 	}
 	b.process = t.resolveProcess(s.process(), b.resets)
 	b.build()
-	t.emitEnded(now, metrics, &report)
+	t.emitEnded(now, metrics)
 	t.own.emit(own, now, metrics)
 	t.emitWorkloads(s, out, &report)
 	t.forgetVanished(b.resets)
-	t.resets.record(b.resets.fell)
+	report.Balanced = t.resets.record(b.resets.fell)
 	t.restarted = false
 	t.lastTime = now
 	t.last = s.reading()
@@ -171,38 +174,27 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 }
 
 // Fail appends the end of all series and the points about a failed scrape.
-func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) Report {
+func (t *Target) Fail(at time.Time, own Own, out pmetric.Metrics) {
 	now := pcommon.NewTimestampFromTime(at)
-	report := Report{}
 	metrics := t.scope(out)
-	t.endPoints(now, metrics, &report)
+	t.endPoints(now, metrics)
 	t.own.emit(own, now, metrics)
-	t.endWorkloads(at, out, &report)
-	return report
+	t.endWorkloads(at, out)
 }
 
 // End appends the end of every live series, for a target that is no longer scraped or
 // whose resource changes.
-func (t *Target) End(at time.Time, out pmetric.Metrics) { t.end(at, out) }
-
-// end is End; it returns the number of series.
-func (t *Target) end(at time.Time, out pmetric.Metrics) int {
+func (t *Target) End(at time.Time, out pmetric.Metrics) {
 	now := pcommon.NewTimestampFromTime(at)
 	part := pmetric.NewMetrics()
 	metrics := t.scope(part)
-	report := Report{}
-	t.endPoints(now, metrics, &report)
-	t.own.end(now, metrics)
+	t.endPoints(now, metrics)
+	t.own.emit(Own{}, now, metrics)
 	if metrics.Len() > 0 {
 		part.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
 	}
-	t.endWorkloads(at, out, &report)
-	return report.Ended
+	t.endWorkloads(at, out)
 }
-
-// Replicas reports, once in the target's life, that answers of other processes
-// were dropped.
-func (t *Target) Replicas() bool { return t.resets.replicas() }
 
 // Forget drops the state of the target's series, all of which have ended. The start of
 // each series that it exposes next is unknown.
@@ -210,10 +202,6 @@ func (t *Target) Forget() {
 	t.plan, t.states, t.workloads = nil, nil, nil
 	t.takeOver()
 }
-
-// Balanced reports, once in the target's life, that its counters fall so often that
-// several replicas must answer at one address.
-func (t *Target) Balanced() bool { return t.resets.balanced() }
 
 // scope appends the target's resource and scope to out.
 func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {

@@ -157,7 +157,7 @@ func TestDeltasAddUpToWhatTheScrapesSaw(t *testing.T) {
 			}
 		}
 		target := New(Settings{ScopeName: "test", MaxSeries: 1000})
-		reader := exposition.NewReader(nil)
+		reader := exposition.NewReader(exposition.NewMemory(0))
 		plans := map[string]*normalize.Plan{}
 		c := &consumer{last: map[string]lastPoint{}, total: map[string]float64{}}
 		truth := make([]int, len(s.events))

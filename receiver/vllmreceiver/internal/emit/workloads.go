@@ -3,16 +3,10 @@ package emit
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
-
-// WorkloadResource returns the resource of a workload, from that of its exporter and the
-// attributes of the workload.
-type WorkloadResource func(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource
 
 // workloads are the containers that use the GPUs of a target. Each has a resource, and so
 // a memory, of its own. There are at most as many as the plan has.
@@ -33,9 +27,7 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 		}
 		room -= w.Plan.Points
 		if of == nil {
-			of = New(Settings{
-				ScopeName: t.settings.ScopeName, ScopeVersion: t.settings.ScopeVersion, SchemaURL: t.settings.SchemaURL,
-			})
+			of = New(Settings{ScopeName: t.settings.ScopeName, ScopeVersion: t.settings.ScopeVersion, SchemaURL: t.settings.SchemaURL})
 			of.resource = t.settings.Workload(t.resource, w.Resource)
 		}
 		kept[w.Key] = of
@@ -43,7 +35,6 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 		scrape.Plan = w.Plan
 		part := of.Emit(scrape, Own{}, out)
 		report.Points += part.Points
-		report.Ended += part.Ended
 		for reason := range part.Dropped {
 			report.Dropped[reason] += part.Dropped[reason]
 		}
@@ -60,14 +51,14 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 	for key := range kept {
 		delete(t.workloads, key)
 	}
-	t.endWorkloads(s.Time, out, report)
+	t.endWorkloads(s.Time, out)
 	t.workloads = kept
 }
 
 // endGone appends the ends of the workloads that a plan does not have. They come before the
 // points of the others: to a backend without resource attributes, the series of a device is the
 // same whoever has it, and has the value that comes last.
-func (t *Target) endGone(s Scrape, out pmetric.Metrics, report *Report) {
+func (t *Target) endGone(s Scrape, out pmetric.Metrics) {
 	if s.Plan == t.plan || len(t.workloads) == 0 {
 		return
 	}
@@ -77,15 +68,15 @@ func (t *Target) endGone(s Scrape, out pmetric.Metrics, report *Report) {
 	}
 	for key, w := range t.workloads {
 		if !has[key] {
-			report.Ended += w.end(s.Time, out)
+			w.End(s.Time, out)
 			delete(t.workloads, key)
 		}
 	}
 }
 
 // endWorkloads appends the ends of the series of all workloads.
-func (t *Target) endWorkloads(at time.Time, out pmetric.Metrics, report *Report) {
+func (t *Target) endWorkloads(at time.Time, out pmetric.Metrics) {
 	for _, w := range t.workloads {
-		report.Ended += w.end(at, out)
+		w.End(at, out)
 	}
 }

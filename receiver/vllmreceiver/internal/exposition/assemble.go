@@ -285,22 +285,24 @@ func (a *assembler) add(s *sample, slot int) {
 			series.Quantiles = append(series.Quantiles, Quantile{Quantile: quantile, Slot: slot})
 		}
 	case roleSum:
-		a.count(setOnce(&p.family.seriesOf(s.all(true, true)).Sum, slot))
+		a.fill(&p.family.seriesOf(s.all(true, true)).Sum, slot)
 	case roleCount:
-		a.count(setOnce(&p.family.seriesOf(s.all(true, true)).Count, slot))
+		a.fill(&p.family.seriesOf(s.all(true, true)).Count, slot)
 	default:
-		a.count(setOnce(&p.family.seriesOf(s.all(true, true)).Value, slot))
+		a.fill(&p.family.seriesOf(s.all(true, true)).Value, slot)
 	}
 	if !fits {
 		a.result.misfits = append(a.result.misfits, misfit{slot, ReasonWrongType})
 	}
 }
 
-// count counts a duplicate unless the sample was the first of its series.
-func (a *assembler) count(first bool) {
-	if !first {
+// fill sets a slot, or counts a duplicate if it is set already.
+func (a *assembler) fill(at *int, slot int) {
+	if *at != NoSlot {
 		a.result.duplicates++
+		return
 	}
+	*at = slot
 }
 
 // finish puts the families in the body's order and adds the bare ones.

@@ -2,6 +2,7 @@ package exposition
 
 import (
 	"mime"
+	"slices"
 	"strings"
 )
 
@@ -51,12 +52,7 @@ var kindNames = [...]string{
 }
 
 // String returns the kind as a TYPE line writes it.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return "invalid"
-}
+func (k Kind) String() string { return kindNames[k] }
 
 var reasonNames = [reasonEnd]string{
 	ReasonNone: "none", ReasonBadName: "bad_name", ReasonBadLabels: "bad_labels",
@@ -69,12 +65,7 @@ var reasonNames = [reasonEnd]string{
 }
 
 // String returns the reason in snake_case, as telemetry spells it.
-func (r Reason) String() string {
-	if r < reasonEnd {
-		return reasonNames[r]
-	}
-	return "invalid"
-}
+func (r Reason) String() string { return reasonNames[r] }
 
 // Reasons returns every reason but ReasonNone.
 func Reasons() []Reason {
@@ -89,23 +80,12 @@ func Reasons() []Reason {
 // case. It knows the words of both dialects, because OpenMetrics bodies
 // are also served as text.
 func kindOf(word string) (Kind, bool) {
-	switch strings.ToLower(word) {
-	case "counter":
-		return KindCounter, true
-	case "gauge":
-		return KindGauge, true
-	case "histogram":
-		return KindHistogram, true
-	case "summary":
-		return KindSummary, true
-	case "untyped", "unknown":
+	switch word = strings.ToLower(word); word {
+	case "unknown":
 		return KindUntyped, true
-	case "info":
-		return KindInfo, true
-	case "stateset":
-		return KindStateSet, true
-	case "gaugehistogram", "gauge_histogram":
+	case "gauge_histogram":
 		return KindGaugeHistogram, true
 	}
-	return KindUntyped, false
+	i := slices.Index(kindNames[:], word)
+	return Kind(max(i, 0)), i >= 0
 }

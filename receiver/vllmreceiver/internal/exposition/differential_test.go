@@ -157,7 +157,7 @@ func TestReadsWhatExpfmtReads(t *testing.T) {
 		}
 		require.NoError(t, err, b.name)
 		compared++
-		s := NewReader(nil).Read(b.text, b.dialect)
+		s := NewReader(NewMemory(0)).Read(b.text, b.dialect)
 		require.Empty(t, s.Problems, b.name)
 		require.Zero(t, s.Duplicates, b.name)
 		require.Equal(t, expfmtKinds(families), kinds(s), b.name)
@@ -216,7 +216,7 @@ func flattenTextparse(t *testing.T, b namedBody) (samples, map[string]string) {
 func TestReadsWhatTextparseReads(t *testing.T) {
 	for _, b := range append(realBodies(t), ownBodies()[:3]...) {
 		want, types := flattenTextparse(t, b)
-		s := NewReader(nil).Read(b.text, b.dialect)
+		s := NewReader(NewMemory(0)).Read(b.text, b.dialect)
 		require.Empty(t, s.Problems, b.name)
 		require.Zero(t, s.Duplicates, b.name)
 		require.Equal(t, len(want), s.Samples, b.name)
@@ -251,7 +251,7 @@ func FuzzLineEqualsExpfmt(f *testing.F) {
 		}
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(strings.NewReader(line + "\n"))
-		s := NewReader(nil).Read([]byte(line), DialectText)
+		s := NewReader(NewMemory(0)).Read([]byte(line), DialectText)
 		if err != nil {
 			require.Len(t, s.Problems, 1, "expfmt says %v", err)
 			require.Empty(t, s.Layout.Families)
@@ -273,4 +273,31 @@ func flattenLoosely(t *testing.T, s *Snapshot) samples {
 		}
 	}
 	return out
+}
+
+// FuzzCommentEqualsTextparse reads what follows the word HELP of a line with textparse alone and
+// compares.
+func FuzzCommentEqualsTextparse(f *testing.F) {
+	for _, line := range []string{
+		"name text", "name", "name\ttext ", "name  a\\\\b\\nc\\x", `"a name" text`, `"a\"b\\c\nd" text`, `"open text`, "n\xe9me text", "name \xe9",
+		"1name text", "name{a} text", `""text`, `name"quoted" text`, "é text",
+	} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if line == "" || strings.ContainsAny(line, "\n\r\x00") || isBlank(line[0]) {
+			t.Skip("several lines, a NUL at the end, which textparse loses, or a blank, which is before the name")
+		}
+		name, text, good := textComment([]byte(line))
+		parser := textparse.NewPromParser([]byte("# HELP "+line+"\n"), nil, false)
+		entry, err := parser.Next()
+		if err != nil || entry != textparse.EntryHelp {
+			require.False(t, good && len(name) > 0, "textparse says %v", err)
+			return
+		}
+		wantName, wantText := parser.Help()
+		require.True(t, good)
+		require.Equal(t, string(wantName), string(name))
+		require.Equal(t, strings.TrimLeft(string(wantText), " \t"), string(text))
+	})
 }

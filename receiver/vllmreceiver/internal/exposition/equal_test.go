@@ -216,7 +216,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 				if m.change != nil {
 					body = m.change(random, slices.Clone(base.text))
 				}
-				want := NewReader(nil).Read(body, base.dialect)
+				want := NewReader(NewMemory(0)).Read(body, base.dialect)
 				require.NoError(t, checkConservation(want, body), m.name)
 				require.Empty(t, difference(changing.Read(body, base.dialect), want), m.name)
 				if round%2 == 0 {
@@ -229,7 +229,7 @@ func TestMemoryChangesNothing(t *testing.T) {
 					require.Empty(t, difference(NewReader(shared).Read(body, base.dialect), want), m.name+", new target")
 				}
 				if round%3 == 0 {
-					want = NewReader(nil).Read(base.text, base.dialect)
+					want = NewReader(NewMemory(0)).Read(base.text, base.dialect)
 					require.Empty(t, difference(changing.Read(base.text, base.dialect), want), "back after "+m.name)
 				}
 			}
@@ -243,7 +243,7 @@ func TestOrderOfTargetsChangesNothing(t *testing.T) {
 	wants := map[Dialect][]*Snapshot{}
 	for _, b := range bodies {
 		for _, d := range []Dialect{DialectText, DialectOpenMetrics} {
-			wants[d] = append(wants[d], NewReader(nil).Read(b.text, d))
+			wants[d] = append(wants[d], NewReader(NewMemory(0)).Read(b.text, d))
 		}
 	}
 	for i := range bodies {
@@ -278,7 +278,7 @@ func FuzzReadMemoryEqualsNoMemory(f *testing.F) {
 		memory := NewMemory(1000)
 		warm := NewReader(memory)
 		for _, body := range [][]byte{a, b, a, append(slices.Clone(a), b...), b} {
-			want := NewReader(nil).Read(body, d)
+			want := NewReader(NewMemory(0)).Read(body, d)
 			if diff := difference(warm.Read(body, d), want); diff != "" {
 				t.Fatalf("with a memory: %s", diff)
 			}
@@ -299,7 +299,7 @@ func FuzzRead(f *testing.F) {
 		if openMetrics {
 			d = DialectOpenMetrics
 		}
-		s := NewReader(nil).Read(body, d)
+		s := NewReader(NewMemory(0)).Read(body, d)
 		if err := checkConservation(s, body); err != nil {
 			t.Fatal(err)
 		}

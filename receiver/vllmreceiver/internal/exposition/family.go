@@ -110,7 +110,7 @@ type Exemplar struct {
 // Reason is why a line was dropped.
 type Reason uint8
 
-// The reasons for a bad line.
+// The reasons for a bad line. metadata.yaml of the receiver says what each of them means.
 const (
 	ReasonNone Reason = iota
 	ReasonBadName
@@ -120,15 +120,9 @@ const (
 	ReasonBadComment
 	ReasonMissingEOF
 	ReasonTooManyBadLines
-	// ReasonWrongType is a sample that does not fit its family's TYPE: a bucket without a
-	// bound, or a summary's line without a quantile.
 	ReasonWrongType
-	// ReasonOrphanCreated is a "_created" line whose series the body lacks.
 	ReasonOrphanCreated
-	// ReasonTooManyLines is a body with more than maxLines lines.
 	ReasonTooManyLines
-	// ReasonNameTooLong, ReasonLabelNameTooLong and ReasonLabelValueTooLong are lines
-	// beyond the Limits.
 	ReasonNameTooLong
 	ReasonLabelNameTooLong
 	ReasonLabelValueTooLong

@@ -58,9 +58,9 @@ func TestHostileBodiesCostWhatTheirSizeCosts(t *testing.T) {
 			s := reader.Read(whole, tc.dialect)
 			require.NoError(t, checkConservation(s, whole))
 			require.LessOrEqual(t, len(s.Problems), maxBadLines+2)
-			require.Empty(t, difference(s, NewReader(nil).Read(whole, tc.dialect)))
+			require.Empty(t, difference(s, NewReader(NewMemory(0)).Read(whole, tc.dialect)))
 			cost := func(body []byte) float64 {
-				return testing.AllocsPerRun(1, func() { NewReader(nil).Read(body, tc.dialect) })
+				return testing.AllocsPerRun(1, func() { NewReader(NewMemory(0)).Read(body, tc.dialect) })
 			}
 			spent := cost(whole)
 			require.LessOrEqual(t, spent, 2.3*cost(half)+1000)
@@ -71,7 +71,7 @@ func TestHostileBodiesCostWhatTheirSizeCosts(t *testing.T) {
 
 func TestTooManyBadLinesEndTheBody(t *testing.T) {
 	body := "a 1\n" + strings.Repeat("a x\n", maxBadLines) + "b 2\nb y\nc 3\n"
-	for _, reader := range []*Reader{NewReader(nil), NewReader(NewMemory(10))} {
+	for _, reader := range []*Reader{NewReader(NewMemory(0)), NewReader(NewMemory(10))} {
 		for range 2 {
 			s := reader.Read([]byte(body), DialectText)
 			require.Len(t, s.Problems, maxBadLines+1)
@@ -88,7 +88,7 @@ func TestBadLinesOfAllKindsCountTogether(t *testing.T) {
 	for i := range maxBadLines {
 		fmt.Fprintf(&b, "# TYPE a%d gauge\na%d 1\na%d{b=1} 1\n# TYPE a%d nothing\n", i, i, i, i)
 	}
-	s := NewReader(nil).Read([]byte(b.String()), DialectText)
+	s := NewReader(NewMemory(0)).Read([]byte(b.String()), DialectText)
 	require.Len(t, s.Problems, maxBadLines+1)
 	require.Equal(t, Problem{Line: 4*maxBadLines/2 + 3, Reason: ReasonTooManyBadLines}, s.Problems[maxBadLines])
 	require.Len(t, s.Values, maxBadLines/2+1)
@@ -96,11 +96,11 @@ func TestBadLinesOfAllKindsCountTogether(t *testing.T) {
 
 func TestTooManyLinesEndTheBody(t *testing.T) {
 	body := []byte(strings.Repeat("a 1\n", maxLines) + "b 2\n")
-	s := NewReader(nil).Read(body, DialectText)
+	s := NewReader(NewMemory(0)).Read(body, DialectText)
 	require.Equal(t, []Problem{{Line: maxLines + 1, Reason: ReasonTooManyLines}}, s.Problems)
 	require.Equal(t, maxLines, s.Samples)
 	require.Equal(t, maxLines-1, s.Duplicates)
-	s = NewReader(nil).Read(body[:4*maxLines], DialectText)
+	s = NewReader(NewMemory(0)).Read(body[:4*maxLines], DialectText)
 	require.Empty(t, s.Problems)
 	require.Equal(t, maxLines, s.Samples)
 }
@@ -114,10 +114,10 @@ func TestTooManyLabelsAreRefused(t *testing.T) {
 		return []byte("a{" + strings.Join(pairs, ",") + "} 1\n")
 	}
 	for _, d := range []Dialect{DialectText, DialectOpenMetrics} {
-		s := NewReader(nil).Read(append(line(maxLabels), "# EOF\n"...), d)
+		s := NewReader(NewMemory(0)).Read(append(line(maxLabels), "# EOF\n"...), d)
 		require.Empty(t, s.Problems)
 		require.Len(t, s.Layout.Families[0].Series[0].Labels, maxLabels)
-		s = NewReader(nil).Read(append(line(maxLabels+1), "# EOF\n"...), d)
+		s = NewReader(NewMemory(0)).Read(append(line(maxLabels+1), "# EOF\n"...), d)
 		require.Equal(t, []Problem{{Line: 1, Reason: ReasonBadLabels}}, s.Problems)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"sync"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -33,10 +34,6 @@ type textLexer struct {
 	failures int
 }
 
-func newTextLexer(w words) *textLexer {
-	return &textLexer{parser: expfmt.NewTextParser(model.UTF8Validation), words: w}
-}
-
 // add takes line i of raws. Its name and labels are read by the next flush.
 func (l *textLexer) add(body []byte, raws []rawLine, i int) {
 	raw := &raws[i]
@@ -46,14 +43,6 @@ func (l *textLexer) add(body []byte, raws []rawLine, i int) {
 	if alone || len(l.buffer) > batchBytes {
 		l.flush(body, raws)
 	}
-	l.queue(body, raw, i)
-	if alone {
-		l.flush(body, raws)
-	}
-}
-
-// queue adds a line to the text for expfmt.
-func (l *textLexer) queue(body []byte, raw *rawLine, i int) {
 	l.starts = append(l.starts, len(l.buffer))
 	l.lines = append(l.lines, i)
 	l.buffer = append(l.buffer, body[raw.start:raw.number]...)
@@ -61,6 +50,9 @@ func (l *textLexer) queue(body []byte, raw *rawLine, i int) {
 	l.buffer = strconv.AppendInt(l.buffer, int64(len(l.lines)), 10)
 	l.buffer = append(l.buffer, body[raw.numberEnd:raw.end]...)
 	l.buffer = append(l.buffer, '\n')
+	if alone {
+		l.flush(body, raws)
+	}
 }
 
 // flush reads the queue with expfmt, which finishes all lines that were added. expfmt stops
@@ -138,15 +130,6 @@ func (l *textLexer) reasonOf(body []byte, raw *rawLine) Reason {
 	return ReasonBadLabels
 }
 
-// forget drops the state of one body.
-func (l *textLexer) forget() {
-	l.failures = 0
-	l.words.forget()
-	if cap(l.buffer) > 4*batchBytes {
-		l.buffer = nil
-	}
-}
-
 // textTimestamp reports whether a value is followed by nothing, or by a timestamp of
 // the text format: an integer.
 func textTimestamp(rest []byte) bool {
@@ -156,4 +139,63 @@ func textTimestamp(rest []byte) bool {
 	}
 	_, err := strconv.ParseInt(string(rest[i:]), 10, 64)
 	return err == nil
+}
+
+// parsing has the lines of one body that could not be replayed, and their parsers. It is
+// pooled, because a target in its steady state does not need it.
+type parsing struct {
+	raws  []rawLine
+	text  *textLexer
+	lines lineLexer
+	// bad counts the lines found bad before a lexer's flush.
+	bad int
+}
+
+var parsingPool = sync.Pool{New: func() any {
+	w := words{}
+	return &parsing{text: &textLexer{parser: expfmt.NewTextParser(model.UTF8Validation), words: w}, lines: lineLexer{words: w}}
+}}
+
+// lex reads the raw lines from the given index on. The samples of the text format are
+// finished only by flush.
+func (p *parsing) lex(body []byte, from int, d Dialect) {
+	for i := from; i < len(p.raws) && p.bad <= maxBadLines; i++ {
+		raw := &p.raws[i]
+		switch raw.kind {
+		case lineHelp, lineType, lineUnit:
+			if raw.reason == ReasonNone {
+				p.lines.comment(body, raw, d)
+			}
+		case lineSample:
+			switch {
+			case raw.reason != ReasonNone:
+			case d == DialectOpenMetrics:
+				p.lines.sampleLine(body, raw)
+			default:
+				p.text.add(body, p.raws, i)
+			}
+		}
+		if raw.reason != ReasonNone {
+			p.bad++
+		}
+	}
+}
+
+// tooBad reports whether so many lines are bad that the rest of the body is dropped.
+func (p *parsing) tooBad() bool { return p.bad > maxBadLines || p.text.failures > maxBadLines }
+
+// release returns the parsing to the pool.
+func (p *parsing) release() {
+	clear(p.raws)
+	if cap(p.raws) > spare {
+		p.raws = nil
+	}
+	p.raws, p.bad = p.raws[:0], 0
+	p.text.failures = 0
+	clear(p.text.words)
+	if cap(p.text.buffer) > 4*batchBytes {
+		p.text.buffer = nil
+	}
+	p.lines.last = nil
+	parsingPool.Put(p)
 }

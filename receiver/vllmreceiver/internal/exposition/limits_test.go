@@ -55,7 +55,7 @@ func TestHelpIsCut(t *testing.T) {
 		for _, unit := range []string{"x", "ü", "語"} {
 			for _, n := range []int{1, 1024 / len(unit), 5000} {
 				help := strings.Repeat(unit, n)
-				s := NewReader(nil).Read([]byte("# HELP a "+help+"\n# TYPE a gauge\na 1\n# EOF\n"), d)
+				s := NewReader(NewMemory(0)).Read([]byte("# HELP a "+help+"\n# TYPE a gauge\na 1\n# EOF\n"), d)
 				require.Empty(t, s.Problems)
 				got := s.Layout.Families[0].Help
 				if len(help) <= 1024 {

@@ -25,7 +25,7 @@ var rememberings = []struct {
 	make func() func() remembering
 }{
 	{"none", func() func() remembering {
-		return func() remembering { return &readerOnly{NewReader(nil)} }
+		return func() remembering { return none{} }
 	}},
 	{"blocks only", func() func() remembering {
 		memory := NewMemory(1_000_000)
@@ -47,6 +47,11 @@ var rememberings = []struct {
 		return func() remembering { return &readerOnly{NewReader(memory)} }
 	}},
 }
+
+// none reads each body with a new memory.
+type none struct{}
+
+func (none) read(body []byte) *Layout { return NewReader(NewMemory(0)).Read(body, DialectText).Layout }
 
 // readerOnly is the package as it is.
 type readerOnly struct{ r *Reader }
@@ -124,7 +129,7 @@ func (t *wholeBodies) read(body []byte) *Layout {
 		r.matched = r.matched[:0]
 	}
 	p.lex(body, 0, DialectText)
-	p.flush(body)
+	p.text.flush(body, p.raws)
 	whole := r.memory.share(newBlock(r.memory.seed, p.raws, body, 0, len(body), DialectText))
 	p.release()
 	r.recent[0] = r.memory.layout([]*block{whole}, DialectText)

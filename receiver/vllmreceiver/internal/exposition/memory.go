@@ -11,18 +11,16 @@ import (
 // whose bodies look alike share them. It holds them weakly: what no Reader uses
 // any more is freed. It is safe for concurrent use.
 //
-// Without it a scrape of 16 replicas takes 45 times the processor time and allocates 26 times
-// the bytes, from the body to the points; where each target has a Memory and plans of its own,
-// one of 200 replicas keeps 207 kB instead of 5 kB. BenchmarkMemories compares its levels.
+// docs/why/performance.md says what it and the pools below bring; BenchmarkMemories compares its levels.
 type Memory struct {
 	seed maphash.Seed
 	max  int
-	// works is the memory of bodies that are being read. Without it a scrape takes 1.7 times the
-	// processor time and allocates 1.9 times the bytes.
+	// works is the memory of bodies that are being read.
 	works sync.Pool
 
+	pool pool
+
 	mu       sync.Mutex
-	pool     pool
 	blocks   index[block]
 	layouts  index[assembled]
 	overflow int
@@ -36,10 +34,8 @@ func NewMemory(maxBlocks int) *Memory {
 
 // borrow returns memory for one body.
 func (m *Memory) borrow() *work {
-	if m != nil {
-		if w, is := m.works.Get().(*work); is {
-			return w
-		}
+	if w, is := m.works.Get().(*work); is {
+		return w
 	}
 	return &work{}
 }
@@ -52,49 +48,13 @@ func (m *Memory) giveBack(w *work) {
 	// It must keep no layout alive.
 	clear(w.snapshot.Exemplars)
 	w.snapshot.Layout = nil
-	if m != nil && cap(w.values) <= maxKept && cap(w.matched) <= maxKept {
+	if cap(w.values) <= maxKept && cap(w.matched) <= maxKept {
 		m.works.Put(w)
 	}
 }
 
 // SetPool limits the memory of all large layouts together, in bytes.
 func (m *Memory) SetPool(size int) { m.pool.size = size }
-
-// hold counts the layout of a reader and reports whether there is room for it.
-func (m *Memory) hold(hash uint64, cost int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.pool.hold(hash, cost)
-}
-
-// fits reports whether there is room for a layout of this cost, in an empty memory
-// or, if now is set, in addition to those that are held.
-func (m *Memory) fits(cost int, now bool) bool {
-	if m == nil {
-		return true
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now {
-		return m.pool.hasRoom(cost)
-	}
-	return m.pool.size == 0 || cost <= m.pool.size
-}
-
-// release frees the layout of a reader.
-func (m *Memory) release(hash uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.pool.release(hash)
-}
-
-// displaced reports whether a reader has to drop its layout.
-func (m *Memory) displaced(hash uint64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	h := m.pool.held[hash]
-	return h == nil || h.displaced
-}
 
 // Stats returns how many blocks and layouts are remembered, and how often one
 // could not be because the memory was full.
@@ -104,16 +64,6 @@ func (m *Memory) Stats() (blocks, layouts, overflow int) {
 	m.blocks.sweep()
 	m.layouts.sweep()
 	return m.blocks.size, m.layouts.size, m.overflow
-}
-
-// noSeed hashes the blocks of readers without memory, which do not use the hashes.
-var noSeed = maphash.MakeSeed()
-
-func (m *Memory) hashSeed() maphash.Seed {
-	if m == nil {
-		return noSeed
-	}
-	return m.seed
 }
 
 // find returns the remembered blocks with a hash.
@@ -132,15 +82,10 @@ func (m *Memory) find(hash uint64) []*block {
 // share remembers a block. It returns the one to use: the equal one that is remembered
 // already, if there is one.
 func (m *Memory) share(b *block) *block {
-	if m == nil {
-		return b
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range m.blocks.byHash[b.hash] {
-		if known := p.Value(); known != nil && known.equal(b) {
-			return known
-		}
+	if known := m.blocks.find(b.hash, b.equal); known != nil {
+		return known
 	}
 	if !m.blocks.add(b.hash, b, m.max) {
 		m.overflow++
@@ -151,39 +96,25 @@ func (m *Memory) share(b *block) *block {
 // layout returns the layout of a sequence of blocks. It assembles one if none is
 // remembered.
 func (m *Memory) layout(blocks []*block, d Dialect) *assembled {
-	if m == nil {
-		return assemble(blocks, d)
-	}
 	hash := m.sequence(blocks, d)
-	if known := m.known(hash, blocks, d); known != nil {
+	same := func(a *assembled) bool { return a.isOf(blocks, d) }
+	m.mu.Lock()
+	known := m.layouts.find(hash, same)
+	m.mu.Unlock()
+	if known != nil {
 		return known
 	}
 	// Assembling takes longer than others should wait for the lock.
 	made := assemble(blocks, d)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.knownLocked(hash, blocks, d); known != nil {
+	if known := m.layouts.find(hash, same); known != nil {
 		return known
 	}
 	if !m.layouts.add(hash, made, m.max) {
 		m.overflow++
 	}
 	return made
-}
-
-func (m *Memory) known(hash uint64, blocks []*block, d Dialect) *assembled {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.knownLocked(hash, blocks, d)
-}
-
-func (m *Memory) knownLocked(hash uint64, blocks []*block, d Dialect) *assembled {
-	for _, p := range m.layouts.byHash[hash] {
-		if known := p.Value(); known != nil && known.isOf(blocks, d) {
-			return known
-		}
-	}
-	return nil
 }
 
 // isOf reports whether this is the layout of these blocks.
@@ -208,6 +139,16 @@ type index[T any] struct {
 	// size counts the entries. Dead ones are included until the next sweep, which runs
 	// when size reaches limit.
 	size, limit int
+}
+
+// find returns the value with a hash for which is is true; nil without one.
+func (x *index[T]) find(hash uint64, is func(*T) bool) *T {
+	for _, p := range x.byHash[hash] {
+		if value := p.Value(); value != nil && is(value) {
+			return value
+		}
+	}
+	return nil
 }
 
 // add adds a value, unless the limit is reached. Dead entries are removed when their number

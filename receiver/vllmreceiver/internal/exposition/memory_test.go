@@ -22,7 +22,7 @@ func TestReplicasShareOneLayout(t *testing.T) {
 	require.Same(t, layout, two.Read(vllmBody("some/model", 3), DialectText).Layout)
 	require.NotSame(t, layout, two.Read(vllmBody("other/model", 3), DialectText).Layout)
 	require.Same(t, layout, two.Read(vllmBody("some/model", 4), DialectText).Layout)
-	require.NotSame(t, layout, NewReader(nil).Read(vllmBody("some/model", 1), DialectText).Layout)
+	require.NotSame(t, layout, NewReader(NewMemory(0)).Read(vllmBody("some/model", 1), DialectText).Layout)
 }
 
 // The dialects read the same bytes by different rules, so they never share.
@@ -99,7 +99,7 @@ func parsedLines(r *Reader, body []byte, d Dialect) int {
 			lines += p.to - p.from
 		}
 	}
-	r.parsing.flush(body)
+	r.parsing.text.flush(body, r.parsing.raws)
 	return lines
 }
 
@@ -246,7 +246,7 @@ func TestFullMemoryIsCountedAndHarmless(t *testing.T) {
 		memory := NewMemory(size)
 		one, two := NewReader(memory), NewReader(memory)
 		body := vllmBody("some/model", 1)
-		want := NewReader(nil).Read(body, DialectText)
+		want := NewReader(NewMemory(0)).Read(body, DialectText)
 		require.Empty(t, difference(one.Read(body, DialectText), want))
 		require.Empty(t, difference(two.Read(body, DialectText), want))
 		blocks, layouts, overflow := memory.Stats()
@@ -271,7 +271,7 @@ func TestMemoryIsSafeForConcurrentUse(t *testing.T) {
 			reader := NewReader(memory)
 			for i := range 40 {
 				body := mutations[random.IntN(len(mutations))].change(random, slices.Clone(base))
-				want := NewReader(nil).Read(body, DialectText)
+				want := NewReader(NewMemory(0)).Read(body, DialectText)
 				if diff := difference(reader.Read(body, DialectText), want); diff != "" {
 					t.Errorf("worker %d, body %d: %s", worker, i, diff)
 					return

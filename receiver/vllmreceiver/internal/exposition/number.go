@@ -51,12 +51,16 @@ func number(b []byte) (float64, int) {
 		return slowNumber(b)
 	}
 	if i < len(b) && b[i]|0x20 == 'e' {
-		shift, n := decimalExponent(b[i+1:])
-		if n == 0 {
+		end := i + 1
+		for end < len(b) && b[end] > ' ' {
+			end++
+		}
+		shift, err := strconv.Atoi(string(b[i+1 : end]))
+		if err != nil || shift < -1000 || shift > 1000 {
 			return slowNumber(b)
 		}
 		exponent += shift
-		i += 1 + n
+		i = end
 	}
 	if i < len(b) && b[i] > ' ' {
 		return slowNumber(b)
@@ -75,28 +79,6 @@ func number(b []byte) (float64, int) {
 		value = -value
 	}
 	return value, i
-}
-
-// decimalExponent reads a sign and up to three digits, and returns 0 as the
-// length where there is something else.
-func decimalExponent(b []byte) (exponent, n int) {
-	negative := false
-	if n < len(b) && (b[n] == '+' || b[n] == '-') {
-		negative = b[n] == '-'
-		n++
-	}
-	first := n
-	for n < len(b) && b[n]-'0' <= 9 && n-first < 4 {
-		exponent = exponent*10 + int(b[n]-'0')
-		n++
-	}
-	if n == first || n-first > 3 {
-		return 0, 0
-	}
-	if negative {
-		exponent = -exponent
-	}
-	return exponent, n
 }
 
 func slowNumber(b []byte) (float64, int) {

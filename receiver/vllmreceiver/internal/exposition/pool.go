@@ -1,13 +1,18 @@
 package exposition
 
+import "sync"
+
 // pool limits the memory of the layouts of all readers of a Memory together. A small layout
 // is never refused, so large layouts cannot displace small ones. If there is no room for a
 // large layout, a larger one is displaced; if no larger one exists, the layout is refused.
 // Equal layouts count once.
 type pool struct {
 	// size is the limit for all large layouts together, in bytes; 0 means no limit.
-	size, used int
-	held       map[uint64]*holding
+	size int
+
+	mu   sync.Mutex
+	used int
+	held map[uint64]*holding
 }
 
 // holding is a large layout that readers hold.
@@ -38,37 +43,35 @@ func costOf(blocks []*block) int {
 // estimate returns the approximate memory of the layout of a body that is not yet read.
 func estimate(body []byte) int { return 2*len(body) + sampleCost*countLines(body) }
 
-// hold counts a layout and reports whether there is room for it.
+// hold counts the layout of a reader and reports whether there is room for it.
 func (p *pool) hold(hash uint64, cost int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.held == nil {
 		p.held = map[uint64]*holding{}
 	}
-	if h := p.held[hash]; h != nil && !h.displaced {
-		h.readers++
-		return true
+	h := p.held[hash]
+	if h == nil || h.displaced {
+		if !p.makeRoom(cost) {
+			return false
+		}
+		p.used += cost
 	}
-	if !p.makeRoom(cost) {
-		return false
+	if h == nil {
+		h = &holding{cost: cost}
+		p.held[hash] = h
 	}
-	p.used += cost
-	if h := p.held[hash]; h != nil {
-		h.displaced = false
-		h.readers++
-		return true
-	}
-	p.held[hash] = &holding{cost: cost, readers: 1}
+	h.displaced = false
+	h.readers++
 	return true
 }
 
 // makeRoom displaces larger layouts until one of this cost fits, if that helps.
 func (p *pool) makeRoom(cost int) bool {
-	if p.size == 0 {
-		return true
-	}
 	if !p.hasRoom(cost) {
 		return false
 	}
-	for p.size-p.used < cost {
+	for p.size > 0 && p.size-p.used < cost {
 		var largest *holding
 		for _, h := range p.held {
 			if !h.displaced && (largest == nil || h.cost > largest.cost) {
@@ -83,20 +86,35 @@ func (p *pool) makeRoom(cost int) bool {
 
 // hasRoom reports whether a layout of this cost fits once all larger ones leave.
 func (p *pool) hasRoom(cost int) bool {
-	if p.size == 0 {
-		return true
-	}
 	room := p.size - p.used
 	for _, h := range p.held {
 		if !h.displaced && h.cost > cost {
 			room += h.cost
 		}
 	}
-	return room >= cost
+	return p.size == 0 || room >= cost
+}
+
+// fits reports whether there is room for a layout of this cost, in an empty memory
+// or, if now is set, in addition to those that are held.
+func (p *pool) fits(cost int, now bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.size == 0 || cost <= p.size && (!now || p.hasRoom(cost))
+}
+
+// displaced reports whether a reader has to drop its layout.
+func (p *pool) displaced(hash uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.held[hash]
+	return h == nil || h.displaced
 }
 
 // release frees the layout of one reader.
 func (p *pool) release(hash uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	h := p.held[hash]
 	if h == nil {
 		return

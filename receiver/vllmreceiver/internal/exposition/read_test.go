@@ -291,7 +291,7 @@ var readCases = []struct {
 func TestRead(t *testing.T) {
 	for _, tc := range readCases {
 		t.Run(tc.name, func(t *testing.T) {
-			s := NewReader(nil).Read([]byte(tc.body), tc.dialect)
+			s := NewReader(NewMemory(0)).Read([]byte(tc.body), tc.dialect)
 			require.Equal(t, strings.Join(tc.want, "\n"), strings.Join(render(s), "\n"))
 		})
 	}
@@ -300,7 +300,7 @@ func TestRead(t *testing.T) {
 // A family is where the body names it first, whether in a comment or by a sample.
 func TestFamiliesStandInTheOrderOfTheirFirstMention(t *testing.T) {
 	body := "# TYPE late gauge\n# TYPE c counter\nx 1\nc_total 2\nlate 3\nb_total 4\n# TYPE b counter\ny 5\n# TYPE bare gauge\n"
-	s := NewReader(nil).Read([]byte(body), DialectText)
+	s := NewReader(NewMemory(0)).Read([]byte(body), DialectText)
 	var names []string
 	for _, f := range s.Layout.Families {
 		names = append(names, f.Name)

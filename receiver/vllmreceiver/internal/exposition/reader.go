@@ -57,8 +57,7 @@ type piece struct {
 }
 
 // NewReader returns a Reader that remembers layouts in m, which any number of
-// readers share. With a nil m nothing is remembered and every body is parsed; what
-// Read returns is the same.
+// readers share.
 func NewReader(m *Memory) *Reader { return &Reader{memory: m} }
 
 // Read reads one body. It never fails: lines that cannot be read are reported as problems,
@@ -71,7 +70,7 @@ func (r *Reader) Read(body []byte, d Dialect) *Snapshot {
 	s := &r.snapshot
 	*s = Snapshot{Problems: s.Problems[:0], Exemplars: s.Exemplars[:0]}
 	readable := limitLines(body)
-	if cost := estimate(readable); cost > smallCost && !r.memory.fits(cost, r.refused) {
+	if cost := estimate(readable); cost > smallCost && !r.memory.pool.fits(cost, r.refused) {
 		return r.refuse()
 	}
 	r.walk(readable, d)
@@ -145,7 +144,7 @@ func countLines(body []byte) int {
 // parsed blocks, and reports their bad lines. It returns false if there were so many that
 // it dropped the rest of the body.
 func (r *Reader) merge(body []byte, d Dialect) bool {
-	r.parsing.flush(body)
+	r.parsing.text.flush(body, r.parsing.raws)
 	r.values, r.blocks = r.values[:0], r.blocks[:0]
 	s, line := &r.snapshot, 0
 	for i := range r.pieces {
@@ -177,7 +176,7 @@ func (r *Reader) merge(body []byte, d Dialect) bool {
 				break
 			}
 		}
-		p.block = r.memory.share(newBlock(r.memory.hashSeed(), r.parsing.raws[p.from:p.to], body, p.begin, p.end, d))
+		p.block = r.memory.share(newBlock(r.memory.seed, r.parsing.raws[p.from:p.to], body, p.begin, p.end, d))
 		r.blocks = append(r.blocks, p.block)
 		if !complete {
 			return false
@@ -190,10 +189,7 @@ func (r *Reader) merge(body []byte, d Dialect) bool {
 // layout returns the layout of the current blocks: the one of an earlier body where their
 // sequence is the same. It returns nil if there is no room for it.
 func (r *Reader) layout(d Dialect) *assembled {
-	if r.memory == nil {
-		return assemble(r.blocks, d)
-	}
-	if r.holds && r.memory.displaced(r.held) {
+	if r.holds && r.memory.pool.displaced(r.held) {
 		r.Release()
 	}
 	for i, known := range r.recent {
@@ -210,7 +206,7 @@ func (r *Reader) layout(d Dialect) *assembled {
 	}
 	if cost > smallCost {
 		hash := r.memory.sequence(r.blocks, d)
-		if !r.memory.hold(hash, cost) {
+		if !r.memory.pool.hold(hash, cost) {
 			return nil
 		}
 		r.held, r.holds = hash, true
@@ -234,7 +230,7 @@ func (r *Reader) refuse() *Snapshot {
 func (r *Reader) Release() {
 	clear(r.recent[:])
 	if r.holds {
-		r.memory.release(r.held)
+		r.memory.pool.release(r.held)
 		r.holds = false
 	}
 }

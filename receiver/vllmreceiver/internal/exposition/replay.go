@@ -56,7 +56,7 @@ func (r *Reader) parse(body []byte, pos int, d Dialect) (*block, int) {
 	p := r.parsing
 	from, end := len(p.raws), 0
 	p.raws, end = scanBlock(p.raws, body, pos, d)
-	if r.memory != nil && replayable(p.raws[from:]) {
+	if replayable(p.raws[from:]) {
 		begin := len(r.matched)
 		for _, known := range r.memory.find(sumOf(r.memory.seed, p.raws[from:], body, pos, end, d)) {
 			if known.dialect == d && r.match(known, body, pos) == end {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/common/model"
 )
 
 // fewSeries is the number of series up to which a family is searched one by one.
@@ -63,15 +65,6 @@ func labelSetOf(labels []Label) labelSet {
 		}
 	}
 	return labelSet(b.String())
-}
-
-// setOnce sets a slot that is not yet set, and reports whether it did.
-func setOnce(at *int, slot int) bool {
-	if *at != NoSlot {
-		return false
-	}
-	*at = slot
-	return true
 }
 
 // sortBounds sorts the buckets and quantiles and drops the later of equal ones. It
@@ -133,9 +126,91 @@ func (a *assembler) foldCreated() {
 			if owners[i] == nil {
 				a.result.misfits = append(a.result.misfits, misfit{slot, ReasonOrphanCreated})
 			} else {
-				a.count(setOnce(&owners[i].Created, slot))
+				a.fill(&owners[i].Created, slot)
 			}
 		}
 		return true
 	})
+}
+
+// sample is a sample line without its number.
+type sample struct {
+	name string
+	// labels are sorted by name, without empty values, which mean that the label
+	// is absent, and without le and quantile. Neighbours share the slice.
+	labels []Label
+	// le and quantile are separate because the family's kind decides whether they are
+	// part of the series. Empty means absent.
+	le, quantile string
+	// line is the sample's line in its block, from 0.
+	line int32
+}
+
+// meta is a HELP, TYPE or UNIT line.
+type meta struct {
+	line       lineKind
+	kind       Kind
+	name, text string
+}
+
+// words returns the same string for equal texts, because a body repeats its labels on every
+// line.
+type words map[string]string
+
+func (w words) intern(word string) string {
+	if known, ok := w[word]; ok {
+		return known
+	}
+	// A clone, as the word may be a part of something large.
+	word = strings.Clone(word)
+	w[word] = word
+	return word
+}
+
+// add adds a label in the order of the line.
+func (s *sample) add(w words, name, value string) {
+	switch {
+	case value == "":
+	case name == model.BucketLabel:
+		s.le = w.intern(value)
+	case name == model.QuantileLabel:
+		s.quantile = w.intern(value)
+	default:
+		if s.labels == nil {
+			s.labels = make([]Label, 0, 4)
+		}
+		s.labels = append(s.labels, Label{Name: w.intern(name), Value: w.intern(value)})
+	}
+}
+
+// sortLabels sorts the labels. If they equal last, the labels of the line before, both
+// share one slice. It returns the labels for the next line.
+func (s *sample) sortLabels(last []Label) []Label {
+	if !slices.IsSortedFunc(s.labels, compareLabels) {
+		slices.SortFunc(s.labels, compareLabels)
+	}
+	if slices.Equal(s.labels, last) {
+		s.labels = last
+	}
+	return s.labels
+}
+
+func compareLabels(a, b Label) int { return strings.Compare(a.Name, b.Name) }
+
+// all returns the labels of a sample whose family has no place for le or
+// quantile, so that they are labels like others.
+func (s *sample) all(le, quantile bool) []Label {
+	le, quantile = le && s.le != "", quantile && s.quantile != ""
+	if !le && !quantile {
+		return s.labels
+	}
+	labels := slices.Clone(s.labels)
+	if le {
+		labels = append(labels, Label{Name: model.BucketLabel, Value: s.le})
+	}
+	if quantile {
+		labels = append(labels, Label{Name: model.QuantileLabel, Value: s.quantile})
+	}
+	slices.SortFunc(labels, compareLabels)
+	return labels
 }

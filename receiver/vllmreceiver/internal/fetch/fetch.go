@@ -35,18 +35,12 @@ const sideLimit = 64 << 10
 
 // Client scrapes one target. It is not safe for concurrent use.
 type Client struct {
-	http *http.Client
+	settings Settings
+	http     *http.Client
 	// scrape is the request for the metrics without its context; nil if it cannot be made,
 	// with the reason in invalid.
 	scrape  *http.Request
 	invalid error
-	headers configopaque.MapList
-	metrics url.URL
-	timeout time.Duration
-	limit   int64
-	// credentials is true where requests carry some.
-	credentials bool
-	places      Places
 }
 
 // Settings are the settings of a Client.
@@ -75,7 +69,6 @@ type Settings struct {
 
 // New returns a client for one target.
 func New(s Settings) *Client {
-	c := &Client{headers: s.Headers, metrics: s.URL, timeout: s.Timeout, limit: s.Limit, credentials: s.Credentials, places: s.Places}
 	// A redirect to another host, or from https to http, would send the configured
 	// headers there, and they may hold a secret.
 	httpClient := *s.HTTP
@@ -89,12 +82,12 @@ func New(s Settings) *Client {
 		}
 		return nil
 	}
-	c.http = &httpClient
+	c := &Client{settings: s, http: &httpClient}
 	encoding := "identity"
 	if s.Gzip {
 		encoding = "gzip"
 	}
-	c.scrape, c.invalid = c.request(c.metrics, Accept, encoding)
+	c.scrape, c.invalid = c.request(c.settings.URL, Accept, encoding)
 	return c
 }
 
@@ -126,7 +119,7 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		return Answer{}, c.hinted(statusError(response, c.credentials))
+		return Answer{}, c.hinted(statusError(response, c.settings.Credentials))
 	}
 	contentType := response.Header.Get("Content-Type")
 	if media := otherMedia(contentType); media != "" {
@@ -141,10 +134,10 @@ func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error
 	if err != nil {
 		return Answer{}, transportError(ctx, err)
 	}
-	if int64(body.Len()) > c.limit {
+	if int64(body.Len()) > c.settings.Limit {
 		release()
 		return Answer{}, newError(OutcomeTooLarge, nil,
-			"the body is larger than limits::body_size (%d bytes) and was dropped; raise the limit if this server really is that large", c.limit)
+			"the body is larger than limits::body_size (%d bytes) and was dropped; raise the limit if this server really is that large", c.settings.Limit)
 	}
 	if len(bytes.TrimSpace(body.Bytes())) == 0 {
 		release()
@@ -205,17 +198,17 @@ func serverTime(header http.Header) time.Time {
 // place. Its memory is then allocated at once, because growing it step by step would
 // take twice as much.
 func (c *Client) read(ctx context.Context, from io.Reader, body *bytes.Buffer) (release func(), err error) {
-	if _, err := body.ReadFrom(io.LimitReader(from, min(smallBody, c.limit+1))); err != nil {
+	if _, err := body.ReadFrom(io.LimitReader(from, min(smallBody, c.settings.Limit+1))); err != nil {
 		return nil, err
 	}
 	if body.Len() < smallBody {
 		return func() {}, nil
 	}
-	release, failure := c.places.take(ctx)
+	release, failure := c.settings.Places.take(ctx)
 	if failure != nil {
 		return nil, failure
 	}
-	rest := c.limit + 1 - int64(body.Len())
+	rest := c.settings.Limit + 1 - int64(body.Len())
 	body.Grow(int(rest) + bytes.MinRead)
 	if _, err := body.ReadFrom(io.LimitReader(from, rest)); err != nil {
 		release()
@@ -285,7 +278,7 @@ func (c *Client) side(ctx context.Context, path string, answer any) error {
 	}
 	defer closeBody(response)
 	if response.StatusCode != http.StatusOK {
-		return statusError(response, c.credentials)
+		return statusError(response, c.settings.Credentials)
 	}
 	from, err := decompressed(response)
 	if err != nil {
@@ -304,10 +297,10 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // deadline limits the time of one fetch, including its body, so that a server that
 // sends slowly cannot delay a scrape for long.
 func (c *Client) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.timeout <= 0 {
+	if c.settings.Timeout <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, c.timeout)
+	return context.WithTimeout(ctx, c.settings.Timeout)
 }
 
 func (c *Client) get(ctx context.Context, address url.URL, accept string) (*http.Response, error) {
@@ -337,7 +330,7 @@ func (c *Client) request(address url.URL, accept, encoding string) (*http.Reques
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Accept-Encoding", encoding)
 	request.Header.Set("User-Agent", "otelcol-vllm")
-	for name, value := range c.headers.Iter {
+	for name, value := range c.settings.Headers.Iter {
 		request.Header.Set(name, string(value))
 		if strings.EqualFold(name, "Host") {
 			request.Host = string(value)
@@ -349,7 +342,7 @@ func (c *Client) request(address url.URL, accept, encoding string) (*http.Reques
 // sibling returns the URL of another path of the same server. It keeps the path
 // prefix that a proxy may put before /metrics.
 func (c *Client) sibling(path string) url.URL {
-	address := c.metrics
+	address := c.settings.URL
 	address.RawQuery = ""
 	address.RawPath = ""
 	if prefix, ok := strings.CutSuffix(strings.TrimSuffix(address.Path, "/"), DefaultPath); ok {

@@ -69,7 +69,9 @@ func Outcomes() []Outcome {
 type Error struct {
 	Outcome Outcome
 	Message string
-	cause   error
+	// Detail narrows some outcomes down, as "unknown_authority" does; empty for others.
+	Detail string
+	cause  error
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -78,6 +80,17 @@ func (e *Error) Unwrap() error { return e.cause }
 
 func newError(outcome Outcome, cause error, format string, args ...any) *Error {
 	return &Error{Outcome: outcome, Message: fmt.Sprintf(format, args...), cause: cause}
+}
+
+// narrowed sets the detail.
+func (e *Error) narrowed(detail string) *Error {
+	e.Detail = detail
+	return e
+}
+
+// saying returns the same failure with more words.
+func (e *Error) saying(format string, args ...any) *Error {
+	return newError(e.Outcome, e.cause, format, args...).narrowed(e.Detail)
 }
 
 // rejected is the beginning of the answer to a token that the Kubernetes
@@ -149,7 +162,7 @@ func transportError(ctx context.Context, err error) *Error {
 	if errors.As(operation.Err, &inner) && inner.Addr != nil {
 		proxy += " " + inner.Addr.String()
 	}
-	return newError(failure.Outcome, failure.cause, "%s, not the server (proxy_url, or HTTP_PROXY in the environment): %s", proxy, failure.Message)
+	return failure.saying("%s, not the server (proxy_url, or HTTP_PROXY in the environment): %s", proxy, failure.Message)
 }
 
 // explained is transportError without a word about the proxy.
@@ -166,14 +179,11 @@ func explained(ctx context.Context, err error) *Error {
 	}
 	var (
 		dns         *net.DNSError
-		unknownCA   x509.UnknownAuthorityError
-		hostname    x509.HostnameError
-		invalid     x509.CertificateInvalidError
-		verify      *tls.CertificateVerificationError
 		record      tls.RecordHeaderError
 		operation   *net.OpError
 		flateError  flate.CorruptInputError
 		netTimeout  net.Error
+		certificate = certificateError(err)
 		isDeadline  = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 		isTimeout   = errors.As(err, &netTimeout) && netTimeout.Timeout()
 		isPlainHTTP = err != nil && err.Error() == "http: server gave HTTP response to HTTPS client"
@@ -189,18 +199,23 @@ func explained(ctx context.Context, err error) *Error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return newError(OutcomeRefused, err,
 			"connection refused: nothing listens at this address; the server is down, still starting, or on another port")
-	case errors.As(err, &unknownCA), errors.As(err, &hostname), errors.As(err, &invalid), errors.As(err, &verify):
-		return certificateError(err)
+	case certificate != nil:
+		return certificate
 	case errors.As(err, &record), isPlainHTTP:
 		return newError(OutcomePlainHTTP, err, "TLS: the server speaks plain HTTP; write http:// in the endpoint")
 	case errors.As(err, &operation) && operation.Op == tlsAlert:
-		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file", remote.Text(operation.Err.Error()))
+		alert, detail := operation.Err.Error(), ""
+		if strings.Contains(alert, "certificate") || strings.Contains(alert, "handshake failure") {
+			detail = "client_certificate"
+		}
+		return newError(OutcomeTLS, err, "TLS: the server refused the handshake (%s); it may want a client certificate: set tls::cert_file and tls::key_file",
+			remote.Text(alert)).narrowed(detail)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return newError(OutcomeOther, err, "there is no route to this address; check the network and the network policies")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return newError(OutcomeReset, err, "the connection was closed before the whole answer had arrived; the partial body was dropped")
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &flateError):
-		return newError(OutcomeNotPrometheus, err, "the body is not the gzip that its Content-Encoding declares; look at the server, or at a proxy in front of it")
+		return newError(OutcomeNotPrometheus, err, "the body is not the gzip that its Content-Encoding declares; look at the server, or at a proxy in front of it").narrowed("gzip")
 	case strings.Contains(err.Error(), "response headers exceeded"):
 		return newError(OutcomeTooLarge, err, "the headers of the answer are larger than any server of metrics sends; is this the right address?")
 	case notHTTP(err):
@@ -209,7 +224,8 @@ func explained(ctx context.Context, err error) *Error {
 	return newError(OutcomeOther, err, "the request failed: %s", harmless(err))
 }
 
-// certificateError explains why the certificate of a server is not accepted. The text
+// certificateError explains why the certificate of a server is not accepted; nil for another
+// error. The text
 // of a certificate is remote input. The message does not contain the current time, so
 // that it is the same for every scrape and is logged once.
 func certificateError(err error) *Error {
@@ -217,23 +233,26 @@ func certificateError(err error) *Error {
 		unknownCA x509.UnknownAuthorityError
 		hostname  x509.HostnameError
 		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore):
 		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, is not valid before %s; "+
-			"check the clocks of this machine and of the authority", invalid.Cert.NotBefore.UTC().Format(time.RFC3339))
+			"check the clocks of this machine and of the authority", invalid.Cert.NotBefore.UTC().Format(time.RFC3339)).narrowed("not_yet_valid")
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil:
 		return newError(OutcomeTLS, err, "TLS: the server's certificate, or one of its authorities, expired at %s; "+
-			"renew it on the server, and restart the server if it does not read the new one by itself", invalid.Cert.NotAfter.UTC().Format(time.RFC3339))
+			"renew it on the server, and restart the server if it does not read the new one by itself", invalid.Cert.NotAfter.UTC().Format(time.RFC3339)).narrowed("expired")
 	case errors.As(err, &invalid):
 		return newError(OutcomeTLS, err, "TLS: the server's certificate cannot be used: %s; the server needs another one", remote.Text(invalid.Error()))
 	case errors.As(err, &hostname):
 		return newError(OutcomeTLS, err, "TLS: the server's certificate is for another host: %s; "+
-			"write a name of the certificate in the endpoint, or set tls::server_name_override to it", remote.Text(hostname.Error()))
+			"write a name of the certificate in the endpoint, or set tls::server_name_override to it", remote.Text(hostname.Error())).narrowed("other_host")
 	case errors.As(err, &unknownCA):
-		return newError(OutcomeTLS, err, "TLS: the server's certificate is signed by an unknown authority; set tls::ca_file to the certificate of that authority")
+		return newError(OutcomeTLS, err, "TLS: the server's certificate is signed by an unknown authority; set tls::ca_file to the certificate of that authority").narrowed("unknown_authority")
+	case errors.As(err, &verify):
+		return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
 	}
-	return newError(OutcomeTLS, err, "TLS: the server's certificate could not be verified: %s", remote.Text(err.Error()))
+	return nil
 }
 
 // notHTTP reports whether net/http says that the other side does not speak HTTP. Its
@@ -251,14 +270,14 @@ func (c *Client) hinted(failure *Error) *Error {
 	answer := failure.cause != nil && notHTTP(failure.cause)
 	switch failure.Outcome {
 	case OutcomeRefused, OutcomeTimeout, OutcomeNotFound:
-		if c.metrics.Scheme == "http" && c.metrics.Port() == "" {
-			return newError(failure.Outcome, failure.cause, "at port 80, because the endpoint names none: %s; the port of vLLM is 8000 unless --port says otherwise, so write it in the endpoint", failure.Message)
+		if c.settings.URL.Scheme == "http" && c.settings.URL.Port() == "" {
+			return failure.saying("at port 80, because the endpoint names none: %s; the port of vLLM is 8000 unless --port says otherwise, so write it in the endpoint", failure.Message)
 		}
 	}
-	if c.metrics.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
+	if c.settings.URL.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {
 		return failure
 	}
-	return newError(failure.Outcome, failure.cause, "%s; if the server speaks TLS, write https:// in the endpoint", failure.Message)
+	return failure.saying("%s; if the server speaks TLS, write https:// in the endpoint", failure.Message)
 }
 
 // harmless returns the text of an unknown error, unless it may contain an address or

@@ -46,12 +46,10 @@ type accelerators struct {
 // chosen is the series that a point is made of.
 type chosen struct {
 	exported
-	name, unit, family string
-	kind               catalog.Kind
-	description        string
-	device             int
-	attributes         []exposition.Label
-	parts              []exposition.Series
+	Metric
+	device     int
+	attributes []exposition.Label
+	parts      []exposition.Series
 	// whole is true if the series is the device's own, and not a copy for one of its
 	// workloads or partitions.
 	whole bool
@@ -60,13 +58,17 @@ type chosen struct {
 func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 	a := &accelerators{
 		builder: b, exporter: exporter, chosen: map[SeriesKey]*chosen{}, unknown: map[string]catalog.Kind{}, why: map[int]Reason{},
-		inventory: newInventory(exporter, b.options.MaxDevices),
+		inventory: inventory{
+			exporter: exporter, limit: b.options.MaxDevices, behind: b.isBehindPrometheus(),
+			byID: map[string]int{}, byName: map[[3]string]int{},
+		},
 	}
-	a.behind = b.isBehindPrometheus()
 	families := exportedFamilies()[exporter.Name]
 	found := make([][]place, len(b.layout.Families))
 	for i := range b.layout.Families {
-		if family := &b.layout.Families[i]; a.reads(family) {
+		family := &b.layout.Families[i]
+		hasNumbers := !slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return s.Value == exposition.NoSlot })
+		if len(family.Series) > 0 && hasNumbers && b.exports(exporter, family.Name) {
 			found[i] = a.find(family)
 		}
 	}
@@ -77,7 +79,7 @@ func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 		switch {
 		case found[i] != nil && isKnown:
 			for k := range known {
-				a.choose(family, found[i], known[k])
+				a.choose(family, found[i], known[k], func(labels []exposition.Label) []exposition.Label { return mapped(labels, known[k].source.Labels) })
 			}
 		case found[i] != nil:
 			a.chooseUnknown(family, found[i])
@@ -96,11 +98,6 @@ func (b *builder) planAccelerators(exporter *catalog.Exporter) {
 	b.plan.ProcessStart = exposition.NoSlot
 }
 
-// reads reports whether a family can have points.
-func (a *accelerators) reads(family *exposition.Family) bool {
-	return len(family.Series) > 0 && a.exports(a.exporter, family.Name) && hasNumbers(family)
-}
-
 // countDropped counts the series that are in no point.
 func (a *accelerators) countDropped(found [][]place) {
 	used := map[int]bool{}
@@ -110,27 +107,13 @@ func (a *accelerators) countDropped(found [][]place) {
 		}
 	}
 	for i := range found {
-		if found[i] == nil {
-			continue
-		}
-		for s := range a.layout.Families[i].Series {
-			slot := a.layout.Families[i].Series[s].Value
-			if used[slot] {
-				continue
+		for s := range found[i] {
+			if slot := a.layout.Families[i].Series[s].Value; !used[slot] {
+				// Without a reason it would have been a part of a sum.
+				a.plan.Dropped[cmp.Or(a.why[slot], ReasonAlias)]++
 			}
-			reason := a.why[slot]
-			if reason == ReasonNone {
-				// It would have been a part of a sum.
-				reason = ReasonAlias
-			}
-			a.plan.Dropped[reason]++
 		}
 	}
-}
-
-// hasNumbers reports whether the series of a family have one number each.
-func hasNumbers(family *exposition.Family) bool {
-	return !slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return s.Value == exposition.NoSlot })
 }
 
 // find returns the places of the series of a family.
@@ -145,23 +128,25 @@ func (a *accelerators) find(family *exposition.Family) []place {
 	return places
 }
 
-// choose plans the points that a family becomes in one metric.
-func (a *accelerators) choose(family *exposition.Family, places []place, e exported) {
+// choose plans the points that a family becomes in one metric. more returns the attributes that the
+// labels of a series become.
+func (a *accelerators) choose(family *exposition.Family, places []place, e exported, more func([]exposition.Label) []exposition.Label) {
 	if !a.options.enabled(e.metric.Name, e.metric.Enabled) {
-		a.disable(family)
+		a.explain(ReasonDisabled, family.Series...)
 		return
 	}
+	metric := metricOf(e.metric)
+	metric.Family = family.Name
 	for i := range family.Series {
 		s := &family.Series[i]
 		device, whole, ok := a.deviceOf(places[i], e.metric.Partitions)
 		if !ok {
-			a.explain(s.Value, ReasonDuplicate)
+			a.explain(ReasonDuplicate, *s)
 			continue
 		}
 		a.take(&chosen{
-			exported: e, name: e.metric.Name, unit: e.metric.Unit, kind: e.metric.Kind, description: e.metric.Description,
-			family: family.Name, device: device, whole: whole, parts: []exposition.Series{*s},
-			attributes: a.attributesOf(device, e.set, mapped(s.Labels, e.source.Labels)),
+			exported: e, Metric: metric, device: device, whole: whole, parts: []exposition.Series{*s},
+			attributes: a.attributesOf(device, e.set, more(s.Labels)),
 		})
 	}
 }
@@ -169,67 +154,49 @@ func (a *accelerators) choose(family *exposition.Family, places []place, e expor
 // chooseUnknown plans a family that the catalogue does not have, if it is switched on.
 func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) {
 	name := a.exporter.Unknown + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(a.exporterKey(a.exporter, family.Name), "DCGM_")), ":", "_")
-	if !a.options.enabled(name, false) {
-		a.disable(family)
-		return
-	}
 	kind := wireKind(family.Kind)
-	if known, is := a.unknown[name]; is && known != kind {
-		// Another family has this name but for its case, and became a metric of another kind.
-		a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
-		for i := range family.Series {
-			a.explain(family.Series[i].Value, ReasonTypeConflict)
+	if a.options.enabled(name, false) {
+		if known, is := a.unknown[name]; is && known != kind {
+			// Another family has this name but for its case, and became a metric of another kind.
+			a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
+			a.explain(ReasonTypeConflict, family.Series...)
+			return
 		}
-		return
+		a.unknown[name] = kind
 	}
-	a.unknown[name] = kind
-	for i := range family.Series {
-		device, whole, ok := a.deviceOf(places[i], true)
-		if !ok {
-			continue
-		}
-		a.take(&chosen{
-			exported: exported{convert: plain}, name: name, kind: kind, description: family.Help,
-			family: family.Name, device: device, whole: whole, parts: []exposition.Series{family.Series[i]},
-			attributes: a.attributesOf(device, nil, withoutRoles(family.Series[i].Labels)),
-		})
-	}
+	a.choose(family, places, exported{
+		metric: &catalog.Metric{Name: name, Kind: kind, Description: family.Help, Partitions: true}, source: &catalog.Exported{}, convert: plain,
+	}, withoutRoles)
 }
 
 var plain = &Conversion{times: 1, per: 1}
 
 // take chooses a series for its point, if there is none that is better.
 func (a *accelerators) take(c *chosen) {
-	key := pointKey(c.name, c.kind, c.attributes)
+	key := pointKey(c.Name, c.Kind, c.attributes)
 	held, taken := a.chosen[key]
 	switch {
 	case !taken:
 		a.order = append(a.order, key)
 		a.chosen[key] = c
 	case c.rank > held.rank:
-		a.explain(held.parts[0].Value, ReasonAlias)
+		a.explain(ReasonAlias, held.parts[0])
 		a.chosen[key] = c
 	case c.rank < held.rank:
-		a.explain(c.parts[0].Value, ReasonAlias)
+		a.explain(ReasonAlias, c.parts[0])
 	case c.whole && !held.whole:
-		a.explain(held.parts[0].Value, ReasonDuplicate)
+		a.explain(ReasonDuplicate, held.parts[0])
 		a.chosen[key] = c
 	default:
-		a.explain(c.parts[0].Value, ReasonDuplicate)
+		a.explain(ReasonDuplicate, c.parts[0])
 	}
 }
 
-// explain keeps the first reason for which a series is not in a point.
-func (a *accelerators) explain(slot int, reason Reason) {
-	if a.why[slot] == ReasonNone {
-		a.why[slot] = reason
-	}
-}
-
-// disable keeps that the metric of a family is switched off.
-func (a *accelerators) disable(family *exposition.Family) {
-	for i := range family.Series {
-		a.explain(family.Series[i].Value, ReasonDisabled)
+// explain keeps the first reason for which each of these series is not in a point.
+func (a *accelerators) explain(reason Reason, series ...exposition.Series) {
+	for i := range series {
+		slot := series[i].Value
+		a.why[slot] = cmp.Or(a.why[slot], reason)
 	}
 }
 
@@ -243,9 +210,6 @@ func (a *accelerators) addUp(found [][]place) {
 		}
 	}
 	for key, c := range a.chosen {
-		if c.source == nil {
-			continue
-		}
 		for n, name := range c.source.Plus {
 			series, ok := a.seriesOf(byName[name], c, found)
 			if ok {
@@ -281,26 +245,25 @@ func (a *accelerators) seriesOf(families []int, c *chosen, found [][]place) (exp
 func (a *accelerators) build() {
 	plans := make([]*Plan, len(a.workloads)+1)
 	at := map[planMetric]int{}
-	add := func(owner int, c *chosen, point Point) {
+	add := func(owner int, metric Metric, point Point) {
 		owner++
 		plan := plans[owner]
 		if plan == nil {
 			plan = &Plan{ProcessStart: exposition.NoSlot, Server: KindAccelerator}
 			plans[owner] = plan
 		}
-		i, known := at[planMetric{owner, c.name}]
+		i, known := at[planMetric{owner, metric.Name}]
 		if !known {
 			i = len(plan.Metrics)
-			at[planMetric{owner, c.name}] = i
-			plan.Metrics = append(plan.Metrics, Metric{
-				Name: c.name, Unit: c.unit, Description: c.description, Kind: c.kind, Family: c.family, Baseline: true,
-			})
+			at[planMetric{owner, metric.Name}] = i
+			metric.Baseline = true
+			plan.Metrics = append(plan.Metrics, metric)
 		}
 		plan.Metrics[i].Points = append(plan.Metrics[i].Points, point)
 	}
 	for _, key := range a.order {
 		if c, ok := a.chosen[key]; ok {
-			add(a.devices[c.device].owner, c, Point{Key: key, Attributes: c.attributes, Parts: c.parts, Convert: c.convert})
+			add(a.devices[c.device].owner, c.Metric, Point{Key: key, Attributes: c.attributes, Parts: c.parts, Convert: c.convert})
 		}
 	}
 	a.addMembership(add)
@@ -327,7 +290,7 @@ type planMetric struct {
 
 // addMembership adds the points that say which devices a resource has, and who else uses
 // them. A device that several workloads share is in the resource of each.
-func (a *accelerators) addMembership(add func(int, *chosen, Point)) {
+func (a *accelerators) addMembership(add func(int, Metric, Point)) {
 	metric, ok := catalog.ByName(workloadsMetric)
 	if !ok || !a.options.enabled(metric.Name, metric.Enabled) {
 		return
@@ -338,9 +301,7 @@ func (a *accelerators) addMembership(add func(int, *chosen, Point)) {
 		value, sharing := d.use()
 		attributes := a.attributesOf(i, []exposition.Label{{Name: sharingAttribute, Value: sharing}}, nil)
 		for _, owner := range owners {
-			add(owner, &chosen{
-				name: metric.Name, unit: metric.Unit, description: metric.Description, kind: metric.Kind,
-			}, Point{Key: pointKey(metric.Name, metric.Kind, attributes), Attributes: attributes, Constant: value})
+			add(owner, metricOf(metric), Point{Key: pointKey(metric.Name, metric.Kind, attributes), Attributes: attributes, Constant: value})
 		}
 	}
 }

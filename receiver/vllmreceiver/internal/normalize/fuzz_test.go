@@ -36,7 +36,7 @@ func FuzzMake(f *testing.F) {
 		"amd_gpu_power_usage{gpu_id=\"1\",gpu_partition_id=\"1\",serial_number=\"s\",gpu_compute_partition_type=\"cpx\",pod_uuid=\"u\"} 1\n"+
 		"amd_gpu_package_power{gpu_id=\"0\",gpu_partition_id=\"0\",serial_number=\"s\"} 1\namd_gpu_clock{gpu_uuid=\"s\",clock_type=\"SYSTEM\"} 1\n", false)
 	f.Fuzz(func(t *testing.T, body string, wire bool) {
-		layout := exposition.NewReader(nil).Read([]byte(body), exposition.DialectText).Layout
+		layout := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(body), exposition.DialectText).Layout
 		options := Options{
 			Wire: wire, Prefixes: []string{"acme_"}, GenAI: true, CapacityFromBlocks: true, MaxDevices: 20,
 		}
@@ -52,7 +52,7 @@ func TestRealBodiesKeepTheInvariants(t *testing.T) {
 		t.Run(body.Name, func(t *testing.T) {
 			for _, options := range []Options{{}, {Wire: true}, {GenAI: true, CapacityFromBlocks: true}} {
 				for _, dialect := range []exposition.Dialect{exposition.DialectText, exposition.DialectOpenMetrics} {
-					layout := exposition.NewReader(nil).Read(body.Text, dialect).Layout
+					layout := exposition.NewReader(exposition.NewMemory(0)).Read(body.Text, dialect).Layout
 					checkPlan(t, layout, &options, Make(layout, options))
 				}
 			}

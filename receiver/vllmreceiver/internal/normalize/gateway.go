@@ -11,13 +11,16 @@ import (
 
 // gatewayPrefix returns the prefix of a gateway's generation that a family's name has.
 func gatewayPrefix(family string) (*catalog.GatewayPrefix, bool) {
-	for i := range catalog.Gateway.Prefixes {
-		p := &catalog.Gateway.Prefixes[i]
-		if len(family) > len(p.Wire) && strings.HasPrefix(family, p.Wire) {
-			return p, true
-		}
+	i := generation(family)
+	if i < 0 || len(family) == len(catalog.Gateway.Prefixes[i].Wire) {
+		return nil, false
 	}
-	return nil, false
+	return &catalog.Gateway.Prefixes[i], true
+}
+
+// generation returns the number of the generation of a family; newer ones are higher.
+func generation(family string) int {
+	return slices.IndexFunc(catalog.Gateway.Prefixes, func(p catalog.GatewayPrefix) bool { return strings.HasPrefix(family, p.Wire) })
 }
 
 // foreignPrefix is the namespace of families in a gateway's body that have no known
@@ -44,13 +47,6 @@ func gatewayKey(family *exposition.Family) string {
 	return p.Name + family.Name[len(p.Wire):]
 }
 
-// generation returns the number of a family's generation; newer ones are higher.
-func generation(family *exposition.Family) int {
-	return slices.IndexFunc(catalog.Gateway.Prefixes, func(p catalog.GatewayPrefix) bool {
-		return strings.HasPrefix(family.Name, p.Wire)
-	})
-}
-
 // newestOnly drops an unknown family of a gateway if the body also has it in a newer
 // generation: newer pickers also write the older names.
 func (b *builder) newestOnly(claims []*claim) []*claim {
@@ -59,7 +55,7 @@ func (b *builder) newestOnly(claims []*claim) []*claim {
 		if !c.gateway {
 			continue
 		}
-		if held := newest[c.key]; held == nil || generation(c.family) > generation(held.family) {
+		if held := newest[c.key]; held == nil || generation(c.family.Name) > generation(held.family.Name) {
 			newest[c.key] = c
 		}
 	}

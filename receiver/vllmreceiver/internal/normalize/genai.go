@@ -46,7 +46,8 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 		if !ok || !known || !b.options.enabled(mirror.name, true) {
 			continue
 		}
-		m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Family: c.family.Name, Kind: catalog.KindHistogram}
+		m := metricOf(metric)
+		m.Family = c.family.Name
 		for _, u := range b.unify(c.family) {
 			if structuralFault(catalog.KindHistogram, &u.series) != ReasonNone {
 				continue
@@ -58,9 +59,7 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 				Bounds: foldedBounds(&u.series, mirror.bounds),
 			})
 		}
-		if len(m.Points) > 0 {
-			b.plan.Metrics = append(b.plan.Metrics, m)
-		}
+		b.emit(m)
 	}
 }
 
@@ -84,14 +83,9 @@ func (b *builder) genAIAttributes(labels []exposition.Label) []exposition.Label 
 // foldedBounds returns the advised bounds if the series has all of them, so that only
 // resolution is lost. Otherwise it returns nil: the series keeps its own bounds.
 func foldedBounds(series *exposition.Series, advised []float64) []float64 {
-	own := make([]float64, 0, len(series.Buckets))
-	for _, bucket := range series.Buckets {
-		own = append(own, bucket.UpperBound)
-	}
-	for _, bound := range advised {
-		if _, found := slices.BinarySearch(own, bound); !found {
-			return nil
-		}
+	own := finiteBounds(series)
+	if slices.ContainsFunc(advised, func(bound float64) bool { return !slices.Contains(own, bound) }) {
+		return nil
 	}
 	return advised
 }

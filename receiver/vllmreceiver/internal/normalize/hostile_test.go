@@ -60,7 +60,7 @@ func hostile(n int) map[string]*exposition.Layout {
 	for name, write := range bodies {
 		var b strings.Builder
 		write(&b)
-		layouts[name] = exposition.NewReader(nil).Read([]byte(b.String()), exposition.DialectText).Layout
+		layouts[name] = exposition.NewReader(exposition.NewMemory(0)).Read([]byte(b.String()), exposition.DialectText).Layout
 	}
 	return layouts
 }

@@ -23,33 +23,15 @@ type infoBody struct {
 }
 
 func infoFamily(key string) (*catalog.InfoFamily, bool) {
-	for i := range catalog.InfoFamilies {
-		if catalog.InfoFamilies[i].Family == key {
-			return &catalog.InfoFamilies[i], true
-		}
+	i := slices.IndexFunc(catalog.InfoFamilies, func(f catalog.InfoFamily) bool { return f.Family == key })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return &catalog.InfoFamilies[i], true
 }
 
-// cutVLLM returns a name without the prefix "vllm:".
-func cutVLLM(key string) (string, bool) { return strings.CutPrefix(key, "vllm:") }
-
-// addInfos plans numbers and resource attributes from the labels of the info families.
-// The families themselves are not emitted: their values have no meaning, and their
-// label sets grow with every release.
-func (b *builder) addInfos(bodies []infoBody) {
-	seen := map[string]bool{}
-	for _, body := range bodies {
-		// The same family under a second prefix has the same labels.
-		if seen[body.info.Family] {
-			b.drop(ReasonAlias, body.family)
-			continue
-		}
-		seen[body.info.Family] = true
-		b.addInfo(body)
-	}
-}
-
+// addInfo plans numbers and resource attributes from the labels of an info family. The family
+// itself is not emitted: its values have no meaning, and its label set grows with every release.
 func (b *builder) addInfo(i infoBody) {
 	b.drop(ReasonInfo, i.family)
 	for _, number := range i.info.Numbers {
@@ -73,9 +55,9 @@ func (b *builder) addInfo(i infoBody) {
 		}
 		for _, key := range []string{"vllm:num_requests_running", "vllm:num_requests_waiting"} {
 			if family := b.byKey[key]; family != nil {
-				for at := range family.Series {
-					if slot := family.Series[at].Value; slot != exposition.NoSlot {
-						b.plan.Requests = append(b.plan.Requests, slot)
+				for _, series := range family.Series {
+					if series.Value != exposition.NoSlot {
+						b.plan.Requests = append(b.plan.Requests, series.Value)
 					}
 				}
 			}
@@ -92,7 +74,7 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
 		return
 	}
-	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
+	m := metricOf(metric)
 	var frontEnds map[SeriesKey]*frontEnd
 	if metric.Name == capacityMetric && b.options.CapacityFromBlocks {
 		frontEnds = b.frontEnds(family)
@@ -118,9 +100,7 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 		seen[key] = true
 		m.Points = append(m.Points, Point{Key: key, Attributes: attributes, Constant: value})
 	}
-	if len(m.Points) > 0 {
-		b.plan.Metrics = append(b.plan.Metrics, m)
-	}
+	b.emit(m)
 }
 
 // numberLabel reads a label that holds a finite number.
@@ -133,12 +113,8 @@ func numberLabel(labels []exposition.Label, name string) (float64, bool) {
 // resource attribute must be true for the whole server.
 func equalOnAll(family *exposition.Family, name string) (string, bool) {
 	value := label(family.Series[0].Labels, name)
-	for i := range family.Series {
-		if label(family.Series[i].Labels, name) != value {
-			return "", false
-		}
-	}
-	return value, value != "" && value != pythonNone
+	differ := slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return label(s.Labels, name) != value })
+	return value, !differ && value != "" && value != pythonNone
 }
 
 // addList plans one point for each LoRA adapter in any label set of
@@ -149,7 +125,7 @@ func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
 		return
 	}
-	m := Metric{Name: metric.Name, Description: metric.Description, Unit: metric.Unit, Kind: metric.Kind}
+	m := metricOf(metric)
 	index := map[SeriesKey]int{}
 	for set := range family.Series {
 		labels := family.Series[set].Labels
@@ -170,7 +146,81 @@ func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 			m.Points[at].AdapterSets = append(m.Points[at].AdapterSets, set)
 		}
 	}
-	if len(m.Points) > 0 {
-		b.plan.Metrics = append(b.plan.Metrics, m)
+	b.emit(m)
+}
+
+const (
+	capacityMetric = "vllm.kv_cache.capacity"
+	blocksLabel    = "num_gpu_blocks"
+)
+
+// capacityDefects are the defects that change how a capacity follows from blocks. A plan
+// depends on whether the server's version has them.
+var capacityDefects = [...]catalog.DefectID{catalog.DefectBlocksSummedOverEngines, catalog.DefectOnlyLastEngine}
+
+// hybridLabels are numbers only if the model has layers with a state besides those with
+// attention. Its blocks have several sizes, of which block_size is one.
+var hybridLabels = [...]string{"mamba_block_size", "mamba_page_size_padded"}
+
+// frontEnd is what the engines of one front end report of their blocks.
+type frontEnd struct {
+	engines int
+	blocks  float64
+	// differ is true where the engines report different numbers.
+	differ bool
+	// other is true where an engine has another number than 0.
+	other bool
+}
+
+// frontEnds returns the front ends of a body by their identity.
+func (b *builder) frontEnds(family *exposition.Family) map[SeriesKey]*frontEnd {
+	out := map[SeriesKey]*frontEnd{}
+	seen := map[SeriesKey]bool{}
+	for i := range family.Series {
+		labels := family.Series[i].Labels
+		blocks, ok := numberLabel(labels, blocksLabel)
+		if !ok {
+			continue
+		}
+		identity := b.ray.identity(family, labels)
+		engine := label(labels, engineLabel)
+		key := pointKey("", 0, identity)
+		f := out[key]
+		if f == nil {
+			f = &frontEnd{blocks: blocks}
+			out[key] = f
+		}
+		f.differ = f.differ || blocks != f.blocks
+		f.other = f.other || engine != "" && engine != "0"
+		if series := pointKey("", 0, append(slices.Clip(identity), exposition.Label{Name: engineLabel, Value: engine})); !seen[series] {
+			seen[series] = true
+			f.engines++
+		}
 	}
+	return out
+}
+
+// capacityFromBlocks returns the capacity of one engine before v0.24, which does not have
+// kv_cache_size_tokens. Engines of one front end that report equal blocks each report those
+// of all of them in the versions with that defect. The capacity is unknown for hybrid
+// models, as far as the labels show them, for the last engine of several that are not
+// reported, and where a number of blocks or tokens is none.
+func (b *builder) capacityFromBlocks(f *frontEnd, labels []exposition.Label) (float64, bool) {
+	blocks, ok := numberLabel(labels, blocksLabel)
+	size, sized := numberLabel(labels, "block_size")
+	if !ok || !sized || f == nil || blocks <= 0 || size <= 0 || math.IsInf(blocks*size, 0) {
+		return 0, false
+	}
+	for _, name := range hybridLabels {
+		if n, ok := numberLabel(labels, name); ok && n > 0 {
+			return 0, false
+		}
+	}
+	switch version := b.options.Version; {
+	case f.engines > 1 && !f.differ && catalog.DefectBlocksSummedOverEngines.Affects(version):
+		return blocks / float64(f.engines) * size, true
+	case f.engines == 1 && f.other && catalog.DefectOnlyLastEngine.Affects(version):
+		return 0, false
+	}
+	return blocks * size, true
 }

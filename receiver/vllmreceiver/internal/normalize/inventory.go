@@ -39,6 +39,14 @@ func (a *agreed) add(value string) {
 	}
 }
 
+// one returns the value; empty if they do not agree.
+func (a *agreed) one() string {
+	if a.disagree {
+		return ""
+	}
+	return a.value
+}
+
 // device is a GPU or a partition of one.
 type device struct {
 	id, name, model, profile string
@@ -65,28 +73,21 @@ func (w *workload) key() string {
 }
 
 func (w *workload) resource() []exposition.Label {
-	out := make([]exposition.Label, 0, 4)
-	for _, l := range []exposition.Label{
-		{Name: "k8s.container.name", Value: w.container},
-		{Name: "k8s.namespace.name", Value: w.namespace},
-		{Name: "k8s.pod.name", Value: w.pod},
-		{Name: "k8s.pod.uid", Value: w.uid},
-	} {
-		if l.Value != "" {
-			out = append(out, l)
-		}
-	}
-	return out
+	return withValues(
+		exposition.Label{Name: "k8s.container.name", Value: w.container}, exposition.Label{Name: "k8s.namespace.name", Value: w.namespace},
+		exposition.Label{Name: "k8s.pod.name", Value: w.pod}, exposition.Label{Name: "k8s.pod.uid", Value: w.uid},
+	)
+}
+
+// withValues returns the labels that have a value.
+func withValues(labels ...exposition.Label) []exposition.Label {
+	return slices.DeleteFunc(labels, func(l exposition.Label) bool { return l.Value == "" })
 }
 
 // place is where a series belongs.
 type place struct {
 	// device is the index of its device, workload that of its workload; -1 without.
 	device, workload int
-}
-
-func newInventory(exporter *catalog.Exporter, limit int) inventory {
-	return inventory{exporter: exporter, limit: limit, byID: map[string]int{}, byName: map[[3]string]int{}}
 }
 
 // isBehindPrometheus reports whether the labels of a body were changed by a Prometheus,
@@ -319,12 +320,5 @@ func (v *inventory) deviceOf(at place, partitions bool) (index int, whole, ok bo
 
 // shared returns the attributes of all resources of an exporter.
 func (v *inventory) shared() []exposition.Label {
-	var out []exposition.Label
-	if v.driver.value != "" && !v.driver.disagree {
-		out = append(out, exposition.Label{Name: "hw.driver_version", Value: v.driver.value})
-	}
-	if v.host.value != "" && !v.host.disagree {
-		out = append(out, exposition.Label{Name: "host.name", Value: v.host.value})
-	}
-	return out
+	return withValues(exposition.Label{Name: "hw.driver_version", Value: v.driver.one()}, exposition.Label{Name: "host.name", Value: v.host.one()})
 }

@@ -49,7 +49,7 @@ func dotted(name string) string {
 			return ns.Name + strings.ReplaceAll(rest, ":", ".")
 		}
 	}
-	if rest, ok := cutVLLM(name); ok {
+	if rest, ok := strings.CutPrefix(name, "vllm:"); ok {
 		for _, group := range catalog.Groups {
 			if member, ok := strings.CutPrefix(rest, group); ok && member != "" {
 				name = "vllm." + strings.TrimSuffix(group, "_") + "." + member
@@ -92,7 +92,7 @@ type claim struct {
 // are first, because the rule names them; families that contradict the catalogue take
 // names that are left.
 func assignNames(claims []*claim) {
-	n := newNamer()
+	n := &namer{used: map[string]bool{}, parents: map[string]bool{}, next: map[string]int{}}
 	sorted := slices.Clone(claims)
 	slices.SortFunc(sorted, func(a, b *claim) int {
 		if known := (a.metric != nil); known != (b.metric != nil) {
@@ -139,10 +139,6 @@ type namer struct {
 	parents map[string]bool
 	// next counts the numbers that were appended to a name.
 	next map[string]int
-}
-
-func newNamer() *namer {
-	return &namer{used: map[string]bool{}, parents: map[string]bool{}, next: map[string]int{}}
 }
 
 // catalogueParents are the dotted prefixes of all names in the catalogue.

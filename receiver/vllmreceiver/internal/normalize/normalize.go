@@ -1,6 +1,8 @@
 package normalize
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -102,7 +104,12 @@ func (b *builder) planCanonical() {
 			continue
 		}
 		if info, ok := infoFamily(key); ok && isInfoKind(family.Kind) {
-			infos = append(infos, infoBody{info, family})
+			if slices.ContainsFunc(infos, func(i infoBody) bool { return i.info == info }) {
+				// The same family under a second prefix has the same labels.
+				b.drop(ReasonAlias, family)
+			} else {
+				infos = append(infos, infoBody{info, family})
+			}
 			continue
 		}
 		if b.isGaugeTwin(family) {
@@ -141,9 +148,37 @@ func (b *builder) planCanonical() {
 	for _, c := range claims {
 		b.addClaimed(c)
 	}
-	b.addInfos(infos)
+	for _, info := range infos {
+		b.addInfo(info)
+	}
 	if b.options.GenAI {
 		b.addGenAI(winners)
+	}
+}
+
+// planWire plans every family under its own name and labels, for dashboards that
+// query these. Old and new names stay separate metrics. No metric gets a unit, because
+// a translation to Prometheus would append it to the name. The switches are by canonical name.
+func (b *builder) planWire() {
+	for i := range b.layout.Families {
+		family := &b.layout.Families[i]
+		match, known := b.match(b.withTotal(b.keys[i], family.Kind))
+		on := b.options.enabled(family.Name, !offByPrefix(family.Name))
+		if known {
+			on = b.options.enabled(match.Metric.Name, match.Metric.Enabled)
+		}
+		switch {
+		case len(family.Series) == 0:
+		case family.Kind == exposition.KindGaugeHistogram:
+			b.drop(ReasonUnsupported, family)
+		case !on:
+			b.drop(ReasonDisabled, family)
+		default:
+			b.add(Metric{
+				Name: family.Name, Description: family.Help, Kind: wireKind(family.Kind),
+				Engine: known && isServersOwn(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind),
+			}, family)
+		}
 	}
 }
 
@@ -209,16 +244,10 @@ func sameKind(kind catalog.Kind, wire exposition.Kind) bool {
 	switch wire {
 	case exposition.KindUntyped:
 		return kind == catalog.KindGauge || kind == catalog.KindSum
-	case exposition.KindCounter:
-		return kind == catalog.KindSum
-	case exposition.KindGauge, exposition.KindInfo, exposition.KindStateSet:
-		return kind == catalog.KindGauge
-	case exposition.KindHistogram:
-		return kind == catalog.KindHistogram
-	case exposition.KindSummary:
-		return kind == catalog.KindSummary
+	case exposition.KindGaugeHistogram:
+		return false
 	}
-	return false
+	return kind == wireKind(wire)
 }
 
 // wireKind is the kind of an unknown family.
@@ -242,10 +271,9 @@ func (b *builder) addKnown(c candidate) {
 		b.drop(ReasonDisabled, c.family)
 		return
 	}
-	b.add(Metric{
-		Name: m.Name, Description: m.Description, Unit: m.Unit, Kind: m.Kind, Sentinel: m.Sentinel,
-		Engine: isServersOwn(m.Name),
-	}, c.family)
+	metric := metricOf(m)
+	metric.Engine = isServersOwn(m.Name)
+	b.add(metric, c.family)
 }
 
 // isServersOwn reports whether the server process itself counts a metric of the
@@ -277,7 +305,7 @@ func (b *builder) addClaimed(c *claim) {
 		return
 	}
 	if c.family.Unit != "" && c.unit == "" {
-		c.unit = unitOf(c.family.Unit)
+		c.unit = cmp.Or(units[c.family.Unit], "{"+c.family.Unit+"}")
 	}
 	help := c.family.Help
 	if _, ok := gatewayPrefix(c.family.Name); ok {
@@ -286,18 +314,20 @@ func (b *builder) addClaimed(c *claim) {
 	b.add(Metric{Name: c.name, Description: help, Unit: c.unit, Kind: wireKind(c.family.Kind)}, c.family)
 }
 
-// unitOf converts an OpenMetrics UNIT to UCUM.
-func unitOf(word string) string {
-	switch word {
-	case "seconds":
-		return "s"
-	case "bytes":
-		return "By"
-	case "ratio":
-		return "1"
-	}
-	return "{" + word + "}"
+// metricOf returns a metric of the catalogue without its points.
+func metricOf(m *catalog.Metric) Metric {
+	return Metric{Name: m.Name, Description: m.Description, Unit: m.Unit, Kind: m.Kind, Sentinel: m.Sentinel}
 }
+
+// emit adds a metric to the plan, if it has points.
+func (b *builder) emit(m Metric) {
+	if len(m.Points) > 0 {
+		b.plan.Metrics = append(b.plan.Metrics, m)
+	}
+}
+
+// units are those of UCUM for an OpenMetrics UNIT.
+var units = map[string]string{"seconds": "s", "bytes": "By", "ratio": "1"}
 
 // drop counts all series of a family as dropped.
 func (b *builder) drop(reason Reason, family *exposition.Family) {

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ type Options struct {
 	CapacityFromBlocks bool
 	// GenAI adds the three histograms of the OpenTelemetry conventions.
 	GenAI bool
-	// Source is the kind of the target if the user sets it; otherwise the body decides.
+	// Source is the kind of the target if the user sets it; empty is SourceAuto.
 	Source Source
 	// KeepFairness keeps the label fairness_id of gateways. Otherwise series are added
 	// up over it.
@@ -38,10 +39,8 @@ type Options struct {
 
 // enabled reports whether a metric of this canonical name is emitted.
 func (o *Options) enabled(name string, byDefault bool) bool {
-	if on, ok := o.Enabled[name]; ok {
-		return on
-	}
-	return byDefault
+	on, set := o.Enabled[name]
+	return on || !set && byDefault
 }
 
 // versionIn reports whether the server's version is known and in [since, until). An
@@ -57,21 +56,15 @@ func VersionClass(version string) string {
 	options := Options{Version: version}
 	class := make([]byte, 0, 8)
 	for _, source := range versionSources() {
-		if options.versionIn(source.Since, source.Until) {
-			class = append(class, '1')
-		} else {
-			class = append(class, '0')
-		}
+		class = append(class, digit[options.versionIn(source.Since, source.Until)])
 	}
 	for _, defect := range capacityDefects {
-		if defect.Affects(version) {
-			class = append(class, '1')
-		} else {
-			class = append(class, '0')
-		}
+		class = append(class, digit[defect.Affects(version)])
 	}
 	return string(class)
 }
+
+var digit = map[bool]byte{false: '0', true: '1'}
 
 // versionSources are the sources that are valid only in a range of versions. They are
 // few, and every scrape needs them, so the catalogue is read once.
@@ -122,10 +115,5 @@ func (o *Options) withoutUserPrefix(family string) string {
 
 // offByPrefix reports whether families of this name are off by default.
 func offByPrefix(name string) bool {
-	for _, prefix := range catalog.DisabledPrefixes {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(catalog.DisabledPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

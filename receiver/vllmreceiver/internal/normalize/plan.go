@@ -1,7 +1,9 @@
 package normalize
 
 import (
+	"hash/maphash"
 	"iter"
+	"slices"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
@@ -12,53 +14,28 @@ import (
 // it.
 type Reason uint8
 
-// The reasons for dropped points.
+// The reasons for dropped points. metadata.yaml says what each of them means.
 const (
 	ReasonNone Reason = iota
-	// ReasonAlias: an older name of a metric that the body also has under its newer
-	// name.
 	ReasonAlias
-	// ReasonDisabled: the metric is switched off.
 	ReasonDisabled
-	// ReasonTypeConflict: a gauge of Ray that repeats a counter.
 	ReasonTypeConflict
-	// ReasonInfo: an info family, whose labels are emitted as numbers and resource
-	// attributes.
 	ReasonInfo
-	// ReasonDuplicate: two series of a family are equal after their labels were
-	// unified.
 	ReasonDuplicate
-	// ReasonUnsupported: an OpenMetrics gauge histogram, which OTLP does not have.
 	ReasonUnsupported
-	// ReasonAdapterLimit: more LoRA adapters than the limit.
 	ReasonAdapterLimit
-	// ReasonNoInfBucket: a histogram without a +Inf bucket.
 	ReasonNoInfBucket
-	// ReasonNoCount: a histogram or summary without a _count.
 	ReasonNoCount
-	// ReasonBucketDecrease: cumulative buckets that decrease.
 	ReasonBucketDecrease
-	// ReasonBucketNaN: a bucket that is not a number.
 	ReasonBucketNaN
-	// ReasonCountBelowBucket: a count below the +Inf bucket.
 	ReasonCountBelowBucket
-	// ReasonCountAboveBucket: a count above the +Inf bucket.
 	ReasonCountAboveBucket
-	// ReasonBadCount: a count that is negative, fractional or not a number.
 	ReasonBadCount
-	// ReasonCounterNaN: a counter that is not a number.
 	ReasonCounterNaN
-	// ReasonCounterNegative: a counter below zero.
 	ReasonCounterNegative
-	// ReasonSentinel: -1, with which the server marks "not available".
 	ReasonSentinel
-	// ReasonDeviceLimit: an exporter has more GPUs, or more workloads on them, than the
-	// limit.
 	ReasonDeviceLimit
-	// ReasonSeriesLimit: the target has more series than the limit.
 	ReasonSeriesLimit
-	// ReasonOtherProcess: the answer is from another server process than the one whose
-	// points are emitted.
 	ReasonOtherProcess
 	reasonEnd
 )
@@ -196,4 +173,57 @@ type Point struct {
 	// Bounds, if not nil, are the bucket bounds to which a histogram is reduced. Every
 	// part has all of them.
 	Bounds []float64
+}
+
+// seed makes the hashes of series hard to collide on purpose.
+var seed = maphash.MakeSeed()
+
+// pointKey identifies a series by the name and kind of its metric and its labels. It
+// is a hash, so that its size does not depend on the labels. The separator is the byte
+// 0xff: it is not valid UTF-8, so no label contains it.
+func pointKey(name string, kind catalog.Kind, labels []exposition.Label) SeriesKey {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = h.WriteString(name)
+	_ = h.WriteByte(byte(kind))
+	for i := range labels {
+		_ = h.WriteByte(0xff)
+		_, _ = h.WriteString(labels[i].Name)
+		_ = h.WriteByte(0xff)
+		_, _ = h.WriteString(labels[i].Value)
+	}
+	return SeriesKey(h.Sum64())
+}
+
+// wireSeries is the kind in the keys of series as the body has them, without regard to
+// their kind.
+const wireSeries catalog.Kind = 0xff
+
+// presence returns the sorted hashes of all series of a layout, including those that
+// do not become points, such as a histogram without its last bucket.
+func presence(layout *exposition.Layout) []SeriesKey {
+	n := 0
+	for i := range layout.Families {
+		n += len(layout.Families[i].Series)
+	}
+	present := make([]SeriesKey, 0, n)
+	for i := range layout.Families {
+		family := &layout.Families[i]
+		for j := range family.Series {
+			present = append(present, pointKey(family.Name, wireSeries, family.Series[j].Labels))
+		}
+	}
+	slices.Sort(present)
+	return present
+}
+
+// Has reports whether the bodies of this plan have one of the series of a point, under
+// whatever name this plan emits it.
+func (p *Plan) Has(metric *Metric, point *Point) bool {
+	for i := range point.Parts {
+		if _, found := slices.BinarySearch(p.present, pointKey(metric.Family, wireSeries, point.Parts[i].Labels)); found {
+			return true
+		}
+	}
+	return false
 }

@@ -21,16 +21,6 @@ const pidLabel = "pid"
 // loraStatusMetric has one series for each adapter, so limits::adapters applies to it.
 const loraStatusMetric = "inference_gateway.lora.adapter.status"
 
-// pidless reports whether no series of a family has a pid label.
-func pidless(family *exposition.Family) bool {
-	for i := range family.Series {
-		if label(family.Series[i].Labels, pidLabel) != "" {
-			return false
-		}
-	}
-	return true
-}
-
 func label(labels []exposition.Label, name string) string {
 	for i := range labels {
 		if labels[i].Name == name {
@@ -46,8 +36,9 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	m.Family = family.Name
 	m.Points = make([]Point, 0, len(series))
 	_, isGateway := gatewayPrefix(family.Name)
+	isGateway = isGateway && !b.options.Wire
 	at := make(map[SeriesKey]int, len(series))
-	var seen map[SeriesKey]bool
+	seen := map[SeriesKey]bool{}
 	for i := range series {
 		s := &series[i]
 		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
@@ -56,9 +47,6 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		}
 		key := pointKey(m.Name, m.Kind, s.labels)
 		if isGateway {
-			if seen == nil {
-				seen = map[SeriesKey]bool{}
-			}
 			if seen[key] {
 				b.plan.Dropped[ReasonDuplicate]++
 				continue
@@ -84,9 +72,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 			Key: key, Attributes: s.labels, Parts: []exposition.Series{s.series}, Process: s.process,
 		})
 	}
-	if len(m.Points) > 0 {
-		b.plan.Metrics = append(b.plan.Metrics, m)
-	}
+	b.emit(m)
 }
 
 // structuralFault returns why a series can never become a point of this kind, or
@@ -122,16 +108,19 @@ type unified struct {
 
 // unify returns the series of a family with their attributes: named by the aliases of
 // the catalogue, without Ray's constants, and without a pid that is not needed to
-// identify the series.
+// identify the series. Under the names of the wire the attributes are the labels.
 func (b *builder) unify(family *exposition.Family) []unified {
 	out := make([]unified, 0, len(family.Series))
 	// For each set of attributes without pid: how many series have it, and whether one
 	// of them has no pid.
 	equals, twins := map[SeriesKey]int{}, map[SeriesKey]bool{}
-	pids := !pidless(family)
+	pids := !b.options.Wire && slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return label(s.Labels, pidLabel) != "" })
 	for i := range family.Series {
 		labels := family.Series[i].Labels
-		u := unified{series: family.Series[i], labels: b.attributes(family, labels, false), process: b.ray.process(labels)}
+		u := unified{series: family.Series[i], labels: labels, process: b.ray.process(labels)}
+		if !b.options.Wire {
+			u.labels = b.attributes(family, labels, false)
+		}
 		if pids {
 			key := pointKey("", 0, u.labels)
 			equals[key]++

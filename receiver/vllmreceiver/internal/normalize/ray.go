@@ -90,13 +90,8 @@ func (r *rayLabels) differs(family *exposition.Family, name string) bool {
 	if known, ok := r.own[ownLabel{family, name}]; ok {
 		return known
 	}
-	first, differs := label(family.Series[0].Labels, name), false
-	for i := range family.Series {
-		if label(family.Series[i].Labels, name) != first {
-			differs = true
-			break
-		}
-	}
+	first := label(family.Series[0].Labels, name)
+	differs := slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return label(s.Labels, name) != first })
 	if r.own == nil {
 		r.own = map[ownLabel]bool{}
 	}

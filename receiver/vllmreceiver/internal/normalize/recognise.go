@@ -9,25 +9,26 @@ import (
 )
 
 // Source is the kind of a target as the user configures it.
-type Source uint8
+type Source string
 
 // The sources of the configuration.
 const (
 	// SourceAuto means that the body decides.
-	SourceAuto Source = iota
+	SourceAuto Source = "auto"
 	// SourceVLLM is a vLLM server, whatever else its body contains.
-	SourceVLLM
+	SourceVLLM Source = "vllm"
 	// SourceGateway is an endpoint picker or another program of a gateway.
-	SourceGateway
+	SourceGateway Source = "gateway"
 	// SourceLoRA is the LoRA syncer.
-	SourceLoRA
-	// SourceDCGM is NVIDIA's exporter of GPUs, and SourceAMD that of AMD.
-	SourceDCGM
-	SourceAMD
+	SourceLoRA Source = "lora"
+	// SourceDCGM is NVIDIA's exporter of GPUs, and SourceAMD that of AMD. The catalogue has
+	// the exporters under these names.
+	SourceDCGM Source = "dcgm"
+	SourceAMD  Source = "amd"
 )
 
-// exporterNames are the names of the exporters in the catalogue.
-var exporterNames = map[Source]string{SourceDCGM: "dcgm", SourceAMD: "amd"}
+// IsExporter reports whether the targets are exporters of GPUs, which have no version of vLLM.
+func (s Source) IsExporter() bool { return s == SourceDCGM || s == SourceAMD }
 
 // ServerKind is the kind of a server, recognised from its body.
 type ServerKind string
@@ -86,7 +87,7 @@ func (b *builder) serverKind() ServerKind {
 	case SourceLoRA:
 		return KindLoRASyncer
 	case SourceDCGM, SourceAMD:
-		b.exporter = exporterNamed(exporterNames[b.options.Source])
+		b.exporter = exporterNamed(string(b.options.Source))
 		return KindAccelerator
 	}
 	declared := map[string]bool{}
@@ -100,13 +101,15 @@ func (b *builder) serverKind() ServerKind {
 		}
 	}
 	isDeclared := func(family string) bool { return declared[family] }
-	auto := b.options.Source == SourceAuto
+	exporter := b.exporterOf()
+	auto := b.options.Source != SourceVLLM
 	switch {
 	case auto && !vllm && kinds[string(KindGateway)]:
 		return KindGateway
 	case auto && !vllm && kinds[string(KindLoRASyncer)]:
 		return KindLoRASyncer
-	case auto && !vllm && b.fromExporter():
+	case auto && !vllm && exporter != nil:
+		b.exporter = exporter
 		return KindAccelerator
 	case auto && (slices.ContainsFunc(catalog.Router.Families, isDeclared) || b.hasRouterLabel()):
 		return KindRouter
@@ -114,12 +117,6 @@ func (b *builder) serverKind() ServerKind {
 		return KindSimulator
 	}
 	return KindServer
-}
-
-// fromExporter reports whether the body is from an exporter of GPUs, and keeps which.
-func (b *builder) fromExporter() bool {
-	b.exporter = b.exporterOf()
-	return b.exporter != nil
 }
 
 // hasRouterLabel reports whether the body has a gauge per server that a vLLM server

@@ -36,7 +36,7 @@ func runPlanCases(t *testing.T, cases []planCase) {
 }
 
 func snapshotOf(body string) *exposition.Snapshot {
-	return exposition.NewReader(nil).Read([]byte(body), exposition.DialectText)
+	return exposition.NewReader(exposition.NewMemory(0)).Read([]byte(body), exposition.DialectText)
 }
 
 func planOf(body string, options Options) *Plan {

@@ -41,7 +41,7 @@ func TestWhatABodyShowsOfServing(t *testing.T) {
 		"one engine is asleep": {sleep("1", "0", "0") + "vllm:engine_sleep_state{engine=\"1\",sleep_state=\"awake\"} 0\n", "", Serving{FirstTokens: -1, Asleep: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := exposition.NewReader(nil).Read([]byte(tc.body), exposition.DialectText)
+			snapshot := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(tc.body), exposition.DialectText)
 			options := Options{}
 			if tc.prefix != "" {
 				options.Prefixes = []string{tc.prefix}
@@ -80,7 +80,7 @@ func TestWhoAnswersRequests(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := exposition.NewReader(nil).Read([]byte(tc.body), exposition.DialectText)
+			snapshot := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(tc.body), exposition.DialectText)
 			plan := Make(snapshot.Layout, Options{Source: tc.source})
 			assert.Equal(t, tc.answers, plan.Answers(), plan.Server)
 			assert.Equal(t, tc.transfers, plan.Transfers())

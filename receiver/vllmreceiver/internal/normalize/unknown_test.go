@@ -43,7 +43,7 @@ func TestUnknownFamiliesKeepTheirHelpAndOpenMetricsUnit(t *testing.T) {
 	body := "# TYPE vllm:new_tokens gauge\n# UNIT vllm:new_tokens tokens\n# HELP vllm:new_tokens How many.\nvllm:new_tokens 1\n" +
 		"# TYPE vllm:new_seconds gauge\n# UNIT vllm:new_seconds seconds\nvllm:new_seconds 1\n" +
 		"# TYPE vllm:new_ratio gauge\n# UNIT vllm:new_ratio ratio\nvllm:new_ratio 1\n# EOF\n"
-	snapshot := exposition.NewReader(nil).Read([]byte(body), exposition.DialectOpenMetrics)
+	snapshot := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(body), exposition.DialectOpenMetrics)
 	plan := Make(snapshot.Layout, Options{})
 	if assert.Len(t, plan.Metrics, 3) {
 		assert.Equal(t, "How many.", plan.Metrics[0].Description)

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // What is wrong is the setting, not the server: the log says so. A body of the program that
@@ -15,19 +17,19 @@ func TestTheLogNamesASourceThatTheBodyIsNotFrom(t *testing.T) {
 	const server = "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"m\",engine=\"0\"} 3\n"
 	exporter := nvidia(fourGPUs, numberFor)
 	for _, test := range []struct {
-		source Source
+		source normalize.Source
 		body   string
 		wrong  bool
 	}{
-		{SourceDCGM, server, true},
-		{SourceAMD, server, true},
-		{SourceAMD, exporter, true},
-		{SourceVLLM, exporter, true},
-		{SourceVLLM, server, false},
-		{SourceDCGM, exporter, false},
-		{SourceDCGM, server + exporter, false},
-		{SourceDCGM, energies("", "5"), false},
-		{SourceAuto, energies("", "5"), false},
+		{normalize.SourceDCGM, server, true},
+		{normalize.SourceAMD, server, true},
+		{normalize.SourceAMD, exporter, true},
+		{normalize.SourceVLLM, exporter, true},
+		{normalize.SourceVLLM, server, false},
+		{normalize.SourceDCGM, exporter, false},
+		{normalize.SourceDCGM, server + exporter, false},
+		{normalize.SourceDCGM, energies("", "5"), false},
+		{normalize.SourceAuto, energies("", "5"), false},
 	} {
 		r := newRig(t, func(c *Config) {
 			c.Source = test.source

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // gpu is one GPU as dcgm-exporter labels it.
@@ -153,7 +155,7 @@ func numberOf(m *dto.Metric) float64 {
 // other point is there.
 func TestTheNumbersOfNVIDIAsExporter(t *testing.T) {
 	body := nvidia(fourGPUs, numberFor)
-	for _, source := range []Source{SourceAuto, SourceDCGM} {
+	for _, source := range []normalize.Source{normalize.SourceAuto, normalize.SourceDCGM} {
 		r := newRig(t, func(c *Config) { c.Source = source })
 		got := pointsByResource(t, r.scrape(body))
 		want := map[string]map[string]float64{"": {}, "llama-0": {}, "qwen-0": {}}
@@ -196,7 +198,7 @@ func TestTheNumbersOfNVIDIAsExporter(t *testing.T) {
 		assert.Equal(t, 1.0, got[""]["vllm.up"].DoubleValue())
 		assert.NotContains(t, got["llama-0"], "vllm.up", "the exporter's scrape is not the workload's")
 		assert.Empty(t, r.logged("warn"))
-		if source == SourceDCGM {
+		if source == normalize.SourceDCGM {
 			assert.Zero(t, r.asked["/version"], "an exporter has no version of vLLM")
 		}
 	}

@@ -255,10 +255,8 @@ func (c *canary) allowed(plan *normalize.Plan) bool {
 	case plan.Parallel() && !also(alsoParallel):
 		reason = "it has several engines, of which one answers a canary; add data_parallel to canary::also if that is enough"
 	}
-	if reason != "" {
-		c.scraper.once("canary "+reason, func() {
-			c.scraper.logger.Info("No canaries are sent to this target: "+reason, zap.String("server", string(plan.Server)))
-		})
+	if reason != "" && c.scraper.first("canary "+reason) {
+		c.scraper.logger.Info("No canaries are sent to this target: "+reason, zap.String("server", string(plan.Server)))
 	}
 	return reason == ""
 }

@@ -2,7 +2,7 @@ package scrape
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 
@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // CanaryConfig has the settings of canaries.
@@ -61,19 +63,11 @@ func (c *Config) validateCanaries(add func(key, format string, args ...any)) {
 	c.validateCanary("", &c.Canary, &c.Client, add)
 	for i := range c.Targets {
 		target := &c.Targets[i]
-		if !equalCanaries(target.Canary.Get(), c.Canary.Get()) ||
+		if !reflect.DeepEqual(target.Canary.Get(), c.Canary.Get()) ||
 			target.Client.Auth.HasValue() != c.Client.Auth.HasValue() || target.Client.MaxConnsPerHost != c.Client.MaxConnsPerHost {
 			c.validateCanary(fmt.Sprintf("targets::%d::", i), &target.Canary, &target.Client, add)
 		}
 	}
-}
-
-func equalCanaries(a, b *CanaryConfig) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Interval == b.Interval && a.Timeout == b.Timeout && a.Model == b.Model && a.Path == b.Path && a.APIKey == b.APIKey &&
-		slices.Equal(a.Also, b.Also)
 }
 
 func (c *Config) validateCanary(
@@ -85,7 +79,7 @@ func (c *Config) validateCanary(
 	}
 	key += "canary"
 	switch c.Source {
-	case SourceDCGM, SourceAMD, SourceGateway, SourceLoRA:
+	case normalize.SourceDCGM, normalize.SourceAMD, normalize.SourceGateway, normalize.SourceLoRA:
 		add(key, "source says that the targets are no vLLM servers; remove canary, or list the servers in a receiver of their own")
 	}
 	if client.MaxConnsPerHost == 1 {

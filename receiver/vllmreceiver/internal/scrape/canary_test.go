@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/emit"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 var oneCanary = []string{"POST /v1/completions"}
@@ -95,7 +96,7 @@ func TestServersThatGetNoCanary(t *testing.T) {
 		"both, one listed":     {second + transfer, also(alsoParallel), false, "add kv_transfer"},
 		"both listed":          {second + transfer, also(alsoParallel, alsoTransfer), true, ""},
 		"a router":             {"# TYPE vllm_router:num_requests_running gauge\nvllm:healthy_pods_total{server=\"http://a\"} 1\n", also(), false, "list the servers themselves"},
-		"a gateway, by source": {"", func(cfg *Config) { cfg.Source = SourceGateway }, false, "list the servers themselves"},
+		"a gateway, by source": {"", func(cfg *Config) { cfg.Source = normalize.SourceGateway }, false, "list the servers themselves"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// A configuration with canaries for a gateway is refused, so it is changed later.

@@ -35,29 +35,6 @@ const (
 	NamingWire Naming = "wire"
 )
 
-// Source is the kind of the targets.
-type Source string
-
-// The sources. With SourceAuto, the default, the content of a body decides.
-const (
-	SourceAuto    Source = "auto"
-	SourceVLLM    Source = "vllm"
-	SourceGateway Source = "gateway"
-	SourceLoRA    Source = "lora"
-	SourceDCGM    Source = "dcgm"
-	SourceAMD     Source = "amd"
-)
-
-var planSources = map[Source]normalize.Source{
-	SourceAuto: normalize.SourceAuto, SourceVLLM: normalize.SourceVLLM,
-	SourceGateway: normalize.SourceGateway, SourceLoRA: normalize.SourceLoRA,
-	SourceDCGM: normalize.SourceDCGM, SourceAMD: normalize.SourceAMD,
-}
-
-// isExporter reports whether the targets are exporters of GPUs, which have no version of
-// vLLM.
-func (s Source) isExporter() bool { return s == SourceDCGM || s == SourceAMD }
-
 // Config is the configuration of the receiver.
 type Config struct {
 	// Controller has collection_interval and initial_delay. Its timeout has the same key
@@ -81,7 +58,7 @@ type Config struct {
 	// Naming is canonical or wire.
 	Naming Naming `mapstructure:"naming"`
 	// Source is the kind of the targets, if their bodies do not show it.
-	Source Source `mapstructure:"source"`
+	Source normalize.Source `mapstructure:"source"`
 	// Gateway has the settings for inference gateways.
 	Gateway GatewayConfig `mapstructure:"gateway"`
 	// Prefixes are further prefixes that a deployment adds to vLLM's family names.
@@ -205,7 +182,7 @@ func DefaultConfig() *Config {
 		ServiceName:        "vllm",
 		Limits:             defaultLimits(),
 		Naming:             NamingCanonical,
-		Source:             SourceAuto,
+		Source:             normalize.SourceAuto,
 		ResourceAttributes: metadata.DefaultResourceAttributesConfig(),
 	}
 }
@@ -245,6 +222,65 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 func (t *TargetConfig) Unmarshal(conf *confmap.Conf) error {
 	t.source = conf
 	return nil
+}
+
+// DiscoveryConfig configures the discovery of servers. Its keys are Prometheus's
+// kubernetes_sd_configs, http_sd_configs, file_sd_configs, dns_sd_configs,
+// static_configs and relabel_configs, and the short forms kubernetes and
+// inference_pool.
+type DiscoveryConfig struct {
+	discover.Settings `mapstructure:",squash"`
+	// mistakes were found by Unmarshal. Validate reports them together with all others.
+	mistakes []error
+
+	_ struct{}
+}
+
+// Unmarshal reads the section with Prometheus's own unmarshallers, because they contain
+// its defaults and checks.
+func (d *DiscoveryConfig) Unmarshal(conf *confmap.Conf) error {
+	section := conf.ToStringMap()
+	if len(section) == 0 {
+		// print-config prints a configuration without discovery like this.
+		*d = DiscoveryConfig{}
+		return nil
+	}
+	settings, mistakes := discover.Parse(section)
+	*d = DiscoveryConfig{mistakes: mistakes}
+	if settings != nil {
+		d.Settings = *settings
+	}
+	return nil
+}
+
+// Marshal writes the section without its secrets.
+func (d DiscoveryConfig) Marshal(conf *confmap.Conf) error {
+	all, err := d.Map()
+	if err != nil {
+		return err
+	}
+	return conf.Merge(confmap.NewFromStringMap(all))
+}
+
+func (d *DiscoveryConfig) isSet() bool {
+	return d.IsSet() || len(d.RelabelConfigs) > 0 || len(d.mistakes) > 0
+}
+
+func (d *DiscoveryConfig) validate(add func(key, format string, args ...any)) {
+	mistakes := d.mistakes
+	if len(mistakes) == 0 && d.isSet() {
+		// The configuration may have been created without Unmarshal.
+		mistakes = d.Mistakes()
+	}
+	for _, mistake := range mistakes {
+		// A mistake may begin with its key below the section.
+		key, message, found := strings.Cut(mistake.Error(), ": ")
+		if !found || strings.Contains(key, " ") {
+			add("discovery", "%s", mistake.Error())
+			continue
+		}
+		add("discovery::"+key, "%s", message)
+	}
 }
 
 // ParseEndpoint reads the address of a target and adds /metrics if it has no path.

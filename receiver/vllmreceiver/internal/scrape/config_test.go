@@ -302,7 +302,7 @@ func TestEveryInfoAttributeOfTheCatalogueHasASwitch(t *testing.T) {
 	for _, family := range catalog.InfoFamilies {
 		for _, attribute := range family.Resource {
 			if attribute.Attribute != versionAttribute {
-				assert.Contains(t, infoSetters, attribute.Attribute)
+				assert.Contains(t, switchFields, attribute.Attribute)
 			}
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"bytes"
 	"context"
 	"net/url"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -99,8 +101,8 @@ type Group struct {
 	defects   *defectlog.Log
 	emission  emit.Settings
 	// buffers hold bodies while they are read. Scrapes are spread over the
-	// interval, so that many targets need few. Without them a scrape takes 1.9 times the
-	// processor time and allocates 5 times the bytes.
+	// interval, so that many targets need few. docs/why/performance.md says what they, the plans
+	// and the layouts bring.
 	buffers sync.Pool
 	// places limit how many large bodies are in memory. reading is held while a large
 	// body is parsed, because that takes several times its size.
@@ -136,7 +138,7 @@ func NewGroup(cfg *Config, settings receiver.Settings) (*Group, error) {
 	}
 	g.Memory.SetPool(cfg.Limits.memory())
 	g.defects = defectlog.New(settings.Logger, cfg.Controller.CollectionInterval)
-	g.plans = newPlans(planOptions(cfg), newPlanLog(settings.Logger).log)
+	g.plans = newPlans(planOptions(cfg), (&planLog{logger: settings.Logger, named: map[string]bool{}}).log)
 	return g, nil
 }
 
@@ -182,23 +184,16 @@ func (g *Group) NewTarget(of Server) *Target {
 
 // Configured returns the servers of the configuration. Validate has checked each address.
 func Configured(cfg *Config) []Server {
-	if len(cfg.Targets) == 0 {
-		address, err := ParseEndpoint(cfg.Client.Endpoint)
-		if err != nil {
-			return nil
-		}
-		return []Server{{Address: address, Client: cfg.Client, Canary: cfg.Canary.Get()}}
+	targets := cfg.Targets
+	if len(targets) == 0 {
+		targets = []TargetConfig{{Client: cfg.Client, Canary: cfg.Canary}}
 	}
-	servers := make([]Server, 0, len(cfg.Targets))
-	for i := range cfg.Targets {
-		address, err := ParseEndpoint(cfg.Targets[i].Client.Endpoint)
-		if err != nil {
-			continue
+	var servers []Server
+	for i := range targets {
+		t := &targets[i]
+		if address, err := ParseEndpoint(t.Client.Endpoint); err == nil {
+			servers = append(servers, Server{Address: address, Client: t.Client, Attributes: t.ResourceAttributes, Canary: t.Canary.Get()})
 		}
-		servers = append(servers, Server{
-			Address: address, Client: cfg.Targets[i].Client, Attributes: cfg.Targets[i].ResourceAttributes,
-			Canary: cfg.Targets[i].Canary.Get(),
-		})
 	}
 	return servers
 }
@@ -206,7 +201,7 @@ func Configured(cfg *Config) []Server {
 // Discovered returns the server of a target that discovery has found.
 func Discovered(cfg *Config, t *discover.Target) Server {
 	out := Server{
-		Address: t.URL, Client: cfg.Client, Discovered: t.Attributes, Interval: t.Interval, Pod: PodOf(t.Pod), Canary: cfg.Canary.Get(),
+		Address: t.URL, Client: cfg.Client, Discovered: t.Attributes, Interval: t.Interval, Pod: (*emit.Pod)(t.Pod), Canary: cfg.Canary.Get(),
 	}
 	out.Client.Endpoint, out.Client.Timeout = t.URL.String(), t.Timeout
 	return out
@@ -215,21 +210,13 @@ func Discovered(cfg *Config, t *discover.Target) Server {
 // Credentials reports whether requests to the server carry some.
 func (s *Server) Credentials() bool { return hasCredentials(&s.Client, s.Address) }
 
-// PodOf converts the state of a pod from package discover to package emit.
-func PodOf(pod *discover.Pod) *emit.Pod {
-	if pod == nil {
-		return nil
-	}
-	return &emit.Pod{Ready: pod.Ready, Terminating: pod.Terminating}
-}
-
 // planOptions returns the settings that change a plan.
 func planOptions(cfg *Config) normalize.Options {
 	return normalize.Options{
 		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
 		CapacityFromBlocks: cfg.CapacityFromBlocks,
 		GenAI:              cfg.GenAI.Enabled,
-		Source:             planSources[cfg.Source], KeepFairness: cfg.Gateway.FairnessID,
+		Source:             cfg.Source, KeepFairness: cfg.Gateway.FairnessID,
 		MaxAdapters: cfg.Limits.Adapters, MaxDevices: cfg.Limits.Devices,
 	}
 }
@@ -253,13 +240,65 @@ func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 		if !ok {
 			continue
 		}
-		enabled := metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck
-		if chosen, set := on[name]; set {
-			enabled = chosen
-		}
-		if enabled {
+		if enabled, set := on[name]; enabled || !set && (metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck) {
 			out[name] = metric
 		}
 	}
 	return out
+}
+
+// plans has the plan of each layout, for all targets together: replicas of a model have
+// the same layout and therefore the same plan. A plan is removed with its layout, and a
+// layout with its last target, so the number of targets limits the number of plans. Without
+// them a scrape of a known layout takes 4 times the processor time and allocates 3.4 times the
+// bytes.
+type plans struct {
+	options normalize.Options
+	// made is called for each new plan.
+	made func(*normalize.Plan)
+
+	mu    sync.Mutex
+	byKey map[planKey]*normalize.Plan
+}
+
+type planKey struct {
+	layout weak.Pointer[exposition.Layout]
+	// class is the class of the server's version.
+	class string
+}
+
+func newPlans(options normalize.Options, made func(*normalize.Plan)) *plans {
+	return &plans{options: options, made: made, byKey: map[planKey]*normalize.Plan{}}
+}
+
+// get returns the plan of a layout for a server of this version.
+func (p *plans) get(layout *exposition.Layout, version string) *normalize.Plan {
+	key := planKey{weak.Make(layout), normalize.VersionClass(version)}
+	p.mu.Lock()
+	plan := p.byKey[key]
+	p.mu.Unlock()
+	if plan != nil {
+		return plan
+	}
+	// Without the lock: a target with a huge body must not delay the others.
+	options := p.options
+	options.Version = version
+	made := normalize.Make(layout, options)
+	p.mu.Lock()
+	if plan = p.byKey[key]; plan != nil {
+		p.mu.Unlock()
+		return plan
+	}
+	p.byKey[key] = made
+	runtime.AddCleanup(layout, p.forget, key)
+	p.mu.Unlock()
+	p.made(made)
+	return made
+}
+
+// forget removes the plan of a layout that was freed.
+func (p *plans) forget(key planKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byKey, key)
 }

@@ -34,7 +34,7 @@ type loaded struct {
 // askLoad asks /load at the same time as the metrics.
 func (s *Target) askLoad(ctx context.Context, at time.Time) <-chan loaded {
 	out := make(chan loaded, 1)
-	if s.shared.emission.Own[emit.MetricLoad] == nil || s.recorder != nil || s.shared.Config.Source.isExporter() || !s.load.counts && at.Before(s.load.next) {
+	if s.shared.emission.Own[emit.MetricLoad] == nil || s.recorder != nil || s.shared.Config.Source.IsExporter() || !s.load.counts && at.Before(s.load.next) {
 		out <- loaded{}
 		return out
 	}

@@ -24,10 +24,6 @@ type planLog struct {
 	named map[string]bool
 }
 
-func newPlanLog(logger *zap.Logger) *planLog {
-	return &planLog{logger: logger, named: map[string]bool{}}
-}
-
 // log is called for each new plan.
 func (l *planLog) log(plan *normalize.Plan) {
 	if families := l.unnamed(plan.Unknown); len(families) > 0 {

@@ -63,7 +63,7 @@ func TestPlansOfLayoutsThatAreGoneAreFreed(t *testing.T) {
 func TestAPlanIsMadeOnceForALayout(t *testing.T) {
 	made := 0
 	plans := newPlans(normalize.Options{}, func(*normalize.Plan) { made++ })
-	snapshot := exposition.NewReader(nil).Read([]byte(gauge("1")+"vllm:new_depth 1\n"), exposition.DialectText)
+	snapshot := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(gauge("1")+"vllm:new_depth 1\n"), exposition.DialectText)
 	first := plans.get(snapshot.Layout, "")
 	assert.Same(t, first, plans.get(snapshot.Layout, ""))
 	assert.Same(t, first, plans.get(snapshot.Layout, "dev"), "an unreadable version is of the same class")

@@ -1,7 +1,9 @@
 package scrape
 
 import (
+	"cmp"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,92 +33,72 @@ type targetIdentity struct {
 // /version. The first value in the plan is used.
 const versionAttribute = "service.version"
 
-// infoSetters set the resource attributes from info families, by their names in the
-// catalogue.
-var infoSetters = map[string]func(*metadata.ResourceBuilder, string){
-	"host.name":                                  (*metadata.ResourceBuilder).SetHostName,
-	"hw.driver_version":                          (*metadata.ResourceBuilder).SetHwDriverVersion,
-	normalize.AttributeExporter:                  (*metadata.ResourceBuilder).SetVllmAcceleratorExporter,
-	normalize.AttributeFlavor:                    (*metadata.ResourceBuilder).SetInferenceGatewayEppFlavor,
-	normalize.AttributeKind:                      (*metadata.ResourceBuilder).SetVllmServerKind,
-	"vllm.cache_config.cache_dtype":              (*metadata.ResourceBuilder).SetVllmCacheConfigCacheDtype,
-	"vllm.cache_config.cpu_offload_gb":           (*metadata.ResourceBuilder).SetVllmCacheConfigCPUOffloadGb,
-	"vllm.cache_config.enable_prefix_caching":    (*metadata.ResourceBuilder).SetVllmCacheConfigEnablePrefixCaching,
-	"vllm.cache_config.gpu_memory_utilization":   (*metadata.ResourceBuilder).SetVllmCacheConfigGpuMemoryUtilization,
-	"vllm.cache_config.kv_cache_memory_bytes":    (*metadata.ResourceBuilder).SetVllmCacheConfigKvCacheMemoryBytes,
-	"vllm.cache_config.kv_offloading_backend":    (*metadata.ResourceBuilder).SetVllmCacheConfigKvOffloadingBackend,
-	"vllm.cache_config.kv_offloading_size":       (*metadata.ResourceBuilder).SetVllmCacheConfigKvOffloadingSize,
-	"vllm.cache_config.mamba_cache_mode":         (*metadata.ResourceBuilder).SetVllmCacheConfigMambaCacheMode,
-	"vllm.cache_config.prefix_caching_hash_algo": (*metadata.ResourceBuilder).SetVllmCacheConfigPrefixCachingHashAlgo,
-	"vllm.cache_config.sliding_window":           (*metadata.ResourceBuilder).SetVllmCacheConfigSlidingWindow,
-	"vllm.cache_config.swap_space_bytes":         (*metadata.ResourceBuilder).SetVllmCacheConfigSwapSpaceBytes,
-	"vllm.simple_kv_offload.backend":             (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadBackend,
-	"vllm.simple_kv_offload.lazy_offload":        (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadLazyOffload,
-	"vllm.simple_kv_offload.page_cache":          (*metadata.ResourceBuilder).SetVllmSimpleKvOffloadPageCache,
+// switchFields has the field of each attribute of metadata.yaml in the configuration.
+var switchFields = func() map[string]int {
+	out := map[string]int{}
+	config := reflect.TypeFor[metadata.ResourceAttributesConfig]()
+	for i := range config.NumField() {
+		out[config.Field(i).Tag.Get("mapstructure")] = i
+	}
+	return out
+}()
+
+// on reports whether an attribute of metadata.yaml is switched on.
+func (id *targetIdentity) on(name string) bool {
+	i, known := switchFields[name]
+	return known && reflect.ValueOf(&id.switches).Elem().Field(i).FieldByName("Enabled").Bool()
 }
 
-// discoverySetters set the resource attributes from discovery that can be switched off.
-var discoverySetters = map[string]func(*metadata.ResourceBuilder, string){
-	discover.PoolAttribute: (*metadata.ResourceBuilder).SetInferenceGatewayPoolName,
-	"k8s.container.name":   (*metadata.ResourceBuilder).SetK8sContainerName,
-	"k8s.cronjob.name":     (*metadata.ResourceBuilder).SetK8sCronjobName,
-	"k8s.daemonset.name":   (*metadata.ResourceBuilder).SetK8sDaemonsetName,
-	"k8s.deployment.name":  (*metadata.ResourceBuilder).SetK8sDeploymentName,
-	"k8s.job.name":         (*metadata.ResourceBuilder).SetK8sJobName,
-	"k8s.namespace.name":   (*metadata.ResourceBuilder).SetK8sNamespaceName,
-	"k8s.node.name":        (*metadata.ResourceBuilder).SetK8sNodeName,
-	"k8s.pod.name":         (*metadata.ResourceBuilder).SetK8sPodName,
-	"k8s.pod.uid":          (*metadata.ResourceBuilder).SetK8sPodUID,
-	"k8s.replicaset.name":  (*metadata.ResourceBuilder).SetK8sReplicasetName,
-	"k8s.statefulset.name": (*metadata.ResourceBuilder).SetK8sStatefulsetName,
-	"service.instance.id":  (*metadata.ResourceBuilder).SetServiceInstanceID,
-	"service.name":         (*metadata.ResourceBuilder).SetServiceName,
+// isSwitched reports whether an attribute from discovery can be switched off.
+func isSwitched(name string) bool {
+	_, known := switchFields[name]
+	return known && (strings.HasPrefix(name, "k8s.") ||
+		slices.Contains([]string{discover.PoolAttribute, InstanceAttribute, "service.name"}, name))
 }
 
 // resource returns the resource of one run of the server process.
 func (id *targetIdentity) resource(version string, info []exposition.Label) pcommon.Resource {
-	rb := metadata.NewResourceBuilder(id.switches)
-	rb.SetServiceName(id.serviceName)
-	rb.SetServiceInstanceID(InstanceID(id.address))
-	rb.SetServerAddress(id.address.Hostname())
-	if n, err := strconv.ParseInt(port(id.address), 10, 64); err == nil {
-		rb.SetServerPort(n)
+	resource := pcommon.NewResource()
+	attributes := resource.Attributes()
+	put := func(name, value string) {
+		if id.on(name) {
+			attributes.PutStr(name, value)
+		}
 	}
-	rb.SetURLScheme(id.address.Scheme)
+	put("service.name", id.serviceName)
+	put(InstanceAttribute, InstanceID(id.address))
+	put("server.address", id.address.Hostname())
+	if n, err := strconv.ParseInt(port(id.address), 10, 64); err == nil && id.on("server.port") {
+		attributes.PutInt("server.port", n)
+	}
+	put("url.scheme", id.address.Scheme)
 	for _, l := range info {
-		if l.Name == versionAttribute && version == "" {
-			version = l.Value
-		}
-		if l.Name == "host.name" && l.Value == id.discovered["k8s.pod.name"] {
+		switch {
+		case l.Name == versionAttribute:
+			version = cmp.Or(version, l.Value)
+		case l.Name == "host.name" && l.Value == id.discovered["k8s.pod.name"]:
 			// An exporter that does not know its node names its own pod.
-			continue
-		}
-		if set, ok := infoSetters[l.Name]; ok {
-			set(rb, l.Value)
+		default:
+			put(l.Name, l.Value)
 		}
 	}
 	if version != "" {
-		rb.SetServiceVersion(version)
+		put(versionAttribute, version)
 	}
-	rest := map[string]string{}
 	accelerator := isAccelerator(info)
 	for name, value := range id.discovered {
 		if accelerator && ofPod(name) {
 			continue
 		}
-		if set, ok := discoverySetters[name]; ok {
-			set(rb, value)
+		if isSwitched(name) {
+			put(name, value)
 		} else {
-			rest[name] = value
+			attributes.PutStr(name, value)
 		}
-	}
-	resource := rb.Emit()
-	for name, value := range rest {
-		resource.Attributes().PutStr(name, value)
 	}
 	for name, value := range id.configured {
 		// Validate has refused what FromRaw cannot convert.
-		_ = resource.Attributes().PutEmpty(name).FromRaw(value)
+		_ = attributes.PutEmpty(name).FromRaw(value)
 	}
 	return resource
 }
@@ -132,27 +114,13 @@ func ofPod(name string) bool {
 	return strings.HasPrefix(name, "k8s.") && name != "k8s.node.name" && name != "k8s.cluster.name"
 }
 
-// workloadSetters set the resource attributes of a workload that uses GPUs.
-var workloadSetters = map[string]func(*metadata.ResourceBuilder, string){
-	"k8s.container.name": (*metadata.ResourceBuilder).SetK8sContainerName,
-	"k8s.namespace.name": (*metadata.ResourceBuilder).SetK8sNamespaceName,
-	"k8s.pod.name":       (*metadata.ResourceBuilder).SetK8sPodName,
-	"k8s.pod.uid":        (*metadata.ResourceBuilder).SetK8sPodUID,
-}
-
 // workload returns the resource of a workload that uses GPUs of the exporter.
 func (id *targetIdentity) workload(exporter pcommon.Resource, workload []exposition.Label) pcommon.Resource {
-	rb := metadata.NewResourceBuilder(id.switches)
-	for _, l := range workload {
-		if set, ok := workloadSetters[l.Name]; ok {
-			set(rb, l.Value)
-		}
-	}
 	resource := pcommon.NewResource()
 	exporter.CopyTo(resource)
-	for name, value := range rb.Emit().Attributes().All() {
-		if _, configured := id.configured[name]; !configured {
-			value.CopyTo(resource.Attributes().PutEmpty(name))
+	for _, l := range workload {
+		if _, configured := id.configured[l.Name]; !configured && id.on(l.Name) {
+			resource.Attributes().PutStr(l.Name, l.Value)
 		}
 	}
 	return resource

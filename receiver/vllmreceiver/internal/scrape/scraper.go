@@ -134,10 +134,10 @@ func (s *Target) warnIfPlain() {
 	if s.identity.address.Scheme != "http" || host == "localhost" || net.ParseIP(host).IsLoopback() {
 		return
 	}
-	s.once("plain", func() {
+	if s.first("plain") {
 		s.logger.Warn("Credentials go to this target over plain HTTP, where anyone on the network path can read and use them; " +
 			"write https in the endpoint, or use a sidecar on the loopback address or an encrypting mesh")
-	})
+	}
 }
 
 // Close closes the connections of a target that has stopped, and frees its memory.
@@ -169,7 +169,12 @@ func (s *Target) Scrape(ctx context.Context) (*Scraped, error) {
 		return out, s.fail(fetch.AsError(err), at, health, out.Metrics)
 	}
 	defer answer.Release()
-	return out, s.take(ctx, at, health, &answer, body, out)
+	err = s.take(ctx, at, health, &answer, body, out)
+	if out.Body != nil {
+		s.explain(at, out.Body)
+		s.logDefects(at, out.Body)
+	}
+	return out, err
 }
 
 // Name is host and port, and the path if it is not /metrics: service.instance.id.
@@ -240,12 +245,6 @@ func (s *Target) take(
 		return s.fail(problem, at, health, out.Metrics)
 	}
 	s.recovered(at)
-	if cut {
-		s.once("cut", func() {
-			s.logger.Warn("The connection was closed within a line, and the server had not declared the length of its answer; " +
-				"the last line was dropped, because its number may be incomplete. If this is repeated, look for a proxy that cuts answers")
-		})
-	}
 	scrape, ok := s.plan(ctx, emit.Scrape{
 		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
 	}, out.Metrics)
@@ -259,8 +258,6 @@ func (s *Target) take(
 	report := s.emitter.Emit(scrape, own, out.Metrics)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
-	s.explain(at, snapshot, scrape.Plan, &report)
-	s.logDefects(at, scrape.Plan, &report, dialect)
 	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: dialect, Cut: cut, Bytes: body.Len(), Version: s.version}
 	return nil
 }
@@ -293,7 +290,7 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 		}
 	}
 	version, fixed := s.version, s.resourceFixed
-	if (!fixed || s.unconfirmed) && !s.shared.Config.Source.isExporter() {
+	if (!fixed || s.unconfirmed) && !s.shared.Config.Source.IsExporter() {
 		version = s.askVersion(ctx)
 		// A late answer is the assumed release or another one.
 		if fixed && version != s.version {
@@ -304,7 +301,7 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 	}
 	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	if fixed && s.emitter.Restarted(scrape) {
-		s.shared.telemetry.resets(ctx)
+		s.shared.telemetry.ReceiverVllmResets.Add(ctx, 1)
 		s.canary.restarted(scrape.Time)
 		version, fixed = s.askVersion(ctx), false
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)

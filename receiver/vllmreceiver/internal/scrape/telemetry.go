@@ -68,9 +68,6 @@ func attributeOption(name, value string) metric.MeasurementOption {
 // scraped counts one scrape.
 func (t *telemetry) scraped(outcome fetch.Outcome) { t.outcomes[outcome].add(context.Background(), 1) }
 
-// resets counts one restart of a server process.
-func (t *telemetry) resets(ctx context.Context) { t.ReceiverVllmResets.Add(ctx, 1) }
-
 // read records the facts of one body.
 func (t *telemetry) read(
 	ctx context.Context, snapshot *exposition.Snapshot, plan *normalize.Plan, report *emit.Report,

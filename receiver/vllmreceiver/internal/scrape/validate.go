@@ -13,11 +13,10 @@ import (
 
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/config/configopaque"
-	"go.opentelemetry.io/collector/config/configtls"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
 )
 
 // Validate reports all mistakes together.
@@ -55,9 +54,6 @@ func (c *Config) Validate() error {
 			continue
 		}
 		seen[id] = i
-		if !slices.Equal(c.Targets[i].Client.Headers, c.Client.Headers) {
-			validateHeaders(fmt.Sprintf("targets::%d::", i), c.Targets[i].Client.Headers, add)
-		}
 		for name, value := range c.Targets[i].ResourceAttributes {
 			switch value.(type) {
 			case string, bool, int, int64, float64:
@@ -66,16 +62,9 @@ func (c *Config) Validate() error {
 			}
 		}
 	}
-	validateHeaders("", c.Client.Headers, add)
-	validateFiles("", &c.Client.TLS, nil, add)
+	validateClient("", &c.Client, &confighttp.ClientConfig{}, add)
 	for i := range c.Targets {
-		validateFiles(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client.TLS, &c.Client.TLS, add)
-	}
-	validateCompression("", &c.Client, add)
-	for i := range c.Targets {
-		if c.Targets[i].Client.Compression != c.Client.Compression {
-			validateCompression(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client, add)
-		}
+		validateClient(fmt.Sprintf("targets::%d::", i), &c.Targets[i].Client, &c.Client, add)
 	}
 	c.Discovery.validate(add)
 	c.validateCanaries(add)
@@ -84,44 +73,58 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateHeaders finds headers with which every request would fail, for example a secret
-// that was read from a file and ends with a line break.
-func validateHeaders(key string, headers configopaque.MapList, add func(key, format string, args ...any)) {
-	for _, header := range headers {
-		if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(string(header.Value)) {
-			// The value may be a secret.
-			add(key+"headers::"+strconv.Quote(header.Name), "the name or the value cannot be sent; remove line breaks and control characters")
+// validateClient finds mistakes in the settings of a client. Those that a target inherits are
+// reported once.
+func validateClient(key string, client, inherited *confighttp.ClientConfig, add func(key, format string, args ...any)) {
+	if !slices.Equal(client.Headers, inherited.Headers) {
+		for _, header := range client.Headers {
+			// Every request would fail, for example with a secret from a file that ends with a line break.
+			if !httpguts.ValidHeaderFieldName(header.Name) || !httpguts.ValidHeaderFieldValue(string(header.Value)) {
+				// The value may be a secret.
+				add(key+"headers::"+strconv.Quote(header.Name), "the name or the value cannot be sent; remove line breaks and control characters")
+			}
 		}
 	}
-}
-
-// validateCompression finds a compression that the receiver cannot ask for.
-func validateCompression(key string, client *confighttp.ClientConfig, add func(key, format string, args ...any)) {
+	for _, file := range []struct{ key, name, inherited string }{
+		{"ca_file", client.TLS.CAFile, inherited.TLS.CAFile},
+		{"cert_file", client.TLS.CertFile, inherited.TLS.CertFile},
+		{"key_file", client.TLS.KeyFile, inherited.TLS.KeyFile},
+	} {
+		if file.name == "" || file.name == file.inherited {
+			continue
+		}
+		if _, err := os.Stat(file.name); err != nil {
+			add(key+"tls::"+file.key, "the file cannot be read: %v", err)
+		}
+	}
 	switch client.Compression {
-	case "", "none", configcompression.TypeGzip:
+	case "", "none", configcompression.TypeGzip, inherited.Compression:
 	default:
 		add(key+"compression", "%q cannot be asked for; write gzip for servers over a slow network, or leave it out", client.Compression)
 	}
-}
-
-// validateFiles finds the files for TLS that cannot be read. A file that targets inherit
-// is reported once.
-func validateFiles(key string, tls, inherited *configtls.ClientConfig, add func(key, format string, args ...any)) {
-	for _, file := range []struct {
-		key  string
-		name func(*configtls.ClientConfig) string
+	for _, limit := range []struct {
+		key          string
+		n, inherited int
 	}{
-		{"ca_file", func(c *configtls.ClientConfig) string { return c.CAFile }},
-		{"cert_file", func(c *configtls.ClientConfig) string { return c.CertFile }},
-		{"key_file", func(c *configtls.ClientConfig) string { return c.KeyFile }},
+		{"max_conns_per_host", client.MaxConnsPerHost, inherited.MaxConnsPerHost},
+		{"max_idle_conns", client.MaxIdleConns, inherited.MaxIdleConns},
+		{"max_idle_conns_per_host", client.MaxIdleConnsPerHost, inherited.MaxIdleConnsPerHost},
 	} {
-		name := file.name(tls)
-		if name == "" || inherited != nil && name == file.name(inherited) {
-			continue
+		// net/http takes negative numbers as no limit.
+		if limit.n < 0 && limit.n != limit.inherited {
+			add(key+limit.key, "must not be negative; 0 is the default of Go's HTTP client")
 		}
-		if _, err := os.Stat(name); err != nil {
-			add(key+"tls::"+file.key, "the file cannot be read: %v", err)
-		}
+	}
+	if client.ProxyURL == inherited.ProxyURL {
+		return
+	}
+	// The error of url.Parse would repeat the address with its secrets.
+	switch address, err := url.ParseRequestURI(client.ProxyURL); {
+	case client.ProxyURL == "":
+	case err != nil || address.Host == "":
+		add(key+"proxy_url", "is not a URL; write for example http://proxy:3128")
+	case !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, address.Scheme):
+		add(key+"proxy_url", "the scheme %q is none of a proxy; write http, https, socks5 or socks5h, for example http://proxy:3128", address.Scheme)
 	}
 }
 
@@ -135,8 +138,6 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if delay := c.Controller.InitialDelay; delay > maxDelay {
 		add("initial_delay", "%s is too long: nothing is scraped until then; write at most %s, for example 1s", delay, maxDelay)
 	}
-	validateConnections("", &c.Client, nil, add)
-	c.validateProxy("proxy_url", c.Client.ProxyURL, add)
 	if c.Controller.CollectionInterval > 0 && c.Client.Timeout > c.Controller.CollectionInterval {
 		add("timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", c.Client.Timeout, c.Controller.CollectionInterval)
 	}
@@ -154,10 +155,6 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 		case timeout > c.Controller.CollectionInterval && timeout != c.Client.Timeout:
 			add(key+"timeout", "%s is longer than collection_interval (%s), so scrapes would be skipped; make it shorter", timeout, c.Controller.CollectionInterval)
 		}
-		validateConnections(key, &c.Targets[i].Client, &c.Client, add)
-		if proxy := c.Targets[i].Client.ProxyURL; proxy != c.Client.ProxyURL {
-			c.validateProxy(key+"proxy_url", proxy, add)
-		}
 	}
 	if c.Limits.BodySize <= 0 {
 		add("limits::body_size", "must be more than 0; the default is 8MiB")
@@ -165,62 +162,36 @@ func (c *Config) validateNumbers(add func(key, format string, args ...any)) {
 	if c.Limits.Memory < 0 {
 		add("limits::memory", "must not be negative; leave it out for an eighth of GOMEMLIMIT")
 	}
-	if c.Limits.Series <= 0 {
-		add("limits::series", "must be more than 0; the default is 20000")
-	}
-	if c.Limits.Adapters <= 0 {
-		add("limits::adapters", "must be more than 0; the default is 1000")
-	}
-	if c.Limits.Devices <= 0 {
-		add("limits::devices", "must be more than 0; the default is 256")
-	}
-	if c.Limits.Targets <= 0 {
-		add("limits::targets", "must be more than 0; the default is 1000")
+	usual := defaultLimits()
+	for _, limit := range []struct {
+		key      string
+		n, usual int
+	}{
+		{"series", c.Limits.Series, usual.Series},
+		{"adapters", c.Limits.Adapters, usual.Adapters},
+		{"devices", c.Limits.Devices, usual.Devices},
+		{"targets", c.Limits.Targets, usual.Targets},
+	} {
+		if limit.n <= 0 {
+			add("limits::"+limit.key, "must be more than 0; the default is %d", limit.usual)
+		}
 	}
 }
 
 // maxDelay is the longest valid delay of the first scrape.
 const maxDelay = time.Hour
 
-// validateConnections finds negative numbers, which net/http takes as no limit. One that targets
-// inherit is reported once.
-func validateConnections(key string, client, inherited *confighttp.ClientConfig, add func(key, format string, args ...any)) {
-	for _, limit := range []struct {
-		key string
-		of  func(*confighttp.ClientConfig) int
-	}{
-		{"max_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxConnsPerHost }},
-		{"max_idle_conns", func(c *confighttp.ClientConfig) int { return c.MaxIdleConns }},
-		{"max_idle_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxIdleConnsPerHost }},
-	} {
-		if n := limit.of(client); n < 0 && (inherited == nil || n != limit.of(inherited)) {
-			add(key+limit.key, "must not be negative; 0 is the default of Go's HTTP client")
-		}
-	}
-}
-
 // minInterval is the shortest valid interval. A shorter one is a mistake: a number without
 // a unit means nanoseconds.
 const minInterval = time.Millisecond
-
-func (c *Config) validateProxy(key, proxy string, add func(key, format string, args ...any)) {
-	if proxy == "" {
-		return
-	}
-	// The error of url.Parse would repeat the address with its secrets.
-	switch address, err := url.ParseRequestURI(proxy); {
-	case err != nil || address.Host == "":
-		add(key, "is not a URL; write for example http://proxy:3128")
-	case !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, address.Scheme):
-		add(key, "the scheme %q is none of a proxy; write http, https, socks5 or socks5h, for example http://proxy:3128", address.Scheme)
-	}
-}
 
 func (c *Config) validateNames(add func(key, format string, args ...any)) {
 	if c.Naming != NamingCanonical && c.Naming != NamingWire {
 		add("naming", "%q is unknown; write canonical or wire", string(c.Naming))
 	}
-	if _, ok := planSources[c.Source]; !ok {
+	switch c.Source {
+	case normalize.SourceAuto, normalize.SourceVLLM, normalize.SourceGateway, normalize.SourceLoRA, normalize.SourceDCGM, normalize.SourceAMD:
+	default:
 		add("source", "%q is unknown; write auto, vllm, gateway, lora, dcgm or amd", string(c.Source))
 	}
 	for i, prefix := range c.Prefixes {
