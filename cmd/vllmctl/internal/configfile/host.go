@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/oauth2clientauthextension"
 	"go.opentelemetry.io/collector/component"
@@ -21,7 +20,7 @@ import (
 // authenticators are the extensions that a scrape can need. All others, storage for example,
 // belong to the collector that runs.
 var authenticators = []extension.Factory{
-	bearertokenauthextension.NewFactory(), basicauthextension.NewFactory(), oauth2clientauthextension.NewFactory(),
+	bearertokenauthextension.NewFactory(), oauth2clientauthextension.NewFactory(),
 }
 
 // Host has the extensions that authenticate requests.
