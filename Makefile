@@ -441,8 +441,10 @@ own-collector: $(OCB) ## Try the builder manifests for collectors of users
 # CORE=v0.162.0 tries that release.
 .PHONY: newest
 newest: ## Try the newest release of the Collector: prints what is missing or does not build (some minutes)
-	$(say) 'go run ./lab/cmd/newest'
-	@$(GO) run ./lab/cmd/newest -core '$(CORE)' -dir build/newest builder-config.yaml builder-config-full.yaml builder-config-tiers.yaml lab/test/peers/builder-peer.yaml
+	$(say) 'trying each component in build/newest; build/newest.log keeps the result'
+	@mkdir -p build
+	@{ $(GO) run ./lab/cmd/newest -core '$(CORE)' -dir build/newest builder-config.yaml builder-config-full.yaml builder-config-tiers.yaml lab/test/peers/builder-peer.yaml 2>&1; echo "status $$?"; } | \
+		tee build/newest.log | awk '/^status / { exit $$2 } { print; fflush() }'
 
 .PHONY: validate
 validate: build ## Check every example with the built binary's "validate"

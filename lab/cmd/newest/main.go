@@ -1,5 +1,6 @@
-// Program newest tries a release of the Collector that is newer than ours, and prints what of the
-// manifests is missing there or does not build. It changes nothing in the checkout.
+// Program newest tries a release of the Collector, the newest one if none is given, and prints what
+// of the manifests is missing there or does not build. It changes nothing in the checkout. It fails
+// where the release is newer than ours and builds whole with our components: then we can move.
 //
 //	newest [-core v0.162.0] [-dir build/newest] builder-config.yaml...
 package main
@@ -23,6 +24,7 @@ import (
 const (
 	core    = "go.opentelemetry.io/collector/otelcol"
 	contrib = "github.com/open-telemetry/opentelemetry-collector-contrib/"
+	ours    = "github.com/otelcol-vllm/otelcol-vllm"
 )
 
 // gomod is the line of a manifest that names a component.
@@ -50,45 +52,55 @@ func run(release, dir string, manifests []string) error {
 			return fmt.Errorf("the registry lists no version of %s", core)
 		}
 	}
-	components, err := read(dir, release, manifests)
+	components, own, err := read(dir, release, manifests)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("core %s, %d components\n", release, len(components))
-	var whole []component
-	missing := 0
+	current := ""
 	for _, c := range components {
-		if why := try(filepath.Join(dir, "one"), release, []component{c}, "mod", "tidy"); why != "" {
+		if strings.HasPrefix(c.module, "go.opentelemetry.io/") && semver.Major(c.ours) == "v0" {
+			current = c.ours
+		}
+	}
+	fmt.Printf("core %s (ours %s), %d components\n", release, current, len(components))
+	var whole []component
+	for _, c := range components {
+		if why := try(filepath.Join(dir, "one"), release, []component{c}, nil, "mod", "tidy"); why != "" {
 			fmt.Printf("missing  %s %s (ours %s)\n         %s\n", c.module, c.tried, c.ours, why)
-			missing++
 			continue
 		}
 		whole = append(whole, c)
 		fmt.Printf("resolves %s %s (ours %s)\n", c.module, c.tried, c.ours)
 	}
-	for _, command := range [][]string{{"mod", "tidy"}, {"build", "-o", os.DevNull, "."}} {
-		if why := try(filepath.Join(dir, "all"), release, whole, command...); why != "" {
-			return fmt.Errorf("the %d that resolve do not build together: %s", len(whole), why)
+	for _, packages := range [][]string{nil, own} {
+		for _, command := range [][]string{{"mod", "tidy"}, {"build", "-o", os.DevNull, "."}} {
+			if why := try(filepath.Join(dir, "all"), release, whole, packages, command...); why != "" {
+				fmt.Printf("the %d that resolve do not build with %d of our packages: %s\n", len(whole), len(packages), why)
+				return nil
+			}
 		}
 	}
-	fmt.Printf("the %d that resolve build together\n", len(whole))
-	if missing > 0 {
-		return fmt.Errorf("%d components are missing at %s", missing, release)
+	fmt.Printf("the %d that resolve build with our %d packages\n", len(whole), len(own))
+	if len(whole) == len(components) && semver.Compare(release, current) > 0 {
+		return fmt.Errorf("%s builds whole, and ours is %s: docs/development.md says how to move", release, current)
 	}
 	return nil
 }
 
-// read returns the upstream components of all manifests, each with its version in the release.
-func read(dir, release string, manifests []string) ([]component, error) {
-	var all []component
+// read returns the upstream components of all manifests, each with its version in the release, and
+// the packages of our own.
+func read(dir, release string, manifests []string) (all []component, own []string, err error) {
 	for _, name := range manifests {
 		content, err := os.ReadFile(filepath.Clean(name))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		for _, match := range regexp.MustCompile(`(?m)^ *import: (\S+)`).FindAllSubmatch(content, -1) {
+			own = append(own, string(match[1]))
 		}
 		for _, match := range gomod.FindAllSubmatch(content, -1) {
 			c := component{module: string(match[1]), ours: string(match[2])}
-			if strings.Contains(c.module, "otelcol-vllm") || slices.ContainsFunc(all, func(o component) bool { return o.module == c.module }) {
+			if c.module == ours || slices.ContainsFunc(all, func(o component) bool { return o.module == c.module }) {
 				continue
 			}
 			c.tried = version(dir, release, c)
@@ -96,9 +108,10 @@ func read(dir, release string, manifests []string) ([]component, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, errors.New("no upstream component in the manifests")
+		return nil, nil, errors.New("no upstream component in the manifests")
 	}
-	return all, nil
+	slices.Sort(own)
+	return all, slices.Compact(own), nil
 }
 
 // version returns the version of a component that belongs to a release of core. Modules of core have
@@ -145,14 +158,24 @@ func newest(dir, module, prefix string) string {
 	return slices.MaxFunc(all, semver.Compare)
 }
 
-// try makes a program of core and the components, runs a command of Go on it, and returns in a line
-// why it does not work, or "". The first command writes go.mod anew.
-func try(dir, release string, components []component, arguments ...string) string {
+// try makes a program of core, the components and packages of ours, runs a command of Go on it, and
+// returns in a line why it does not work, or "". "mod tidy" comes first: it starts a new go.mod.
+func try(dir, release string, components []component, own []string, arguments ...string) string {
 	if arguments[0] == "mod" {
 		module, program := "module tried\n\nrequire "+core+" "+release+"\n", "package main\n\nimport _ \""+core+"\"\n"
 		for _, c := range components {
 			module += "require " + c.module + " " + c.tried + "\n"
 			program += "import _ \"" + c.module + "\"\n"
+		}
+		if own != nil {
+			checkout, err := os.Getwd()
+			if err != nil {
+				return err.Error()
+			}
+			module += "replace " + ours + " => " + checkout + "\n"
+		}
+		for _, p := range own {
+			program += "import _ \"" + p + "\"\n"
 		}
 		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o750),
 			os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o600),
