@@ -190,8 +190,9 @@ func validateConnections(key string, client, inherited *confighttp.ClientConfig,
 		of  func(*confighttp.ClientConfig) int
 	}{
 		{"max_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxConnsPerHost }},
-		{"max_idle_conns", func(c *confighttp.ClientConfig) int { return c.MaxIdleConns }},
-		{"max_idle_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxIdleConnsPerHost }},
+		// Unmarshal of the client puts the section into its deprecated fields.
+		{"keepalive::max_idle_conns", func(c *confighttp.ClientConfig) int { return c.MaxIdleConns }},
+		{"keepalive::max_idle_conns_per_host", func(c *confighttp.ClientConfig) int { return c.MaxIdleConnsPerHost }},
 	} {
 		if n := limit.of(client); n < 0 && (inherited == nil || n != limit.of(inherited)) {
 			add(key+limit.key, "must not be negative; 0 is the default of Go's HTTP client")
