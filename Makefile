@@ -3,7 +3,7 @@
 # is needed is built into bin/tools, pinned below.
 
 GO               ?= go
-OCB_VERSION      := v0.158.0
+OCB_VERSION      := v0.161.0
 GOLANGCI_VERSION := v2.12.2
 GREMLINS_VERSION := v0.6.0
 
@@ -437,6 +437,14 @@ e2e: build build-tiers prometheus ## Test the built binary end to end
 own-collector: $(OCB) ## Try the builder manifests for collectors of users
 	$(say) 'ocb and go build with examples/builder'
 	@OTELCOL_VLLM_OCB=$(CURDIR)/$(OCB) $(GO) test -count 1 -timeout 25m ./lab/test/builder
+
+# CORE=v0.162.0 tries that release.
+.PHONY: newest
+newest: ## Try the newest release of the Collector: prints what is missing or does not build (some minutes)
+	$(say) 'trying each component in build/newest; build/newest.log keeps the result'
+	@mkdir -p build
+	@{ $(GO) run ./lab/cmd/newest -core '$(CORE)' -dir build/newest builder-config.yaml builder-config-full.yaml builder-config-tiers.yaml lab/test/peers/builder-peer.yaml 2>&1; echo "status $$?"; } | \
+		tee build/newest.log | awk '/^status / { exit $$2 } { print; fflush() }'
 
 .PHONY: validate
 validate: build ## Check every example with the built binary's "validate"

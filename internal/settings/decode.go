@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/confmap"
@@ -18,14 +19,44 @@ const noDuration = "is not a duration; write a number with its unit, for example
 // Decode reads a section into a pointer to a struct. Each mistake is an error that begins with
 // its key; the key is removed from the section, and what can be read is read.
 func Decode(conf *confmap.Conf, into any) []error {
-	mistakes := taken(reflect.TypeOf(into), "", conf.Unmarshal(into))
+	mistakes := unknown(reflect.TypeOf(into).Elem(), "", conf.ToStringMap())
+	remove(conf, mistakes)
+	below := taken(reflect.TypeOf(into), "", conf.Unmarshal(into))
+	remove(conf, below)
+	if len(below) > 0 {
+		// A part with an Unmarshal of its own was left out because of them.
+		_ = conf.Unmarshal(into)
+	}
+	return append(mistakes, below...)
+}
+
+// remove deletes the keys of mistakes.
+func remove(conf *confmap.Conf, mistakes []error) {
 	for _, mistake := range mistakes {
 		key, _, _ := strings.Cut(mistake.Error(), ": ")
 		conf.Delete(key)
 	}
-	if len(mistakes) > 0 {
-		// A part with an Unmarshal of its own was left out because of them.
-		_ = conf.Unmarshal(into)
+}
+
+// unknown returns the keys of a section and of those in it that their structs do not have. The
+// decoder finds them too, but not in and beside an embedded struct with an Unmarshal of its own,
+// such as confighttp.ClientConfig. Other structs with an Unmarshal find theirs themselves.
+func unknown(t reflect.Type, prefix string, section map[string]any) (mistakes []error) {
+	fields := fieldsOf(t, "mapstructure")
+	for _, key := range slices.Sorted(maps.Keys(section)) {
+		field, known := fields[key]
+		if !known {
+			mistakes = append(mistakes, fmt.Errorf("%s%s: %s", prefix, key, Unknown(key, slices.Sorted(maps.Keys(fields)))))
+			continue
+		}
+		below, isSection := section[key].(map[string]any)
+		if optional := inner(field); isSection && optional.Kind() == reflect.Struct && !reflect.PointerTo(optional).Implements(reflect.TypeFor[confmap.Unmarshaler]()) {
+			if optional != field {
+				below = maps.Clone(below)
+				delete(below, "enabled") // Each Optional has it.
+			}
+			mistakes = append(mistakes, unknown(optional, prefix+key+confmap.KeyDelimiter, below)...)
+		}
 	}
 	return mistakes
 }
@@ -64,13 +95,13 @@ func taken(t reflect.Type, path string, err error) []error {
 		key += ": "
 	}
 	text := err.Error()
-	unknown, is := strings.CutPrefix(text, "has invalid keys: ")
+	invalid, is := strings.CutPrefix(text, "has invalid keys: ")
 	switch {
 	case strings.HasPrefix(text, "time: "):
 		text = noDuration
 	case is:
 		var all []error
-		for name := range strings.SplitSeq(unknown, ", ") {
+		for name := range strings.SplitSeq(invalid, ", ") {
 			below := strings.TrimSuffix(key, ": ") + confmap.KeyDelimiter + name
 			all = append(all, fmt.Errorf("%s: %s", strings.TrimPrefix(below, confmap.KeyDelimiter), Unknown(name, Keys(at, "mapstructure"))))
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // deltas turns counters and histograms into deltas by the rules of contrib's
-// cumulativetodelta processor as it was read at v0.158 (initial_value auto): the
+// cumulativetodelta processor as it was read at v0.161 (initial_value auto): the
 // first point of a series is left out unless the series began while the
 // collector ran, a delta starts at the time of the point before it, and what
 // fell is left out. Zeros are sent only where zeros is true.

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/ending"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/refused"
@@ -96,6 +97,10 @@ func (r *vllmReceiver) Start(ctx context.Context, host component.Host) error {
 	r.host, r.began = host, time.Now()
 	r.mu.Unlock()
 	r.status.start(host)
+	if moved := r.config.Moved; len(moved) > 0 {
+		r.settings.Logger.Warn("Settings have moved to another section; the old names work until the Collector removes them",
+			zap.Strings("settings", moved[:min(len(moved), 10)]), zap.Int("count", len(moved)))
+	}
 	if err := r.registerGauges(); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ var backends = []backend{
 	},
 	{
 		file: "grafana-cloud.yaml",
-		env:  map[string]string{"GRAFANA_CLOUD_OTLP_ENDPOINT": "URL/otlp", "GRAFANA_CLOUD_INSTANCE_ID": "123", "GRAFANA_CLOUD_TOKEN": "secret"},
+		env:  map[string]string{"GRAFANA_CLOUD_OTLP_ENDPOINT": "URL/otlp", "GRAFANA_CLOUD_BASIC": "MTIzOnNlY3JldA=="},
 		path: "/otlp/v1/metrics",
 		// The base64 of "123:secret".
 		headers: map[string]string{"Authorization": "Basic MTIzOnNlY3JldA=="},

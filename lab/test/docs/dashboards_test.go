@@ -80,7 +80,7 @@ func TestThePageSaysWhichExamplesPromote(t *testing.T) {
 		var config struct {
 			Processors map[string]any
 			Exporters  map[string]struct {
-				Conversion struct{ Enabled bool } `yaml:"resource_to_telemetry_conversion"`
+				Labels struct{ Included []string } `yaml:"resource_constant_labels"`
 			}
 		}
 		require.NoError(t, yaml.Unmarshal(text, &config), file)
@@ -88,7 +88,7 @@ func TestThePageSaysWhichExamplesPromote(t *testing.T) {
 		for name, exporter := range config.Exporters {
 			kind, _, _ := strings.Cut(name, "/")
 			prometheus = prometheus || slices.Contains([]string{"prometheus", "prometheus_remote_write", "googlemanagedprometheus"}, kind)
-			promotes = promotes || exporter.Conversion.Enabled
+			promotes = promotes || slices.Contains(exporter.Labels.Included, "*")
 		}
 		if !prometheus {
 			continue

@@ -79,10 +79,10 @@ func connectionFaults() []fault {
 				"service: {extensions: [headers_setter], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
 		}},
 		{"authenticator that fails to start beside one that runs", []string{check.CodeConfigInvalid, check.CodeAuthUnchecked}, func(t world) string {
-			return written(t, "extensions: {bearertokenauth: {filename: /nonexistent/token}, basicauth: {client_auth: {username: a, password: b}}}\n"+
-				"receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: bearertokenauth}}, vllm/b: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: basicauth}}}\n"+
+			return written(t, "extensions: {bearertokenauth: {filename: /nonexistent/token}, bearertokenauth/b: {token: b}}\n"+
+				"receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: bearertokenauth}}, vllm/b: {"+patient+"endpoint: "+serve(t, healthy(t))+", auth: {authenticator: bearertokenauth/b}}}\n"+
 				"processors: {vllm: {}}\nexporters: {debug: {}}\n"+
-				"service: {extensions: [bearertokenauth, basicauth], pipelines: {metrics: {receivers: [vllm, vllm/b], processors: [vllm], exporters: [debug]}}}\n")
+				"service: {extensions: [bearertokenauth, bearertokenauth/b], pipelines: {metrics: {receivers: [vllm, vllm/b], processors: [vllm], exporters: [debug]}}}\n")
 		}},
 		{"refused", []string{check.CodeRefused}, func(t world) string {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -171,7 +171,7 @@ service: {extensions: [bearertokenauth/x, file_storage], pipelines: {metrics: {r
 func TestAnExtensionThatCannotStartIsNamed(t *testing.T) {
 	for name, settings := range map[string]map[string]any{
 		"bearertokenauth/a": {"unknown": 1},
-		"basicauth":         {},
+		"oauth2client":      {},
 		"bearertokenauth/":  {},
 	} {
 		_, err := configfile.NewHost(t.Context(), map[string]map[string]any{name: settings}, zap.NewNop())

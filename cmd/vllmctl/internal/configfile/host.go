@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/oauth2clientauthextension"
 	"go.opentelemetry.io/collector/component"
@@ -21,7 +21,7 @@ import (
 // authenticators are the extensions that a scrape can need. All others, storage for example,
 // belong to the collector that runs.
 var authenticators = []extension.Factory{
-	bearertokenauthextension.NewFactory(), basicauthextension.NewFactory(), oauth2clientauthextension.NewFactory(),
+	bearertokenauthextension.NewFactory(), oauth2clientauthextension.NewFactory(),
 }
 
 // Host has the extensions that authenticate requests.
@@ -91,6 +91,11 @@ func (h *Host) start(ctx context.Context, name string, settings map[string]any, 
 	config := authenticators[i].CreateDefaultConfig()
 	if err := decode(confmap.NewFromStringMap(settings), config); err != nil {
 		return err
+	}
+	if token, ok := config.(*bearertokenauthextension.Config); ok && token.Filename != "" {
+		// It would read the file in the background, and the first requests would have no token.
+		token.WaitForTokenFile, token.RetryOnFailure.Enabled = true, true
+		token.RetryOnFailure.MaxRetries, token.RetryOnFailure.Interval = 1, time.Millisecond
 	}
 	created, err := authenticators[i].Create(ctx, extension.Settings{ID: id, TelemetrySettings: Telemetry(logger)}, config)
 	if err != nil {

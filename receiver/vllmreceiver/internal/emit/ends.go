@@ -37,7 +37,7 @@ func (t *Target) endPoints(now pcommon.Timestamp, metrics pmetric.MetricSlice) {
 }
 
 // emitEnded appends one no-recorded-value point for each ended series, each in its own
-// metric: the Prometheus exporter (contrib v0.158, accumulator.go) stops reading a metric
+// metric: the Prometheus exporter (contrib v0.161, accumulator.go) stops reading a metric
 // at its first such point, and other series in the same metric would stay on its page for
 // minutes. These metrics have no description, because it would be sent with each of them
 // and does not identify a series.

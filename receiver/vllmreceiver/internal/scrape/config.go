@@ -74,6 +74,8 @@ type Config struct {
 	// ResourceAttributes switches resource attributes on and off by name.
 	ResourceAttributes metadata.ResourceAttributesConfig `mapstructure:"resource_attributes"`
 
+	// Moved are sentences about settings that the Collector has moved, with the new form.
+	Moved []string `mapstructure:"-"`
 	// unread are the mistakes of Unmarshal. Validate reports them together with all others.
 	unread []error
 	_      struct{}
@@ -190,6 +192,7 @@ func DefaultConfig() *Config {
 // Unmarshal decodes each target into a copy of the receiver's own client and canary, so that a target
 // inherits the settings that it does not set.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	c.Moved = moveKeepalive(conf)
 	c.unread = settings.Decode(conf, c)
 	if conf.IsSet("discovery") && conf.Get("discovery") == nil {
 		// The key without a value is an unfinished configuration.
@@ -204,6 +207,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		inherited := TargetConfig{Client: c.Client, Canary: c.Canary}
 		inherited.Client.Endpoint = ""
 		if target.source != nil {
+			for _, sentence := range moveKeepalive(target.source) {
+				c.Moved = append(c.Moved, fmt.Sprintf("targets::%d::%s", i, sentence))
+			}
 			for _, mistake := range settings.Decode(target.source, &inherited) {
 				c.unread = append(c.unread, fmt.Errorf("targets::%d::%w", i, mistake))
 			}
@@ -216,6 +222,39 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		*target = inherited
 	}
 	return nil
+}
+
+// moveKeepalive moves those settings of an HTTP client into the section keepalive that the Collector
+// has moved there with v0.160, and returns a sentence with the new form for each. Without this, the
+// Collector warns for each target, also where it inherits the setting. Where the section is there,
+// the Collector says what is wrong.
+func moveKeepalive(conf *confmap.Conf) (moved []string) {
+	if conf.IsSet("keepalive") {
+		return nil
+	}
+	section := map[string]any{}
+	for _, old := range []string{"disable_keep_alives", "idle_conn_timeout", "max_idle_conns", "max_idle_conns_per_host"} {
+		if !conf.IsSet(old) {
+			continue
+		}
+		value := conf.Get(old)
+		setting := old
+		if old == "disable_keep_alives" {
+			disabled, is := value.(bool)
+			if !is {
+				continue // Decode says what is wrong.
+			}
+			setting, value = "enabled", !disabled
+		}
+		section[setting] = value
+		conf.Delete(old)
+		moved = append(moved, fmt.Sprintf("%s has moved; write keepalive: {%s: %v}", old, setting, value))
+	}
+	if len(moved) > 0 {
+		// Merging a map of plain values cannot fail.
+		_ = conf.Merge(confmap.NewFromStringMap(map[string]any{"keepalive": section}))
+	}
+	return moved
 }
 
 // Unmarshal stores the configuration of the target for Config.Unmarshal.

@@ -1,12 +1,17 @@
 package scrape
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -62,4 +67,47 @@ targets:
 	assert.False(t, cfg.Targets[0].Client.Auth.HasValue())
 	assert.Empty(t, cfg.Targets[0].Client.Headers)
 	assert.True(t, cfg.Targets[1].Client.Auth.HasValue())
+}
+
+// Each sentence is the new form, which gives the same client, and no target warns by itself.
+func TestMovedSettingsAreReadAndSaid(t *testing.T) {
+	cfg := decoded(t, `
+idle_conn_timeout: 5s
+max_idle_conns: 7
+targets:
+- {endpoint: "http://a", disable_keep_alives: true}
+- {endpoint: "http://b", max_idle_conns_per_host: 2}
+- {endpoint: "http://c"}
+`)
+	require.NoError(t, confmap.Validate(cfg))
+	assert.Equal(t, []string{
+		"idle_conn_timeout has moved; write keepalive: {idle_conn_timeout: 5s}",
+		"max_idle_conns has moved; write keepalive: {max_idle_conns: 7}",
+		"targets::0::disable_keep_alives has moved; write keepalive: {enabled: false}",
+		"targets::1::max_idle_conns_per_host has moved; write keepalive: {max_idle_conns_per_host: 2}",
+	}, cfg.Moved)
+	same := decoded(t, `
+keepalive: {idle_conn_timeout: 5s, max_idle_conns: 7}
+targets:
+- {endpoint: "http://a", keepalive: {enabled: false}}
+- {endpoint: "http://b", keepalive: {max_idle_conns_per_host: 2}}
+- {endpoint: "http://c"}
+`)
+	assert.Empty(t, same.Moved)
+	assert.Equal(t, same.Client, cfg.Client)
+	for i, target := range cfg.Targets {
+		assert.Equal(t, same.Targets[i].Client, target.Client, i)
+		core, logs := observer.New(zap.WarnLevel)
+		client, err := newHTTPClient(t.Context(), target.Client, componenttest.NewNopHost(), component.TelemetrySettings{Logger: zap.New(core)})
+		require.NoError(t, err)
+		assert.Zero(t, logs.Len())
+		transport := client.Transport.(*http.Transport)
+		assert.Equal(t, i == 0, transport.DisableKeepAlives)
+		assert.Equal(t, 5*time.Second, transport.IdleConnTimeout)
+		assert.Equal(t, 7, transport.MaxIdleConns)
+	}
+	both := confmap.NewFromStringMap(map[string]any{"endpoint": "http://a", "max_idle_conns": 1, "keepalive": map[string]any{"max_idle_conns": 2}})
+	cfg = DefaultConfig()
+	require.NoError(t, both.Unmarshal(cfg))
+	require.ErrorContains(t, confmap.Validate(cfg), "alongside the 'keepalive' section")
 }

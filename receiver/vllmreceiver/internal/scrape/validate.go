@@ -107,8 +107,9 @@ func validateClient(key string, client, inherited *confighttp.ClientConfig, add 
 		n, inherited int
 	}{
 		{"max_conns_per_host", client.MaxConnsPerHost, inherited.MaxConnsPerHost},
-		{"max_idle_conns", client.MaxIdleConns, inherited.MaxIdleConns},
-		{"max_idle_conns_per_host", client.MaxIdleConnsPerHost, inherited.MaxIdleConnsPerHost},
+		// Unmarshal of the client puts the section into its deprecated fields.
+		{"keepalive::max_idle_conns", client.MaxIdleConns, inherited.MaxIdleConns},
+		{"keepalive::max_idle_conns_per_host", client.MaxIdleConnsPerHost, inherited.MaxIdleConnsPerHost},
 	} {
 		// net/http takes negative numbers as no limit.
 		if limit.n < 0 && limit.n != limit.inherited {
