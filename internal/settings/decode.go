@@ -156,13 +156,13 @@ func inner(t reflect.Type) reflect.Type {
 // fieldsOf returns the fields of a struct by their keys.
 func fieldsOf(t reflect.Type, tag string) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get(tag), ",")
+	for field := range t.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get(tag), ",")
 		switch {
 		case options == "squash" || options == "inline":
-			maps.Copy(out, fieldsOf(inner(t.Field(i).Type), tag))
+			maps.Copy(out, fieldsOf(inner(field.Type), tag))
 		case name != "" && name != "-":
-			out[name] = t.Field(i).Type
+			out[name] = field.Type
 		}
 	}
 	return out

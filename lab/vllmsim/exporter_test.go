@@ -22,7 +22,7 @@ import (
 // cards is a server with simulated GPUs on its own clock.
 func cards(t *testing.T, gpus gpu.Config, change func(*Config)) *Server {
 	t.Helper()
-	cfg := Config{Hardware: "8b-h100", GPUs: &gpus, Workload: ptr(engine.Chat(6))}
+	cfg := Config{Hardware: "8b-h100", GPUs: &gpus, Workload: new(engine.Chat(6))}
 	if change != nil {
 		change(&cfg)
 	}
@@ -30,8 +30,6 @@ func cards(t *testing.T, gpus gpu.Config, change func(*Config)) *Server {
 	require.NoError(t, err)
 	return s
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // named is a configuration with the names of pods and GPUs that it has by default.
 var named = gpu.Config{Name: "vllm", Namespace: "chat"}
@@ -119,7 +117,7 @@ func TestValuesChangeWithSamplesOnly(t *testing.T) {
 
 // An energy counter is in millijoules, and agrees with the mean of the power.
 func TestTheEnergyIsThatOfTheEngine(t *testing.T) {
-	s := cards(t, gpu.Config{}, func(c *Config) { c.Workload = ptr(engine.Chat(0)) })
+	s := cards(t, gpu.Config{}, func(c *Config) { c.Workload = new(engine.Chat(0)) })
 	s.Advance(60 * time.Second)
 	before := value(t, exported(t, s, 0), "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION")
 	s.Advance(600 * time.Second)

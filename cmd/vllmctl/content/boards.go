@@ -119,7 +119,7 @@ func changes() []Annotation {
 	}
 }
 
-func number(v float64) *float64 { return &v }
+func number(v float64) *float64 { return new(v) } // new(0) is an int
 
 // highest and lowest keep as many series of a picture as can be distinguished: those with the
 // highest or lowest mean over the chosen time. Each step of the picture has the same ones.

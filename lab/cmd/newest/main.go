@@ -162,24 +162,26 @@ func newest(dir, module, prefix string) string {
 // returns in a line why it does not work, or "". "mod tidy" comes first: it starts a new go.mod.
 func try(dir, release string, components []component, own []string, arguments ...string) string {
 	if arguments[0] == "mod" {
-		module, program := "module tried\n\nrequire "+core+" "+release+"\n", "package main\n\nimport _ \""+core+"\"\n"
+		var module, program strings.Builder
+		fmt.Fprintf(&module, "module tried\n\nrequire %s %s\n", core, release)
+		fmt.Fprintf(&program, "package main\n\nimport _ %q\n", core)
 		for _, c := range components {
-			module += "require " + c.module + " " + c.tried + "\n"
-			program += "import _ \"" + c.module + "\"\n"
+			fmt.Fprintf(&module, "require %s %s\n", c.module, c.tried)
+			fmt.Fprintf(&program, "import _ %q\n", c.module)
 		}
 		if own != nil {
 			checkout, err := os.Getwd()
 			if err != nil {
 				return err.Error()
 			}
-			module += "replace " + ours + " => " + checkout + "\n"
+			fmt.Fprintf(&module, "replace %s => %s\n", ours, checkout)
 		}
 		for _, p := range own {
-			program += "import _ \"" + p + "\"\n"
+			fmt.Fprintf(&program, "import _ %q\n", p)
 		}
 		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o750),
-			os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o600),
-			os.WriteFile(filepath.Join(dir, "main.go"), []byte(program+"\nfunc main() {}\n"), 0o600)); err != nil {
+			os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module.String()), 0o600),
+			os.WriteFile(filepath.Join(dir, "main.go"), []byte(program.String()+"\nfunc main() {}\n"), 0o600)); err != nil {
 			return err.Error()
 		}
 	}
@@ -195,7 +197,7 @@ func try(dir, release string, components []component, own []string, arguments ..
 // command runs Go in a folder, outside of our workspace. It may fetch the version of Go that the
 // modules ask for.
 func command(dir string, arguments ...string) (string, error) {
-	c := exec.Command("go", arguments...)
+	c := exec.Command("go", arguments...) //nolint:gosec // the arguments are ours
 	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOTOOLCHAIN=auto")
 	output, err := c.CombinedOutput()
 	return string(output), err

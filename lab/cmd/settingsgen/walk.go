@@ -127,8 +127,7 @@ func leaf(v reflect.Value) bool {
 // empty where they differ.
 func resourceDefault(v reflect.Value) string {
 	shared := ""
-	for i := range v.NumField() {
-		field := v.Field(i)
+	for _, field := range v.Fields() {
 		if field.Kind() != reflect.Struct || !field.FieldByName("Enabled").IsValid() {
 			continue
 		}

@@ -15,31 +15,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
-// Read returns the batches in metrics, sorted by time, and counts the points of known
-// metrics that it cannot use. The samples of the batches are valid until the next call;
-// their labels, their bounds, and the groups stay.
-func (c *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
-	c.begin()
-	resources := metrics.ResourceMetrics()
-	for i := range resources.Len() {
-		c.readResource(i, resources.At(i))
-	}
-	c.dropOlderGenerations()
-	c.dropContradictions()
-	for i := range c.batches {
-		c.batches[i].Evidence = c.evidenceOf[c.batches[i].Resource]
-	}
-	if len(c.batches) > 1 {
-		slices.SortStableFunc(c.batches, func(a, b input.Batch) int { return cmp.Compare(a.Time, b.Time) })
-	}
-	return c.batches, c.report
-}
-
-type batchKey struct {
-	resource string
-	time     int64
-}
-
 // Reader reads batches and uses the memory of the last ones again. Its results are the same
 // as those of a new one. It is not safe for concurrent use.
 type Reader struct {
@@ -78,6 +53,31 @@ type Reader struct {
 	lastDevice int
 	// most is the number of samples of the largest batch so far.
 	most int
+}
+
+// Read returns the batches in metrics, sorted by time, and counts the points of known
+// metrics that it cannot use. The samples of the batches are valid until the next call;
+// their labels, their bounds, and the groups stay.
+func (c *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
+	c.begin()
+	resources := metrics.ResourceMetrics()
+	for i := range resources.Len() {
+		c.readResource(i, resources.At(i))
+	}
+	c.dropOlderGenerations()
+	c.dropContradictions()
+	for i := range c.batches {
+		c.batches[i].Evidence = c.evidenceOf[c.batches[i].Resource]
+	}
+	if len(c.batches) > 1 {
+		slices.SortStableFunc(c.batches, func(a, b input.Batch) int { return cmp.Compare(a.Time, b.Time) })
+	}
+	return c.batches, c.report
+}
+
+type batchKey struct {
+	resource string
+	time     int64
 }
 
 func (c *Reader) begin() {

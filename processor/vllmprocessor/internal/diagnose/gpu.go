@@ -209,8 +209,11 @@ var errorCounters = []struct {
 	field gpu.Field
 	least float64
 }{
-	{memoryFails, gpu.MemoryErrors, 0}, {memoryFails, gpu.CorrectedErrors, correctedsPerMinute / 60.0},
-	{linkFails, gpu.LinkErrors, 0}, {linkFails, gpu.LinkCRC, crcErrors}, {linkFails, gpu.PCIeReplays, replaysPerMinute / 60.0},
+	{memoryFails, gpu.MemoryErrors, 0},
+	{memoryFails, gpu.CorrectedErrors, correctedsPerMinute / 60.0},
+	{linkFails, gpu.LinkErrors, 0},
+	{linkFails, gpu.LinkCRC, crcErrors},
+	{linkFails, gpu.PCIeReplays, replaysPerMinute / 60.0},
 }
 
 // counted is a GPU with errors within the excess, and clearly more than before it. Nothing is found where

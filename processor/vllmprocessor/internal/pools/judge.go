@@ -46,7 +46,7 @@ type pool struct {
 
 func (p *pool) empty() bool { return len(p.members) == 0 }
 
-func (p *pool) clear() {
+func (p *pool) clear() { //nolint:unused // of placed, which the linter does not follow
 	clear(p.members)
 	p.members, p.queued = p.members[:0], 0
 }

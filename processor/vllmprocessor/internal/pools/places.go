@@ -32,7 +32,7 @@ type place[S comparable] struct {
 	made int
 }
 
-func (p *place[S]) at() *place[S] { return p }
+func (p *place[S]) at() *place[S] { return p } //nolint:unused // of placed, which the linter does not follow
 
 // placed is a pool that has a place.
 type placed[S comparable] interface {

@@ -80,9 +80,9 @@ type group struct {
 	servers [][]*engine
 }
 
-func (g *group) empty() bool { return len(g.servers) == 0 }
+func (g *group) empty() bool { return len(g.servers) == 0 } //nolint:unused // of placed, which the linter does not follow
 
-func (g *group) clear() { g.servers = slices.Delete(g.servers, 0, len(g.servers)) }
+func (g *group) clear() { g.servers = slices.Delete(g.servers, 0, len(g.servers)) } //nolint:unused // of placed, which the linter does not follow
 
 // NewTotals returns pools without servers.
 func NewTotals(settings Settings) *Totals {

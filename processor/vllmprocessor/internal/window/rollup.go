@@ -63,7 +63,8 @@ func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 				least = 1
 			}
 			for g := range r.Groups(up) {
-				if groups++; g.seq != r.seq {
+				groups++
+				if g.seq != r.seq {
 					status = Pending
 				}
 			}

@@ -119,7 +119,7 @@ func (l *lineLexer) reasonOf(body []byte, raw *rawLine) Reason {
 // comment reads a HELP, TYPE or UNIT line.
 func (l *lineLexer) comment(body []byte, raw *rawLine, d Dialect) {
 	var name, text []byte
-	good := true
+	var good bool
 	if d == DialectText {
 		name, text, good = textComment(body[raw.name:raw.end])
 	} else {
