@@ -42,13 +42,16 @@ func of(instance string) func(labels.Labels) labels.Labels {
 	}
 }
 
-// bare writes bounds as numbers and drops the labels that the exporter adds.
+// bare writes bounds as numbers and labels as the exporter does, and drops those that the exporter adds.
 func bare(set labels.Labels) labels.Labels {
 	b := labels.NewBuilder(set)
 	set.Range(func(l labels.Label) {
 		switch {
 		case l.Name == "job", l.Name == "instance", strings.HasPrefix(l.Name, "otel_scope_"), l.Value == "":
 			b.Del(l.Name)
+		case strings.HasPrefix(l.Name, "_") && l.Name != model.MetricNameLabel:
+			// The Collector's translation does not let a label begin with an underscore.
+			b.Del(l.Name).Set("key"+l.Name, l.Value)
 		case l.Name == "le":
 			if bound, err := strconv.ParseFloat(l.Value, 64); err == nil {
 				b.Set("le", strconv.FormatFloat(bound, 'g', -1, 64))
