@@ -229,7 +229,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // Collector warns for each target, also where it inherits the setting. Where the section is there,
 // the Collector says what is wrong. client has what the settings are added to.
 func moveKeepalive(conf *confmap.Conf, client *confighttp.ClientConfig) (moved []string) {
-	if conf.IsSet("keepalive") {
+	if conf.Get("keepalive") != nil {
 		return nil
 	}
 	section, off := map[string]any{}, ""

@@ -106,6 +106,7 @@ targets:
 		assert.Equal(t, 5*time.Second, transport.IdleConnTimeout)
 		assert.Equal(t, 7, transport.MaxIdleConns)
 	}
+	assert.Len(t, decoded(t, "{endpoint: 'http://a', keepalive: null, max_idle_conns: 3}").Moved, 1)
 	off := decoded(t, "disable_keep_alives: true\ntargets: [{endpoint: 'http://a', max_idle_conns: 3}]")
 	assert.Equal(t, "targets::0::max_idle_conns has moved; write keepalive: {enabled: false, max_idle_conns: 3}", off.Moved[1])
 	assert.True(t, off.Targets[0].Client.DisableKeepAlives)
