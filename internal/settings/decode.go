@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/confmap"
@@ -20,42 +21,75 @@ const noDuration = "is not a duration; write a number with its unit, for example
 // its key; the key is removed from the section, and what can be read is read.
 func Decode(conf *confmap.Conf, into any) []error {
 	mistakes := unknown(reflect.TypeOf(into).Elem(), "", conf.ToStringMap())
-	remove(conf, mistakes)
-	below := taken(reflect.TypeOf(into), "", conf.Unmarshal(into))
-	remove(conf, below)
-	if len(below) > 0 {
-		// A part with an Unmarshal of its own was left out because of them.
-		_ = conf.Unmarshal(into)
+	for _, mistake := range mistakes {
+		// What else an entry of a list has is read.
+		if key, _, _ := strings.Cut(mistake.Error(), ": "); key != "" {
+			conf.Delete(key)
+		}
 	}
-	return append(mistakes, below...)
+	for {
+		// Unmarshal leaves out a part with an Unmarshal of its own where there is a mistake in or beside
+		// it, so that the next call may find more.
+		found := slices.DeleteFunc(taken(reflect.TypeOf(into), "", conf.Unmarshal(into)), func(found error) bool {
+			return slices.ContainsFunc(mistakes, func(known error) bool { return known.Error() == found.Error() })
+		})
+		if len(found) == 0 {
+			return mistakes
+		}
+		remove(conf, found)
+		mistakes = append(mistakes, found...)
+	}
 }
 
-// remove deletes the keys of mistakes.
+// remove deletes the keys of mistakes, and of those in a list the list: Delete does not look into it.
 func remove(conf *confmap.Conf, mistakes []error) {
 	for _, mistake := range mistakes {
 		key, _, _ := strings.Cut(mistake.Error(), ": ")
-		conf.Delete(key)
+		for i := range key {
+			if _, isList := conf.Get(key[:i]).([]any); isList && strings.HasPrefix(key[i:], confmap.KeyDelimiter) {
+				key = key[:i]
+				break
+			}
+		}
+		// Without a key, all would be deleted.
+		if key != "" {
+			conf.Delete(key)
+		}
 	}
 }
 
-// unknown returns the keys of a section and of those in it that their structs do not have. The
-// decoder finds them too, but not in and beside an embedded struct with an Unmarshal of its own,
-// such as confighttp.ClientConfig. Other structs with an Unmarshal find theirs themselves.
-func unknown(t reflect.Type, prefix string, section map[string]any) (mistakes []error) {
-	fields := fieldsOf(t, "mapstructure")
-	for _, key := range slices.Sorted(maps.Keys(section)) {
-		field, known := fields[key]
-		if !known {
-			mistakes = append(mistakes, fmt.Errorf("%s%s: %s", prefix, key, Unknown(key, slices.Sorted(maps.Keys(fields)))))
-			continue
+// unknown returns the keys of a value that the structs of its type do not have. The decoder finds
+// them too, but not in and beside an embedded struct with an Unmarshal of its own, such as
+// confighttp.ClientConfig. Other structs with an Unmarshal find theirs themselves.
+func unknown(t reflect.Type, key string, value any) (mistakes []error) {
+	of := inner(t)
+	below := func(t reflect.Type, name string, value any) {
+		mistakes = append(mistakes, unknown(t, strings.TrimPrefix(key+confmap.KeyDelimiter+name, confmap.KeyDelimiter), value)...)
+	}
+	section, isSection := value.(map[string]any)
+	list, isList := value.([]any)
+	switch {
+	case of.Kind() == reflect.Slice && isList:
+		for i := range list {
+			below(of.Elem(), strconv.Itoa(i), list[i])
 		}
-		below, isSection := section[key].(map[string]any)
-		if optional := inner(field); isSection && optional.Kind() == reflect.Struct && !reflect.PointerTo(optional).Implements(reflect.TypeFor[confmap.Unmarshaler]()) {
-			if optional != field {
-				below = maps.Clone(below)
-				delete(below, "enabled") // Each Optional has it.
+	case of.Kind() == reflect.Map && isSection:
+		for _, name := range slices.Sorted(maps.Keys(section)) {
+			below(of.Elem(), name, section[name])
+		}
+	case of.Kind() == reflect.Struct && isSection && (key == "" || !reflect.PointerTo(of).Implements(reflect.TypeFor[confmap.Unmarshaler]())):
+		fields := fieldsOf(of, "mapstructure")
+		for _, name := range slices.Sorted(maps.Keys(section)) {
+			field, known := fields[name]
+			switch {
+			case known:
+				below(field, name, section[name])
+			case name == "enabled" && of != t:
+				// Each Optional has it.
+			default:
+				full := strings.TrimPrefix(key+confmap.KeyDelimiter+name, confmap.KeyDelimiter)
+				mistakes = append(mistakes, fmt.Errorf("%s: %s", full, Unknown(name, slices.Sorted(maps.Keys(fields)))))
 			}
-			mistakes = append(mistakes, unknown(optional, prefix+key+confmap.KeyDelimiter, below)...)
 		}
 	}
 	return mistakes

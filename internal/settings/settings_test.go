@@ -1,11 +1,13 @@
 package settings
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 )
@@ -69,4 +71,74 @@ func TestNearest(t *testing.T) {
 	assert.Equal(t, "is no setting any more, its default always holds; remove it", Unknown("lock_timeout", []string{"check_timeout"}))
 	assert.Equal(t, []string{"limit", "list", "maybe", "named", "service.name"}, Keys(reflect.TypeFor[*whole](), "mapstructure"))
 	assert.Nil(t, Keys(reflect.TypeFor[int](), "mapstructure"))
+}
+
+// client finds no unknown keys, as confighttp.ClientConfig does not, and nothing beside it is read
+// while there is a mistake.
+type client struct {
+	Parts []part          `mapstructure:"parts"`
+	Named map[string]part `mapstructure:"names"`
+}
+
+func (c *client) Unmarshal(conf *confmap.Conf) error {
+	return conf.Unmarshal(c, confmap.WithIgnoreUnused())
+}
+
+type withClient struct {
+	Client client          `mapstructure:",squash"`
+	List   []part          `mapstructure:"list"`
+	Texts  []string        `mapstructure:"texts"`
+	By     map[string]part `mapstructure:"by"`
+	Size   int             `mapstructure:"size"`
+}
+
+func TestDecodeFindsAllBesideAPartWithItsOwnUnmarshal(t *testing.T) {
+	var into withClient
+	conf := confmap.NewFromStringMap(map[string]any{
+		"parts": []any{map[string]any{"siez": 1, "size": 2}, map[string]any{"size": "many"}},
+		"names": map[string]any{"a.b": map[string]any{"evry": 1}},
+		"list":  []any{map[string]any{"size": 3}, "text"},
+		"texts": []any{map[string]any{"a": 1}},
+		"by":    map[string]any{"c": map[string]any{"size": 4, "evry": 1}},
+		"size":  5, "": 6,
+	})
+	var got []string
+	for _, mistake := range Decode(conf, &into) {
+		got = append(got, mistake.Error())
+	}
+	assert.ElementsMatch(t, []string{
+		": is unknown; docs/reference/configuration.md has all settings",
+		"parts::0::siez: is unknown; did you mean size?",
+		"parts::1::size: expected type 'int', got unconvertible type 'string'",
+		"names::a.b::evry: is unknown; did you mean every?",
+		"list::1: expected a map or struct, got \"string\"",
+		"texts::0: expected type 'string', got unconvertible type 'map[string]interface {}'",
+		"by::c::evry: is unknown; did you mean every?",
+	}, got)
+	assert.Equal(t, 5, into.Size)
+	assert.Equal(t, map[string]part{"c": {Size: 4}}, into.By)
+}
+
+// texts are what a provider of configurations has, by scheme and name.
+type texts map[string]string
+
+func (t texts) Retrieve(_ context.Context, uri string, _ confmap.WatcherFunc) (*confmap.Retrieved, error) {
+	return confmap.NewRetrievedFromYAML([]byte(t[uri]))
+}
+func (texts) Scheme() string                 { return "text" }
+func (texts) Shutdown(context.Context) error { return nil }
+
+func TestAMistakeInASectionOfAVariableIsReportedOnce(t *testing.T) {
+	source := texts{"text:all": "maybe: ${text:part}", "text:part": "{size: 1, sizes: 2}"}
+	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
+		URIs:              []string{"text:all"},
+		ProviderFactories: []confmap.ProviderFactory{confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider { return source })},
+	})
+	require.NoError(t, err)
+	conf, err := resolver.Resolve(t.Context())
+	require.NoError(t, err)
+	var into whole
+	mistakes := Decode(conf, &into)
+	require.Len(t, mistakes, 1)
+	assert.EqualError(t, mistakes[0], "maybe::sizes: is unknown; did you mean size?")
 }

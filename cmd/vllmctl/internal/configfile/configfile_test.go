@@ -1,6 +1,7 @@
 package configfile_test
 
 import (
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -177,6 +178,8 @@ func TestAnExtensionThatCannotStartIsNamed(t *testing.T) {
 		_, err := configfile.NewHost(t.Context(), map[string]map[string]any{name: settings}, zap.NewNop())
 		assert.ErrorContains(t, err, "extensions::"+name+": ")
 	}
+	_, err := configfile.NewHost(t.Context(), map[string]map[string]any{"bearertokenauth": {"filename": t.TempDir() + "/token"}}, zap.NewNop())
+	require.ErrorIs(t, err, fs.ErrNotExist, "the reason is not hidden")
 	host, err := configfile.NewHost(t.Context(), nil, zap.NewNop())
 	require.NoError(t, err)
 	assert.Equal(t, map[component.ID]component.Component{}, host.GetExtensions())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -93,6 +94,10 @@ func (h *Host) start(ctx context.Context, name string, settings map[string]any, 
 		return err
 	}
 	if token, ok := config.(*bearertokenauthextension.Config); ok && token.Filename != "" {
+		// It does not say why it cannot read the file.
+		if _, err := os.ReadFile(token.Filename); err != nil {
+			return fmt.Errorf("the file of the token cannot be read: %w", err)
+		}
 		// It would read the file in the background, and the first requests would have no token.
 		token.WaitForTokenFile, token.RetryOnFailure.Enabled = true, true
 		token.RetryOnFailure.MaxRetries, token.RetryOnFailure.Interval = 1, time.Millisecond

@@ -192,7 +192,7 @@ func DefaultConfig() *Config {
 // Unmarshal decodes each target into a copy of the receiver's own client and canary, so that a target
 // inherits the settings that it does not set.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	c.Moved = moveKeepalive(conf)
+	c.Moved = moveKeepalive(conf, &c.Client)
 	c.unread = settings.Decode(conf, c)
 	if conf.IsSet("discovery") && conf.Get("discovery") == nil {
 		// The key without a value is an unfinished configuration.
@@ -207,7 +207,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		inherited := TargetConfig{Client: c.Client, Canary: c.Canary}
 		inherited.Client.Endpoint = ""
 		if target.source != nil {
-			for _, sentence := range moveKeepalive(target.source) {
+			for _, sentence := range moveKeepalive(target.source, &inherited.Client) {
 				c.Moved = append(c.Moved, fmt.Sprintf("targets::%d::%s", i, sentence))
 			}
 			for _, mistake := range settings.Decode(target.source, &inherited) {
@@ -227,12 +227,16 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // moveKeepalive moves those settings of an HTTP client into the section keepalive that the Collector
 // has moved there with v0.160, and returns a sentence with the new form for each. Without this, the
 // Collector warns for each target, also where it inherits the setting. Where the section is there,
-// the Collector says what is wrong.
-func moveKeepalive(conf *confmap.Conf) (moved []string) {
-	if conf.IsSet("keepalive") {
+// the Collector says what is wrong. client has what the settings are added to.
+func moveKeepalive(conf *confmap.Conf, client *confighttp.ClientConfig) (moved []string) {
+	if conf.Get("keepalive") != nil {
 		return nil
 	}
-	section := map[string]any{}
+	section, off := map[string]any{}, ""
+	if client.DisableKeepAlives && !conf.IsSet("disable_keep_alives") {
+		// A section without this would enable what the target inherits as disabled.
+		section["enabled"], off = false, "enabled: false, "
+	}
 	for _, old := range []string{"disable_keep_alives", "idle_conn_timeout", "max_idle_conns", "max_idle_conns_per_host"} {
 		if !conf.IsSet(old) {
 			continue
@@ -248,7 +252,7 @@ func moveKeepalive(conf *confmap.Conf) (moved []string) {
 		}
 		section[setting] = value
 		conf.Delete(old)
-		moved = append(moved, fmt.Sprintf("%s has moved; write keepalive: {%s: %v}", old, setting, value))
+		moved = append(moved, fmt.Sprintf("%s has moved; write keepalive: {%s%s: %v}", old, off, setting, value))
 	}
 	if len(moved) > 0 {
 		// Merging a map of plain values cannot fail.

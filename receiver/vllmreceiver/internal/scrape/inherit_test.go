@@ -106,8 +106,25 @@ targets:
 		assert.Equal(t, 5*time.Second, transport.IdleConnTimeout)
 		assert.Equal(t, 7, transport.MaxIdleConns)
 	}
+	assert.Len(t, decoded(t, "{endpoint: 'http://a', keepalive: null, max_idle_conns: 3}").Moved, 1)
+	off := decoded(t, "disable_keep_alives: true\ntargets: [{endpoint: 'http://a', max_idle_conns: 3}]")
+	assert.Equal(t, "targets::0::max_idle_conns has moved; write keepalive: {enabled: false, max_idle_conns: 3}", off.Moved[1])
+	assert.True(t, off.Targets[0].Client.DisableKeepAlives)
 	both := confmap.NewFromStringMap(map[string]any{"endpoint": "http://a", "max_idle_conns": 1, "keepalive": map[string]any{"max_idle_conns": 2}})
 	cfg = DefaultConfig()
 	require.NoError(t, both.Unmarshal(cfg))
 	require.ErrorContains(t, confmap.Validate(cfg), "alongside the 'keepalive' section")
+}
+
+// What is in a list or a map is found as well, and a list of targets that cannot be read is not "no server".
+func TestUnknownKeysInListsAndMaps(t *testing.T) {
+	require.EqualError(t, confmap.Validate(decoded(t, `
+endpoint: "http://a"
+metrics: {vllm.up: {enabld: false}}
+headers: [{name: x, value: y, valeu: z}]
+middlewares: [{id: x, idd: y}]
+`)), "headers::0::valeu: is unknown; did you mean value?\n"+
+		"metrics::vllm.up::enabld: is unknown; did you mean enabled?\n"+
+		"middlewares::0::idd: is unknown; did you mean id?")
+	require.EqualError(t, confmap.Validate(decoded(t, `targets: ["http://a"]`)), `targets::0: expected a map or struct, got "string"`)
 }

@@ -25,8 +25,9 @@ func (c *Config) Validate() error {
 	add := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
+	unread := slices.ContainsFunc(c.unread, func(err error) bool { return strings.HasPrefix(err.Error(), "targets:") })
 	switch {
-	case c.Client.Endpoint == "" && len(c.Targets) == 0 && !c.Discovery.isSet():
+	case c.Client.Endpoint == "" && len(c.Targets) == 0 && !c.Discovery.isSet() && !unread:
 		add("endpoint", "no server to scrape; set endpoint to one, for example http://vllm-0:8000, list several under targets, or let discovery find them")
 	case c.Client.Endpoint != "" && len(c.Targets) > 0:
 		add("endpoint", "set either endpoint or targets; move this endpoint into the list of targets")
