@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live/screen"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -254,7 +254,7 @@ func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session 
 	table := session.Table(true)
 	var err error
 	if o.json {
-		err = json.NewEncoder(out).Encode(table.Document())
+		err = plain.JSON(out, table.Document(), "")
 	} else {
 		err = table.WritePlain(out, widthOf(out))
 	}
@@ -284,9 +284,8 @@ func stream(ctx context.Context, out io.Writer, session *live.Session, plan *liv
 	}
 	tick := time.NewTicker(plan.Interval)
 	defer tick.Stop()
-	encoder := json.NewEncoder(out)
 	for {
-		if err := encoder.Encode(session.Table(true).Document()); err != nil {
+		if err := plain.JSON(out, session.Table(true).Document(), ""); err != nil {
 			return err
 		}
 		select {
