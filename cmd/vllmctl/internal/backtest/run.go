@@ -107,6 +107,9 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 	return out, err
 }
 
+// mostFound is how large the labels of the series that show the targets may be, in bytes.
+const mostFound = 256 << 20
+
 // find looks for the targets, a day at a time so that no server has to read a long period
 // for one answer.
 func find(ctx context.Context, o *Options, whole history.Span) (history.Found, error) {
@@ -115,7 +118,7 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 		return history.Found{}, fmt.Errorf("--match: %w", err)
 	}
 	var all []labels.Labels
-	seen := map[uint64]bool{}
+	days, size := map[uint64]int{}, 0
 	selector := history.Discovery(o.Match, o.Receiver.Prefixes)
 	for _, day := range history.Windows(whole, 24*time.Hour) {
 		series, err := o.Server.Series(ctx, selector, day.From, day.To)
@@ -123,13 +126,17 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 			return history.Found{}, err
 		}
 		for _, s := range series {
-			if h := s.Hash(); !seen[h] {
-				seen[h] = true
-				all = append(all, s)
+			h := s.Hash()
+			if days[h]++; days[h] > 1 {
+				continue
+			}
+			all = append(all, s)
+			if size += int(s.ByteSize()); size > mostFound {
+				return history.Found{}, errors.New("the history has too many servers: their labels are larger than 256 MiB; choose fewer with --match")
 			}
 		}
 	}
-	return history.Targets(all, o.MaxTargets, chosen...), nil
+	return history.Targets(all, days, o.MaxTargets, chosen...), nil
 }
 
 // run is one backtest that is under way.

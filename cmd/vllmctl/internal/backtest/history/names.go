@@ -117,15 +117,16 @@ var otherFamilies = sync.OnceValue(func() []string {
 	return slices.Compact(out)
 })
 
-// selectorOf returns the selector of all that is read of a target.
+// selectorOf returns the selector of all that is read of a target. A further colon in a name is that of a recorded series, which
+// no server has.
 func selectorOf(t *Target, more []string) string {
 	var names string
 	if t.Form == Ours {
-		names = `vllm[._].+|http[._]requests(_total)?|process_open_fds`
+		names = `vllm[._][^:]+|http[._]requests(_total)?|process_open_fds`
 	} else {
 		var prefixes []string
 		for _, p := range rawPrefixes(more) {
-			prefixes = append(prefixes, regexp.QuoteMeta(p)+".+")
+			prefixes = append(prefixes, regexp.QuoteMeta(p)+"[^:]+")
 		}
 		names = strings.Join(prefixes, "|") + "|" + alternatives(append(otherFamilies(), nameUp, nameProcessStart))
 	}
