@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,17 @@ type Options struct {
 	Parallel int
 	// MaxTargets is how many targets are judged.
 	MaxTargets int
+	// Memory is how much of the history is in memory at a time, in bytes; 0 means MostMemory.
+	Memory int64
 	// Rules evaluates rules; nil for none.
 	Rules *Engine
 	// Progress is called with the number of parts that are done and of all, first before one
 	// is read; it may be nil.
 	Progress func(done, total int)
 }
+
+// MostMemory is room for an hour of 500 servers with 3000 series each, which is read in parts of five minutes.
+const MostMemory = 2 << 30
 
 // Outcome is what a backtest found about the targets.
 type Outcome struct {
@@ -92,7 +98,7 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 		return out, nil
 	}
 	r := &run{o: o, out: out, pool: o.Processor.Pool.HasValue()}
-	r.loader = &history.Loader{Source: o.Server}
+	r.loader = &history.Loader{Source: o.Server, Most: cmp.Or(o.Memory, MostMemory)}
 	if err := r.judges(ctx, whole); err != nil {
 		return nil, err
 	}
@@ -236,6 +242,7 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 			series, err := readers.take(ctx, w, i)
 			if err == nil {
 				err = r.extra(ctx, selectors[i], series)
+				r.loader.Release(history.Size(series))
 			}
 			if err != nil {
 				return err
@@ -243,11 +250,16 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 		}
 		var mu sync.Mutex
 		if err := each(len(r.judged), func(j int) error {
-			parts := make([]*history.Part, len(r.of[j]))
+			parts, held := make([]*history.Part, len(r.of[j])), int64(0)
+			defer func() { r.loader.Release(held) }()
 			for i, t := range r.of[j] {
 				series, err := readers.take(ctx, w, extra+t)
 				if err != nil {
 					return err
+				}
+				held += history.Size(series)
+				if r.o.Rules != nil {
+					series = r.o.Rules.foreign(series)
 				}
 				if len(series) > 0 {
 					target := r.out.Found.Targets[t]

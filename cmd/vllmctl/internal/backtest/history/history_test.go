@@ -180,11 +180,11 @@ func (p *picky) Samples(_ context.Context, _ string, from, to time.Time) ([]prom
 
 func TestAPartThatIsRefusedIsReadInPieces(t *testing.T) {
 	window := Span{time.Unix(1_700_006_400, 0), time.Unix(1_700_010_000, 0)}
-	plain := &Loader{Source: &picky{longest: time.Hour}}
+	plain := &Loader{Most: 1 << 20, Source: &picky{longest: time.Hour}}
 	want, err := plain.Load(t.Context(), "x", window)
 	require.NoError(t, err)
 	source := &picky{longest: 7 * time.Minute}
-	loader := &Loader{Source: source}
+	loader := &Loader{Most: 1 << 20, Source: source}
 	got, err := loader.Load(t.Context(), "x", window)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -201,10 +201,34 @@ func TestAPartThatIsRefusedIsReadInPieces(t *testing.T) {
 		assert.LessOrEqual(t, d, 8*time.Minute)
 	}
 	// A server that refuses everything ends it.
-	_, err = (&Loader{Source: &picky{longest: 0}}).Load(t.Context(), "x", window)
+	_, err = (&Loader{Most: 1, Source: &picky{longest: 0}}).Load(t.Context(), "x", window)
 	require.ErrorContains(t, err, "too many samples")
-	_, err = (&Loader{Source: &picky{fail: errors.New("no")}}).Load(t.Context(), "x", window)
+	_, err = (&Loader{Most: 1, Source: &picky{fail: errors.New("no")}}).Load(t.Context(), "x", window)
 	require.ErrorContains(t, err, "no")
+}
+
+// All parts together have a bound, in pieces or not. What is released makes room.
+func TestWhatIsInMemoryAtATimeIsBounded(t *testing.T) {
+	window := Span{time.Unix(1_700_006_400, 0), time.Unix(1_700_010_000, 0)}
+	// An hour of a scrape every 15 s has 240 samples, and half an hour 120: 16 bytes each, and two sets of labels.
+	for _, longest := range []time.Duration{time.Hour, 7 * time.Minute} {
+		loader := &Loader{Most: 20_000, Source: &picky{longest: longest}}
+		for range 2 {
+			part, err := loader.Load(t.Context(), "x", window)
+			require.NoError(t, err, longest)
+			require.InDelta(t, 360*16, Size(part), 300)
+		}
+		_, err := loader.Load(t.Context(), "x", window)
+		require.NoError(t, err, longest)
+		_, err = loader.Load(t.Context(), "x", window)
+		require.ErrorContains(t, err, "larger than 20 KiB; choose fewer servers with --match", longest)
+		loader = &Loader{Most: 8000, Source: &picky{longest: longest}}
+		for range 10 {
+			part, err := loader.Load(t.Context(), "x", window)
+			require.NoError(t, err, longest)
+			loader.Release(Size(part))
+		}
+	}
 }
 
 // A store that removes duplicates can give the series of one scrape different times.
