@@ -191,7 +191,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 		return err
 	}
 	if failed := r.Unevaluated(); len(failed) > 0 {
-		return fmt.Errorf("%d rules could not be evaluated, so which alerts would have fired is not known; the first is %s", len(failed), promapi.Printable(failed[0].String()))
+		return fmt.Errorf("which alerts would have fired is not known: %d of the rules cannot be evaluated, first %s", len(failed), promapi.Printable(failed[0].String()))
 	}
 	if r.Compared && r.Failed() {
 		return status.Found(status.Problem)
@@ -203,7 +203,7 @@ func (f *backtestFlags) print(w io.Writer, r *report.Report) error {
 	if !f.json {
 		return report.Text(w, r, f.all)
 	}
-	return plain.JSON(w, r, "  ")
+	return plain.JSON(w, r)
 }
 
 // period reads --from and --to.

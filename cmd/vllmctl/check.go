@@ -151,7 +151,7 @@ func (c *checkFlags) look(ctx context.Context, cmd *cobra.Command, args []string
 
 func (c *checkFlags) print(to io.Writer, report *check.Report) error {
 	if c.json {
-		return plain.JSON(to, report, "  ")
+		return plain.JSON(to, report)
 	}
 	return report.Write(to, check.Style{Color: isTerminal(to) && os.Getenv("NO_COLOR") == "", Verbose: c.verbose})
 }

@@ -254,7 +254,7 @@ func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session 
 	table := session.Table(true)
 	var err error
 	if o.json {
-		err = plain.JSON(out, table.Document(), "")
+		err = plain.JSONLine(out, table.Document())
 	} else {
 		err = table.WritePlain(out, widthOf(out))
 	}
@@ -285,7 +285,7 @@ func stream(ctx context.Context, out io.Writer, session *live.Session, plan *liv
 	tick := time.NewTicker(plan.Interval)
 	defer tick.Stop()
 	for {
-		if err := plain.JSON(out, session.Table(true).Document(), ""); err != nil {
+		if err := plain.JSONLine(out, session.Table(true).Document()); err != nil {
 			return err
 		}
 		select {

@@ -67,7 +67,7 @@ func Assemble(o *Options, out *Outcome, incidents []incident.Incident, compared 
 		r.RuleProblems = append(r.RuleProblems, found.Problems...)
 		r.Notes = append(r.Notes, found.Notes...)
 		if n := len(r.Unevaluated()); n > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%d rules could not be evaluated, so which alerts would have fired is not known", n))
+			r.Notes = append(r.Notes, fmt.Sprintf("which alerts would have fired is not known: %d of the rules cannot be evaluated", n))
 		}
 		story.Ruled = true
 	}
