@@ -62,8 +62,8 @@ with discovery, objectives and pools, and with its times unless flags set others
 prints the table as plain text and ends. With addresses, it scrapes every 2s unless --interval is set. Small
 problems, and those that build up slowly, need a longer watch. Its exit status is 0 if nothing asks for
 action, 1 if an engine or a pool has severity 2 (degraded) or more or a server cannot be read, and 2 if no
-server can be read or judged or there are too many to show. --json prints one JSON document with --once. Without it,
---json prints one document a line (NDJSON), one per interval, until it is interrupted.`,
+server can be read or judged, or not all can be shown. --json prints one JSON document with --once, else one
+a line (NDJSON), one per interval, until it is interrupted.`,
 		Example: `  vllmctl top http://vllm-0:8000 http://vllm-1:8000
   vllmctl top --config collector.yaml
   vllmctl top --interval 1s --window 4s http://localhost:8000

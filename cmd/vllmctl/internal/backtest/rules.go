@@ -284,9 +284,6 @@ func (e *Engine) Finish(end time.Time) RulesFound {
 	return found
 }
 
-// Longest is how far back the rules look.
-func (e *Engine) Longest() time.Duration { return e.longest }
-
 // Close removes the storage.
 func (e *Engine) Close() error {
 	var err error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -26,8 +25,6 @@ type Settings struct {
 	HTTP *http.Client
 	// URL is the address before /api/v1.
 	URL url.URL
-	// Header is added to every request.
-	Header http.Header
 	// Deadline is for one request with its answer, MaxAnswer for the bytes of one answer
 	// after decompression. Zeros mean the defaults.
 	Deadline  time.Duration
@@ -268,7 +265,6 @@ func (c *Client) once(ctx context.Context, path string, parameters url.Values, d
 	if request.Method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	maps.Copy(request.Header, c.settings.Header)
 	request.Header.Set("Accept", "application/json")
 	if onThisMachine(address.Hostname()) {
 		// Compression costs more there than it saves.
