@@ -133,7 +133,8 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 		}
 		for _, s := range series {
 			h := s.Hash()
-			if days[h]++; days[h] > 1 {
+			days[h]++
+			if days[h] > 1 {
 				continue
 			}
 			all = append(all, s)
