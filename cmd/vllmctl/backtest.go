@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/report"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
@@ -81,7 +81,8 @@ than --margin from every incident: of the diagnosis those of severity 2 and 3, o
 (the label severity is page, critical, high, error or emergency, or there is none).
 
 The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
-there was a false alarm.`,
+there was a false alarm, and 2 if a rule could not be evaluated: the report is written then, and which
+alerts would have fired is not known.`,
 		Example: `  vllmctl backtest --prometheus http://prometheus:9090 --from -24h --rules builtin-raw
   vllmctl backtest --prometheus https://mimir --header 'X-Scope-OrgID: a' --from -7d
   vllmctl backtest --prometheus http://prometheus:9090 --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z \
@@ -176,6 +177,9 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	for _, w := range stats.Warnings {
 		r.Notes = append(r.Notes, "the server warns: "+w)
 	}
+	if stats.Large > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d series are left out, because their labels are larger than 16 KiB", stats.Large))
+	}
 	r.Read = report.Read{
 		Requests: stats.Queries, Retries: stats.Retries, Bytes: stats.Bytes, Samples: out.Load.Samples,
 		Parts: out.Load.Parts, Seconds: time.Since(began).Seconds(),
@@ -185,6 +189,9 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 	}
 	if err := f.print(c.OutOrStdout(), r); err != nil {
 		return err
+	}
+	if failed := r.Unevaluated(); len(failed) > 0 {
+		return fmt.Errorf("which alerts would have fired is not known: %d of the rules cannot be evaluated, first %s", len(failed), promapi.Printable(failed[0].String()))
 	}
 	if r.Compared && r.Failed() {
 		return status.Found(status.Problem)
@@ -196,9 +203,7 @@ func (f *backtestFlags) print(w io.Writer, r *report.Report) error {
 	if !f.json {
 		return report.Text(w, r, f.all)
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
+	return plain.JSON(w, r)
 }
 
 // period reads --from and --to.

@@ -214,3 +214,57 @@ func TestBacktestWithAClosedOutput(t *testing.T) {
 	code := run(t.Context(), f.args("--json"), strings.NewReader(""), closedPipe{}, io.Discard)
 	assert.Equal(t, status.Failed, code)
 }
+
+// Where a rule cannot be evaluated, nobody is told that no alert would have fired.
+func TestBacktestWithARuleThatCannotBeEvaluated(t *testing.T) {
+	f := newFakeAPI(t)
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	for expr, broken := range map[string]bool{
+		// Two series of the right side match one of the left.
+		`vllm:num_requests_running * on (job) {__name__=~"vllm:(num_requests_waiting|prompt_tokens_total)"} > 1e9`: true,
+		`vllm:num_requests_running > 1e9`: false,
+	} {
+		require.NoError(t, os.WriteFile(rules, []byte("groups: [{name: g, rules: [{alert: A, expr: '"+expr+"'}]}]"), 0o600))
+		code, stdout, stderr := vllmctl(t, f.args("--rules", rules)...)
+		_, fired, _ := strings.Cut(stdout, "Alerts that would have fired\n")
+		fired, _, _ = strings.Cut(fired, "\n\n")
+		asJSON, document, _ := vllmctl(t, f.args("--rules", rules, "--json")...)
+		assert.Equal(t, code, asJSON)
+		if !broken {
+			assert.Equal(t, status.OK, code, stderr)
+			assert.Equal(t, "  none", fired)
+			continue
+		}
+		assert.Equal(t, status.Failed, code)
+		assert.Contains(t, stderr, "which alerts would have fired is not known: 1 of the rules cannot be evaluated, first A: ")
+		assert.NotContains(t, fired, "none")
+		assert.Contains(t, fired, "not known")
+		assert.Contains(t, document, `"rule": "A"`)
+	}
+}
+
+// An address with a password and a token is asked with both, and neither is in any output.
+func TestBacktestPrintsNoSecretOfItsAddress(t *testing.T) {
+	f := newFakeAPI(t)
+	f.fail(func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+		user, password, _ := r.BasicAuth()
+		assert.Equal(t, "joe:hunter2 sesame", user+":"+password+" "+r.FormValue("token"))
+		return false
+	})
+	page := filepath.Join(t.TempDir(), "page.html")
+	secret := strings.Replace(f.url, "://", "://joe:hunter2@", 1) + "/?token=sesame#sesame"
+	for _, c := range []struct {
+		address string
+		want    status.Status
+	}{{secret, status.OK}, {"http://joe:hunter2@127.0.0.1:1/?token=sesame", status.Failed}, {"http://joe:hunter2@no host/?token=sesame", status.Failed}, {"joe:hunter2@host/?token=sesame", status.Failed}, {"http://joe:hunter2@127.0.0.1:99999?token=sesame", status.Failed}} {
+		for _, form := range []string{"--json", "--all"} {
+			args := append(f.args(form, "--html", page), "--prometheus", c.address)
+			code, stdout, stderr := vllmctl(t, args...)
+			assert.Equal(t, c.want, code, stderr)
+			written, _ := os.ReadFile(page)
+			for _, word := range []string{"hunter2", "sesame", "joe"} {
+				assert.NotContains(t, stdout+stderr+string(written), word, c.address)
+			}
+		}
+	}
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/check"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
@@ -151,10 +151,7 @@ func (c *checkFlags) look(ctx context.Context, cmd *cobra.Command, args []string
 
 func (c *checkFlags) print(to io.Writer, report *check.Report) error {
 	if c.json {
-		encoder := json.NewEncoder(to)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(report)
+		return plain.JSON(to, report)
 	}
 	return report.Write(to, check.Style{Color: isTerminal(to) && os.Getenv("NO_COLOR") == "", Verbose: c.verbose})
 }

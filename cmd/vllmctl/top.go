@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/live/screen"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -62,8 +62,8 @@ with discovery, objectives and pools, and with its times unless flags set others
 prints the table as plain text and ends. With addresses, it scrapes every 2s unless --interval is set. Small
 problems, and those that build up slowly, need a longer watch. Its exit status is 0 if nothing asks for
 action, 1 if an engine or a pool has severity 2 (degraded) or more or a server cannot be read, and 2 if no
-server can be read or there are too many to show. --json prints one JSON document with --once. Without it,
---json prints one document a line (NDJSON), one per interval, until it is interrupted.`,
+server can be read or judged, or not all can be shown. --json prints one JSON document with --once, else one
+a line (NDJSON), one per interval, until it is interrupted.`,
 		Example: `  vllmctl top http://vllm-0:8000 http://vllm-1:8000
   vllmctl top --config collector.yaml
   vllmctl top --interval 1s --window 4s http://localhost:8000
@@ -254,7 +254,7 @@ func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session 
 	table := session.Table(true)
 	var err error
 	if o.json {
-		err = json.NewEncoder(out).Encode(table.Document())
+		err = plain.JSONLine(out, table.Document())
 	} else {
 		err = table.WritePlain(out, widthOf(out))
 	}
@@ -284,9 +284,8 @@ func stream(ctx context.Context, out io.Writer, session *live.Session, plan *liv
 	}
 	tick := time.NewTicker(plan.Interval)
 	defer tick.Stop()
-	encoder := json.NewEncoder(out)
 	for {
-		if err := encoder.Encode(session.Table(true).Document()); err != nil {
+		if err := plain.JSONLine(out, session.Table(true).Document()); err != nil {
 			return err
 		}
 		select {

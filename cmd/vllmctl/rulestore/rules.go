@@ -1,6 +1,7 @@
 package rulestore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,6 +52,8 @@ type Problem struct {
 	Text string `json:"text"`
 	// Times is how often it happened.
 	Times int `json:"times"`
+	// Annotation is true where the rule was evaluated, and only an annotation could not be expanded.
+	Annotation bool `json:"annotation,omitempty"`
 }
 
 // Evaluation evaluates rule files over a store as time goes on.
@@ -65,8 +68,14 @@ type Evaluation struct {
 	// open are the indexes of those that fire, by rule and labels. Two rules may have one
 	// name.
 	open     map[*rules.AlertingRule]map[string]int
-	problems map[string]*Problem
+	problems map[problemOf]*Problem
 	dropped  int
+}
+
+// problemOf is what a problem is about: a rule, or an annotation of it.
+type problemOf struct {
+	rule       string
+	annotation bool
 }
 
 // maxFirings is how many firings are kept.
@@ -86,7 +95,7 @@ func NewEvaluation(ctx context.Context, s *Store, begin time.Time, step time.Dur
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	e := &Evaluation{store: s, step: step, begin: begin, next: begin, open: map[*rules.AlertingRule]map[string]int{}, problems: map[string]*Problem{}}
+	e := &Evaluation{store: s, step: step, begin: begin, next: begin, open: map[*rules.AlertingRule]map[string]int{}, problems: map[problemOf]*Problem{}}
 	for _, group := range loaded {
 		e.groups = append(e.groups, group)
 	}
@@ -122,7 +131,7 @@ func (e *Evaluation) Until(ctx context.Context, end time.Time) error {
 			group.Eval(ctx, e.next)
 			for _, rule := range group.Rules() {
 				if err := rule.LastError(); err != nil && ctx.Err() == nil {
-					e.problem(rule.Name(), err.Error())
+					e.problem(problemOf{rule.Name(), false}, err.Error())
 				}
 			}
 			for _, rule := range group.AlertingRules() {
@@ -143,7 +152,7 @@ func (e *Evaluation) see(rule *rules.AlertingRule) {
 	for _, alert := range rule.ActiveAlerts() {
 		alert.Annotations.Range(func(l labels.Label) {
 			if strings.Contains(l.Value, "error expanding template") || strings.Contains(l.Value, "<no value>") {
-				e.problem(rule.Name(), "annotation "+l.Name+": "+l.Value)
+				e.problem(problemOf{rule.Name(), true}, "annotation "+l.Name+": "+l.Value)
 			}
 		})
 		if alert.State != rules.StateFiring {
@@ -169,14 +178,13 @@ func (e *Evaluation) see(rule *rules.AlertingRule) {
 	}
 }
 
-// problem counts a problem of a rule once for each text. There are few: texts of one kind
-// differ in numbers, so only the first hundred are kept.
-func (e *Evaluation) problem(rule, text string) {
-	if known := e.problems[rule]; known != nil {
+// problem counts a problem. Of each rule the first text is kept.
+func (e *Evaluation) problem(of problemOf, text string) {
+	if known := e.problems[of]; known != nil {
 		known.Times++
 		return
 	}
-	e.problems[rule] = &Problem{Rule: rule, At: e.next, Text: text, Times: 1}
+	e.problems[of] = &Problem{Rule: of.rule, At: e.next, Text: text, Times: 1, Annotation: of.annotation}
 }
 
 // Finish returns all firings up to an end, in the order of their begins, and the problems.
@@ -190,7 +198,9 @@ func (e *Evaluation) Finish(end time.Time) (all []Firing, problems []Problem, dr
 	for _, p := range e.problems {
 		problems = append(problems, *p)
 	}
-	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Rule, b.Rule) })
+	slices.SortFunc(problems, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Text, b.Text))
+	})
 	all = slices.Clone(e.all)
 	slices.SortStableFunc(all, CompareFirings)
 	return all, problems, e.dropped

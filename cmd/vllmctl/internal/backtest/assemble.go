@@ -66,6 +66,9 @@ func Assemble(o *Options, out *Outcome, incidents []incident.Incident, compared 
 		r.Alerts = append(r.Alerts, within(found.Firings)...)
 		r.RuleProblems = append(r.RuleProblems, found.Problems...)
 		r.Notes = append(r.Notes, found.Notes...)
+		if n := len(r.Unevaluated()); n > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("which alerts would have fired is not known: %d of the rules cannot be evaluated", n))
+		}
 		story.Ruled = true
 	}
 	story.Pages, story.Own = r.Alerts, r.Own
@@ -91,6 +94,9 @@ func notes(o *Options, out *Outcome) []string {
 	}
 	if n := len(out.Found.Copies); n > 0 {
 		add("%d targets are left out, because redundant Prometheus servers wrote the same series; of each the first is judged", n)
+	}
+	if n := out.Found.Both; n > 0 {
+		add("%d servers are in the history under vLLM's own names and under ours; of each the naming that is there on more days is judged", n)
 	}
 	raw, ours := 0, 0
 	snapped := 0

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/history"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulestore"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
@@ -138,8 +138,7 @@ func (e *Engine) Selectors() []string {
 	known := ourNames(e.store.Strategy.Name)
 	var out []string
 	for _, s := range e.needs {
-		name := nameOf(s)
-		if e.recorded[name] || known[name] || e.ofTarget(name) || name == "ALERTS" || name == "ALERTS_FOR_STATE" || name == "target_info" {
+		if e.has(known, nameOf(s)) {
 			continue
 		}
 		plain := *s
@@ -150,20 +149,19 @@ func (e *Engine) Selectors() []string {
 	return slices.Compact(out)
 }
 
-// ofTarget reports whether a series is one of vLLM's own, which are read target by target.
-func (e *Engine) ofTarget(name string) bool {
-	for _, p := range e.prefixes {
-		if p != "" && strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	for _, p := range catalog.Prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+// has reports whether the storage has a series without Add: from the processor, whose names are known, from a target, or from
+// the rules.
+func (e *Engine) has(known map[string]bool, name string) bool {
+	return known[name] || e.ofTarget(name) || e.writes(name) || name == "target_info"
 }
+
+// writes reports whether the rules write a series.
+func (e *Engine) writes(name string) bool {
+	return e.recorded[name] || name == "ALERTS" || name == "ALERTS_FOR_STATE"
+}
+
+// ofTarget reports whether a series is one of vLLM's own, which are read target by target.
+func (e *Engine) ofTarget(name string) bool { return history.OfTarget(name, e.prefixes) }
 
 // maxNames bounds the names that are remembered; those of the catalogue are a few hundred.
 const maxNames = 10_000

@@ -53,6 +53,8 @@ type Engine struct {
 	present map[string]map[uint64]labels.Labels
 	// added are the series that were stored in this window: several selectors may choose one.
 	added map[uint64]bool
+	// mostSeries is how many series may be in memory.
+	mostSeries uint64
 	// dropped is the number of samples that were not in the order of their times.
 	dropped int
 }
@@ -66,13 +68,16 @@ const (
 // maxRuleFile is the largest rule file, in bytes.
 const maxRuleFile = 16 << 20
 
+// mostSeries is how many series the storage has in memory. Each takes about 3 KiB.
+const mostSeries = 500_000
+
 // block is the length of a block of the storage. A window is at most half as long.
 const block = 4 * time.Hour
 
 // NewEngine loads rule files into an engine whose storage is a new folder of the system's
 // temporary one. The rules are evaluated from begin on; groups without an interval each step.
 func NewEngine(ctx context.Context, files, prefixes []string, begin time.Time, step time.Duration) (*Engine, error) {
-	e := &Engine{files: files, begin: begin, prefixes: prefixes, recorded: map[string]bool{}, names: map[string]bool{}, added: map[uint64]bool{}, present: map[string]map[uint64]labels.Labels{}}
+	e := &Engine{mostSeries: mostSeries, files: files, begin: begin, prefixes: prefixes, recorded: map[string]bool{}, names: map[string]bool{}, added: map[uint64]bool{}, present: map[string]map[uint64]labels.Labels{}}
 	removeOld()
 	var err error
 	if e.dir, err = os.MkdirTemp("", folderPrefix); err != nil {
@@ -218,11 +223,21 @@ func (e *Engine) AddTarget(ctx context.Context, t *history.Target, p *history.Pa
 // staleNaN ends a series.
 var staleNaN = math.Float64frombits(value.StaleNaN)
 
-// Add stores series that belong to no target.
+// foreign leaves out what the rules write themselves. A Prometheus that has the rules loaded has it too, of its own evaluation,
+// and a rule could not write a series that is there already.
+func (e *Engine) foreign(series []promapi.Series) []promapi.Series {
+	return slices.DeleteFunc(series, func(s promapi.Series) bool { return e.writes(s.Labels.Get(model.MetricNameLabel)) })
+}
+
+// Add stores series that belong to no target. A selector without a name may choose those of targets, of the processor and of
+// the rules as well, which are stored from there.
 func (e *Engine) Add(ctx context.Context, series []promapi.Series) error {
-	out := make([]rulestore.Series, len(series))
+	known := ourNames(e.store.Strategy.Name)
+	var out []rulestore.Series
 	for i := range series {
-		out[i] = rulestore.Series(series[i])
+		if !e.has(known, series[i].Labels.Get(model.MetricNameLabel)) {
+			out = append(out, rulestore.Series(series[i]))
+		}
 	}
 	return e.append(ctx, out)
 }
@@ -241,6 +256,9 @@ func (e *Engine) append(ctx context.Context, series []rulestore.Series) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.dropped += dropped
+	if n := e.store.DB.Head().NumSeries(); err == nil && n > e.mostSeries {
+		err = fmt.Errorf("the rules need %d series, and %d are possible; choose fewer servers with --match, or fewer rules", n, e.mostSeries)
+	}
 	return err
 }
 
@@ -265,9 +283,6 @@ func (e *Engine) Finish(end time.Time) RulesFound {
 	}
 	return found
 }
-
-// Longest is how far back the rules look.
-func (e *Engine) Longest() time.Duration { return e.longest }
 
 // Close removes the storage.
 func (e *Engine) Close() error {

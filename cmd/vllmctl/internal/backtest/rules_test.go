@@ -76,7 +76,7 @@ func TestSeriesOfTargetsEndWithTheScrapeThatLacksThem(t *testing.T) {
 func TestOnlyWhatIsNowhereElseIsReadForTheRules(t *testing.T) {
 	e := engine(t, oneRule)
 	assert.Equal(t, []string{`node_load1{job="n"}`}, e.Selectors())
-	assert.GreaterOrEqual(t, e.Longest(), time.Hour)
+	assert.GreaterOrEqual(t, e.longest, time.Hour)
 	// Two selectors may choose one series; it is stored once.
 	one := promapi.Series{Labels: labels.FromStrings("__name__", "node_load1", "job", "n"), Times: []int64{hour.UnixMilli()}, Values: []float64{1}}
 	require.NoError(t, e.Add(t.Context(), []promapi.Series{one}))

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,17 @@ type Options struct {
 	Parallel int
 	// MaxTargets is how many targets are judged.
 	MaxTargets int
+	// Memory is how much of the history is in memory at a time, in bytes; 0 means MostMemory.
+	Memory int64
 	// Rules evaluates rules; nil for none.
 	Rules *Engine
 	// Progress is called with the number of parts that are done and of all, first before one
 	// is read; it may be nil.
 	Progress func(done, total int)
 }
+
+// MostMemory is room for an hour of 500 servers with 3000 series each, which is read in parts of five minutes.
+const MostMemory = 2 << 30
 
 // Outcome is what a backtest found about the targets.
 type Outcome struct {
@@ -92,7 +98,7 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 		return out, nil
 	}
 	r := &run{o: o, out: out, pool: o.Processor.Pool.HasValue()}
-	r.loader = &history.Loader{Source: o.Server}
+	r.loader = &history.Loader{Source: o.Server, Most: cmp.Or(o.Memory, MostMemory)}
 	if err := r.judges(ctx, whole); err != nil {
 		return nil, err
 	}
@@ -107,6 +113,9 @@ func Run(ctx context.Context, o *Options) (*Outcome, error) {
 	return out, err
 }
 
+// mostFound is how large the labels of the series that show the targets may be, in bytes.
+const mostFound = 256 << 20
+
 // find looks for the targets, a day at a time so that no server has to read a long period
 // for one answer.
 func find(ctx context.Context, o *Options, whole history.Span) (history.Found, error) {
@@ -115,7 +124,7 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 		return history.Found{}, fmt.Errorf("--match: %w", err)
 	}
 	var all []labels.Labels
-	seen := map[uint64]bool{}
+	days, size := map[uint64]int{}, 0
 	selector := history.Discovery(o.Match, o.Receiver.Prefixes)
 	for _, day := range history.Windows(whole, 24*time.Hour) {
 		series, err := o.Server.Series(ctx, selector, day.From, day.To)
@@ -123,13 +132,18 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 			return history.Found{}, err
 		}
 		for _, s := range series {
-			if h := s.Hash(); !seen[h] {
-				seen[h] = true
-				all = append(all, s)
+			h := s.Hash()
+			days[h]++
+			if days[h] > 1 {
+				continue
+			}
+			all = append(all, s)
+			if size += int(s.ByteSize()); size > mostFound {
+				return history.Found{}, errors.New("the history has too many servers: their labels are larger than 256 MiB; choose fewer with --match")
 			}
 		}
 	}
-	return history.Targets(all, o.MaxTargets, chosen...), nil
+	return history.Targets(all, days, o.MaxTargets, chosen...), nil
 }
 
 // run is one backtest that is under way.
@@ -229,6 +243,7 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 			series, err := readers.take(ctx, w, i)
 			if err == nil {
 				err = r.extra(ctx, selectors[i], series)
+				r.loader.Release(history.Size(series))
 			}
 			if err != nil {
 				return err
@@ -236,11 +251,16 @@ func (r *run) windows(ctx context.Context, windows []history.Span) error {
 		}
 		var mu sync.Mutex
 		if err := each(len(r.judged), func(j int) error {
-			parts := make([]*history.Part, len(r.of[j]))
+			parts, held := make([]*history.Part, len(r.of[j])), int64(0)
+			defer func() { r.loader.Release(held) }()
 			for i, t := range r.of[j] {
 				series, err := readers.take(ctx, w, extra+t)
 				if err != nil {
 					return err
+				}
+				held += history.Size(series)
+				if r.o.Rules != nil {
+					series = r.o.Rules.foreign(series)
 				}
 				if len(series) > 0 {
 					target := r.out.Found.Targets[t]

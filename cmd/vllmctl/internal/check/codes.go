@@ -53,6 +53,7 @@ const (
 	CodeSimulator     = "server-simulator"
 	CodeAccelerator   = "server-gpu-exporter"
 	CodeLMCache       = "server-lmcache"
+	CodeNotJudged     = "not-judged"
 	CodeVersionNone   = "version-unknown"
 	CodeVersionWrong  = "version-implausible"
 	CodeVersionDev    = "version-unreleased"

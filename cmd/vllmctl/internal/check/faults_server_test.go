@@ -84,7 +84,7 @@ func serverFaults() []fault {
 		other("NVIDIA's exporter", sample("DCGM_FI_DEV_POWER_USAGE", `gpu="0",UUID="GPU-a",pod="p"`), "", check.CodeAccelerator),
 		other("AMD's exporter", sample("amd_gpu_power_usage", `gpu_id="0",gpu_partition_id="0",serial_number="s"`), "", check.CodeAccelerator),
 		other("router", sample("vllm:current_qps", `server="http://a:8000"`), "", check.CodeRouter),
-		other("simulator", sample("vllm:cache_config_info", `block_size="16",num_gpu_blocks="100"`)+sample("vllm:num_requests_running", `model_name="m"`), "", check.CodeSimulator, check.CodeMissingRole),
+		other("simulator", sample("vllm:cache_config_info", `block_size="16",num_gpu_blocks="100"`)+sample("vllm:num_requests_running", `model_name="m"`), "", check.CodeSimulator, check.CodeNotJudged, check.CodeMissingRole),
 		other("imitator", sample("vllm:num_requests_running", `model_name="m"`)+"# TYPE vllm:request_success_total counter\nvllm:request_success_total{model_name=\"m\",finish_reason=\"stop\"} 1\n", "", check.CodeSimulator),
 		other("LMCache", sample("lmcache:num_hit_tokens", `model_name="m"`), "", check.CodeLMCache),
 		other("SGLang", sample("sglang:token_usage", `model_name="m"`), "", check.CodeNotVLLM),

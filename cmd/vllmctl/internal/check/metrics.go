@@ -19,6 +19,9 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 		t.Missing = h.missing()
 		judgeMissing(f, t.Missing, versionOf(r))
 	}
+	if latencies := []string{"vllm.time_to_first_token", "vllm.inter_token_latency"}; hasEngine(r) && (r.Kind == "" || r.Kind == "simulator") && !slices.ContainsFunc(latencies, h.comes) {
+		f.add(CodeNotJudged, fmt.Sprintf("The server has neither %s, so the condition of its engines cannot be judged by its %d series.", strings.Join(latencies, " nor "), t.Series))
+	}
 	judgeOld(f, t, versionOf(r))
 	if len(r.Unknown) > 0 && t.Kind != "unknown" {
 		f.add(CodeUnknownFamily, fmt.Sprintf("The catalogue does not know %d families.", len(r.Unknown)), r.Unknown...)

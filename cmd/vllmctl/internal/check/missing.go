@@ -60,6 +60,15 @@ func newHave(s *Seen) *have {
 // metric reports whether the receiver emits a metric.
 func (h *have) metric(name string) bool { return h.emitted[name] > 0 }
 
+// comes reports whether the receiver emits a metric, or would with a first request or a higher limit.
+func (h *have) comes(name string) bool {
+	if h.metric(name) || h.reading.Kind != "" || isImitator(h.reading) {
+		return h.metric(name)
+	}
+	m, known := catalog.ByName(name)
+	return known && slices.Contains([]string{reasonIdle, reasonLimit}, h.why(m).Reason)
+}
+
 // missing returns the metrics of vLLM that the server does not have, with the reasons.
 func (h *have) missing() []Missing {
 	var out []Missing

@@ -140,3 +140,40 @@ func TestObjectivesOfTheCommandLine(t *testing.T) {
 		assert.ErrorContains(t, err, "--objective", wrong)
 	}
 }
+
+// An objective is suggested where a server has its histogram, or will have it with its first request.
+func TestNoObjectiveIsSuggestedThatTheKindOfServerCannotHave(t *testing.T) {
+	t.Parallel()
+	of := func(body string) string { return answers(t, http.StatusOK, text, body) }
+	picker, router, lmcache := of(sample("inference_pool_ready_pods", `name="p"`)), of(sample("vllm:current_qps", `server="http://a:8000"`)), of(sample("lmcache:num_hit_tokens", `model_name="m"`))
+	gauges := of(sample("vllm:num_requests_running", `model_name="m",engine="0"`))
+	for _, addresses := range [][]string{{picker}, {router}, {lmcache}, {gauges}, {picker, router, lmcache, gauges}} {
+		pasted := looked(t, addresses...).Paste
+		assert.Contains(t, pasted, addresses[0])
+		assert.NotContains(t, pasted, "objectives")
+	}
+	assert.Equal(t, 2, strings.Count(looked(t, router, serve(t, healthy(t))).Paste, "threshold:"))
+	fresh := of("# TYPE vllm:time_to_first_token_seconds histogram\n" + sample("vllm:num_requests_running", `model_name="m",engine="0"`))
+	pasted := looked(t, fresh).Paste
+	assert.Contains(t, pasted, "vllm.time_to_first_token")
+}
+
+// Who reads the text without --verbose is told that nothing says how the server is.
+func TestAServerThatCannotBeJudgedSaysSo(t *testing.T) {
+	t.Parallel()
+	engine := sample("vllm:num_requests_running", `model_name="m",engine="0"`)
+	for body, want := range map[string]string{
+		sample("inference_pool_ready_pods", `name="p"`):      "The target is a gateway. It has no engine, so none of its 4 series says how it is.",
+		sample("vllm:current_qps", `server="http://a:8000"`): "The target is a router. It has no engine, so none of its 4 series says how it is.",
+		sample("lmcache:num_hit_tokens", `model_name="m"`):   "The target is an LMCache server. It has no engine, so none of its 4 series says how it is.",
+		engine: "cannot be judged by its 4 series.",
+		engine + sample("vllm:cache_config_info", `block_size="16",num_gpu_blocks="100"`): "cannot be judged by its 6 series.", /* the size of a block and their number */
+	} {
+		var out strings.Builder
+		require.NoError(t, looked(t, answers(t, http.StatusOK, text, body)).Write(&out, check.Style{}))
+		assert.Contains(t, out.String(), want)
+	}
+	var out strings.Builder
+	require.NoError(t, looked(t, serve(t, healthy(t))).Write(&out, check.Style{}))
+	assert.NotContains(t, out.String(), "judged")
+}

@@ -82,7 +82,7 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 	request := p.Request
 	request.Promises = nil
 	for _, promise := range p.Request.Promises {
-		if exact, ok := promise.At(seen); ok {
+		if exact, ok := promise.At(seen); ok && (p.Given || suits(seen, promise.Metric)) {
 			request.Promises = append(request.Promises, exact)
 		}
 	}
@@ -111,6 +111,14 @@ func (p *Plan) Servers(ctx context.Context, host component.Host) (*Report, error
 	out.finish(p.Strict)
 	out.Seconds = time.Since(began).Seconds()
 	return out, nil
+}
+
+// suits reports whether an objective about a histogram can ever be judged: a server shows it, or is a vLLM that will do so
+// with its first request. An endpoint picker, a router or LMCache has no latencies of an engine.
+func suits(seen []Seen, metric string) bool {
+	return slices.ContainsFunc(seen, func(s Seen) bool {
+		return s.First != nil && s.First.Outcome == "ok" && hasEngine(s.First) && newHave(&s).comes(metric)
+	})
 }
 
 // shownBy returns the objectives whose histogram a target shows.

@@ -32,7 +32,13 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		f.pass(Server, "%s", described(r))
 	case kindCodes[r.Kind] != "":
 		t.Kind = r.Kind
-		f.add(kindCodes[r.Kind], "The target is "+kindWords(r.Kind)+".")
+		what := "The target is " + kindWords(r.Kind)
+		if r.Kind == "simulator" {
+			what += "."
+		} else {
+			what += notJudged(s)
+		}
+		f.add(kindCodes[r.Kind], what)
 	case hasEngine(r) && isImitator(r):
 		t.Kind = "simulator"
 		f.add(CodeSimulator, "The target has labels that no vLLM server has: it imitates one.")
@@ -44,11 +50,21 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		code, what := unknownServer(r)
 		if code == CodeLMCache {
 			t.Kind = "lmcache"
+			what += notJudged(s)
 		}
 		f.add(code, what)
 	}
 	judgeClock(f, r)
 	judgeSecond(f, s, t)
+}
+
+// notJudged ends the sentence about a server without an engine.
+func notJudged(s *Seen) string {
+	n := 0
+	for _, of := range series(s.newest().Emitted) {
+		n += of
+	}
+	return fmt.Sprintf(". It has no engine, so none of its %d series says how it is.", n)
 }
 
 // kindWords is a kind of server with its article.
@@ -108,7 +124,7 @@ func unknownServer(r *probe.Reading) (code, what string) {
 		switch other := catalog.OtherProgram(x.Name); other {
 		case "":
 		case catalog.LMCache:
-			return CodeLMCache, "The target is " + other + "."
+			return CodeLMCache, "The target is " + other
 		default:
 			return CodeNotVLLM, "The target is " + other + ", and has no metrics of vLLM."
 		}

@@ -35,6 +35,10 @@ var serverCodes = []Code{
 		"Scrape the vLLM servers as well.",
 	},
 	{
+		CodeNotJudged, Server, Info, "The server has neither latency of tokens, so the condition of its engines stays `unknown`.",
+		"Scrape the vLLM servers themselves, and remove --disable-log-stats.",
+	},
+	{
 		CodeVersionNone, Server, Warning, "The server does not report its version, so the meaning of names that changed is not known.",
 		"Let requests for /version pass through the proxy in front of the server. Credentials of the target are sent with it.",
 	},

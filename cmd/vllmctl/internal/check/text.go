@@ -61,6 +61,9 @@ func (r *Report) Write(to io.Writer, style Style) error {
 	return err
 }
 
+// alwaysShown are the infos without which a server that cannot be judged would look like one that is well.
+var alwaysShown = []string{CodeGateway, CodeRouter, CodeSimulator, CodeAccelerator, CodeLMCache, CodeNotJudged}
+
 // text writes blocks of lines.
 type text struct {
 	style Style
@@ -72,7 +75,7 @@ func (t *text) block(title string, found []Finding, passed []Pass) {
 	t.b.WriteString(title + "\n")
 	for _, category := range Categories() {
 		of := slices.DeleteFunc(slices.Clone(found), func(f Finding) bool {
-			return f.Category != category || !t.style.Verbose && f.Severity == Info
+			return f.Category != category || !t.style.Verbose && f.Severity == Info && !slices.Contains(alwaysShown, f.Code)
 		})
 		var good []string
 		for _, p := range passed {

@@ -290,6 +290,8 @@ func (r *Row) Why() string {
 		return "no metrics of an engine"
 	case r.Early > 0:
 		return "problems show after " + Age(r.Early)
+	case r.Condition == "unknown":
+		return "cannot be judged"
 	case len(r.Notices) > 0:
 		return "notice: " + strings.Join(r.Notices, ", ")
 	}

@@ -24,6 +24,9 @@ type Document struct {
 	Engines []EngineDocument `json:"engines"`
 	// Pools are the pools, if the configuration has them.
 	Pools []EngineDocument `json:"pools,omitempty"`
+	// NotJudged is how many entries of `engines` do not say how the engine is, although its server can be
+	// read: their condition is empty or `unknown`.
+	NotJudged int `json:"not_judged"`
 	// LeftOut is how many engines, pools and servers are missing because there are too many.
 	LeftOut int `json:"left_out,omitempty"`
 }
@@ -163,7 +166,7 @@ type QuantileDocument struct {
 func (t *Table) Document() *Document {
 	Sort(t.Rows, Order{})
 	d := &Document{
-		Version: 1, Time: t.At.UTC(), IntervalSeconds: t.Interval.Seconds(), WindowSeconds: t.Window.Seconds(), LeftOut: t.LeftOut,
+		Version: 1, Time: t.At.UTC(), IntervalSeconds: t.Interval.Seconds(), WindowSeconds: t.Window.Seconds(), NotJudged: t.notJudged(), LeftOut: t.LeftOut,
 		Servers: []ServerDocument{}, Engines: []EngineDocument{},
 	}
 	seen := map[string]bool{}

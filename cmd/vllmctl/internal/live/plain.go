@@ -20,11 +20,11 @@ const (
 // NeedsAction is the severity from which on somebody has to do something.
 const NeedsAction = 2
 
-// Status is the exit status of what a table shows: Failed if no server can be read, Problem if
-// an engine or a pool needs action or a server cannot be read. It is also Failed if all that is
+// Status is the exit status of what a table shows: Failed if no server can be read or judged, Problem
+// if an engine or a pool needs action or a server cannot be read. It is also Failed if all that is
 // shown is well and something is not shown.
 func (t *Table) Status() status.Status {
-	if t.Servers == t.Failing {
+	if t.Servers == t.Failing || len(t.Rows) > 0 && t.notJudged() == len(t.Rows) {
 		return status.Failed
 	}
 	for i := range t.Rows {

@@ -164,6 +164,16 @@ func (t *Table) markEarly(needed time.Duration) {
 	t.count()
 }
 
+// notJudged counts the rows of servers that can be read and that say nothing about how they are.
+func (t *Table) notJudged() (n int) {
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.Unread == "" && r.Pool == "" && (r.Condition == "" || r.Condition == "unknown") {
+			n++
+		}
+	}
+	return n
+}
+
 // serverRow returns what all rows of a server have in common.
 func (s *State) serverRow(key string, v *server) Row {
 	row := Row{

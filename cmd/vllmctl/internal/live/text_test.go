@@ -236,8 +236,10 @@ func TestRemarksSayWhatMattersMost(t *testing.T) {
 	} {
 		assert.Contains(t, table.Remark(), want)
 	}
-	healthy := Table{Targets: 1, Servers: 1, Reads: 2}
+	healthy := Table{Targets: 1, Servers: 1, Reads: 2, Rows: []Row{named("a:1")}}
 	assert.Empty(t, healthy.Remark())
+	healthy.Rows = append(healthy.Rows, judgedAs(named("b:1"), "unknown", "", 1), judgedAs(named("c:1"), "", "", 0))
+	assert.Contains(t, healthy.Remark(), "2 of 3 rows cannot be judged")
 }
 
 func TestTheSummaryFits(t *testing.T) {
@@ -262,7 +264,8 @@ func TestTheExitStatus(t *testing.T) {
 		"nothing can be read": {Table{Servers: 2, Failing: 2, Rows: []Row{judgedAs(unread, "unreachable", "", 3)}}, status.Failed},
 		"one cannot be read":  {Table{Servers: 2, Failing: 1, Rows: []Row{named("a:1"), judgedAs(unread, "starting", "", 0)}}, status.Problem},
 		"degraded":            {Table{Servers: 1, Rows: []Row{judgedAs(named("a:1"), "degraded", "", 2)}}, status.Problem},
-		"only to look at":     {Table{Servers: 1, Rows: []Row{judgedAs(named("a:1"), "unknown", "", 1)}}, status.OK},
+		"nothing is judged":   {Table{Servers: 2, Rows: []Row{judgedAs(named("a:1"), "unknown", "", 1), judgedAs(named("b:1"), "", "", 0)}}, status.Failed},
+		"one is not judged":   {Table{Servers: 2, Rows: []Row{judgedAs(named("a:1"), "unknown", "", 1), named("c:1")}}, status.OK},
 		"well":                {Table{Servers: 1, Rows: []Row{named("a:1")}}, status.OK},
 	} {
 		assert.Equal(t, c.want, c.table.Status(), name)

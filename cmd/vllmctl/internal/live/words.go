@@ -59,6 +59,10 @@ func (t *Table) Remark() string {
 	case t.Failing > 0:
 		return plural(t.Failing, "server") + " cannot be read. Enter shows why."
 	}
+	if n := t.notJudged(); n > 0 {
+		return fmt.Sprintf("%d of %s cannot be judged: there is no engine, or too few of its metrics to say how it is. What it shows is in its row.",
+			n, plural(len(t.Rows), "row"))
+	}
 	return ""
 }
 

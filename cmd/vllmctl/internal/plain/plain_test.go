@@ -1,11 +1,16 @@
 package plain_test
 
 import (
+	"encoding/json"
+	"io"
+	"math"
+	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 )
@@ -35,4 +40,21 @@ func FuzzText(f *testing.F) {
 		assert.True(t, utf8.ValidString(got))
 		assert.Equal(t, got, plain.Text(got, most))
 	})
+}
+
+// What is read back is what was written, and nothing in between acts on a terminal.
+func TestALineOfJSONHasNoCharacterThatActsOnATerminal(t *testing.T) {
+	value := map[string]string{"a\u009b2J": "\u0085\u202e\x7f\x1b\u2028\U000e0001 größer 模型 😀"}
+	var out strings.Builder
+	require.NoError(t, plain.JSONLine(&out, value))
+	line, end, _ := strings.Cut(out.String(), "\n")
+	assert.Empty(t, end)
+	for _, r := range line {
+		assert.True(t, unicode.IsPrint(r), "%U in %s", r, line)
+	}
+	assert.Contains(t, line, "größer 模型 😀")
+	var back map[string]string
+	require.NoError(t, json.Unmarshal([]byte(line), &back))
+	assert.Equal(t, value, back)
+	assert.Error(t, plain.JSONLine(io.Discard, math.NaN()))
 }

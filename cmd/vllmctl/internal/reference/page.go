@@ -48,6 +48,10 @@ func Page(root *cobra.Command, sections []Section) string {
 	for _, m := range status.Meanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", m.Status, pageparts.Cell(m.Meaning))
 	}
+	b.WriteString("\n| Command | Status | When |\n|---|---|---|\n")
+	for _, row := range status.Table {
+		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", row.Command, row.Status, pageparts.Cell(row.When))
+	}
 	for _, c := range commands {
 		command(&b, c)
 		for _, s := range sections {

@@ -30,6 +30,27 @@ var Meanings = []struct {
 	{Warning, "Only with `--strict`: there are warnings and no problem."},
 }
 
+// Row says when a command ends with a status.
+type Row struct {
+	Command string
+	Status  Status
+	When    string
+}
+
+// Table has a row for each status of each command. A test of the program holds it to what they do.
+var Table = []Row{
+	{"backtest", OK, "The history was judged. With `--incidents`, none was missed and there was no false alarm."},
+	{"backtest", Problem, "With `--incidents`: one was missed, by the diagnosis or by the rules, or there was a false alarm."},
+	{"backtest", Failed, "The history cannot be read or has no vLLM server, or one of the `--rules` cannot be evaluated. In the last case the report is written."},
+	{"check", OK, "There is no problem."},
+	{"check", Problem, "There is a problem, as a server that cannot be read."},
+	{"check", Failed, "The arguments are wrong, or the configuration cannot be read."},
+	{"check", Warning, "With `--strict`: there are warnings and no problem."},
+	{"top", OK, "With `--once`: nothing that was judged asks for action."},
+	{"top", Problem, "With `--once`: an engine or a pool has severity 2 or more, or a server cannot be read."},
+	{"top", Failed, "With `--once`: no server can be read, none can be judged, or there are too many to show."},
+}
+
 // Error is an error with the exit status that it means. A command that has printed what it
 // found returns one without a cause.
 type Error struct {

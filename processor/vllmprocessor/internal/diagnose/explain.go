@@ -54,7 +54,7 @@ func (e *engine) attributeRest(r *reading, s Shares) Shares {
 	rest := 1 - s.total()
 	switch {
 	case rest <= 0:
-	case e.resumedAt(r.At) > 0 && r.At-e.resumedAt(r.At) < int64(startingFor):
+	case e.aftermath(r, e.resumedAt(r.At)):
 		s[Restarting] += rest
 	case cacheFull(r):
 		s[KVPressure] += rest
@@ -69,6 +69,13 @@ func (e *engine) resumedAt(at int64) int64 {
 		return at
 	}
 	return e.Resumed
+}
+
+// aftermath reports whether harm is an after-effect of a restart or a standstill that ended at a time: it is for a
+// while, and then as long as the queue of the standstill, which was there when it ended, becomes shorter.
+func (e *engine) aftermath(r *reading, since int64) bool {
+	queued := e.Backlog.Since > 0 && e.Backlog.Since <= since
+	return since > 0 && (r.At-since < int64(startingFor) || queued && r.Signals[signal.FirstTokenRate] > r.Signals[signal.ArrivalRate])
 }
 
 // others adds the causes that are no part of a latency to the shares s of those that are;
@@ -100,7 +107,7 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		// Evicted blocks had been used: prompts do repeat.
 		s.move(CacheThrash, PrefillHeavy)
 	}
-	if since := max(r.restarted, e.resumedAt(r.At)); since > 0 && r.At-since < int64(startingFor) {
+	if e.aftermath(r, max(r.restarted, e.resumedAt(r.At))) {
 		// A cold cache and the queue of the meantime look like these causes.
 		s.move(Restarting, PrefillHeavy, DemandExceedsCapacity, DecodeLoad, KVPressure)
 		if r.At-e.resumedAt(r.At) < warmingUp*int64(settings.Window) {

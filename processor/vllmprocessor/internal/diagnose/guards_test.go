@@ -376,3 +376,28 @@ func TestAPrimaryCauseIsOvertakenOnlyByAClearlyLargerOne(t *testing.T) {
 	e.causes(settings(2), &Verdict{Condition: Healthy}, &symptoms{tokenGap: true})
 	assert.Equal(t, DecodeLoad, e.Reported.Primary)
 }
+
+// The queue of a standstill may take longer than startingFor. While it becomes shorter, nobody asks for more than the engine can do.
+func TestTheQueueOfAStandstillIsItsAftermathWhileItBecomesShorter(t *testing.T) {
+	t.Parallel()
+	const since, late = int64(time.Hour), int64(time.Hour + startingFor)
+	for name, c := range map[string]struct {
+		at, queued      int64
+		served, arrives float64
+		want            bool
+	}{
+		"soon after it":           {late - 1, 0, 1, 9, true},
+		"it becomes shorter":      {late, since, 9, 1, true},
+		"it becomes longer":       {late, since, 1, 9, false},
+		"there was none":          {late, 0, 9, 1, false},
+		"it is a later one":       {late, since + 1, 9, 1, false},
+		"the rates are not known": {late, since, math.NaN(), math.NaN(), false},
+	} {
+		r := healthyReading(c.at)
+		r.Signals[signal.FirstTokenRate], r.Signals[signal.ArrivalRate] = c.served, c.arrives
+		e := &engine{}
+		e.Backlog.Since = c.queued
+		assert.Equal(t, c.want, e.aftermath(&r, since), name)
+		assert.False(t, e.aftermath(&r, 0), "%s, without a standstill", name)
+	}
+}

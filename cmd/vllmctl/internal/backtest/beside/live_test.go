@@ -99,17 +99,23 @@ func TestABacktestSaysWhatALiveCollectorSaid(t *testing.T) {
 	}
 }
 
-func compareWithLive(t *testing.T, live *history.History, from *rulestore.Store) {
+// withObjectives sets the objectives of the collector of history.Play.
+func withObjectives(t *testing.T, o *backtest.Options) {
 	t.Helper()
-	o := options(serve(t, from, live.End), live.Begin, live.End.Add(time.Second))
-	// The servers are a pool, so each is also compared with its siblings.
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{
-		"pool": map[string]any{},
 		"objectives": []any{
 			map[string]any{"name": "ttft", "metric": "vllm.time_to_first_token", "threshold": "2.5s", "target": 0.95},
 			map[string]any{"name": "itl", "metric": "vllm.inter_token_latency", "threshold": "100ms", "target": 0.99},
 		},
 	}).Unmarshal(o.Processor))
+}
+
+func compareWithLive(t *testing.T, live *history.History, from *rulestore.Store) {
+	t.Helper()
+	o := options(serve(t, from, live.End), live.Begin, live.End.Add(time.Second))
+	// The servers are a pool, so each is also compared with its siblings.
+	withObjectives(t, o)
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"pool": map[string]any{}}).Unmarshal(o.Processor))
 	out, err := backtest.Run(t.Context(), o)
 	require.NoError(t, err)
 	require.Len(t, out.Results, 4, "three servers and the pool")

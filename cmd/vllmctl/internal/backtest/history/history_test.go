@@ -52,7 +52,7 @@ func TestTargetsAreFoundByTheLabelsThatPrometheusAdds(t *testing.T) {
 		}, []string{"a:8000", "b:8000"}, 0},
 		"none": {nil, nil, 0},
 	} {
-		found := Targets(c.in, 10)
+		found := Targets(c.in, nil, 10)
 		var names []string
 		for _, one := range found.Targets {
 			names = append(names, one.Name)
@@ -67,8 +67,8 @@ func TestTargetsAreFoundByTheLabelsThatPrometheusAdds(t *testing.T) {
 		}
 		assert.Len(t, selectors, len(found.Targets), "%s: each has its own selector", name)
 	}
-	assert.Equal(t, Ours, Targets([]labels.Labels{series("__name__", "vllm.up", "instance", "a")}, 1).Targets[0].Form)
-	many := Targets([]labels.Labels{series("__name__", raw, "instance", "a"), series("__name__", raw, "instance", "b"), series("__name__", raw, "instance", "c")}, 2)
+	assert.Equal(t, Ours, Targets([]labels.Labels{series("__name__", "vllm.up", "instance", "a")}, nil, 1).Targets[0].Form)
+	many := Targets([]labels.Labels{series("__name__", raw, "instance", "a"), series("__name__", raw, "instance", "b"), series("__name__", raw, "instance", "c")}, nil, 2)
 	assert.Len(t, many.Targets, 2)
 	assert.Equal(t, 1, many.Overflow)
 }
@@ -91,7 +91,7 @@ func TestASelectorChoosesTheSeriesOfOneTarget(t *testing.T) {
 		return true
 	}
 	without := series("__name__", "vllm:num_requests_running", "job", "v", "instance", "vllm-0:8000")
-	found := Targets([]labels.Labels{without, up("a")}, 9)
+	found := Targets([]labels.Labels{without, up("a")}, nil, 9)
 	require.Len(t, found.Targets, 2)
 	for _, target := range found.Targets {
 		assert.Equal(t, target.Labels.Get("cluster") == "a", chooses(target, "a"), target.Name)
@@ -99,7 +99,7 @@ func TestASelectorChoosesTheSeriesOfOneTarget(t *testing.T) {
 	}
 	names, err := MatchLabels(`cluster=~"a|c",model_name="m"`)
 	require.NoError(t, err)
-	found = Targets([]labels.Labels{up("a")}, 9, names...)
+	found = Targets([]labels.Labels{up("a")}, nil, 9, names...)
 	require.Len(t, found.Targets, 1)
 	assert.True(t, chooses(found.Targets[0], "a"))
 	assert.False(t, chooses(found.Targets[0], "b"))
@@ -112,7 +112,7 @@ func TestSelectorsQuoteWhatTheyContain(t *testing.T) {
 	found := Targets([]labels.Labels{
 		series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "p", "cluster", "1"),
 		series("__name__", "vllm:num_requests_running", "job", `a"b\c`, "instance", "x\ny", "k8s.pod.name", "q", "cluster", "1"),
-	}, 9)
+	}, nil, 9)
 	require.Len(t, found.Targets, 2)
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(found.Targets[0].Selector(nil))
 	require.NoError(t, err)
@@ -180,11 +180,11 @@ func (p *picky) Samples(_ context.Context, _ string, from, to time.Time) ([]prom
 
 func TestAPartThatIsRefusedIsReadInPieces(t *testing.T) {
 	window := Span{time.Unix(1_700_006_400, 0), time.Unix(1_700_010_000, 0)}
-	plain := &Loader{Source: &picky{longest: time.Hour}}
+	plain := &Loader{Most: 1 << 20, Source: &picky{longest: time.Hour}}
 	want, err := plain.Load(t.Context(), "x", window)
 	require.NoError(t, err)
 	source := &picky{longest: 7 * time.Minute}
-	loader := &Loader{Source: source}
+	loader := &Loader{Most: 1 << 20, Source: source}
 	got, err := loader.Load(t.Context(), "x", window)
 	require.NoError(t, err)
 	require.Len(t, got, 2)
@@ -201,10 +201,34 @@ func TestAPartThatIsRefusedIsReadInPieces(t *testing.T) {
 		assert.LessOrEqual(t, d, 8*time.Minute)
 	}
 	// A server that refuses everything ends it.
-	_, err = (&Loader{Source: &picky{longest: 0}}).Load(t.Context(), "x", window)
+	_, err = (&Loader{Most: 1, Source: &picky{longest: 0}}).Load(t.Context(), "x", window)
 	require.ErrorContains(t, err, "too many samples")
-	_, err = (&Loader{Source: &picky{fail: errors.New("no")}}).Load(t.Context(), "x", window)
+	_, err = (&Loader{Most: 1, Source: &picky{fail: errors.New("no")}}).Load(t.Context(), "x", window)
 	require.ErrorContains(t, err, "no")
+}
+
+// All parts together have a bound, in pieces or not. What is released makes room.
+func TestWhatIsInMemoryAtATimeIsBounded(t *testing.T) {
+	window := Span{time.Unix(1_700_006_400, 0), time.Unix(1_700_010_000, 0)}
+	// An hour of a scrape every 15 s has 240 samples, and half an hour 120: 16 bytes each, and two sets of labels.
+	for _, longest := range []time.Duration{time.Hour, 7 * time.Minute} {
+		loader := &Loader{Most: 20_000, Source: &picky{longest: longest}}
+		for range 2 {
+			part, err := loader.Load(t.Context(), "x", window)
+			require.NoError(t, err, longest)
+			require.InDelta(t, 360*16, Size(part), 300)
+		}
+		_, err := loader.Load(t.Context(), "x", window)
+		require.NoError(t, err, longest)
+		_, err = loader.Load(t.Context(), "x", window)
+		require.ErrorContains(t, err, "larger than 20 KiB; choose fewer servers with --match", longest)
+		loader = &Loader{Most: 8000, Source: &picky{longest: longest}}
+		for range 10 {
+			part, err := loader.Load(t.Context(), "x", window)
+			require.NoError(t, err, longest)
+			loader.Release(Size(part))
+		}
+	}
 }
 
 // A store that removes duplicates can give the series of one scrape different times.

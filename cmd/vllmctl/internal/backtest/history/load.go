@@ -2,10 +2,12 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/promapi"
@@ -36,8 +38,12 @@ type Source interface {
 // Loader reads parts from the server.
 type Loader struct {
 	Source Source
+	// Most is how large all parts together may be that were loaded and not released yet, in bytes.
+	Most int64
 
 	mu sync.Mutex
+	// held is how large they are.
+	held int64
 	// pieces is how long the periods are that the server answers, by selector.
 	pieces map[string]time.Duration
 	stats  LoadStats
@@ -61,8 +67,33 @@ func (l *Loader) Stats() LoadStats {
 // shortest is the shortest period that is asked for.
 const shortest = time.Minute
 
+// Size is about how large series are in memory, in bytes.
+func Size(series []promapi.Series) (n int64) {
+	for i := range series {
+		n += 64 + int64(series[i].Labels.ByteSize()) + 16*int64(len(series[i].Times))
+	}
+	return n
+}
+
+// Release gives the room of so many bytes of parts back.
+func (l *Loader) Release(size int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held -= size
+}
+
+// hold takes room for so many bytes.
+func (l *Loader) hold(size int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held += size; l.held > l.Most {
+		return fmt.Errorf("what has to be in memory at a time is larger than %s; choose fewer servers with --match or --max-targets, or lower --parallel", humanize.IBytes(uint64(l.Most)))
+	}
+	return nil
+}
+
 // Load returns the samples of a selector in a window, series by series in the order of
-// their labels.
+// their labels. Their Size is held until it is released.
 func (l *Loader) Load(ctx context.Context, selector string, window Span) ([]promapi.Series, error) {
 	series, err := l.read(ctx, selector, window)
 	if err != nil {
@@ -80,6 +111,7 @@ func (l *Loader) Load(ctx context.Context, selector string, window Span) ([]prom
 // read asks the server, for shorter and shorter periods while it refuses.
 func (l *Loader) read(ctx context.Context, selector string, window Span) ([]promapi.Series, error) {
 	var parts [][]promapi.Series
+	held := int64(0)
 	for from := window.From; from.Before(window.To); {
 		length := l.piece(selector, window.To.Sub(window.From))
 		to := from.Add(length)
@@ -94,10 +126,16 @@ func (l *Loader) read(ctx context.Context, selector string, window Span) ([]prom
 		if err != nil {
 			return nil, err
 		}
+		held += Size(series)
+		if err := l.hold(Size(series)); err != nil {
+			return nil, err
+		}
 		parts = append(parts, series)
 		from = to
 	}
-	return join(parts), nil
+	whole := join(parts)
+	l.Release(held - Size(whole)) // Each piece has the labels again.
+	return whole, nil
 }
 
 func (l *Loader) piece(selector string, whole time.Duration) time.Duration {

@@ -47,6 +47,15 @@ func rawPrefixes(more []string) []string {
 	return out
 }
 
+// OfTarget reports whether a series with vLLM's own names is of a server. A further colon in a name is that of a recorded series,
+// which no server has.
+func OfTarget(name string, more []string) bool {
+	return slices.ContainsFunc(rawPrefixes(more), func(prefix string) bool {
+		rest, found := strings.CutPrefix(name, prefix)
+		return found && !strings.Contains(rest, ":")
+	})
+}
+
 // alternatives joins texts into a regular expression, each matched as it is.
 func alternatives(texts []string) string {
 	quoted := make([]string, len(texts))
@@ -117,15 +126,15 @@ var otherFamilies = sync.OnceValue(func() []string {
 	return slices.Compact(out)
 })
 
-// selectorOf returns the selector of all that is read of a target.
+// selectorOf returns the selector of all that is read of a target; see OfTarget for the colons.
 func selectorOf(t *Target, more []string) string {
 	var names string
 	if t.Form == Ours {
-		names = `vllm[._].+|http[._]requests(_total)?|process_open_fds`
+		names = `vllm[._][^:]+|http[._]requests(_total)?|process_open_fds`
 	} else {
 		var prefixes []string
 		for _, p := range rawPrefixes(more) {
-			prefixes = append(prefixes, regexp.QuoteMeta(p)+".+")
+			prefixes = append(prefixes, regexp.QuoteMeta(p)+"[^:]+")
 		}
 		names = strings.Join(prefixes, "|") + "|" + alternatives(append(otherFamilies(), nameUp, nameProcessStart))
 	}

@@ -22,6 +22,9 @@ type Target struct {
 	// matchers select its series. An empty value means that they do not have the label, which
 	// labels.Labels cannot say.
 	matchers []labels.Label
+	// days is on how many days there is a series, and beside is true where the other naming of the server is judged.
+	days   int
+	beside bool
 }
 
 // Instance is the label of this name, of the server itself where a Prometheus that scraped a
@@ -67,16 +70,20 @@ type Found struct {
 	// Copies are the labels of targets that were left out, because another Prometheus
 	// server wrote the same series.
 	Copies []string
+	// Both is the number of servers that the history has under both namings. Each is judged once.
+	Both int
 	// Overflow is the number of targets above the limit.
 	Overflow int
 }
 
 // Targets groups the series of Discovery into targets, at most so many, in the order of
-// their names. chosen are the labels that the matchers of Discovery name.
-func Targets(series []labels.Labels, most int, chosen ...string) Found {
+// their names. days is on how many days each series, by its hash, is there; chosen are the labels that the matchers of
+// Discovery name.
+func Targets(series []labels.Labels, days map[uint64]int, most int, chosen ...string) Found {
 	type group struct {
 		labels labels.Labels
 		ours   bool
+		days   int
 	}
 	groups := map[string]*group{}
 	for _, s := range series {
@@ -93,11 +100,12 @@ func Targets(series []labels.Labels, most int, chosen ...string) Found {
 			g = &group{labels: key}
 			groups[key.String()] = g
 		}
+		g.days = max(g.days, days[s.Hash()])
 		g.ours = g.ours || name == "vllm_up" || strings.HasPrefix(name, "vllm.")
 	}
 	all := make([]*Target, 0, len(groups))
 	for _, g := range groups {
-		t := &Target{Labels: g.labels, Form: Raw}
+		t := &Target{Labels: g.labels, Form: Raw, days: g.days}
 		if g.ours {
 			t.Form = Ours
 		}
@@ -107,12 +115,15 @@ func Targets(series []labels.Labels, most int, chosen ...string) Found {
 		return cmp.Or(strings.Compare(a.Instance(), b.Instance()), labels.Compare(a.Labels, b.Labels))
 	})
 	var found Found
-	found.Targets, found.Copies = withoutCopies(all)
+	all, found.Copies = withoutCopies(all)
+	found.Both = besides(all)
+	// Those that are not judged count where the selectors must tell targets apart.
+	identify(all, chosen)
+	found.Targets = slices.DeleteFunc(all, func(t *Target) bool { return t.beside })
 	if n := len(found.Targets); n > most {
 		found.Overflow = n - most
 		found.Targets = found.Targets[:most]
 	}
-	identify(found.Targets, chosen)
 	return found
 }
 
@@ -141,7 +152,9 @@ func identify(all []*Target, chosen []string) {
 	for _, t := range all {
 		key := t.Labels.Get("job") + "\x00" + t.Labels.Get("instance")
 		same[key] = append(same[key], t)
-		names[t.Instance()]++
+		if !t.beside {
+			names[t.Instance()]++
+		}
 	}
 	for _, group := range same {
 		differ := differing(group)
@@ -153,8 +166,8 @@ func identify(all []*Target, chosen []string) {
 			}
 			for _, l := range differ {
 				match = append(match, l)
-				if l != "exported_instance" {
-					name = append(name, l+"="+t.Labels.Get(l))
+				if v := t.Labels.Get(l); v != "" && names[t.Instance()] > 1 && l != "exported_instance" {
+					name = append(name, l+"="+v)
 				}
 			}
 			for _, l := range replicaLabels {

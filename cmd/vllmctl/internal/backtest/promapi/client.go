@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 	jsoniter "github.com/json-iterator/go"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Settings are the settings of a Client.
@@ -25,8 +25,6 @@ type Settings struct {
 	HTTP *http.Client
 	// URL is the address before /api/v1.
 	URL url.URL
-	// Header is added to every request.
-	Header http.Header
 	// Deadline is for one request with its answer, MaxAnswer for the bytes of one answer
 	// after decompression. Zeros mean the defaults.
 	Deadline  time.Duration
@@ -54,6 +52,8 @@ type Client struct {
 	read     int64
 	queries  int
 	retries  int
+	// large counts series that were left out because of their labels.
+	large int
 	// answered is true once the server answered anything.
 	answered bool
 }
@@ -91,6 +91,8 @@ type Stats struct {
 	// Bytes is the size of all answers after decompression.
 	Bytes            int64
 	Queries, Retries int
+	// Large is the number of series that were left out, because their labels are larger than 16 KiB.
+	Large int
 	// Warnings are those of the server, printable, in no order.
 	Warnings []string
 }
@@ -99,7 +101,7 @@ type Stats struct {
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Stats{Bytes: c.read, Queries: c.queries, Retries: c.retries}
+	s := Stats{Bytes: c.read, Queries: c.queries, Retries: c.retries, Large: c.large}
 	for w := range c.warnings {
 		s.Warnings = append(s.Warnings, w)
 	}
@@ -108,13 +110,19 @@ func (c *Client) Stats() Stats {
 
 // Series returns the label sets of a selector between two times.
 func (c *Client) Series(ctx context.Context, selector string, from, to time.Time) ([]labels.Labels, error) {
+	asked, err := c.asked(selector)
+	if err != nil {
+		return nil, err
+	}
 	parameters := url.Values{"match[]": {selector}, "start": {unix(from)}, "end": {unix(to)}}
 	var out []labels.Labels
-	err := c.ask(ctx, "series", parameters, func() { out = out[:0] }, func(it *jsoniter.Iterator) error {
+	err = c.ask(ctx, "series", parameters, func() { out = out[:0] }, func(it *jsoniter.Iterator) error {
 		builder := labels.NewScratchBuilder(16)
 		for it.ReadArray() {
 			readLabels(it, &builder)
-			out = append(out, builder.Labels())
+			if one := builder.Labels(); asked(one) {
+				out = append(out, one)
+			}
 		}
 		return nil
 	})
@@ -127,6 +135,10 @@ func (c *Client) Series(ctx context.Context, selector string, from, to time.Time
 func (c *Client) Samples(ctx context.Context, selector string, from, to time.Time) ([]Series, error) {
 	// Prometheus 2 includes the left end of a range and Prometheus 3 does not. So the query
 	// is for the last millisecond before to, and what is before from is dropped.
+	asked, err := c.asked(selector)
+	if err != nil {
+		return nil, err
+	}
 	at, length := to.Add(-time.Millisecond), to.Sub(from).Milliseconds()
 	parameters := url.Values{
 		"query": {selector + "[" + strconv.FormatInt(length, 10) + "ms]"}, "time": {unix(at)},
@@ -135,12 +147,38 @@ func (c *Client) Samples(ctx context.Context, selector string, from, to time.Tim
 		"max_source_resolution": {"0s"}, "partial_response": {"false"},
 	}
 	var out []Series
-	err := c.ask(ctx, "query", parameters, func() { out = nil }, func(it *jsoniter.Iterator) error {
+	err = c.ask(ctx, "query", parameters, func() { out = nil }, func(it *jsoniter.Iterator) error {
 		var err error
-		out, err = readMatrix(it, from.UnixMilli())
+		out, err = readMatrix(it, from.UnixMilli(), to.UnixMilli(), asked)
 		return err
 	})
 	return out, err
+}
+
+// largest is how large the labels of a series may be, in bytes.
+const largest = 16 << 10
+
+// asked returns what tells whether a series was asked for by a selector. A server that ignores it is not believed: all of its
+// series for each of the targets would not fit into memory.
+func (c *Client) asked(selector string) (func(labels.Labels) bool, error) {
+	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector)
+	if err != nil {
+		return nil, newError(Final, err, "%s is no selector", Printable(selector))
+	}
+	return func(l labels.Labels) bool {
+		for _, m := range matchers {
+			if !m.Matches(l.Get(m.Name)) {
+				return false
+			}
+		}
+		if l.ByteSize() > largest {
+			c.mu.Lock()
+			c.large++
+			c.mu.Unlock()
+			return false
+		}
+		return true
+	}, nil
 }
 
 // unix writes a time as the API reads it.
@@ -227,7 +265,6 @@ func (c *Client) once(ctx context.Context, path string, parameters url.Values, d
 	if request.Method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	maps.Copy(request.Header, c.settings.Header)
 	request.Header.Set("Accept", "application/json")
 	if onThisMachine(address.Hostname()) {
 		// Compression costs more there than it saves.

@@ -106,9 +106,9 @@ func readLabels(it *jsoniter.Iterator, builder *labels.ScratchBuilder) {
 	builder.Sort()
 }
 
-// readMatrix reads the field data of a query whose result is a matrix, and drops samples
-// before a time.
-func readMatrix(it *jsoniter.Iterator, from int64) ([]Series, error) {
+// readMatrix reads the field data of a query whose result is a matrix, and drops series and
+// samples that were not asked for.
+func readMatrix(it *jsoniter.Iterator, from, to int64, asked func(labels.Labels) bool) ([]Series, error) {
 	var out []Series
 	kind := ""
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
@@ -116,7 +116,7 @@ func readMatrix(it *jsoniter.Iterator, from int64) ([]Series, error) {
 		case "resultType":
 			kind = it.ReadString()
 		case "result":
-			m := matrix{from: from, builder: labels.NewScratchBuilder(16)}
+			m := matrix{from: from, to: to, asked: asked, builder: labels.NewScratchBuilder(16)}
 			for it.ReadArray() {
 				m.series(it)
 				if it.Error != nil {
@@ -138,6 +138,8 @@ func readMatrix(it *jsoniter.Iterator, from int64) ([]Series, error) {
 type matrix struct {
 	out     []Series
 	from    int64
+	to      int64
+	asked   func(labels.Labels) bool
 	builder labels.ScratchBuilder
 	times   []int64
 	values  []float64
@@ -147,19 +149,24 @@ type matrix struct {
 func (m *matrix) series(it *jsoniter.Iterator) {
 	m.times, m.values = m.times[:0], m.values[:0]
 	var known labels.Labels
-	sorted := true
+	sorted, named, dropped := true, false, false
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
 		switch field {
 		case "metric":
 			readLabels(it, &m.builder)
 			known = m.builder.Labels()
+			named, dropped = true, !m.asked(known)
 		case "values":
+			if dropped {
+				it.Skip()
+				break
+			}
 			for it.ReadArray() {
 				t, v, ok := sample(it)
 				if !ok {
 					return false
 				}
-				if t < m.from {
+				if t < m.from || t >= m.to {
 					continue
 				}
 				if n := len(m.times); n > 0 && t <= m.times[n-1] {
@@ -172,7 +179,7 @@ func (m *matrix) series(it *jsoniter.Iterator) {
 		}
 		return it.Error == nil
 	})
-	if it.Error != nil || len(m.times) == 0 {
+	if it.Error != nil || !named || dropped || len(m.times) == 0 {
 		return
 	}
 	if !sorted {

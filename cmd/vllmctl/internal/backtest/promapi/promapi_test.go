@@ -30,8 +30,36 @@ func ask(t *testing.T, handler http.HandlerFunc, change func(*Settings)) ([]Seri
 		change(&s)
 	}
 	c := New(s)
-	series, err := c.Samples(t.Context(), `{job="a"}`, time.Unix(1000, 0), time.Unix(1060, 0))
+	series, err := c.Samples(t.Context(), `{job=~"a|"}`, time.Unix(1000, 0), time.Unix(1060, 0))
 	return series, c, err
+}
+
+// all asks for every series.
+func all(labels.Labels) bool { return true }
+
+// A server that ignores the selector, or a proxy in front of it, sends what nobody asked for. None of it is kept, wherever its
+// labels stand, and neither are samples outside of the period.
+func TestWhatWasNotAskedForIsDropped(t *testing.T) {
+	large := strings.Repeat("x", 17<<10)
+	series, c, err := ask(t, reply(`{"status":"success","data":{"resultType":"matrix","result":[
+		{"metric":{"__name__":"x","job":"b"},"values":[[1015,"1"]]},
+		{"values":[[1015,"1"]],"metric":{"__name__":"y","job":"b"}},
+		{"values":[[1015,"1"]]},
+		{"metric":{"__name__":"`+large+`","job":"a"},"values":[[1015,"1"]]},
+		{"values":[[900,"0"],[1015,"1"],[1060,"2"],[2000,"3"]],"metric":{"__name__":"z","job":"a"}}]}}`), nil)
+	require.NoError(t, err)
+	require.Len(t, series, 1)
+	assert.Equal(t, "z", series[0].Labels.Get("__name__"))
+	assert.Equal(t, []int64{1015000}, series[0].Times)
+	assert.Equal(t, 1, c.Stats().Large)
+	listed := reply(`{"status":"success","data":[{"__name__":"up","job":"a"},{"__name__":"down","job":"a"}]}`)
+	server := httptest.NewServer(listed)
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	found, err := New(Settings{HTTP: server.Client(), URL: *u}).Series(t.Context(), "up", time.Unix(0, 0), time.Unix(1, 0))
+	require.NoError(t, err)
+	assert.Equal(t, []labels.Labels{labels.FromStrings("__name__", "up", "job", "a")}, found)
 }
 
 func reply(body string) http.HandlerFunc {
@@ -57,7 +85,7 @@ func TestSamplesAreThoseOfAHalfOpenPeriod(t *testing.T) {
 	}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "/prefix/api/v1/query", path)
-	assert.Equal(t, `{job="a"}[60000ms]`, asked.Get("query"))
+	assert.Equal(t, `{job=~"a|"}[60000ms]`, asked.Get("query"))
 	assert.Equal(t, "1059.999", asked.Get("time"))
 	assert.Equal(t, "false", asked.Get("partial_response"))
 	require.Len(t, series, 2)
@@ -199,7 +227,7 @@ func FuzzMatrix(f *testing.F) {
 	f.Add(`{"resultType":"matrix","result":[{"metric":{},"values":[[-1,"0x1p-2"]]},{"metric":{},"values":[[]]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		it := jsoniter.ParseString(jsoniter.ConfigCompatibleWithStandardLibrary, text)
-		series, err := readMatrix(it, math.MinInt64)
+		series, err := readMatrix(it, math.MinInt64, math.MaxInt64, all)
 		if err != nil || it.Error != nil {
 			return
 		}
@@ -249,7 +277,7 @@ func BenchmarkMatrix(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
 		it := jsoniter.Parse(jsoniter.ConfigCompatibleWithStandardLibrary, strings.NewReader(body), bufferSize)
-		series, err := readMatrix(it, 0)
+		series, err := readMatrix(it, 0, math.MaxInt64, all)
 		if err != nil || len(series) != 400 {
 			b.Fatal(err, len(series))
 		}

@@ -186,7 +186,7 @@ func split(all labels.Labels, m *catalog.Metric, instance, job string) (attribut
 				return
 			}
 		}
-		resource = append(resource, labels.Label{Name: resourceName(l.Name), Value: l.Value})
+		resource = append(resource, labels.Label{Name: history.ResourceName(l.Name), Value: l.Value})
 	})
 	resource = append(resource, labels.Label{Name: "service.instance.id", Value: instance}, labels.Label{Name: "service.name", Value: job})
 	slices.SortFunc(resource, func(a, b labels.Label) int { return strings.Compare(a.Name, b.Name) })

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/backtest/incident"
@@ -32,7 +33,7 @@ type Report struct {
 	Rules []string `json:"rules"`
 	// Alerts are the alerts that would have fired by these rules.
 	Alerts []rulestore.Firing `json:"would_be_alerts"`
-	// RuleProblems are rules that could not be evaluated.
+	// RuleProblems are rules that could not be evaluated, or an annotation of which could not be expanded.
 	RuleProblems []rulestore.Problem `json:"rule_problems"`
 	// Own are the alerts that did fire, by the series ALERTS.
 	Own []rulestore.Firing `json:"own_alerts"`
@@ -49,6 +50,11 @@ type Report struct {
 	Compared bool `json:"compared"`
 	// Zone is the time zone of the text and the page.
 	Zone *time.Location `json:"-"`
+}
+
+// Unevaluated are the problems of rules that could not be evaluated: what would have fired is not known then.
+func (r *Report) Unevaluated() []rulestore.Problem {
+	return slices.DeleteFunc(slices.Clone(r.RuleProblems), func(p rulestore.Problem) bool { return p.Annotation })
 }
 
 // Target is one server.

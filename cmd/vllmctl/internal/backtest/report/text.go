@@ -37,11 +37,15 @@ func Text(w io.Writer, r *Report, all bool) error {
 		t.line("\nPools")
 		t.episodes(r.Pools)
 	}
-	t.firings("Alerts that would have fired", r.Alerts, len(r.Rules) > 0)
+	t.firings("Alerts that would have fired", r.Alerts, len(r.Rules) > 0, len(r.Unevaluated()) > 0)
 	for _, p := range r.RuleProblems {
-		t.line("  cannot be evaluated: %s", promapi.Printable(p.String()))
+		what := "cannot be evaluated"
+		if p.Annotation {
+			what = "has an annotation that cannot be expanded"
+		}
+		t.line("  %s: %s", what, promapi.Printable(p.String()))
 	}
-	t.firings("Own alerts that fired", r.Own, true)
+	t.firings("Own alerts that fired", r.Own, true, false)
 	t.incidents()
 	t.summary()
 	_, err := io.WriteString(w, plain(t.out.String()))
@@ -82,12 +86,18 @@ func (t *text) head() {
 // mostFirings is how many firings of one alert are listed.
 const mostFirings = 20
 
-func (t *text) firings(title string, all []rulestore.Firing, asked bool) {
+// firings lists alerts. failed is true where some rules could not be evaluated.
+func (t *text) firings(title string, all []rulestore.Firing, asked, failed bool) {
 	if !asked {
 		return
 	}
 	t.line("\n%s", title)
-	if len(all) == 0 {
+	switch {
+	case len(all) > 0:
+	case failed:
+		t.line("  not known, because rules could not be evaluated")
+		return
+	default:
 		t.line("  none")
 		return
 	}
