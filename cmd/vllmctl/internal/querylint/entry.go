@@ -63,7 +63,9 @@ func (c *checker) shapeOf(e entry) shape {
 		s.native, s.bounds, s.unit = true, s.unit, one
 	case partCount:
 		s.unit = one
-	case partTotal, partSum:
+	case partSum:
+		s.times = s.unit.known && s.unit.seconds == 1
+	case partTotal:
 	}
 	return s
 }

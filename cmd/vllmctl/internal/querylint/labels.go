@@ -68,8 +68,6 @@ func (c *checker) unknownLabel(node, from parser.Node, label string, s *shape, e
 	}
 	if alias, known := catalog.AttributeAliases[label]; known && s.labels.own[alias] {
 		hint = "Write " + alias + "."
-	} else if label == catalog.Router.Label && s.metric != nil && s.metric.EmittedBy == "receiver" {
-		hint = "It is the label of the production stack's router, which repeats the gauges of its servers: adding up both counts each server twice. Scrape one of them."
 	} else if near := settings.Nearest(label, s.labels.list()); len(near) > 0 {
 		hint = "Did you mean " + near[0] + "?"
 	}

@@ -50,6 +50,11 @@ var allNames = sync.OnceValue(func() map[Spelling]*names {
 		for i := range metrics {
 			n.add(&metrics[i])
 		}
+		for i := range routerMetrics {
+			if s == Wire {
+				n.addParts(routerMetrics[i].Name, &routerMetrics[i], nil)
+			}
+		}
 		all[s] = n
 	}
 	return all
@@ -166,13 +171,17 @@ func (n *names) write(m *catalog.Metric, p part) string {
 	return best
 }
 
+// mostEdits is the number of wrong characters up to which a name counts as misspelt. With more, it is
+// rather the name of something else.
+const mostEdits = 3
+
 // nearest returns the name that is most like the given one, and "" if none is.
 func (l *Linter) nearest(name string) string {
-	best, distance := "", len(name)/3+1
+	best, distance := "", mostEdits
 	candidates := slices.Collect(maps.Keys(l.names.byName))
 	candidates = slices.AppendSeq(candidates, maps.Keys(l.recorded))
 	for _, candidate := range candidates {
-		if abs(len(candidate)-len(name)) > distance {
+		if abs(len(candidate)-len(name)) > distance || strings.HasSuffix(candidate, "_total") != strings.HasSuffix(name, "_total") {
 			continue
 		}
 		d := catalog.EditDistance(name, candidate)

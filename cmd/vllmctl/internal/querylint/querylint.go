@@ -122,6 +122,8 @@ type Context struct {
 	Thresholds []float64
 	// Extended is true for MetricsQL, which has more than PromQL.
 	Extended bool
+	// Single is true if whoever asks takes one series only, as KEDA does.
+	Single bool
 	// Described is what surrounds the expression in words: the titles and the description of
 	// a panel and of its row.
 	Described string
@@ -270,8 +272,11 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 		return
 	}
 	c.checkLifetime(&result)
-	c.checkUnit(root, result)
+	if !c.checkSum(root, &result) {
+		c.checkUnit(root, result)
+	}
 	c.checkBare(root, result)
+	c.checkSingle(root, &result)
 	c.checkColours(root, result)
 	c.checkPerEngine(result)
 	c.checkSuccess(root)

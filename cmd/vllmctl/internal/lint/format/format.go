@@ -115,7 +115,8 @@ func (r *reader) value(n *document.Node) {
 		if n.String() != "" || n.Is(document.List) {
 			r.ignore("a document that is no object")
 		}
-	case n.Get("apiVersion").String() != "" && n.Get("kind").String() != "":
+	case n.Get("apiVersion").String() != "" && n.Get("kind").String() != "", n.Get("kind").String() == persesKind:
+		// A PersesDashboard is often written without its apiVersion.
 		r.kubernetes(n)
 	case r.rules(n), r.perses(n), r.dashboard(n):
 	default:

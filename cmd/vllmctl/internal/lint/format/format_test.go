@@ -116,6 +116,18 @@ func TestEachFormatIsRead(t *testing.T) {
 			[]string{"Perses dashboard"},
 			[]string{"panel | d/p/query 1 | q"},
 		},
+		"a PersesDashboard without a version": {
+			"kind: PersesDashboard\nmetadata: {name: d}\nspec: {panels: {p: {spec: {queries: [{spec: {plugin: {kind: PrometheusTimeSeriesQuery, spec: {query: q}}}}]}}}}\n",
+			[]string{"Perses dashboard"},
+			[]string{"panel | d/p/query 1 | q"},
+		},
+		"variables without a query": {
+			`{"title": "D", "templating": {"list": [{"name": "a", "type": "query", "query": ""}, {"name": "b", "type": "query", "query": "", "definition": ""},
+			{"name": "c", "type": "query"}, {"name": "d", "type": "query", "query": null, "definition": null}, {"name": "e", "type": "query", "query": {"query": ""}}]},
+			"panels": [{"title": "P", "targets": [{"refId": "A", "expr": "m"}]}]}`,
+			[]string{"Grafana dashboard"},
+			[]string{"panel | D/P/A | m"},
+		},
 		"a GrafanaDashboard": {
 			"apiVersion: grafana.integreatly.org/v1beta1\nkind: GrafanaDashboard\nspec: {json: '{\"title\": \"D\", \"panels\": [{\"title\": \"P\", \"targets\": [{\"refId\": \"A\", \"expr\": \"m\"}]}]}'}\n",
 			[]string{"GrafanaDashboard", "Grafana dashboard"},
@@ -145,9 +157,10 @@ func TestWhatIsNoRuleAndNoDashboardIsNamed(t *testing.T) {
 		"replicas: 1\nimage: x\n": `an object with the keys "replicas", "image"`,
 		"- 1\n- 2\n":              "a document that is no object",
 		"hello":                   "a document that is no object",
-		"apiVersion: apps/v1\nkind: Deployment\n":                    "an object of the kind Deployment",
-		"apiVersion: x/v1\nkind: GrafanaDashboard\nspec: {url: y}\n": "without the field json",
-		`{"kind": "Dashboard", "spec": {}}`:                          "an object with the keys",
+		"apiVersion: apps/v1\nkind: Deployment\n":                             "an object of the kind Deployment",
+		"apiVersion: x/v1\nkind: GrafanaDashboard\nspec: {url: y}\n":          "without the field json",
+		"apiVersion: perses.dev/v1alpha2\nkind: PersesDatasource\nspec: {}\n": "an object of the kind PersesDatasource",
+		`{"kind": "Dashboard", "spec": {}}`:                                   "an object with the keys",
 	} {
 		f := read(t, text)
 		assert.Empty(t, f.Kinds, text)

@@ -34,7 +34,7 @@ func (r *reader) kubernetes(n *document.Node) {
 		} else if spec.Is(document.Map) {
 			r.dashboard(spec)
 		}
-	case strings.HasPrefix(kind, "Perses") && spec.Is(document.Map):
+	case kind == persesKind && spec.Is(document.Map):
 		if config := spec.Get("config"); config.Is(document.Map) {
 			spec = config
 		}
