@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint/live"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
@@ -112,7 +112,7 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 		}
 	}
 	report := lint.Check(ctx, inputs, o)
-	write := f.fix && !f.dryRun && !f.diff
+	write := f.fix && !f.dryRun && !f.diff && ctx.Err() == nil
 	if f.fix || f.diff {
 		report.Plan(ctx, o)
 	}
@@ -182,9 +182,7 @@ func known(s querylint.Spelling) bool {
 func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) error {
 	out := c.OutOrStdout()
 	if f.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return plain.JSON(out, report)
 	}
 	terminal := isTerminal(out)
 	if diff {
@@ -211,15 +209,16 @@ func lintSection(checkout string) (reference.Section, error) {
 	return section, err
 }
 
+// codeList is what --codes writes with --json.
+type codeList struct {
+	Version int              `json:"version"`
+	Codes   []querylint.Rule `json:"codes"`
+}
+
 // printCodes lists the codes, each with what it finds.
 func printCodes(w io.Writer, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(struct {
-			Version int              `json:"version"`
-			Codes   []querylint.Rule `json:"codes"`
-		}{1, lint.Rules()})
+		return plain.JSON(w, codeList{1, lint.Rules()})
 	}
 	for _, r := range lint.Rules() {
 		if _, err := fmt.Fprintf(w, "%-22s %s\n", r.Code, strings.ReplaceAll(r.Finds, "`", "")); err != nil {

@@ -129,6 +129,12 @@ func TestTheJSONOfLintIsOneDocument(t *testing.T) {
 	assert.True(t, f.Fixable)
 	assert.NotEmpty(t, report.Files[1].Error)
 
+	_, stdout, _ = runLint(t, "", "--json", file(t, "a\u202e\u009b.yaml", strings.Replace(wrongRules, "num_preemptions[", "num_preemptions{a=\"\u0085\"}[", 1)))
+	for _, forbidden := range []string{"\u0085", "\u009b", "\u202e"} {
+		assert.NotContains(t, stdout, forbidden, "%q", forbidden)
+	}
+	assert.Contains(t, stdout, `a\u202e\u009b.yaml`, "the name is the same for a program")
+
 	_, stdout, _ = runLint(t, "", "--codes", "--json")
 	assert.True(t, json.Valid([]byte(stdout)))
 	_, stdout, _ = runLint(t, "", "--codes")
