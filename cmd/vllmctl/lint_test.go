@@ -225,7 +225,7 @@ func TestLintShowsNoPasswordAndNoControlCharactersOfAServer(t *testing.T) {
 		_, _ = w.Write([]byte(`{"status":"error","error":"no \u001b[2J tenant"}`))
 	}))
 	t.Cleanup(server.Close)
-	address := strings.Replace(server.URL, "://", "://me:hunter2@", 1)
+	address := strings.Replace(server.URL, "://", "://me:hunter2@", 1) + "/?token=hunter2"
 	for _, flag := range []string{"--server", "--prometheus"} {
 		code, stdout, stderr := runLint(t, rightRules, flag, address, "-")
 		assert.Equal(t, status.Failed, code)
