@@ -222,10 +222,13 @@ func (c *checker) compared(ctx context.Context, e *format.Expression, spelling q
 func (c *checker) finding(e *format.Expression, f querylint.Finding) Finding {
 	x := Finding{Code: f.Code, Severity: f.Severity, Path: e.Path, Message: f.Message}
 	from, to := e.From+f.Start, e.From+f.End
-	if f.End == 0 {
+	if f.End == 0 || e.Expanded != "" {
 		from, to = e.From, e.To
 	}
 	x.span = e.Node.Place(from, to)
+	if e.Expanded != "" {
+		return x // A replacement would be one of what is not in the file.
+	}
 	x.Suggestion = f.Suggestion
 	if f.Certain && f.Suggestion != "" {
 		if edit := narrow(e.Node, from, to, f.Suggestion); edit != nil {

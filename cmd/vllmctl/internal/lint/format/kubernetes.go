@@ -26,6 +26,8 @@ func (r *reader) kubernetes(n *document.Node) {
 			r.kind(kind)
 		}
 		r.extended = false
+	case kind == "ScaledObject", kind == "ScaledJob":
+		r.scaled(n)
 	case kind == "GrafanaDashboard":
 		r.operatorDashboard(spec)
 	case strings.HasPrefix(version, "dashboard.grafana.app/"):
