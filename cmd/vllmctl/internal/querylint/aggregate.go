@@ -91,7 +91,7 @@ func (c *checker) checkJudged(e *parser.AggregateExpr, s *shape) {
 		advice = "Compute the burn rate from the summed events"
 	}
 	severity, what := Error, "has no meaning: a busy server and an idle one count the same"
-	if e.Op == parser.AVG && s.metric != nil && slices.Contains(fullCache, s.metric.Name) {
+	if of := sortedKeys(s.metrics); e.Op == parser.AVG && s.class == classFraction && len(of) == 1 && slices.Contains(fullCache, of[0]) {
 		// Each server counts with its own cache: right for equal ones.
 		severity, what, advice = Info, "is that of the servers only where their caches have the same size, and hides a full one", "Show max beside it"
 	}

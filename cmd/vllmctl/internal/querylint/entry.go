@@ -64,7 +64,8 @@ func (c *checker) shapeOf(e entry) shape {
 	case partCount:
 		s.unit = one
 	case partSum:
-		s.times = s.unit.known && s.unit.seconds == 1
+		// The sum of tokens is a throughput; that of times, of limits and of parameters is nothing.
+		s.each = s.unit.known && s.unit.seconds == 1 || strings.Contains(e.metric.Name, ".max_") || strings.Contains(e.metric.Name, ".params_")
 	case partTotal:
 	}
 	return s

@@ -308,8 +308,8 @@ func (c *checker) checkInterval(e *parser.Call) {
 	f.Certain = e.Func.Name != "increase"
 }
 
-// checkSum reports a panel of the time that all requests spend together, which grows with their
-// number, where the time of one request is meant. It returns true if it does.
+// checkSum reports a panel of what all requests have together, which grows with their number, where
+// the time or the limit of one request is meant. It returns true if it does.
 func (c *checker) checkSum(root parser.Expr, result *shape) bool {
 	if result.sum == nil || c.context.Kind != Panel && c.context.Kind != Condition || strings.Contains(c.source, "_count") {
 		return false
@@ -319,7 +319,7 @@ func (c *checker) checkSum(root parser.Expr, result *shape) bool {
 		severity = Error // The panel itself calls it a time.
 	}
 	f := c.report(CodeSumWithoutCount, severity, root,
-		"The rate of the _sum is the time that all requests spend together: it grows with the traffic and is not the time of one request. Divide it by the same expression with _count in place of _sum.")
+		"The rate of the _sum is that of all requests together: it grows with the traffic and is not the value of one request. Divide it by the same expression with _count in place of _sum.")
 	if _, binary := root.(*parser.BinaryExpr); !binary && strings.Count(c.text(root), "_sum") == 1 {
 		text := c.text(root)
 		f.Suggestion = text + " / " + strings.Replace(text, "_sum", "_count", 1)

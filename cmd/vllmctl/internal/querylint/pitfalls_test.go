@@ -69,6 +69,7 @@ var pitfalls = []example{
 	{code: CodeSumWithoutCount, bad: `rate(vllm:request_queue_time_seconds_sum[5m])`, good: `rate(vllm:request_queue_time_seconds_sum[5m]) / rate(vllm:request_queue_time_seconds_count[5m])`, options: onWire, suggests: `rate(vllm:request_queue_time_seconds_sum[5m]) / rate(vllm:request_queue_time_seconds_count[5m])`},
 	{code: CodeSumWithoutCount, bad: `sum by (pod) (rate(vllm:request_decode_time_seconds_sum[5m])) * 1000`, good: `rate(vllm:request_prompt_tokens_sum[5m])`, options: onWire},
 	{code: CodeSumWithoutCount, bad: `max(increase(vllm_request_prefill_time_seconds_sum[5m]))`, good: `sum(rate(vllm_request_prefill_time_seconds_sum[5m])) / (sum(rate(vllm_time_to_first_token_seconds_count[5m])) > 0)`, context: panel("s")},
+	{code: CodeSumWithoutCount, bad: `rate(vllm:request_max_num_generation_tokens_sum[5m])`, good: `rate(vllm:request_generation_tokens_sum[5m])`, options: onWire},
 	{code: CodeSeveralSeries, bad: `vllm:num_requests_waiting{namespace="a"}`, good: `sum(vllm:num_requests_waiting{namespace="a"})`, options: onWire, context: Context{Kind: Condition, Single: true}},
 	{code: CodePerEngine, bad: `avg(vllm:num_requests_waiting) > 5`, good: `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`, options: onWire, context: alert},
 	{code: CodePerEngine, bad: `max by (pod) (vllm:num_requests_running)`, good: `sum by (pod) (vllm:num_requests_running)`, options: onWire},

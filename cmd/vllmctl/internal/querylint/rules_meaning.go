@@ -93,7 +93,7 @@ var ruleTableMeaning = []Rule{
 		Good:   `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`,
 	},
 	{
-		Code: CodeSumWithoutCount, Finds: "A panel shows the rate of a time's `_sum` alone: that grows with the traffic and is no latency.",
+		Code: CodeSumWithoutCount, Finds: "A panel shows the rate of the `_sum` of times or limits alone: that grows with the traffic and is no latency.",
 		Remedy: "Divide it by the rate of the `_count`.",
 		Bad:    `rate(vllm:request_queue_time_seconds_sum[5m])`,
 		Good:   `rate(vllm:request_queue_time_seconds_sum[5m]) / rate(vllm:request_queue_time_seconds_count[5m])`,

@@ -78,9 +78,9 @@ type shape struct {
 	stamp bool
 	// perEngine is an aggregation whose result is that of an engine and not of a server.
 	perEngine parser.Node
-	// times is true for the _sum of a histogram of times.
-	times bool
-	// sum is the rate of a time's _sum that is not divided by anything yet.
+	// each is true for the _sum of what has a meaning for one request only, as a time has.
+	each bool
+	// sum is the rate of such a _sum that is not divided by anything yet.
 	sum parser.Node
 	// absent is true for the result of absent.
 	absent bool
