@@ -15,10 +15,10 @@ import (
 // the length and cubic in the levels of an expression, which is why both are bounded.
 func TestTheTimeOfAnExpressionIsBounded(t *testing.T) {
 	race.SkipSequential(t)
-	fill := func(unit string, end string) string {
+	fill := func(unit, end string) string {
 		return strings.Repeat(unit, (maxLength-len(end))/len(unit)) + end
 	}
-	levels := func(unit string, end string) string { return strings.Repeat(unit, maxLevels-10) + end }
+	levels := func(unit, end string) string { return strings.Repeat(unit, maxLevels-10) + end }
 	many := func(format, begin, end string) string {
 		var b strings.Builder
 		for i := 0; b.Len()+len(begin)+len(end)+len(format)+8 < maxLength; i++ {

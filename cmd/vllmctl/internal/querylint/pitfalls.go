@@ -329,6 +329,9 @@ func (c *checker) checkSum(root parser.Expr, result *shape) bool {
 
 // checkSingle reports a query with a series for each server for a program that takes only one.
 func (c *checker) checkSingle(root parser.Expr, result *shape) {
+	if agg, is := inner(root).(*parser.AggregateExpr); is && (agg.Op == parser.TOPK || agg.Op == parser.BOTTOMK || agg.Op == parser.LIMITK) || result.fixed["instance"] || result.fixed["pod"] {
+		return // The number of series is chosen, or the server is.
+	}
 	if labels := sortedKeys(result.ident); c.context.Single && !result.scalar && len(labels) > 0 {
 		c.report(CodeSeveralSeries, Warning, root, "The query has a series for each %s, and KEDA takes one: the scaler fails as soon as there are two. Aggregate it, with sum for what is counted.",
 			strings.Join(labels, ", "))

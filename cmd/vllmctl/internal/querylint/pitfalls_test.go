@@ -1,6 +1,7 @@
 package querylint
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,6 +237,26 @@ func TestTheExamplesOfTheDocumentationAreRight(t *testing.T) {
 			_, err := Selectors(r.Bad)
 			assert.NoError(t, err, r.Bad)
 		}
+	}
+}
+
+// KEDA's own rule: one series, or none (pkg/scalers/prometheus_scaler.go of KEDA refuses several).
+func TestOneSeriesIsWhatKEDATakes(t *testing.T) {
+	for expr, several := range map[string]bool{
+		`vllm:num_requests_waiting`:                                                                true,
+		`sum by (namespace) (vllm:num_requests_waiting)`:                                           true,
+		`rate(vllm:prompt_tokens_total{namespace="a"}[5m])`:                                        true,
+		`sum(vllm:num_requests_waiting) or vector(0)`:                                              false,
+		`topk(1, vllm:num_requests_waiting)`:                                                       false,
+		`vllm:num_requests_waiting{instance="a"}`:                                                  false,
+		`scalar(vllm:num_requests_waiting)`:                                                        false,
+		`sum by (namespace) (vllm:num_requests_waiting{namespace="a"})`:                            false,
+		`histogram_quantile(0.9, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`: false,
+		`some_metric_of_another_program or vllm:num_requests_waiting * 0`:                          false,
+	} {
+		findings := New(Options{Spelling: Wire}).Expr(expr, Context{Kind: Condition, Single: true})
+		assert.Equal(t, several, slices.Contains(codes(findings), CodeSeveralSeries), "%s: %v", expr, findings)
+		assert.Empty(t, New(Options{Spelling: Wire}).Expr(expr, Context{Kind: Condition}), expr)
 	}
 }
 

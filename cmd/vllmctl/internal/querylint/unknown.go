@@ -1,6 +1,7 @@
 package querylint
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -57,7 +58,7 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 		return
 	}
 	if nearest := c.lasting(c.linter.nearest(name)); nearest != "" {
-		f(CodeUnknownMetric, nearest, "No metric is named %s: the selector is always empty. A similar name is meant, if it is no other program's.", name)
+		f(CodeUnknownMetric, nearest, "No metric is named %s: the selector is always empty. A similar name exists.", name)
 		return
 	}
 	c.report(CodeUnknownMetric, Error, node, "No metric and no recording rule is named %s: the selector is always empty. Correct the name.", name)
@@ -82,7 +83,7 @@ func (c *checker) lasting(name string) string {
 	if vllms(e.source) && lasts(e.source) {
 		return c.modern(name)
 	}
-	for i := len(e.metric.Sources) - 1; i >= 0; i-- {
+	for i := range slices.Backward(e.metric.Sources) {
 		if s := &e.metric.Sources[i]; s.Label == e.source.Label && lasts(s) {
 			return c.modern(c.linter.names.nameOf(s.Family, name, e))
 		}

@@ -300,7 +300,7 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 // missing.
 func TestOneWrongLineDoesNotHideTheOthers(t *testing.T) {
 	for name, text := range map[string]string{
-		"a type that does not exist": "# TYPE vllm:num_requests_waiting guage\nvllm:num_requests_waiting{model_name=\"a\"} 1\n# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
+		"a type that does not exist": "# TYPE vllm:num_requests_waiting gauges\nvllm:num_requests_waiting{model_name=\"a\"} 1\n# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
 		"a type that is missing":     "# TYPE vllm:num_requests_waiting\nvllm:num_requests_waiting{model_name=\"a\"} 1\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
 		"a value that is none":       "# TYPE vllm:num_requests_waiting gauge\nvllm:num_requests_waiting{model_name=\"a\"} one\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
 		"half a line at the end":     "vllm:prompt_tokens_total{model_name=\"a\"} 5\nvllm:num_requests_waiting{model_na",
