@@ -29,11 +29,16 @@ type condition struct {
 func (c *checker) isShare(value parser.Expr) bool {
 	apart := checker{linter: c.linter, context: c.context, source: c.source, variables: c.variables, present: c.present}
 	switch s := apart.infer(value); s.class {
-	case classFraction, classRatio, classBurn, classUnknown:
+	case classFraction, classRatio, classBurn:
 		return true
+	case classUnknown:
+		return shareWord.MatchString(value.String())
 	}
 	return false
 }
+
+// shareWord is in the names that people give to recording rules of shares and of burn rates.
+var shareWord = regexp.MustCompile(`(?i)burn|error|fail|ratio|slo|budget|avail|success`)
 
 // checkBurn reports alerts on the same over two windows whose thresholds are not one burn factor
 // times the budget.

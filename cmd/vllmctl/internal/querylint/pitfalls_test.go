@@ -299,6 +299,7 @@ func TestAPairOfWindowsIsJudgedOnlyWhereItIsOneOfBurnRates(t *testing.T) {
 		`increase(vllm:num_preemptions_total[5m]) > 10 and increase(vllm:num_preemptions_total[1h]) > 50`:              nil,
 		waits + `[5m]))) > 5 and ` + waits + `[1h]))) > 2`:                                                             nil,
 		`vllm_slo_burn_rate_ratio{window="1h"} > 14.4 and ignoring (window) vllm_slo_burn_rate_ratio{window="6h"} > 6`: {CodeBurnThreshold},
+		`job:latency:p95_5m > 2 and job:latency:p95_1h > 1 and on () vllm:num_requests_running`:                        nil,
 		`job:errors:ratio5m > 0.01 and job:errors:ratio1h > 0.01 and on () vllm:num_requests_running`:                  {CodeBurnThreshold},
 		`1 - avg_over_time(vllm_up[1h]) > 14.4 * 0.001 and 1 - avg_over_time(vllm_up[5m]) > 14.4 * 0.002`:              {CodeBurnThreshold},
 	} {

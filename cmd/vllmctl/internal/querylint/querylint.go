@@ -281,7 +281,7 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 	if !c.checkSum(root, &result) {
 		c.checkUnit(root, result)
 	}
-	c.checkBare(root, result)
+	c.checkBucketUse(root, &result)
 	c.checkSingle(root, &result)
 	c.checkColours(root, result)
 	c.checkPerEngine(result)

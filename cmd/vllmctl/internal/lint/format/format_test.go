@@ -247,7 +247,7 @@ func TestHostileFilesAreBounded(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"groups: [{name: g, rules: [{alert: A, expr: x, for: 1m}]}]", `{"panels": [{"targets": [{"expr": "x"}], "fieldConfig": {"defaults": {"unit": "s"}}}], "templating": {"list": [{"query": "label_values(a, b)"}]}}`,
-		"apiVersion: v1\nkind: ConfigMap\ndata: {a.yaml: 'groups: []'}", "kind: Dashboard\nspec: {panels: {p: {spec: {queries: []}}}}", "apiVersion: dashboard.grafana.app/v2\nkind: Dashboard\nspec: {elements: {a: 1}}",
+		"apiVersion: v1\nkind: ConfigMap\ndata: {a.yaml: 'groups: []'}", "kind: ScaledObject\napiVersion: k\nspec: {triggers: [{type: prometheus, metadata: {query: x}}]}", "rules: [{seriesQuery: x, metricsQuery: 'sum(<<.Series>>)'}]", "kind: Dashboard\nspec: {panels: {p: {spec: {queries: []}}}}", "apiVersion: dashboard.grafana.app/v2\nkind: Dashboard\nspec: {elements: {a: 1}}",
 	} {
 		f.Add([]byte(text))
 	}
