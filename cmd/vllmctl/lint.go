@@ -190,7 +190,7 @@ func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) erro
 	out := c.OutOrStdout()
 	switch {
 	case f.json:
-		return plain.JSON(out, report, "  ")
+		return plain.JSON(out, report)
 	case f.sarif:
 		return report.SARIF(out, version.Of())
 	}
@@ -228,7 +228,7 @@ type codeList struct {
 // printCodes lists the codes, each with what it finds.
 func printCodes(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return plain.JSON(w, codeList{1, lint.Rules()}, "  ")
+		return plain.JSON(w, codeList{1, lint.Rules()})
 	}
 	for _, r := range lint.Rules() {
 		if _, err := fmt.Fprintf(w, "%-22s %s\n", r.Code, strings.ReplaceAll(r.Finds, "`", "")); err != nil {

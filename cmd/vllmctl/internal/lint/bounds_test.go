@@ -74,7 +74,7 @@ func TestHostileTextsOfAFileAreNotRepeatedAtLength(t *testing.T) {
 	require.Len(t, report.Files[0].Findings, 50)
 	var text, document strings.Builder
 	require.NoError(t, report.Print(&text, lint.Style{Skipped: true}))
-	require.NoError(t, plain.JSON(&document, report, "  "))
+	require.NoError(t, plain.JSON(&document, report))
 	assert.Less(t, text.Len(), 40_000)
 	assert.Less(t, document.Len(), 60_000)
 	for _, forbidden := range []string{"\u009b", "\u0085", "\u202e"} {

@@ -52,7 +52,7 @@ func (r *Report) SARIF(w io.Writer, version string) error {
 			"invocations": []object{{"executionSuccessful": len(problems) == 0, "toolExecutionNotifications": problems}},
 			"results":     results,
 		}},
-	}, "  ")
+	})
 }
 
 // named is a path before a message.

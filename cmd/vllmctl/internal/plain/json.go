@@ -9,29 +9,28 @@ import (
 	"unicode/utf16"
 )
 
-// JSON writes a value as one JSON document and a line feed. Every character that a terminal
-// would carry out or hide is an escape: encoding/json leaves U+007F, U+009B, U+0085 and U+202E as
-// they are. Its error is that of the value or of w.
-func JSON(w io.Writer, value any, indent string) error {
-	var document, out bytes.Buffer
-	encoder := json.NewEncoder(&document)
-	encoder.SetIndent("", indent)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+// JSON writes a value as one indented JSON document whose characters can all be printed: those that a
+// terminal would carry out or hide are written as \u escapes, which stand for the same text.
+func JSON(w io.Writer, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
 		return err
 	}
-	// Outside of its texts a document has only ASCII that can be printed, and line feeds.
-	for _, r := range document.String() {
-		switch {
-		case r < 0x7f || unicode.IsPrint(r) && r != unicode.ReplacementChar:
-			out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		// What is below a space was escaped before, but for the end of a line.
+		if r < unicode.MaxASCII || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
 		}
+		if r > 0xffff {
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+			continue
+		}
+		fmt.Fprintf(&b, `\u%04x`, r)
 	}
-	_, err := w.Write(out.Bytes())
+	b.WriteByte('\n')
+	_, err = w.Write(b.Bytes())
 	return err
 }

@@ -1,16 +1,11 @@
 package plain_test
 
 import (
-	"encoding/json"
-	"io"
-	"math"
-	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 )
@@ -40,21 +35,4 @@ func FuzzText(f *testing.F) {
 		assert.True(t, utf8.ValidString(got))
 		assert.Equal(t, got, plain.Text(got, most))
 	})
-}
-
-// What is read back is what was written, and nothing in between acts on a terminal.
-func TestJSONHasNoCharacterThatActsOnATerminal(t *testing.T) {
-	value := map[string]string{"a\u009b2J": "\u0085\u202e\x7f\x1b\u2028\U000e0001 größer 模型 😀 <&>"}
-	for _, indent := range []string{"", "  "} {
-		var out strings.Builder
-		require.NoError(t, plain.JSON(&out, value, indent))
-		for _, r := range out.String() {
-			assert.True(t, r == '\n' || unicode.IsPrint(r), "%U in %s", r, out.String())
-		}
-		assert.Contains(t, out.String(), "größer 模型 😀 <&>")
-		var back map[string]string
-		require.NoError(t, json.Unmarshal([]byte(out.String()), &back))
-		assert.Equal(t, value, back)
-	}
-	assert.Error(t, plain.JSON(io.Discard, math.NaN(), ""))
 }
