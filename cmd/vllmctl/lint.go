@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,9 +17,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint/live"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/version"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
@@ -29,7 +30,8 @@ type lintFlags struct {
 	spelling, version           string
 	stable, prometheus          string
 	disable, labels, servers    []string
-	json, strict, verbose       bool
+	json, sarif                 bool
+	strict, verbose             bool
 	fix, diff, dryRun, allCodes bool
 	connect                     connect.Flags
 }
@@ -43,7 +45,8 @@ func newLint() *cobra.Command {
 			"names that vLLM has removed, counters without rate, bounds and labels that do not exist, wrong units,\n" +
 			"and more. Metrics of other programs are left alone.\n\n" +
 			"It reads rules of Prometheus, Mimir and Thanos, PrometheusRule and other objects with groups of rules,\n" +
-			"alerts and dashboards of Grafana, GrafanaDashboard, dashboards of Perses, and ConfigMaps with such texts.\n" +
+			"alerts and dashboards of Grafana, GrafanaDashboard, dashboards of Perses, triggers of KEDA, the rules of\n" +
+			"prometheus-adapter, and ConfigMaps with such texts.\n" +
 			"FILE can be a folder, whose YAML and JSON files are read, or - for standard input.\n\n" +
 			"The comment \"# vllmctl-lint: disable=CODE reason\" above a rule, in it, or at the top of a file of YAML\n" +
 			"suppresses findings. In a dashboard it can stand in an expression.\n\n" +
@@ -52,6 +55,7 @@ func newLint() *cobra.Command {
 			"--fix writes only replacements that are certain, and --stable-names lets it write the names of this\n" +
 			"project, which are the same for all versions of vLLM, in place of vLLM's own.",
 		Example: "  vllmctl lint rules.yaml dashboards/\n" +
+			"  vllmctl lint --sarif rules.yaml dashboards/ > lint.sarif\n" +
 			"  vllmctl lint --strict --vllm-version 0.20.0 rules.yaml\n" +
 			"  helm template my-chart | vllmctl lint -\n" +
 			"  vllmctl lint --diff rules.yaml\n" +
@@ -63,6 +67,7 @@ func newLint() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.json, "json", false, "write one JSON document")
+	flags.BoolVar(&f.sarif, "sarif", false, "write SARIF 2.1.0, which GitHub, GitLab and Azure show beside the lines of a change")
 	flags.BoolVar(&f.strict, "strict", false, "exit with 3 if there are warnings and no errors")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show the line of each finding, and what was skipped")
 	flags.BoolVar(&f.fix, "fix", false, "write the replacements that are certain; all other bytes stay as they are")
@@ -94,6 +99,8 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 	switch {
 	case err != nil:
 		return err
+	case f.json && f.sarif:
+		return errors.New("--json and --sarif exclude each other; use one of them")
 	case f.dryRun && !f.fix && !f.diff:
 		return errors.New("--dry-run needs --fix; --diff shows the same")
 	case len(args) == 0:
@@ -112,7 +119,7 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 		}
 	}
 	report := lint.Check(ctx, inputs, o)
-	write := f.fix && !f.dryRun && !f.diff
+	write := f.fix && !f.dryRun && !f.diff && ctx.Err() == nil
 	if f.fix || f.diff {
 		report.Plan(ctx, o)
 	}
@@ -181,10 +188,11 @@ func known(s querylint.Spelling) bool {
 // print writes the report. A diff goes to standard output alone, so that it can be passed on.
 func (f *lintFlags) print(c *cobra.Command, report *lint.Report, diff bool) error {
 	out := c.OutOrStdout()
-	if f.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+	switch {
+	case f.json:
+		return plain.JSON(out, report)
+	case f.sarif:
+		return report.SARIF(out, version.Of())
 	}
 	terminal := isTerminal(out)
 	if diff {
@@ -211,15 +219,16 @@ func lintSection(checkout string) (reference.Section, error) {
 	return section, err
 }
 
+// codeList is what --codes writes with --json.
+type codeList struct {
+	Version int              `json:"version"`
+	Codes   []querylint.Rule `json:"codes"`
+}
+
 // printCodes lists the codes, each with what it finds.
 func printCodes(w io.Writer, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(struct {
-			Version int              `json:"version"`
-			Codes   []querylint.Rule `json:"codes"`
-		}{1, lint.Rules()})
+		return plain.JSON(w, codeList{1, lint.Rules()})
 	}
 	for _, r := range lint.Rules() {
 		if _, err := fmt.Fprintf(w, "%-22s %s\n", r.Code, strings.ReplaceAll(r.Finds, "`", "")); err != nil {

@@ -70,6 +70,7 @@ func TestTheExitStatusOfLintSaysWhatWasFound(t *testing.T) {
 		"a server that is not there":     {[]string{"--server", "http://127.0.0.1:1", right}, status.Failed},
 		"a Prometheus that is not there": {[]string{"--prometheus", "http://127.0.0.1:1", right}, status.Failed},
 		"an empty Prometheus":            {[]string{"--prometheus", "", right}, status.Failed},
+		"two forms of output":            {[]string{"--json", "--sarif", right}, status.Failed},
 		"an empty server":                {[]string{"--server", "", right}, status.Failed},
 		"an empty version":               {[]string{"--vllm-version", "", right}, status.Failed},
 		"a dry run of nothing":           {[]string{"--dry-run", right}, status.Failed},
@@ -129,11 +130,77 @@ func TestTheJSONOfLintIsOneDocument(t *testing.T) {
 	assert.True(t, f.Fixable)
 	assert.NotEmpty(t, report.Files[1].Error)
 
+	_, stdout, _ = runLint(t, "", "--json", file(t, "a\u202e\u009b.yaml", strings.Replace(wrongRules, "num_preemptions[", "num_preemptions{a=\"\u0085\"}[", 1)))
+	for _, forbidden := range []string{"\u0085", "\u009b", "\u202e"} {
+		assert.NotContains(t, stdout, forbidden, "%q", forbidden)
+	}
+	assert.Contains(t, stdout, `a\u202e\u009b.yaml`, "the name is the same for a program")
+
 	_, stdout, _ = runLint(t, "", "--codes", "--json")
 	assert.True(t, json.Valid([]byte(stdout)))
 	_, stdout, _ = runLint(t, "", "--codes")
 	assert.Contains(t, stdout, "missing-total ")
 	assert.Equal(t, len(lint.Rules()), strings.Count(stdout, "\n"))
+}
+
+// The values are those that the specification of SARIF asks for (3.13, 3.20, 3.27, 3.30).
+func TestSARIFHasEachFindingAtItsPlace(t *testing.T) {
+	path := file(t, "a b.yaml", wrongRules)
+	code, stdout, _ := runLint(t, "", "--sarif", path, file(t, "warning.yaml", warningRules), path+"x")
+	assert.Equal(t, status.Problem, code)
+	type message struct{ Text string }
+	var document struct {
+		Schema  string `json:"$schema"`
+		Version string
+		Runs    []struct {
+			ColumnKind string
+			Tool       struct {
+				Driver struct {
+					Name, Version, InformationURI string
+					Rules                         []struct {
+						ID                     string
+						ShortDescription, Help message
+					}
+				}
+			}
+			Invocations []struct {
+				ExecutionSuccessful        *bool
+				ToolExecutionNotifications []struct{ Message message }
+			}
+			Results []struct {
+				RuleID, Level string
+				Message       message
+				Locations     []struct {
+					PhysicalLocation struct {
+						ArtifactLocation struct{ URI string }
+						Region           struct{ StartLine, StartColumn, EndLine, EndColumn int }
+					}
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &document))
+	assert.Equal(t, "2.1.0", document.Version)
+	require.Len(t, document.Runs, 1)
+	one := document.Runs[0]
+	assert.Equal(t, "unicodeCodePoints", one.ColumnKind)
+	assert.Len(t, one.Tool.Driver.Rules, len(lint.Rules()))
+	require.Len(t, one.Results, 2)
+	first := one.Results[0]
+	assert.Equal(t, []string{"missing-total", "error"}, []string{first.RuleID, first.Level})
+	assert.Contains(t, first.Message.Text, "a/Full: Servers of today")
+	place := first.Locations[0].PhysicalLocation
+	assert.Equal(t, strings.ReplaceAll(path, " ", "%20"), place.ArtifactLocation.URI)
+	assert.Equal(t, [4]int{5, 16, 5, 36}, [4]int{place.Region.StartLine, place.Region.StartColumn, place.Region.EndLine, place.Region.EndColumn})
+	assert.Equal(t, "warning", one.Results[1].Level)
+	require.NotNil(t, one.Invocations[0].ExecutionSuccessful)
+	assert.False(t, *one.Invocations[0].ExecutionSuccessful, "a file could not be read")
+	require.Len(t, one.Invocations[0].ToolExecutionNotifications, 1)
+
+	code, stdout, _ = runLint(t, "", "--sarif", file(t, "right.yaml", rightRules))
+	assert.Equal(t, status.OK, code)
+	assert.Contains(t, stdout, `"results": []`, "an empty list is what tells that there is nothing")
+	assert.Contains(t, stdout, `"executionSuccessful": true`)
 }
 
 func TestFixAndDiff(t *testing.T) {
@@ -219,7 +286,7 @@ func TestLintShowsNoPasswordAndNoControlCharactersOfAServer(t *testing.T) {
 		_, _ = w.Write([]byte(`{"status":"error","error":"no \u001b[2J tenant"}`))
 	}))
 	t.Cleanup(server.Close)
-	address := strings.Replace(server.URL, "://", "://me:hunter2@", 1)
+	address := strings.Replace(server.URL, "://", "://me:hunter2@", 1) + "/?token=hunter2"
 	for _, flag := range []string{"--server", "--prometheus"} {
 		code, stdout, stderr := runLint(t, rightRules, flag, address, "-")
 		assert.Equal(t, status.Failed, code)

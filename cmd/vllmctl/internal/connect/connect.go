@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -104,6 +105,10 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 		client["tls"] = tls
 	}
 	if f.proxy != "" {
+		if _, err := url.Parse(f.proxy); err != nil {
+			// It may have a password.
+			return nil, nil, errors.New("--proxy-url is no URL; percent signs in it must be written as %25")
+		}
 		client["proxy_url"] = f.proxy
 	}
 	if f.tokenFile != "" {

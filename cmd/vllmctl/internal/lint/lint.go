@@ -45,8 +45,25 @@ type loaded struct {
 	spelling querylint.Spelling
 }
 
-// Check checks files. Recording rules of all files are known in each of them.
+// Check checks files. Recording rules of all files are known in each of them. When the context ends,
+// it returns at once, and no file counts as checked.
 func Check(ctx context.Context, inputs []Input, o Options) *Report {
+	done := make(chan *Report, 1)
+	go func() { done <- check(ctx, inputs, o) }()
+	select {
+	case r := <-done:
+		return r
+	case <-ctx.Done():
+		r := &Report{Version: 1, Against: "catalogue"}
+		for _, in := range inputs {
+			r.Files = append(r.Files, File{Name: in.Name, Error: errInterrupted})
+		}
+		r.summarize()
+		return r
+	}
+}
+
+func check(ctx context.Context, inputs []Input, o Options) *Report {
 	r := &Report{Version: 1, Against: "catalogue", Files: make([]File, len(inputs))}
 	if o.Live != nil {
 		r.Against = o.Live.Where()
@@ -55,24 +72,37 @@ func Check(ctx context.Context, inputs []Input, o Options) *Report {
 	r.VLLM = o.Version
 	var all []*loaded
 	for i, in := range inputs {
-		if one := load(in, &r.Files[i]); one != nil {
-			all = append(all, one)
-		}
+		alone(ctx, &r.Files[i], func() {
+			if one := load(in, &r.Files[i]); one != nil {
+				all = append(all, one)
+			}
+		})
 	}
 	c := newChecker(o, all)
 	for _, one := range all {
-		if ctx.Err() != nil {
-			one.file.Error = errInterrupted
-			continue
-		}
-		c.check(ctx, one)
+		alone(ctx, one.file, func() { c.check(ctx, one) })
 	}
 	if c.failed != nil {
 		r.Failure = c.failed.Error()
 	}
 	r.Summary.Suppressed = c.suppressed
 	r.summarize()
+	r.bound()
 	return r
+}
+
+// alone does something with a file so that a mistake of this program ends the check of that file only.
+func alone(ctx context.Context, f *File, do func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.Findings, f.Error = nil, fmt.Sprintf("vllmctl has a mistake that ended its check; please report it with the file: %v", p)
+		}
+	}()
+	if ctx.Err() != nil {
+		f.Error = errInterrupted
+		return
+	}
+	do()
 }
 
 // load reads a file; nil if it cannot be checked.
@@ -192,10 +222,13 @@ func (c *checker) compared(ctx context.Context, e *format.Expression, spelling q
 func (c *checker) finding(e *format.Expression, f querylint.Finding) Finding {
 	x := Finding{Code: f.Code, Severity: f.Severity, Path: e.Path, Message: f.Message}
 	from, to := e.From+f.Start, e.From+f.End
-	if f.End == 0 {
+	if f.End == 0 || e.Expanded != "" {
 		from, to = e.From, e.To
 	}
 	x.span = e.Node.Place(from, to)
+	if e.Expanded != "" {
+		return x // A replacement would be one of what is not in the file.
+	}
 	x.Suggestion = f.Suggestion
 	if f.Certain && f.Suggestion != "" {
 		if edit := narrow(e.Node, from, to, f.Suggestion); edit != nil {

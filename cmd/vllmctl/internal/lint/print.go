@@ -53,11 +53,11 @@ func (p *printer) file(f *File) {
 	switch {
 	case f.Skipped != "":
 		if p.style.Skipped {
-			p.printf("%s: skipped: %s\n", name, Printable(f.Skipped))
+			p.printf("%s: skipped: %s\n", name, f.Skipped)
 		}
 		return
 	case f.Error != "":
-		p.printf("%s: %s: %s.\n", name, p.colour("31", "not checked"), Printable(f.Error))
+		p.printf("%s: %s: %s.\n", name, p.colour("31", "not checked"), f.Error)
 		return
 	}
 	for _, x := range f.Findings {
@@ -66,9 +66,9 @@ func (p *printer) file(f *File) {
 		if x.Fixed {
 			severity, colour = "fixed", "32"
 		}
-		message := Printable(x.Message)
+		message := x.Message
 		if x.Path != "" {
-			message = Printable(x.Path) + ": " + message
+			message = x.Path + ": " + message
 		}
 		p.printf("%s:%d:%d: %s: %s [%s]\n", name, x.Line, x.Column, p.colour(colour, severity), message, x.Code)
 		if p.style.Source {
@@ -77,7 +77,7 @@ func (p *printer) file(f *File) {
 	}
 	if p.style.Skipped {
 		for _, what := range f.Ignored {
-			p.printf("%s: not recognised: %s\n", name, Printable(what))
+			p.printf("%s: not recognised: %s\n", name, what)
 		}
 	}
 	if f.NotFixed != "" {

@@ -4,6 +4,7 @@ package lint
 
 import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint/document"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/plain"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/querylint"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
@@ -120,6 +121,36 @@ func (r *Report) Status(strict bool) status.Status {
 		return status.Warning
 	}
 	return status.OK
+}
+
+// The sizes in bytes of texts of a report. A file can be of somebody else, and each finding repeats its
+// path and parts of its expression.
+const (
+	maxPath       = 200
+	maxMessage    = 1 << 10
+	maxSuggestion = 4 << 10
+)
+
+// bound makes what was taken from files and servers printable and short. A replacement stays as it is,
+// or is left out.
+func (r *Report) bound() {
+	r.Against, r.Failure = plain.Text(r.Against, maxMessage), plain.Text(r.Failure, maxMessage)
+	for i := range r.Files {
+		f := &r.Files[i]
+		f.Error, f.Skipped = plain.Text(f.Error, maxMessage), plain.Text(f.Skipped, maxMessage)
+		for _, all := range [][]string{f.Formats, f.Ignored} {
+			for j := range all {
+				all[j] = plain.Text(all[j], maxPath)
+			}
+		}
+		for j := range f.Findings {
+			x := &f.Findings[j]
+			x.Path, x.Message = plain.Text(x.Path, maxPath), plain.Text(x.Message, maxMessage)
+			if len(x.Suggestion) > maxSuggestion {
+				x.Suggestion = ""
+			}
+		}
+	}
 }
 
 // summarize counts the findings.

@@ -22,6 +22,7 @@ func (c *checker) aggregate(e *parser.AggregateExpr) shape {
 	c.checkGrouping(e, &s)
 	c.checkStamp(e, &s)
 	c.checkTwins(e)
+	c.checkServers(e)
 	perEngine := c.perEngine(e, &s)
 	switch e.Op {
 	case parser.COUNT, parser.GROUP, parser.COUNT_VALUES:
@@ -89,8 +90,12 @@ func (c *checker) checkJudged(e *parser.AggregateExpr, s *shape) {
 	case classBurn:
 		advice = "Compute the burn rate from the summed events"
 	}
-	c.report(CodeAggregatedRatio, Error, e, "%s of a %s over %s has no meaning: a busy server and an idle one count the same. %s.",
-		e.Op, s.class, strings.Join(removed, ", "), advice)
+	severity, what := Error, "has no meaning: a busy server and an idle one count the same"
+	if of := sortedKeys(s.metrics); e.Op == parser.AVG && s.class == classFraction && len(of) == 1 && slices.Contains(fullCache, of[0]) {
+		// Each server counts with its own cache: right for equal ones.
+		severity, what, advice = Info, "is that of the servers only where their caches have the same size, and hides a full one", "Show max beside it"
+	}
+	c.report(CodeAggregatedRatio, severity, e, "%s of a %s over %s %s. %s.", e.Op, s.class, strings.Join(removed, ", "), what, advice)
 	s.class = classPlain
 }
 

@@ -71,6 +71,7 @@ func (c *checker) comparison(e *parser.BinaryExpr) shape {
 		// 0 < x keeps the values of x.
 		kept = &right
 	}
+	s.sum = kept.sum
 	s.typ, s.class, s.unit, s.metric = kept.typ, kept.class, kept.unit, kept.metric
 	s.bucket, s.bounds, s.leLost, s.limit, s.perEngine = kept.bucket, kept.bounds, kept.leLost, kept.limit, kept.perEngine
 	if e.ReturnBool {
@@ -115,7 +116,15 @@ func (c *checker) arithmetic(e *parser.BinaryExpr) shape {
 	switch e.Op {
 	case parser.ADD, parser.SUB:
 		added(e, &s, &left, &right)
+		if left.sum != nil && right.sum != nil {
+			s.sum = left.sum
+		}
 	case parser.MUL:
+		if right.scalar {
+			s.sum = left.sum
+		} else if left.scalar {
+			s.sum = right.sum
+		}
 		multiplied(&s, &left, &right)
 	case parser.DIV:
 		divided(&s, &left, &right)

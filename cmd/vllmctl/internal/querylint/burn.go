@@ -17,8 +17,28 @@ type condition struct {
 	window time.Duration
 	// kind is the expression without its window.
 	kind      string
+	value     parser.Expr
 	threshold string
+	// constant is true for a threshold without series. One with series is a baseline, and the second
+	// condition then mostly a floor.
+	constant bool
 }
+
+// isShare reports whether a value is a share of events or a burn rate, whose thresholds belong
+// together: a rate, an increase and a latency have another one for each window.
+func (c *checker) isShare(value parser.Expr) bool {
+	apart := checker{linter: c.linter, context: c.context, source: c.source, variables: c.variables, present: c.present}
+	switch s := apart.infer(value); s.class {
+	case classFraction, classRatio, classBurn:
+		return true
+	case classUnknown:
+		return shareWord.MatchString(value.String())
+	}
+	return false
+}
+
+// shareWord is in the names that people give to recording rules of shares and of burn rates.
+var shareWord = regexp.MustCompile(`(?i)burn|error|fail|ratio|slo|budget|avail|success`)
 
 // checkBurn reports alerts on the same over two windows whose thresholds are not one burn factor
 // times the budget.
@@ -30,7 +50,9 @@ func (c *checker) checkBurn(root parser.Expr) {
 				if first.window == 0 || second.window == 0 || first.window == second.window || first.kind != second.kind || first.node.Op != second.node.Op {
 					continue
 				}
-				c.checkPair(first, second)
+				if first.constant && second.constant && c.isShare(first.value) {
+					c.checkPair(first, second)
+				}
 			}
 		}
 	}
@@ -84,7 +106,9 @@ func conditions(expr parser.Expr) []condition {
 			value, threshold = e.RHS, e.LHS
 		}
 		window, kind := windowOf(value)
-		all = append(all, condition{node: e, window: window, kind: kind, threshold: inner(threshold).String()})
+		all = append(all, condition{
+			node: e, window: window, kind: kind, value: value, threshold: inner(threshold).String(), constant: len(parser.ExtractSelectors(threshold)) == 0,
+		})
 	}
 	return all
 }

@@ -80,6 +80,9 @@ func (c *checker) rate(e *parser.Call) shape {
 		}
 		c.report(CodeRateOfGauge, Error, e, "%s is for counters, and %s is none. Use the value itself, or deriv or delta for its change.", e.Func.Name, name)
 	}
+	if s.each {
+		s.sum = e
+	}
 	s.raw, s.typ = nil, typRate
 	if s.class.judged() {
 		s.class = classPlain

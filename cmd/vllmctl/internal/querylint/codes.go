@@ -45,6 +45,8 @@ const (
 	CodeDoubleCount        Code = "double-count"
 	CodeInfoValue          Code = "info-value"
 	CodePerEngine          Code = "per-engine"
+	CodeSumWithoutCount    Code = "sum-without-count"
+	CodeSeveralSeries      Code = "several-series"
 	CodeFullCache          Code = "full-cache"
 	CodeNotSuccess         Code = "not-success"
 	CodeWrongAdvice        Code = "wrong-advice"

@@ -108,10 +108,6 @@ func (c *checker) checkBucketUse(node parser.Node, s *shape) {
 	c.report(CodeBucketUse, Error, node, "The buckets of a histogram contain the smaller ones, so their sum counts events several times. Select one le, or use the series that ends in _count.")
 }
 
-func (c *checker) checkBare(root parser.Expr, result shape) {
-	c.checkBucketUse(root, &result)
-}
-
 // longLatency is in seconds: a threshold above it for the latency of requests is certainly
 // meant in milliseconds.
 const longLatency = 1000

@@ -63,7 +63,10 @@ func (c *checker) shapeOf(e entry) shape {
 		s.native, s.bounds, s.unit = true, s.unit, one
 	case partCount:
 		s.unit = one
-	case partTotal, partSum:
+	case partSum:
+		// The sum of tokens is a throughput; that of times, of limits and of parameters is nothing.
+		s.each = s.unit.known && s.unit.seconds == 1 || strings.Contains(e.metric.Name, ".max_") || strings.Contains(e.metric.Name, ".params_")
+	case partTotal:
 	}
 	return s
 }

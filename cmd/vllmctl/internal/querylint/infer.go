@@ -2,6 +2,7 @@ package querylint
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -120,7 +121,7 @@ func (c *checker) shapeOfName(node *parser.VectorSelector, name string) (shape, 
 		s.labels.deployment = true
 		return s, true
 	}
-	if node != nil && !exists(name) {
+	if node != nil && !exists(name) && !OfRouter(name) {
 		c.checkUnknown(node, name)
 	}
 	return shape{}, false
@@ -139,7 +140,7 @@ func (c *checker) concerns(root parser.Expr) bool {
 		_, recorded := c.linter.recorded[name]
 		found = found || recorded || name == "up" || looksOurs(name)
 		for _, m := range s.LabelMatchers {
-			found = found || m.Name == model.MetricNameLabel && looksOurs(m.Value)
+			found = found || m.Name == model.MetricNameLabel && looksOurs(strings.TrimPrefix(m.Value, "^"))
 		}
 		return nil
 	})
@@ -152,7 +153,7 @@ func (c *checker) checkNamePattern(e *parser.VectorSelector) {
 		if m.Name != model.MetricNameLabel || m.Type != labels.MatchRegexp {
 			continue
 		}
-		if !looksOurs(m.Value) {
+		if name := strings.TrimPrefix(m.Value, "^"); !looksOurs(name) || OfRouter(name) {
 			continue
 		}
 		found := false

@@ -68,8 +68,6 @@ func (c *checker) unknownLabel(node, from parser.Node, label string, s *shape, e
 	}
 	if alias, known := catalog.AttributeAliases[label]; known && s.labels.own[alias] {
 		hint = "Write " + alias + "."
-	} else if label == catalog.Router.Label && s.metric != nil && s.metric.EmittedBy == "receiver" {
-		hint = "It is the label of the production stack's router, which repeats the gauges of its servers: adding up both counts each server twice. Scrape one of them."
 	} else if near := settings.Nearest(label, s.labels.list()); len(near) > 0 {
 		hint = "Did you mean " + near[0] + "?"
 	}
@@ -121,6 +119,9 @@ func values(s *shape, label string) []string {
 	return nil
 }
 
+// maxValues is the number of wrong values that are reported of one pattern.
+const maxValues = 5
+
 var wholeWord = regexp.MustCompile(`^[A-Za-z0-9_.:+-]*$`)
 
 // checkValue reports values that a label never has.
@@ -134,12 +135,10 @@ func (c *checker) checkValue(e *parser.VectorSelector, m *labels.Matcher, s *sha
 	} else {
 		wanted = alternatives(m.Value)
 	}
-	known := values(s, m.Name)
+	known, found := values(s, m.Name), 0
 	for _, value := range wanted {
-		if value == "" {
-			continue
-		}
-		if known != nil && !slices.Contains(known, value) {
+		if known != nil && value != "" && !slices.Contains(known, value) && found < maxValues {
+			found++
 			c.unknownValue(e, m, value, known)
 		}
 	}

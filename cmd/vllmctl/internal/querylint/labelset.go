@@ -164,6 +164,9 @@ func attributesOf(m *catalog.Metric, s Spelling, source *catalog.Source) []strin
 			all = append(all, wire)
 		}
 	}
+	if source != nil && slices.Contains(repeated, source.Family) {
+		all = append(all, catalog.Router.Label)
+	}
 	if source != nil && infoFamily(source.Family) {
 		for _, family := range catalog.InfoFamilies {
 			if family.Family != source.Family {

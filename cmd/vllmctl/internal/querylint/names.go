@@ -1,6 +1,7 @@
 package querylint
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -49,6 +50,11 @@ var allNames = sync.OnceValue(func() map[Spelling]*names {
 		metrics := catalog.All()
 		for i := range metrics {
 			n.add(&metrics[i])
+		}
+		for i := range routerMetrics {
+			if s == Wire {
+				n.addParts(routerMetrics[i].Name, &routerMetrics[i], nil)
+			}
 		}
 		all[s] = n
 	}
@@ -166,18 +172,22 @@ func (n *names) write(m *catalog.Metric, p part) string {
 	return best
 }
 
+// mostEdits is the number of wrong characters up to which a name counts as misspelt. With more, it is
+// rather the name of something else; a short name has fewer.
+const mostEdits = 3
+
 // nearest returns the name that is most like the given one, and "" if none is.
 func (l *Linter) nearest(name string) string {
-	best, distance := "", len(name)/3+1
-	candidates := slices.Collect(maps.Keys(l.names.byName))
-	candidates = slices.AppendSeq(candidates, maps.Keys(l.recorded))
-	for _, candidate := range candidates {
-		if abs(len(candidate)-len(name)) > distance {
-			continue
-		}
-		d := catalog.EditDistance(name, candidate)
-		if d < distance || d == distance && best != "" && candidate < best {
-			best, distance = candidate, d
+	best, distance := "", min(mostEdits, len(name)/6)
+	for _, all := range []iter.Seq[string]{maps.Keys(l.names.byName), maps.Keys(l.recorded)} {
+		for candidate := range all {
+			if abs(len(candidate)-len(name)) > distance || strings.HasSuffix(candidate, "_total") != strings.HasSuffix(name, "_total") {
+				continue
+			}
+			d := catalog.EditDistance(name, candidate)
+			if d < distance || d == distance && (best == "" || candidate < best) {
+				best, distance = candidate, d
+			}
 		}
 	}
 	return best

@@ -203,7 +203,22 @@ func (c *checker) checkPerEngine(result shape) {
 		return
 	}
 	c.report(CodePerEngine, Warning, e,
-		"A server with data parallelism has one series for each engine, so the result is that of an engine and not of a server. Add up the engines first: %s(sum without (engine) (%s)).", e.Op, c.text(inner(e.Expr)))
+		"A server with data parallelism has one series for each engine, so the result is that of an engine and not of a server. Add up the engines first: %s.",
+		ofServers(e, c.text(inner(e.Expr))))
+}
+
+// ofServers returns an aggregation of engines as one of the servers whose engines they are.
+func ofServers(e *parser.AggregateExpr, of string) string {
+	servers := "sum without (engine) (" + of + ")"
+	outer := *e
+	outer.Expr = &parser.StringLiteral{}
+	if e.Without {
+		outer.Grouping = slices.DeleteFunc(slices.Clone(e.Grouping), func(label string) bool { return label == "engine" })
+		if len(outer.Grouping) == 0 {
+			return servers
+		}
+	}
+	return strings.TrimSpace(strings.TrimSuffix(outer.String(), `("")`)) + " (" + servers + ")"
 }
 
 // fullCache are the metrics of the share of the KV cache that is in use.
@@ -291,4 +306,34 @@ func (c *checker) checkInterval(e *parser.Call) {
 		"$__interval becomes shorter than two scrapes when the graph shows a short time, and the result is empty then. Write $__rate_interval, which is at least four scrapes.")
 	f.Suggestion = text[:found[0]] + "[$__rate_interval]" + text[found[1]:]
 	f.Certain = e.Func.Name != "increase"
+}
+
+// checkSum reports a panel of what all requests have together, which grows with their number, where
+// the time or the limit of one request is meant. It returns true if it does.
+func (c *checker) checkSum(root parser.Expr, result *shape) bool {
+	if result.sum == nil || c.context.Kind != Panel && c.context.Kind != Condition || strings.Contains(c.source, "_count") {
+		return false
+	}
+	severity := Warning
+	if unit := parseUnit(c.context.Unit); unit.known && unit.seconds == 1 {
+		severity = Error // The panel itself calls it a time.
+	}
+	f := c.report(CodeSumWithoutCount, severity, root,
+		"The rate of the _sum is that of all requests together: it grows with the traffic and is not the value of one request. Divide it by the same expression with _count in place of _sum.")
+	if _, binary := root.(*parser.BinaryExpr); !binary && strings.Count(c.text(root), "_sum") == 1 {
+		text := c.text(root)
+		f.Suggestion = text + " / " + strings.Replace(text, "_sum", "_count", 1)
+	}
+	return true
+}
+
+// checkSingle reports a query with a series for each server for a program that takes only one.
+func (c *checker) checkSingle(root parser.Expr, result *shape) {
+	if agg, is := inner(root).(*parser.AggregateExpr); is && (agg.Op == parser.TOPK || agg.Op == parser.BOTTOMK || agg.Op == parser.LIMITK) || result.fixed["instance"] || result.fixed["pod"] {
+		return // The number of series is chosen, or the server is.
+	}
+	if labels := sortedKeys(result.ident); c.context.Single && !result.scalar && len(labels) > 0 {
+		c.report(CodeSeveralSeries, Warning, root, "The query has a series for each %s, and KEDA takes one: the scaler fails as soon as there are two. Aggregate it, with sum for what is counted.",
+			strings.Join(labels, ", "))
+	}
 }

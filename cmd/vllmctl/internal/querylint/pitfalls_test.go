@@ -1,6 +1,7 @@
 package querylint
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +30,8 @@ var pitfalls = []example{
 	{code: CodeRemovedMetric, bad: `vllm:num_requests_swapped`, good: `vllm:num_requests_waiting`, options: at("v0.10.1.1")},
 	{code: CodeRemovedMetric, bad: `ray_vllm_gpu_cache_usage_perc`, good: `ray_vllm_kv_cache_usage_perc`, options: onWire, suggests: "ray_vllm_kv_cache_usage_perc"},
 	{
-		code: CodeRemovedMetric, bad: `rate(vllm:time_per_output_token_seconds_sum[5m])`, good: `rate(vllm:inter_token_latency_seconds_sum[5m])`, options: onWire,
-		suggests: "vllm:inter_token_latency_seconds_sum",
+		code: CodeRemovedMetric, bad: `rate(vllm:time_per_output_token_seconds_count[5m])`, good: `rate(vllm:inter_token_latency_seconds_count[5m])`, options: onWire,
+		suggests: "vllm:inter_token_latency_seconds_count",
 	},
 	{code: CodeOldPrefix, bad: `ray_vllm:num_requests_running`, good: `ray_vllm_num_requests_running`, options: onWire, suggests: "ray_vllm_num_requests_running"},
 	{code: CodeOldPrefix, bad: `ray_vllm:num_requests_running`, good: `ray_vllm:num_requests_running or ray_vllm_num_requests_running`, options: onWire},
@@ -66,6 +67,11 @@ var pitfalls = []example{
 	},
 	{code: CodeInfoValue, bad: `sum(vllm:lora_requests_info)`, good: `topk(1, vllm:lora_requests_info)`, options: onWire, context: Context{Kind: Panel, Described: "--enable-lora"}},
 	{code: CodeInfoValue, bad: `vllm:lora_requests_info > 0`, good: `time() - max(vllm:lora_requests_info) > 600`, options: onWire, context: Context{Kind: Alert, Described: "--enable-lora"}},
+	{code: CodeSumWithoutCount, bad: `rate(vllm:request_queue_time_seconds_sum[5m])`, good: `rate(vllm:request_queue_time_seconds_sum[5m]) / rate(vllm:request_queue_time_seconds_count[5m])`, options: onWire, suggests: `rate(vllm:request_queue_time_seconds_sum[5m]) / rate(vllm:request_queue_time_seconds_count[5m])`},
+	{code: CodeSumWithoutCount, bad: `sum by (pod) (rate(vllm:request_decode_time_seconds_sum[5m])) * 1000`, good: `rate(vllm:request_prompt_tokens_sum[5m])`, options: onWire},
+	{code: CodeSumWithoutCount, bad: `max(increase(vllm_request_prefill_time_seconds_sum[5m]))`, good: `sum(rate(vllm_request_prefill_time_seconds_sum[5m])) / (sum(rate(vllm_time_to_first_token_seconds_count[5m])) > 0)`, context: panel("s")},
+	{code: CodeSumWithoutCount, bad: `rate(vllm:request_max_num_generation_tokens_sum[5m])`, good: `rate(vllm:request_generation_tokens_sum[5m])`, options: onWire},
+	{code: CodeSeveralSeries, bad: `vllm:num_requests_waiting{namespace="a"}`, good: `sum(vllm:num_requests_waiting{namespace="a"})`, options: onWire, context: Context{Kind: Condition, Single: true}},
 	{code: CodePerEngine, bad: `avg(vllm:num_requests_waiting) > 5`, good: `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`, options: onWire, context: alert},
 	{code: CodePerEngine, bad: `max by (pod) (vllm:num_requests_running)`, good: `sum by (pod) (vllm:num_requests_running)`, options: onWire},
 	{
@@ -87,7 +93,7 @@ var pitfalls = []example{
 	{code: CodeShortRange, bad: `rate(vllm:prompt_tokens_total[$__interval])`, good: `rate(vllm:prompt_tokens_total[$__rate_interval])`, options: onWire, suggests: `rate(vllm:prompt_tokens_total[$__rate_interval])`},
 	{code: CodeUnknownLabel, bad: `vllm:cache_config_info{model_name="llama"}`, good: `vllm:cache_config_info{engine="0"}`, options: onWire},
 	{code: CodeUnknownLabel, bad: `topk(1, vllm:lora_requests_info{engine="0"})`, good: `topk(1, vllm:lora_requests_info{max_lora="4"})`, options: onWire, context: Context{Kind: Panel, Described: "--enable-lora"}},
-	{code: CodeUnknownLabel, bad: `sum by (server) (vllm:num_requests_running)`, good: `sum by (instance) (vllm:num_requests_running)`, options: onWire},
+	{code: CodeDoubleCount, bad: `sum by (server) (vllm:num_requests_running)`, good: `sum by (server) (vllm:num_requests_running{server!=""})`, options: onWire},
 	{
 		code: CodeUnknownLabel, bad: `rate(vllm:request_success_total{finish_reason="stop"}[5m])`, good: `rate(vllm:request_success_total{finished_reason="stop"}[5m])`, options: onWire,
 		suggests: `vllm:request_success_total{finished_reason="stop"}`,
@@ -203,7 +209,7 @@ func TestTheTablesOfPitfallsAreAboutTheCatalogue(t *testing.T) {
 func TestTheExamplesOfTheDocumentationAreRight(t *testing.T) {
 	contexts := map[Code]Context{
 		CodeTemplateLabel: panel("", "{{instance}}"), CodeFullCache: page(map[string]string{"severity": "page"}),
-		CodeNotSuccess: {Kind: Panel, Name: "Success rate"}, CodeSilentWhenGone: alert, CodeBurnThreshold: alert,
+		CodeNotSuccess: {Kind: Panel, Name: "Success rate"}, CodeSilentWhenGone: alert, CodeBurnThreshold: alert, CodeSeveralSeries: {Kind: Condition, Single: true},
 	}
 	without := map[Code]bool{CodeWrongAdvice: true, CodeUnit: true}
 	for _, r := range Rules() {
@@ -231,5 +237,72 @@ func TestTheExamplesOfTheDocumentationAreRight(t *testing.T) {
 			_, err := Selectors(r.Bad)
 			assert.NoError(t, err, r.Bad)
 		}
+	}
+}
+
+// KEDA's own rule: one series, or none (pkg/scalers/prometheus_scaler.go of KEDA refuses several).
+func TestOneSeriesIsWhatKEDATakes(t *testing.T) {
+	for expr, several := range map[string]bool{
+		`vllm:num_requests_waiting`:                                                                true,
+		`sum by (namespace) (vllm:num_requests_waiting)`:                                           true,
+		`rate(vllm:prompt_tokens_total{namespace="a"}[5m])`:                                        true,
+		`sum(vllm:num_requests_waiting) or vector(0)`:                                              false,
+		`topk(1, vllm:num_requests_waiting)`:                                                       false,
+		`vllm:num_requests_waiting{instance="a"}`:                                                  false,
+		`scalar(vllm:num_requests_waiting)`:                                                        false,
+		`sum by (namespace) (vllm:num_requests_waiting{namespace="a"})`:                            false,
+		`histogram_quantile(0.9, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`: false,
+		`some_metric_of_another_program or vllm:num_requests_waiting * 0`:                          false,
+	} {
+		findings := New(Options{Spelling: Wire}).Expr(expr, Context{Kind: Condition, Single: true})
+		assert.Equal(t, several, slices.Contains(codes(findings), CodeSeveralSeries), "%s: %v", expr, findings)
+		assert.Empty(t, New(Options{Spelling: Wire}).Expr(expr, Context{Kind: Condition}), expr)
+	}
+}
+
+// A proposal keeps what the author has grouped by.
+func TestTheAdviceToAddUpEnginesKeepsTheGrouping(t *testing.T) {
+	for expr, want := range map[string]string{
+		`avg by (pod) (vllm:num_requests_waiting)`:                    "avg by (pod) (sum without (engine) (vllm:num_requests_waiting))",
+		`max(vllm:num_requests_running{namespace="a"}) by (instance)`: "max by (instance) (sum without (engine) (vllm:num_requests_running{namespace=\"a\"}))",
+		`avg(vllm:num_requests_waiting) > 5`:                          "avg (sum without (engine) (vllm:num_requests_waiting))",
+		`avg without (engine, instance) (vllm:num_requests_waiting)`:  "avg without (instance) (sum without (engine) (vllm:num_requests_waiting))",
+		`max without (engine) (vllm:num_requests_waiting)`:            "sum without (engine) (vllm:num_requests_waiting)",
+	} {
+		l := New(Options{Spelling: Wire})
+		findings := l.Expr(expr, Context{Kind: Panel})
+		if assert.Equal(t, []Code{CodePerEngine}, codes(findings), expr) {
+			assert.Contains(t, findings[0].Message, "first: "+want+".", expr)
+			assert.Empty(t, l.Expr(want, Context{Kind: Panel}), "the proposal is right")
+		}
+	}
+}
+
+// Where the panel says that it shows a time, it is certain that the time of one request is meant.
+func TestTheRateOfASumThatIsShownAsATimeIsAnError(t *testing.T) {
+	for unit, want := range map[string]Severity{"": Warning, "1": Warning, "s": Error, "ms": Error} {
+		findings := New(Options{Spelling: Wire}).Expr(`sum(rate(vllm:request_queue_time_seconds_sum[5m]))`, panel(unit))
+		if assert.Equal(t, []Code{CodeSumWithoutCount}, codes(findings), unit) {
+			assert.Equal(t, want, findings[0].Severity, unit)
+		}
+	}
+}
+
+// Only shares and burn rates have one threshold for both windows. A baseline, a rate and a latency
+// have their own in each.
+func TestAPairOfWindowsIsJudgedOnlyWhereItIsOneOfBurnRates(t *testing.T) {
+	const waits = `histogram_quantile(0.9, sum by (le) (rate(vllm:request_queue_time_seconds_bucket`
+	for expr, want := range map[string][]Code{
+		`rate(vllm:num_preemptions_total[5m]) > 3 * rate(vllm:num_preemptions_total[1h]) and rate(vllm:num_preemptions_total[1h]) > 0.1`: nil,
+		`sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) / (sum(rate(vllm:request_success_total[5m])) > 0) > 4 * sum(rate(vllm:request_success_total{finished_reason="error"}[1d])) / (sum(rate(vllm:request_success_total[1d])) > 0)` +
+			` and sum(rate(vllm:request_success_total{finished_reason="error"}[1d])) / (sum(rate(vllm:request_success_total[1d])) > 0) > 0.01`: nil,
+		`increase(vllm:num_preemptions_total[5m]) > 10 and increase(vllm:num_preemptions_total[1h]) > 50`:              nil,
+		waits + `[5m]))) > 5 and ` + waits + `[1h]))) > 2`:                                                             nil,
+		`vllm_slo_burn_rate_ratio{window="1h"} > 14.4 and ignoring (window) vllm_slo_burn_rate_ratio{window="6h"} > 6`: {CodeBurnThreshold},
+		`job:latency:p95_5m > 2 and job:latency:p95_1h > 1 and on () vllm:num_requests_running`:                        nil,
+		`job:errors:ratio5m > 0.01 and job:errors:ratio1h > 0.01 and on () vllm:num_requests_running`:                  {CodeBurnThreshold},
+		`1 - avg_over_time(vllm_up[1h]) > 14.4 * 0.001 and 1 - avg_over_time(vllm_up[5m]) > 14.4 * 0.002`:              {CodeBurnThreshold},
+	} {
+		assert.Equal(t, want, codes(New(Options{Spelling: Wire, Mixed: true}).Expr(expr, Context{Kind: Alert})), expr)
 	}
 }

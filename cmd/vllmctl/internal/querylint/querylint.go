@@ -122,6 +122,8 @@ type Context struct {
 	Thresholds []float64
 	// Extended is true for MetricsQL, which has more than PromQL.
 	Extended bool
+	// Single is true if whoever asks takes one series only, as KEDA does.
+	Single bool
 	// Described is what surrounds the expression in words: the titles and the description of
 	// a panel and of its row.
 	Described string
@@ -177,17 +179,17 @@ func (l *Linter) Record(name, expr string, labels map[string]string) {
 	l.recorded[name] = s
 }
 
-var errLong = errors.New("the expression is longer than 64 KiB")
+var errLong = errors.New("the expression is longer than 16 KiB")
 
-// maxLength is the length of the longest expression that is checked. Longer ones are not
-// written by hand, and a parser must not be kept busy by them.
-const maxLength = 64 << 10
+// maxLength is the length in bytes of the longest expression that is checked. Longer ones are not
+// written by hand, and the time of some checks grows with its square: it stays below a second.
+const maxLength = 16 << 10
 
 // Expr returns the findings about an expression, in the order of their places.
 func (l *Linter) Expr(expr string, context Context) []Finding {
 	c := &checker{linter: l, context: context}
 	if len(expr) > maxLength {
-		c.report(CodeSyntax, Error, nil, "The expression is longer than 64 KiB and was not checked. Split it into recording rules.")
+		c.report(CodeSyntax, Error, nil, "The expression is longer than 16 KiB and was not checked. Split it into recording rules.")
 		return c.findings
 	}
 	root, err := c.parse(expr)
@@ -249,8 +251,14 @@ type checker struct {
 	flags map[string]bool
 }
 
+// maxFindings is the number of findings about one expression; further ones are dropped.
+const maxFindings = 100
+
 // report adds a finding about a node; about the whole rule if node is nil.
 func (c *checker) report(code Code, severity Severity, node parser.Node, format string, args ...any) *Finding {
+	if len(c.findings) >= maxFindings {
+		return &Finding{}
+	}
 	f := Finding{Code: code, Severity: severity, Message: fmt.Sprintf(format, args...)}
 	if node != nil {
 		at := node.PositionRange()
@@ -270,8 +278,11 @@ func (c *checker) checkRoot(root parser.Expr, result shape) {
 		return
 	}
 	c.checkLifetime(&result)
-	c.checkUnit(root, result)
-	c.checkBare(root, result)
+	if !c.checkSum(root, &result) {
+		c.checkUnit(root, result)
+	}
+	c.checkBucketUse(root, &result)
+	c.checkSingle(root, &result)
 	c.checkColours(root, result)
 	c.checkPerEngine(result)
 	c.checkSuccess(root)

@@ -93,6 +93,18 @@ var ruleTableMeaning = []Rule{
 		Good:   `avg(sum without (engine) (vllm:num_requests_waiting)) > 5`,
 	},
 	{
+		Code: CodeSumWithoutCount, Finds: "A panel shows the rate of the `_sum` of times or limits alone: that grows with the traffic and is no latency.",
+		Remedy: "Divide it by the rate of the `_count`.",
+		Bad:    `rate(vllm:request_queue_time_seconds_sum[5m])`,
+		Good:   `rate(vllm:request_queue_time_seconds_sum[5m]) / rate(vllm:request_queue_time_seconds_count[5m])`,
+	},
+	{
+		Code: CodeSeveralSeries, Finds: "KEDA takes one value, and the query has a series for each server: the scaler fails with the second one.",
+		Remedy: "Aggregate the servers, with `sum` for what is counted.",
+		Bad:    `vllm:num_requests_waiting`,
+		Good:   `sum(vllm:num_requests_waiting)`,
+	},
+	{
 		Code: CodeFullCache, Finds: "An alert that wakes people, or a colour for danger, is about a full KV cache alone, which does no harm by itself.",
 		Remedy: "Require that requests wait as well, or alert on the time to the first token.",
 		Bad:    `vllm:kv_cache_usage_perc > 0.9`,

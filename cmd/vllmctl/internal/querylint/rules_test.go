@@ -137,7 +137,7 @@ var examples = []example{
 	{code: CodeUnit, bad: `vllm_kv_cache_utilization_ratio`, good: `vllm_kv_cache_utilization_ratio * 100`, context: panel("%")},
 	{code: CodeUnit, bad: `rate(vllm_prompt_tokens_total[5m])`, good: `increase(vllm_prompt_tokens_total[5m])`, context: panel("{token}")},
 	{code: CodeUnit, bad: `histogram_quantile(0.9, rate(` + ttft + `_bucket[5m]))`, good: `histogram_quantile(0.9, rate(` + ttft + `_bucket[5m])) * 1000`, context: panel("ms")},
-	{code: CodeUnit, bad: `rate(` + ttft + `_sum[5m])`, good: `rate(` + ttft + `_sum[5m]) / (rate(` + ttft + `_count[5m]) > 0)`, context: panel("s")},
+	{code: CodeSumWithoutCount, bad: `rate(` + ttft + `_sum[5m])`, good: `rate(` + ttft + `_sum[5m]) / (rate(` + ttft + `_count[5m]) > 0)`, context: panel("s")},
 	{code: CodeUnit, bad: `vllm_num_requests_waiting + on (job, instance, engine, model_name) vllm_request_queue_time_mean_seconds`, good: `vllm_num_requests_waiting + vllm_num_requests_running`},
 	{code: CodeThreshold, bad: `vllm_kv_cache_utilization_ratio > 80`, good: `vllm_kv_cache_utilization_ratio > 0.8`, context: alert},
 	{code: CodeThreshold, bad: `histogram_quantile(0.95, rate(` + ttft + `_bucket[5m])) > 2000`, good: `histogram_quantile(0.95, rate(` + ttft + `_bucket[5m])) > 2`},

@@ -78,6 +78,10 @@ type shape struct {
 	stamp bool
 	// perEngine is an aggregation whose result is that of an engine and not of a server.
 	perEngine parser.Node
+	// each is true for the _sum of what has a meaning for one request only, as a time has.
+	each bool
+	// sum is the rate of such a _sum that is not divided by anything yet.
+	sum parser.Node
 	// absent is true for the result of absent.
 	absent bool
 }
@@ -86,7 +90,7 @@ func unknownShape() shape { return shape{} }
 
 // forget removes what concerns nodes of an expression that is not at hand.
 func (s *shape) forget() {
-	s.raw, s.filter, s.perEngine = nil, nil, nil
+	s.raw, s.filter, s.perEngine, s.sum = nil, nil, nil, nil
 	if s.typ == typCounter {
 		s.typ = typUnknown
 	}

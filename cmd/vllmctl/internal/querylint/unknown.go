@@ -1,6 +1,7 @@
 package querylint
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -14,30 +15,35 @@ import (
 // it is certain.
 func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 	n := c.linter.names
-	f := func(code Code, suggestion, format string, args ...any) {
-		x := c.report(code, Error, node, format, args...)
-		x.Suggestion, x.Certain = suggestion, suggestion != "" && (code == CodeMissingTotal || code == CodeExtraTotal)
+	// f reports a name whose right form is another one. The right form can be old itself: then
+	// the one that has followed it is named, or none.
+	f := func(code Code, right, format string, args ...any) {
+		right, advice := c.lasting(right), "Remove it."
+		if right != "" {
+			advice = "Write " + right + "."
+		}
+		x := c.report(code, Error, node, format+" %s", append(args, advice)...)
+		x.Suggestion = c.renamed(node, name, right)
+		x.Certain = x.Suggestion != "" && (code == CodeMissingTotal || code == CodeExtraTotal)
 	}
 	if e, known := n.byName[name+"_total"]; known && e.part == partTotal {
-		f(CodeMissingTotal, c.renamed(node, name, name+"_total"),
-			"%s is a counter, which Prometheus stores as %s_total: the selector is always empty. Write %s_total.", name, name, name)
+		f(CodeMissingTotal, name+"_total", "%s is a counter, which Prometheus stores as %s_total: the selector is always empty.", name, name)
 		return
 	}
 	if _, known := n.bare[name]; known {
-		f(CodeHistogramPart, "", "%s is a histogram: it has only %s_bucket, %s_sum and %s_count. Choose one of them.", name, name, name, name)
+		c.report(CodeHistogramPart, Error, node, "%s is a histogram: it has only %s_bucket, %s_sum and %s_count. Choose one of them.", name, name, name, name)
 		return
 	}
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		base, has := strings.CutSuffix(name, suffix)
 		if e, known := n.byName[base]; has && known {
-			f(CodeNotAHistogram, c.renamed(node, name, base),
-				"%s is a %s and has no %s. Write %s.", base, kindWord(e), suffix, base)
+			f(CodeNotAHistogram, base, "%s is a %s and has no %s.", base, kindWord(e), suffix)
 			return
 		}
 	}
 	if base, has := strings.CutSuffix(name, "_total"); has {
 		if e, known := n.byName[base]; known && e.part != partTotal {
-			f(CodeExtraTotal, c.renamed(node, name, base), "%s is a %s: its name has no _total. Write %s.", base, kindWord(e), base)
+			f(CodeExtraTotal, base, "%s is a %s: its name has no _total.", base, kindWord(e))
 			return
 		}
 	}
@@ -51,12 +57,38 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 		c.report(CodeUnknownMetric, Info, node, "%s looks like a recording rule, and none of the files that were checked has it. Check it together with them.", name)
 		return
 	}
-	if nearest := c.linter.nearest(name); nearest != "" {
-		f(CodeUnknownMetric, c.renamed(node, name, nearest),
-			"No metric is named %s: the selector is always empty. The most similar name is %s.", name, nearest)
+	if nearest := c.lasting(c.linter.nearest(name)); nearest != "" {
+		f(CodeUnknownMetric, nearest, "No metric is named %s: the selector is always empty. A similar name exists.", name)
 		return
 	}
-	f(CodeUnknownMetric, "", "No metric and no recording rule is named %s: the selector is always empty. Correct the name.", name)
+	c.report(CodeUnknownMetric, Error, node, "No metric and no recording rule is named %s: the selector is always empty. Correct the name.", name)
+}
+
+// lasting returns the name that newer programs have in place of one on the wire, which is mostly
+// the same; "" if they have none.
+func (c *checker) lasting(name string) string {
+	if total, known := c.linter.names.byName[name+"_total"]; known && total.part == partTotal {
+		name += "_total" // Only some old servers expose it without.
+	}
+	e, known := c.linter.names.byName[name]
+	if !known || e.source == nil {
+		return name
+	}
+	lasts := func(s *catalog.Source) bool {
+		if c.linter.versioned {
+			return c.linter.within(s)
+		}
+		return s.Until == ""
+	}
+	if vllms(e.source) && lasts(e.source) {
+		return c.modern(name)
+	}
+	for i := range slices.Backward(e.metric.Sources) {
+		if s := &e.metric.Sources[i]; s.Label == e.source.Label && lasts(s) {
+			return c.modern(c.linter.names.nameOf(s.Family, name, e))
+		}
+	}
+	return ""
 }
 
 // ruleLike reports whether a name has the form level:metric:operations of recording rules.
@@ -76,7 +108,10 @@ func (c *checker) checkOtherSpelling(node *parser.VectorSelector, name string) b
 		if other == c.linter.names.spelling || !known {
 			continue
 		}
-		right := c.linter.names.write(e.metric, e.part)
+		right := c.lasting(c.linter.names.write(e.metric, e.part))
+		if right == "" {
+			continue
+		}
 		note := ""
 		if other == Wire && e.source != nil && e.source.Until != "" {
 			note = " vLLM removed this family in " + e.source.Until + "."
@@ -91,23 +126,22 @@ func (c *checker) checkOtherSpelling(node *parser.VectorSelector, name string) b
 // checkRemoved reports a family that newer versions of vLLM do not expose, unless the
 // expression has the newer family of the same metric, too.
 func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry) {
-	if e.source == nil || e.source.Until == "" || e.metric == nil {
+	if e.source == nil || e.source.Until == "" || repeats(e) && selectsRouter(node) {
 		return
 	}
-	newest := ""
 	for i := range e.metric.Sources {
-		s := &e.metric.Sources[i]
-		if s.Until != "" {
-			continue
-		}
-		newest = c.linter.names.nameOf(s.Family, name, e)
-		if c.present[s.Family] {
+		if s := &e.metric.Sources[i]; s.Until == "" && c.present[s.Family] {
 			return
 		}
 	}
+	router := ""
+	if repeats(e) {
+		router = " Only the router of the production stack still has it: add server!=\"\" if you mean that one."
+	}
+	newest := c.lasting(name)
 	if newest == "" {
 		c.report(CodeRemovedMetric, Warning, node,
-			"vLLM removed %s in %s and has no metric in its place: the selector is empty with newer servers. Remove it.", name, e.source.Until)
+			"vLLM removed %s in %s and has no metric in its place: the selector is empty with newer servers. Remove it.%s", name, e.source.Until, router)
 		return
 	}
 	stable := stableNameOf(e, Suffixed)
@@ -115,10 +149,10 @@ func (c *checker) checkRemoved(node *parser.VectorSelector, name string, e entry
 		stable = " With the receiver of this project it is " + stable + " in all versions."
 	}
 	f := c.report(CodeRemovedMetric, Warning, node,
-		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.%s",
-		name, e.source.Until, newest, "or "+newest, stable)
+		"vLLM removed %s in %s: the selector is empty with newer servers. Write %s, or %q after it for both.%s%s",
+		name, e.source.Until, newest, "or "+newest, stable, router)
 	f.Suggestion = c.renamed(node, name, newest)
-	f.Certain = f.Suggestion != "" && !e.source.Version
+	f.Certain = f.Suggestion != "" && !e.source.Version && router == ""
 }
 
 // checkOldName reports a family that only some old servers expose without _total, and returns
@@ -131,9 +165,15 @@ func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry
 	if !known || total.part != partTotal || c.present[total.source.Family] {
 		return e, false
 	}
-	f := c.report(CodeMissingTotal, Error, node,
-		"Servers of today expose %s_total: the selector is empty for them. Write %s_total, or \"or\" with both names.", name, name)
-	f.Suggestion = c.renamed(node, name, name+"_total")
+	right := c.lasting(name + "_total")
+	switch right {
+	case "":
+		return total, true // The removal of the whole metric is reported.
+	case name:
+		return e, false // That of the version of the options.
+	}
+	f := c.report(CodeMissingTotal, Error, node, "Servers of today expose %s: the selector is empty for them. Write %s, or \"or\" with both names.", right, right)
+	f.Suggestion = c.renamed(node, name, right)
 	f.Certain = f.Suggestion != ""
 	return total, true
 }
@@ -164,7 +204,7 @@ func families(root parser.Node) map[string]bool {
 // of the text.
 func (c *checker) renamed(node *parser.VectorSelector, from, to string) string {
 	text := c.text(node)
-	if strings.Count(text, from) != 1 {
+	if to == "" || strings.Count(text, from) != 1 {
 		return ""
 	}
 	return strings.Replace(text, from, to, 1)

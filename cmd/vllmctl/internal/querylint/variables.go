@@ -42,7 +42,7 @@ func (c *checker) parse(expr string) (parser.Expr, error) {
 
 // maxLevels is the number of levels of the deepest expression that is checked: a sum of as many
 // terms has as many. The time that some checks take grows with its cube.
-const maxLevels = 1000
+const maxLevels = 250
 
 var errDeep = fmt.Errorf("the expression is nested more than %d levels deep", maxLevels)
 

@@ -65,7 +65,7 @@ func (c *checker) checkVersion(node *parser.VectorSelector, name string, e entry
 		}
 		return
 	}
-	if c.linter.within(e.source) {
+	if c.linter.within(e.source) || repeats(e) && selectsRouter(node) {
 		return
 	}
 	present, suggestion := "", ""
@@ -77,8 +77,8 @@ func (c *checker) checkVersion(node *parser.VectorSelector, name string, e entry
 		if c.present[s.Family] {
 			return
 		}
-		present = c.linter.names.nameOf(s.Family, name, e)
 	}
+	present = c.lasting(name)
 	advice := "Remove it."
 	if present != "" {
 		suggestion = c.renamed(node, name, present)
@@ -137,14 +137,27 @@ func (l *Linter) missingSince(m *catalog.Metric) string {
 	return "vLLM " + m.Sources[0].Since
 }
 
+const rayBefore, rayNow = "ray_vllm:", "ray_vllm_"
+
+// modern returns a name with the prefix that Ray writes since vLLM 0.11.
+func (c *checker) modern(name string) string {
+	until, _ := catalog.ParseRelease("0.11.0")
+	rest, before := strings.CutPrefix(name, rayBefore)
+	if !before || c.linter.versioned && c.linter.version.Compare(until) < 0 {
+		return name
+	}
+	return rayNow + rest
+}
+
 // checkPrefix reports the prefix that Ray wrote before vLLM 0.11.
 func (c *checker) checkPrefix(node *parser.VectorSelector, name string, e entry) {
-	const before, now = "ray_vllm:", "ray_vllm_"
-	until, _ := catalog.ParseRelease("0.11.0")
-	if e.source == nil || !strings.HasPrefix(name, before) || strings.Contains(c.source, now) || c.linter.versioned && c.linter.version.Compare(until) < 0 {
+	if e.source == nil || c.modern(name) == name || strings.Contains(c.source, rayNow) {
 		return
 	}
-	right := now + strings.TrimPrefix(name, before)
+	right := c.lasting(name)
+	if right == "" || right == name {
+		return // It has no successor, which is reported.
+	}
 	f := c.report(CodeOldPrefix, Warning, node, "Since vLLM 0.11 the names from Ray begin with ray_vllm_ and not with ray_vllm:, so the selector is empty with newer servers. Write %s.", right)
 	f.Suggestion = c.renamed(node, name, right)
 	f.Certain = f.Suggestion != ""
@@ -164,7 +177,7 @@ func (c *checker) checkGeneration(node *parser.VectorSelector, name string, e en
 			return
 		}
 	}
-	newest := c.linter.names.nameOf(last.Family, name, e)
+	newest := c.lasting(name)
 	if strings.HasPrefix(name, "inference_model_") {
 		c.report(CodeOldGeneration, Warning, node,
 			"Only Gateway API Inference Extension before 1.1 exposes %s. Newer pickers have other names: add \"or\" with %s, or use one name for all, %s.", name, newest, stableNameOf(e, Suffixed)).Suggestion = c.renamed(node, name, newest)

@@ -38,6 +38,9 @@ type Expression struct {
 	// Node is the text in the file that has the expression, as its bytes From to To.
 	Node     *document.Node
 	From, To int
+	// Expanded is what a program makes of the text where that is a template; empty if it is none. A
+	// finding is then about the whole text.
+	Expanded string
 	// Path is group/rule, or dashboard/panel/query.
 	Path    string
 	Context querylint.Context
@@ -49,7 +52,12 @@ type Expression struct {
 }
 
 // Text returns the expression.
-func (e *Expression) Text() string { return e.Node.Text[e.From:e.To] }
+func (e *Expression) Text() string {
+	if e.Expanded != "" {
+		return e.Expanded
+	}
+	return e.Node.Text[e.From:e.To]
+}
 
 // Lines are the first and the last line of something, from 1; 0 if not known.
 type Lines struct{ First, Last int }
@@ -115,9 +123,10 @@ func (r *reader) value(n *document.Node) {
 		if n.String() != "" || n.Is(document.List) {
 			r.ignore("a document that is no object")
 		}
-	case n.Get("apiVersion").String() != "" && n.Get("kind").String() != "":
+	case n.Get("apiVersion").String() != "" && n.Get("kind").String() != "", n.Get("kind").String() == persesKind:
+		// A PersesDashboard is often written without its apiVersion.
 		r.kubernetes(n)
-	case r.rules(n), r.perses(n), r.dashboard(n):
+	case r.rules(n), r.perses(n), r.dashboard(n), r.adapter(n):
 	default:
 		r.ignore("an object with the keys " + keys(n))
 	}

@@ -116,6 +116,38 @@ func TestEachFormatIsRead(t *testing.T) {
 			[]string{"Perses dashboard"},
 			[]string{"panel | d/p/query 1 | q"},
 		},
+		"a PersesDashboard without a version": {
+			"kind: PersesDashboard\nmetadata: {name: d}\nspec: {panels: {p: {spec: {queries: [{spec: {plugin: {kind: PrometheusTimeSeriesQuery, spec: {query: q}}}}]}}}}\n",
+			[]string{"Perses dashboard"},
+			[]string{"panel | d/p/query 1 | q"},
+		},
+		"variables without a query": {
+			`{"title": "D", "templating": {"list": [{"name": "a", "type": "query", "query": ""}, {"name": "b", "type": "query", "query": "", "definition": ""},
+			{"name": "c", "type": "query"}, {"name": "d", "type": "query", "query": null, "definition": null}, {"name": "e", "type": "query", "query": {"query": ""}}]},
+			"panels": [{"title": "P", "targets": [{"refId": "A", "expr": "m"}]}]}`,
+			[]string{"Grafana dashboard"},
+			[]string{"panel | D/P/A | m"},
+		},
+		"the triggers of KEDA": {
+			"apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s}\nspec:\n  triggers:\n  - {type: cpu, metadata: {value: '5'}}\n  - {type: prometheus, metadata: {query: sum(x), threshold: '5', activationThreshold: 2.5}}\n" +
+				"---\napiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nspec: {triggers: [{type: prometheus, name: t, metadata: {query: y, threshold: many}}]}\n",
+			[]string{"KEDA ScaledObject", "KEDA ScaledJob"},
+			[]string{"condition | s/trigger 2 | sum(x) | thresholds [5 2.5]", "condition | ScaledJob/t | y"},
+		},
+		"the rules of prometheus-adapter": {
+			"rules:\n- seriesQuery: 'x{namespace!=\"\"}'\n  resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}\n  name: {as: n}\n  metricsQuery: 'sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)'\n" +
+				"externalRules:\n- {seriesQuery: '{__name__=~\"^y$\"}', metricsQuery: 'max(<< .Series >>{a=\"b\",<<.LabelMatchers>>})'}\n- {seriesQuery: '{__name__=~\"^z_.*\"}', metricsQuery: 'sum(<<.Series>>)'}\n",
+			[]string{"prometheus-adapter rules"},
+			[]string{
+				`series | n/seriesQuery | x{namespace!=""}`, `condition | n/metricsQuery | sum(rate(x{pod=~".+"}[2m])) by (pod)`,
+				`series | rule 1/seriesQuery | {__name__=~"^y$"}`, `condition | rule 1/metricsQuery | max(y{a="b",namespace=~".+"})`, `series | rule 2/seriesQuery | {__name__=~"^z_.*"}`,
+			},
+		},
+		"the values of its chart, and its ConfigMap": {
+			"prometheus-adapter: {rules: {default: false, custom: [{seriesQuery: x, metricsQuery: sum(x)}]}}\n---\napiVersion: v1\nkind: ConfigMap\ndata: {config.yaml: \"rules: [{seriesQuery: y, metricsQuery: sum(y)}]\"}\n",
+			[]string{"prometheus-adapter rules"},
+			[]string{"series | rule 1/seriesQuery | x", "condition | rule 1/metricsQuery | sum(x)", "series | config.yaml: rule 1/seriesQuery | y", "condition | config.yaml: rule 1/metricsQuery | sum(y)"},
+		},
 		"a GrafanaDashboard": {
 			"apiVersion: grafana.integreatly.org/v1beta1\nkind: GrafanaDashboard\nspec: {json: '{\"title\": \"D\", \"panels\": [{\"title\": \"P\", \"targets\": [{\"refId\": \"A\", \"expr\": \"m\"}]}]}'}\n",
 			[]string{"GrafanaDashboard", "Grafana dashboard"},
@@ -145,9 +177,11 @@ func TestWhatIsNoRuleAndNoDashboardIsNamed(t *testing.T) {
 		"replicas: 1\nimage: x\n": `an object with the keys "replicas", "image"`,
 		"- 1\n- 2\n":              "a document that is no object",
 		"hello":                   "a document that is no object",
-		"apiVersion: apps/v1\nkind: Deployment\n":                    "an object of the kind Deployment",
-		"apiVersion: x/v1\nkind: GrafanaDashboard\nspec: {url: y}\n": "without the field json",
-		`{"kind": "Dashboard", "spec": {}}`:                          "an object with the keys",
+		"apiVersion: apps/v1\nkind: Deployment\n":                             "an object of the kind Deployment",
+		"apiVersion: x/v1\nkind: GrafanaDashboard\nspec: {url: y}\n":          "without the field json",
+		"rules: [{host: a, http: {}}]\n":                                      `an object with the keys "rules"`,
+		"apiVersion: perses.dev/v1alpha2\nkind: PersesDatasource\nspec: {}\n": "an object of the kind PersesDatasource",
+		`{"kind": "Dashboard", "spec": {}}`:                                   "an object with the keys",
 	} {
 		f := read(t, text)
 		assert.Empty(t, f.Kinds, text)
@@ -213,7 +247,7 @@ func TestHostileFilesAreBounded(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"groups: [{name: g, rules: [{alert: A, expr: x, for: 1m}]}]", `{"panels": [{"targets": [{"expr": "x"}], "fieldConfig": {"defaults": {"unit": "s"}}}], "templating": {"list": [{"query": "label_values(a, b)"}]}}`,
-		"apiVersion: v1\nkind: ConfigMap\ndata: {a.yaml: 'groups: []'}", "kind: Dashboard\nspec: {panels: {p: {spec: {queries: []}}}}", "apiVersion: dashboard.grafana.app/v2\nkind: Dashboard\nspec: {elements: {a: 1}}",
+		"apiVersion: v1\nkind: ConfigMap\ndata: {a.yaml: 'groups: []'}", "kind: ScaledObject\napiVersion: k\nspec: {triggers: [{type: prometheus, metadata: {query: x}}]}", "rules: [{seriesQuery: x, metricsQuery: 'sum(<<.Series>>)'}]", "kind: Dashboard\nspec: {panels: {p: {spec: {queries: []}}}}", "apiVersion: dashboard.grafana.app/v2\nkind: Dashboard\nspec: {elements: {a: 1}}",
 	} {
 		f.Add([]byte(text))
 	}

@@ -26,6 +26,8 @@ func (r *reader) kubernetes(n *document.Node) {
 			r.kind(kind)
 		}
 		r.extended = false
+	case kind == "ScaledObject", kind == "ScaledJob":
+		r.scaled(n)
 	case kind == "GrafanaDashboard":
 		r.operatorDashboard(spec)
 	case strings.HasPrefix(version, "dashboard.grafana.app/"):
@@ -34,7 +36,7 @@ func (r *reader) kubernetes(n *document.Node) {
 		} else if spec.Is(document.Map) {
 			r.dashboard(spec)
 		}
-	case strings.HasPrefix(kind, "Perses") && spec.Is(document.Map):
+	case kind == persesKind && spec.Is(document.Map):
 		if config := spec.Get("config"); config.Is(document.Map) {
 			spec = config
 		}

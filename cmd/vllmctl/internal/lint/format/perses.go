@@ -8,6 +8,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/querylint"
 )
 
+// persesKind is the object of the Perses operator that holds a dashboard.
+const persesKind = "PersesDashboard"
+
 // perses reads an object of Perses, which has kind, metadata and spec.
 func (r *reader) perses(n *document.Node) bool {
 	spec := n.Get("spec")

@@ -32,7 +32,7 @@ func (r *reader) templateVariable(b *Board, v *document.Node) {
 	}
 	r.variableQuery(b, name, query, v.Get("allValue").String())
 	// Grafana repeats the query there; it is shown in the list of variables.
-	if definition := v.Get("definition"); definition.String() == query.Text {
+	if definition := v.Get("definition"); definition.Is(document.Scalar) && definition.Text == query.Text {
 		r.variableQuery(b, name, definition, v.Get("allValue").String())
 	}
 }

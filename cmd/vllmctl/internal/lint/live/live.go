@@ -159,7 +159,7 @@ func (c *checker) report(s querylint.Selector, code querylint.Code, severity que
 
 func (c *checker) selector(ctx context.Context, s querylint.Selector, spelling querylint.Spelling) error {
 	name, meaning := s.Name, meaningOf(s.Name, spelling)
-	if !c.from.Stored() && meaning != nil && (meaning.Derived() || meaning.EmittedBy != "receiver") {
+	if !c.from.Stored() && (querylint.OfRouter(name) || meaning != nil && (meaning.Derived() || meaning.EmittedBy != "receiver")) {
 		return nil
 	}
 	var wanted []string
@@ -256,9 +256,12 @@ func (c *checker) absent(s querylint.Selector, m *catalog.Metric, found *Metric)
 		c.report(s, CodeNotExposed, querylint.Info, "%s declares %s and has no series of it yet: nothing has happened that it counts.", capital(where), s.Name)
 		return
 	}
-	if m == nil {
+	if m == nil && !querylint.OfRouter(s.Name) {
 		c.report(s, CodeNotExposed, querylint.Error, "%s has no series named %s, and the catalogue does not know the name. Correct it.", capital(where), s.Name)
 		return
+	}
+	if m == nil {
+		m = &catalog.Metric{EmittedBy: "receiver"} // The rest of the router's names can be anything.
 	}
 	if flag := m.Setting(); flag != "" {
 		c.report(s, CodeNotExposed, querylint.Warning, "%s has no %s: a server fills it only with %s. Start the servers with it, or remove the expression.", capital(where), s.Name, flag)

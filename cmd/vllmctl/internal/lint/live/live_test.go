@@ -295,3 +295,61 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 	_, err = p.Metric(context.Background(), "vllm:num_requests_running", nil)
 	assert.ErrorContains(t, err, "questions")
 }
+
+// A server with one line that is wrong is read but for that line, and what stands in it is not said to be
+// missing.
+func TestOneWrongLineDoesNotHideTheOthers(t *testing.T) {
+	for name, text := range map[string]string{
+		"a type that does not exist": "# TYPE vllm:num_requests_waiting gauges\nvllm:num_requests_waiting{model_name=\"a\"} 1\n# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
+		"a type that is missing":     "# TYPE vllm:num_requests_waiting\nvllm:num_requests_waiting{model_name=\"a\"} 1\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
+		"a value that is none":       "# TYPE vllm:num_requests_waiting gauge\nvllm:num_requests_waiting{model_name=\"a\"} one\nvllm:prompt_tokens_total{model_name=\"a\"} 5\n",
+		"half a line at the end":     "vllm:prompt_tokens_total{model_name=\"a\"} 5\nvllm:num_requests_waiting{model_na",
+	} {
+		s, err := ReadServers(t.Context(), client, []string{vllm(t, text, "text/plain", "")})
+		require.NoError(t, err, name)
+		for _, metric := range []string{"vllm:num_requests_waiting", "vllm:prompt_tokens_total"} {
+			m, err := s.Metric(t.Context(), metric, nil)
+			require.NoError(t, err)
+			assert.NotNil(t, m, "%s: %s", name, metric)
+		}
+		m, _ := s.Metric(t.Context(), "vllm:prompt_tokens_total", nil)
+		assert.Equal(t, map[string][]string{"model_name": {"a"}}, m.Labels, name)
+		m, _ = s.Metric(t.Context(), "vllm:num_requests_running", nil)
+		assert.Nil(t, m, name)
+	}
+	_, err := ReadServers(t.Context(), client, []string{vllm(t, "this is\nno text of metrics\n", "text/plain", "")})
+	assert.ErrorContains(t, err, "cannot be read")
+}
+
+// An address can have secrets in several places. All of them are sent, and none is shown.
+func TestAnAddressIsShownWithoutSecrets(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://u:hunter2@h:1/a?token=hunter2#hunter2": "http://h:1/a",
+		"https://hunter2@h/":                           "https://h/",
+		"http://h?hunter2":                             "http://h",
+	} {
+		assert.Equal(t, want, Shown(address))
+	}
+	asked := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query().Get("token") + r.URL.Query().Get("match[]")
+		_, _ = w.Write([]byte(`{"status":"success","data":[]}`))
+	}))
+	t.Cleanup(server.Close)
+	p, err := NewPrometheus(client, server.URL+"/api/v1?token=hunter2", time.Unix(1e9, 0))
+	require.NoError(t, err)
+	require.NoError(t, p.Reach(t.Context()))
+	assert.Equal(t, "hunter2up", asked)
+	assert.NotContains(t, p.Where(), "hunter2")
+}
+
+// The router's names are not those of a server, and one of them can be absent without being wrong.
+func TestTheRoutersNamesAreNotComparedWithAServer(t *testing.T) {
+	s, err := ReadServers(t.Context(), client, []string{vllm(t, "vllm:prompt_tokens_total 5\n", "text/plain", "")})
+	require.NoError(t, err)
+	for _, expr := range []string{"vllm:current_qps", "vllm_router_num_requests_running", "rate(vllm:request_errors_total[5m])"} {
+		r, err := Check(t.Context(), s, expr, querylint.Wire, nil)
+		require.NoError(t, err)
+		assert.Empty(t, r.Findings, expr)
+	}
+}

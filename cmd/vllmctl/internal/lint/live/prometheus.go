@@ -107,9 +107,12 @@ func (p *Prometheus) list(ctx context.Context, path, match string) ([]string, er
 	}
 	u := *p.base
 	u.Path += path
-	u.RawQuery = url.Values{
-		"match[]": {match}, "start": {unix(p.until.Add(-lookBack))}, "end": {unix(p.until)}, "limit": {strconv.Itoa(maxValues + 1)},
-	}.Encode()
+	query := u.Query() // It can have what a proxy asks for.
+	query.Set("match[]", match)
+	query.Set("start", unix(p.until.Add(-lookBack)))
+	query.Set("end", unix(p.until))
+	query.Set("limit", strconv.Itoa(maxValues+1))
+	u.RawQuery = query.Encode()
 	body, _, err := get(ctx, p.client, &u, maxAnswer, "application/json")
 	if err != nil {
 		return nil, err

@@ -81,13 +81,15 @@ func (s *Servers) Metric(_ context.Context, name string, _ []string) (*Metric, e
 	return nil, nil
 }
 
-// Shown returns an address without its password, for messages.
+// Shown returns an address for messages: without the user, the password and the query, which can hold a
+// token.
 func Shown(address string) string {
 	u, err := url.Parse(address)
-	if err != nil {
+	if err != nil || strings.Contains(u.Opaque, "@") {
 		return "an address that cannot be read"
 	}
-	return u.Redacted()
+	shown := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
+	return shown.String()
 }
 
 // metricsURL returns the address of the metrics of a server.
@@ -190,32 +192,68 @@ func (s *Servers) parse(body []byte, kind string) error {
 	if p == nil {
 		return fmt.Errorf("its answer is of the type %q, which holds no metrics: %w", kind, err)
 	}
-	samples, declared := 0, 0
+	read, err := s.entries(p)
+	if err != nil {
+		// One line that is wrong ends Prometheus's parser, so that each is read alone then.
+		read = s.lines(body, strings.HasPrefix(kind, "application/openmetrics-text"))
+	}
+	switch {
+	case read == 0 && err != nil:
+		return fmt.Errorf("its metrics cannot be read: %w", err)
+	case read == 0:
+		return errors.New("its answer has no metrics")
+	}
+	return nil
+}
+
+// entries adds what a parser reads, up to the first line that it cannot read, and counts series and types.
+func (s *Servers) entries(p textparse.Parser) (read int, err error) {
 	for {
 		entry, err := p.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("its metrics cannot be read: %w", err)
+		switch {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil:
+			return read, err
 		}
 		switch entry {
 		case textparse.EntryType:
 			name, _ := p.Type()
 			s.declare(string(name))
-			declared++
+			read++
 		case textparse.EntrySeries, textparse.EntryHistogram:
 			var set labels.Labels
 			p.Labels(&set)
-			samples++
 			s.add(set)
+			read++
 		case textparse.EntryInvalid, textparse.EntryHelp, textparse.EntryComment, textparse.EntryUnit:
 		}
 	}
-	if samples == 0 && declared == 0 {
-		return errors.New("its answer has no metrics")
+}
+
+// lines adds each line that can be read alone. The name in another one counts as declared: it must not be
+// said to be missing.
+func (s *Servers) lines(body []byte, openMetrics bool) (read int) {
+	symbols := labels.NewSymbolTable()
+	for line := range bytes.Lines(body) {
+		var p textparse.Parser
+		if openMetrics {
+			p = textparse.NewOpenMetricsParser(append(bytes.Clone(line), "# EOF\n"...), symbols)
+		} else {
+			p = textparse.NewPromParser(line, symbols, false)
+		}
+		n, err := s.entries(p)
+		read += n
+		words := strings.FieldsFunc(string(line), func(r rune) bool { return r <= ' ' || r == '{' })
+		switch {
+		case err == nil || len(words) == 0:
+		case words[0] != "#":
+			s.declare(words[0])
+		case len(words) > 2:
+			s.declare(words[2])
+		}
 	}
-	return nil
+	return read
 }
 
 func (s *Servers) declare(name string) {
