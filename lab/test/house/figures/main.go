@@ -52,7 +52,7 @@ var code = []figure{
 	{"connector and extensions", regexp.MustCompile(`^(connector|extension)/`), written, 2_950},
 	{"support of components' tests", regexp.MustCompile(`^internal/test/`), written, 1_050},
 	{"what components share", regexp.MustCompile(`^internal/`), written, 2_300},
-	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 29_200},
+	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 30_200},
 	{"generators and content", regexp.MustCompile(`^` + generators), written, 5_850},
 	{"laboratory", regexp.MustCompile(`^lab/`), written, 52_600},
 }
@@ -60,12 +60,12 @@ var code = []figure{
 // tests are the same in files of tests.
 var tests = []figure{
 	{"tests of components", regexp.MustCompile(`^` + product), written, 63_900},
-	{"other tests", regexp.MustCompile(``), written, 60_250},
+	{"other tests", regexp.MustCompile(``), written, 61_450},
 }
 
 // others are counted in files of all kinds; a file counts for each that matches.
 var others = []figure{
-	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 209_500},
+	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 210_300},
 	{"words of components' pages", regexp.MustCompile(`^` + components + `.*\.md$`), words, 60_300},
 	{"settings", regexp.MustCompile(`^docs/reference/configuration\.md$`), matches("(?m)^\\| `"), 99},
 	{"modules that a collector with the components requires", regexp.MustCompile(`^go\.mod$`), matches(required), 158},
