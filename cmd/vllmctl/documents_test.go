@@ -52,7 +52,7 @@ func promised(t *testing.T) promise {
 				p.objects[key] = map[string]string{}
 			}
 			p.objects[key][is[1]] = is[2]
-		} else if is := row.FindStringSubmatch(line); is != nil && len(is[2]) == 1 {
+		} else if is := row.FindStringSubmatch(line); len(is) > 2 && len(is[2]) == 1 {
 			p.statuses[is[1]] = append(p.statuses[is[1]], status.Status(is[2][0]-'0'))
 		}
 	}
