@@ -12,7 +12,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configauth"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
@@ -287,6 +290,22 @@ func TestARemovedTargetThatReturnsSendsItsStoredEnds(t *testing.T) {
 		lives := to.lives("vllm.up")
 		return len(lives) == 1 && strings.Contains(lives[0], `"b"`)
 	}, within, time.Millisecond)
+}
+
+// A removed target returns and cannot be started: its end is still owed, and sent the next time.
+func TestATargetThatCannotReturnStillOwesItsEnds(t *testing.T) {
+	to := newBackend()
+	d, r := discovered(t, to)
+	it := discoveredAt(t, metricsServer(t, quick))
+	require.True(t, d.reconcile(t.Context(), []discover.Target{it}, 0))
+	require.Eventually(t, func() bool { return len(to.lives("vllm.up")) == 1 }, within, time.Millisecond)
+	to.refuse(true)
+	require.False(t, d.reconcile(t.Context(), nil, 0))
+	r.config.Client.Auth = configoptional.Some(configauth.Config{AuthenticatorID: component.MustNewID("gone")})
+	require.False(t, d.reconcile(t.Context(), []discover.Target{it}, 0))
+	to.refuse(false)
+	require.True(t, d.reconcile(t.Context(), nil, 0))
+	assert.Empty(t, to.live)
 }
 
 // The ends of many removed targets are bounded in bytes.

@@ -139,7 +139,7 @@ func TestPartitionsAndSharedGPUsAreMarked(t *testing.T) {
 	assert.Empty(t, reader.Accelerators().Sources, "nothing is left of the request before")
 }
 
-// A resource has at most 128 GPUs; points of more are counted.
+// A resource has at most 128 GPUs, and they have at most 128 times in a request; points of more are counted.
 func TestManyGPUsOfAResource(t *testing.T) {
 	t.Parallel()
 	var points []gpuPoint
@@ -152,4 +152,10 @@ func TestManyGPUsOfAResource(t *testing.T) {
 	require.Len(t, all.Batches, 1)
 	assert.Len(t, all.Batches[0].Readings, 128)
 	assert.Equal(t, 872, all.Excess)
+	metrics := exported(points...)
+	for i, m := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		m.Gauge().DataPoints().At(0).SetTimestamp(pcommon.Timestamp(1 + i))
+	}
+	reader.Read(metrics)
+	assert.Equal(t, 872, reader.Accelerators().Excess)
 }

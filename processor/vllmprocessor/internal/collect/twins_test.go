@@ -168,12 +168,14 @@ func TestTheCacheConfigurationIsReadFromItsLabels(t *testing.T) {
 	in.gauge("vllm:cache_config_info", 1, "engine", "1", "block_size", "16", "num_gpu_blocks", "2560", "kv_cache_size_tokens", "40960", "cache_dtype", "auto")
 	in.gauge("vllm:cache_config_info", 1, "block_size", "32", "num_gpu_blocks", "None")
 	in.gauge("ray_vllm_cache_config_info", 1, "engine", "2", "block_size", "many", "num_gpu_blocks", "-1", "kv_cache_size_tokens", "NaN")
-	end(in.gauge("vllm:cache_config_info", 0, "engine", "3", "block_size", "16"))
+	both := in.metric("vllm:cache_config_info").SetEmptyGauge().DataPoints()
+	end(in.number(both.AppendEmpty(), 0, []string{"engine", "3", "block_size", "16"}))
+	in.number(both.AppendEmpty(), 1, []string{"engine", "5", "block_size", "64"})
 	in.metric("vllm:cache_config_info").SetEmptyHistogram().DataPoints().AppendEmpty()
 	in.number(in.metric("vllm:cache_config").SetEmptySum().DataPoints().AppendEmpty(), 1, []string{"engine", "4", "block_size", "8"})
 	assert.Equal(t, []string{
 		"100 vllm.kv_cache.block_size{engine=1} 16", "100 vllm.kv_cache.num_gpu_blocks{engine=1} 2560", "100 tokens{engine=1} 40960",
-		"100 vllm.kv_cache.block_size{} 32", "100 vllm.kv_cache.block_size{engine=4} 8",
+		"100 vllm.kv_cache.block_size{} 32", "100 vllm.kv_cache.block_size{engine=5} 64", "100 vllm.kv_cache.block_size{engine=4} 8",
 	}, in.read(t))
 }
 

@@ -218,7 +218,7 @@ func boundsOf(in input.Metric, r *rand.Rand) []float64 {
 	}
 	switch in {
 	case input.RequestGenerationTokens, input.RequestPromptTokens, input.IterationTokens:
-		sets = [][]float64{{1, 2, 5, 10, 20, 50, 100, 200, 500}, {1, 4, 10, 50, 100, 1000}, {1, 5, 20, 100}}
+		sets = [][]float64{{1, 2, 5, 10, 20, 50, 100, 200, 500}, {1, 4, 10, 50, 100, 1000}, {1, 5, 20, 200}}
 	}
 	return sets[r.IntN(len(sets))]
 }

@@ -44,6 +44,19 @@ func TestWhatMayHaveChangedIsNotLearned(t *testing.T) {
 	assert.InEpsilon(t, 0.051, b.Usual(signal.FrontEnd), 0.01)
 }
 
+// One request in a second was deferred for 1 s, and now for 3 s: deferral makes its first token 2 s later.
+func TestDeferralCostsWhatItIsLongerThanUsual(t *testing.T) {
+	t.Parallel()
+	b := signal.NewBaseline()
+	w := newWard(t, b)
+	w.minutes(60, func(r *reading) { r.Signals[signal.Deferred] = 1 })
+	require.InEpsilon(t, 1, b.Usual(signal.Deferred), 1e-6)
+	r := healthyReading(w.at + scrape)
+	r.Signals[signal.Deferred] = 3
+	out := newEffects(&r, b, &growths{moreDeferred: math.Log(3)}, false, growths{})
+	assert.InEpsilon(t, 2, out.first, 1e-6)
+}
+
 // Each factor has the signals that it is seen by.
 func TestTheSignalsOfAFactor(t *testing.T) {
 	t.Parallel()

@@ -182,6 +182,29 @@ func TestManyErrorsAreReportedAtOnce(t *testing.T) {
 	assert.NotEqual(t, Failing, r.verdict("0").Condition, "four answers in half a minute are too few to be failing at once")
 }
 
+// Four requests that have waited for 4 s in all wait for 1 s each.
+func TestABurstIsOverOnceThoseThatWaitDoNotWaitForLong(t *testing.T) {
+	t.Parallel()
+	r := healthyReading(int64(time.Hour))
+	r.served, r.servedAfter = 15, 0.1
+	for limit, want := range map[float64]bool{0.5: false, 2: true} {
+		var f felt
+		f.waits.add(r.At-int64(time.Second), 4, 4)
+		assert.Equal(t, want, f.drained(&r, limit), limit)
+	}
+}
+
+// At an all-clear a latency may be the documented limit where no usual is known, and no more.
+func TestTheLimitOfAnAllClearIsStillAsUsual(t *testing.T) {
+	t.Parallel()
+	w := newWard(t, signal.NewBaseline())
+	for first, want := range map[float64]bool{defaultFirstToken: true, defaultFirstToken + 1e-9: false} {
+		r := healthyReading(w.at)
+		r.recent.first = first
+		assert.Equal(t, want, w.Felt.over(w.settings, w.baseline, w.view, &r), first)
+	}
+}
+
 // The all-clear needs requests that are served as usual. It needs no more than half a minute of them.
 func TestTheAllClearNeedsService(t *testing.T) {
 	t.Parallel()

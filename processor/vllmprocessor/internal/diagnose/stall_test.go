@@ -145,6 +145,27 @@ func TestOtherAnswersShowNothingOfAStandstill(t *testing.T) {
 	}
 }
 
+// An engine without requests does not stand still: after it, slow steps are no warming up.
+func TestAPauseWithoutRequestsIsNoStandstill(t *testing.T) {
+	t.Parallel()
+	slow := serves("0")
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.06}
+	for requests, pause := range map[bool]scraped{true: standsStill("0"), false: rests("0")} {
+		r := newRig(t)
+		r.minutes(12, answers(1), serves("0"))
+		r.minutes(6, answers(1), slow)
+		if !requests {
+			r.scrape(answers(1), pause) // Its cache becomes empty.
+		}
+		for range 3 {
+			r.scrape(answers(1), pause)
+		}
+		r.scrape(answers(1), slow)
+		require.Equal(t, Degraded, r.verdict("0").Condition)
+		assert.Equal(t, requests, r.engine("0").Resumed == r.at)
+	}
+}
+
 // A doubt is reported as soon as a stall would be, and ends with the first request.
 func TestADoubtIsReportedAtOnceAndEndsAtOnce(t *testing.T) {
 	t.Parallel()

@@ -64,6 +64,14 @@ func TestMeanConstrainedFindsATruncatedExponential(t *testing.T) {
 	}
 }
 
+// The tilt is as exact for a mean that is just above a bound: an exponential tail with a mean of a millionth.
+func TestMeanConstrainedIsExactJustAboveABound(t *testing.T) {
+	h := &Histogram{Bounds: []float64{1000, 1001}, Counts: []float64{0, 1, 0}, Count: 1, Sum: 1000 + 1e-6, HasSum: true}
+	got, ok := h.MeanConstrained(0.5)
+	require.True(t, ok)
+	assert.InEpsilon(t, 1e-6*math.Ln2, got-1000, 1e-3)
+}
+
 func TestMeanConstrainedKnowsTheOpenBucket(t *testing.T) {
 	// Nothing but the open bucket: an exponential tail with the right mean.
 	h := &Histogram{Bounds: []float64{10}, Counts: []float64{0, 100}, Count: 100, Sum: 1500, HasSum: true}

@@ -234,6 +234,18 @@ func TestGenerationsOfBucketsAreBounded(t *testing.T) {
 	assert.Equal(t, generations+1, depth)
 }
 
+// What an earlier part of a batch said stays where a later part shows that the engine has restarted; only cumulative
+// counters begin at 0.
+func TestGaugesAndDeltasOfABatchDoNotBeginAnewInItsLaterPart(t *testing.T) {
+	r := fresh()
+	scrape(r, 0, tokens(100), waiting(5), asDelta(preempted(3)))
+	scrape(r, 15, waiting(7), asDelta(preempted(2)))
+	assert.Equal(t, 1, scrape(r, 15, tokens(4)).Resets)
+	value, _ := only(t, r).Gauge(input.Waiting)
+	assert.Equal(t, 7.0, value)
+	assertPreempted(t, r, 2)
+}
+
 func TestTheHighestBucketThatEverCounted(t *testing.T) {
 	highest := func(r *Resource) (float64, bool, bool) { return only(t, r).Highest(input.TimeToFirstToken) }
 	r := fresh()

@@ -55,6 +55,17 @@ func TestTheBoundsOfAPort(t *testing.T) {
 	}
 }
 
+// What two mechanisms need is asked for once, and what only one of them needs as well.
+func TestEachPermissionIsNeededOnce(t *testing.T) {
+	t.Parallel()
+	settings := parse(t, "kubernetes_sd_configs: [{role: pod}, {role: service}, {role: pod, namespaces: {names: [a]}}, {role: service}]")
+	var got []string
+	for _, p := range settings.Permissions() {
+		got = append(got, p.Resource+" "+p.Namespace)
+	}
+	assert.ElementsMatch(t, []string{"pods ", "services ", "pods a"}, got)
+}
+
 func TestAllMistakesAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	_, mistakes := Parse(section(t, `{kubernetes: {node: "", port: -1}, inference_pool: {}}`))

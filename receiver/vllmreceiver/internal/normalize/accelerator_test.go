@@ -179,6 +179,7 @@ func TestTheSpellingsOfTheWorkload(t *testing.T) {
 		`gpu_uuid="GPU-a",pod="p",namespace="ns",container="c",model_name="M"`: "ns/p/c",
 		`UUID="GPU-a",pod="",namespace="",container=""`:                        "-",
 		`UUID="GPU-a",job="j",instance="i",pod="exporter",namespace="gpu"`:     "-",
+		`UUID="GPU-a",job="batch-7",pod="p",namespace="ns",container="c"`:      "ns/p/c", // Prometheus adds both labels.
 		`UUID="GPU-a",pod="exporter",namespace="gpu",container="e",` +
 			`exported_pod="p",exported_namespace="ns",exported_container="c"`: "ns/p/c",
 	} {

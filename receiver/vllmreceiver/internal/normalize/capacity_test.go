@@ -103,6 +103,10 @@ func TestTheCapacityFromBlocksIsThatOfOneEngine(t *testing.T) {
 			body: engineBlocks("0", "1e+308"), want: map[string]float64{},
 		},
 		{
+			name: "a block size that is not a number", version: "0.10.0",
+			body: cacheInfo + `{block_size="NaN",engine="0",num_gpu_blocks="100"} 1` + "\n", want: map[string]float64{},
+		},
+		{
 			name: "a negative number of blocks", version: "0.10.0",
 			body: engineBlocks("0", "-100"), want: map[string]float64{},
 		},

@@ -93,6 +93,10 @@ func TestMistakesInTheSettingsOfCanaries(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, confmap.Validate(cfg), valid)
 	}
+	// A target that inherits the canary may have a limit of its own that it does not go with.
+	own, err := decode(t, "canary: {}\ntargets: [{endpoint: \"http://a\"}, {endpoint: \"http://b\", max_conns_per_host: 1}]")
+	require.NoError(t, err)
+	require.ErrorContains(t, confmap.Validate(own), "targets::1::canary: a canary that waits would take the only connection")
 	// A mistake that targets inherit is reported once.
 	cfg, err := decode(t, "canary: {interval: 1ms}\ntargets: [{endpoint: \"http://a\"}, {endpoint: \"http://b\"}]")
 	require.NoError(t, err)
