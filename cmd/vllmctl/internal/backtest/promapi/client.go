@@ -158,7 +158,7 @@ func (c *Client) Samples(ctx context.Context, selector string, from, to time.Tim
 // largest is how large the labels of a series may be, in bytes.
 const largest = 16 << 10
 
-// asked returns what tells whether a series was asked for by a selector. A server that ignores it is not believed: all of its
+// asked returns a test of whether a selector asked for a series. A server that ignores it is not believed: all of its
 // series for each of the targets would not fit into memory.
 func (c *Client) asked(selector string) (func(labels.Labels) bool, error) {
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector)
