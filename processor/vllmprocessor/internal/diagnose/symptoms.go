@@ -179,6 +179,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	x.withoutFirstToken(e.baseline, r)
 	if r.elapsed == 0 {
 		x = losses{}
+	} else if lasts(e.Felt.soundSince, r.At, soundFor) && max(x.mayFirst, x.mayGap) < soundPart {
+		e.Harms, ended = [numHarms]evidence{}, true
 	}
 	s.perhaps = x.mayFirst > 1 || x.mayGap > 1
 	ends := settings.Hold
