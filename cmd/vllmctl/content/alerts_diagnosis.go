@@ -190,6 +190,7 @@ func diagnosisGroup(p parameters) Group {
 					Text:  "{{[service.instance.id].name}} serves {{model_name.name}} badly.",
 				},
 				FiresIn: map[string][]string{
+					"batch jobs":         {"chat-a-0:8000"},
 					"admission-deferred": lone, "bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
 					"engine-imbalance": lone, "fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
 					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,

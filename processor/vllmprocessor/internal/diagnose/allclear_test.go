@@ -74,16 +74,29 @@ func TestAMissedObjectiveEndsSoonAfterItIsMet(t *testing.T) {
 	assert.LessOrEqual(t, got, 90.0)
 }
 
-// Where nobody waits for each answer, long waits warn and page nobody. An engine that stands still pages.
+// Where nobody waits for each answer, a long wait is no harm, and slow tokens page nobody. An engine that stands
+// still pages.
 func TestABatchModelDoesNotPage(t *testing.T) {
 	t.Parallel()
-	late := func(int) scraped { return lately(15, 8, 20) }
-	for pattern, want := range map[string]Condition{"other": Critical, "*": Degraded} {
-		r := usually(t)
-		r.settings.BatchModels = []string{pattern}
-		require.GreaterOrEqual(t, r.after(want, late), 0.0, pattern)
-		r.minutes(3, answers(1), late(0))
-		assert.Equal(t, want, r.verdict("0").Condition, pattern)
-		assert.GreaterOrEqual(t, r.after(Stalled, func(int) scraped { s := standsStill("0"); s.gauges[input.Waiting] = 9; return s }), 0.0, pattern)
+	slow := serves("0")
+	slow.observed[input.InterTokenLatency] = [2]float64{1485, 0.4}
+	for name, test := range map[string]struct {
+		pattern string
+		next    scraped
+		want    Condition
+	}{
+		"it waits":                {"*", lately(15, 8, 20), Healthy},
+		"its tokens are slow":     {"*", slow, Degraded},
+		"another model waits":     {"other", lately(15, 8, 20), Critical},
+		"another has slow tokens": {"other", slow, Critical},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := usually(t)
+			r.settings.BatchModels = []string{test.pattern}
+			r.minutes(6, answers(1), test.next)
+			assert.Equal(t, test.want, r.verdict("0").Condition)
+			assert.GreaterOrEqual(t, r.after(Stalled, func(int) scraped { s := standsStill("0"); s.gauges[input.Waiting] = 9; return s }), 0.0)
+		})
 	}
 }

@@ -98,6 +98,9 @@ type limits struct{ clear, great float64 }
 // no harm before it is great.
 func firstLimits(settings *Settings, b *signal.Baseline, model string, r *reading) (l limits) {
 	usual := b.Usual(signal.TimeToFirstToken)
+	if settings.batch(model) {
+		return l
+	}
 	if b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst, usual*math.Exp(farDeviations*signal.OrZero(b.Spread(signal.TimeToFirstToken))))}
 		if !(r.waitingNow > 1) {

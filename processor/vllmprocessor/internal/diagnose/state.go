@@ -20,7 +20,8 @@ type Settings struct {
 	Hold                 int
 	SpeculationBreakEven float64
 	Objectives           []Objective
-	// BatchModels are patterns of the models whose users do not wait for each answer.
+	// BatchModels are patterns of the models whose users do not wait for each answer: a late first token is no
+	// harm, and slow tokens are never great harm.
 	BatchModels []string
 	Without     Without
 }

@@ -189,8 +189,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		ends = 1
 	}
 	model := v.Group().Value("model_name")
-	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) {
-		e.Harms[lateFirst] = evidence{} // The objective says what is harm.
+	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) || settings.batch(model) {
+		e.Harms[lateFirst] = evidence{} // The objective says what is harm, or nobody waits.
 	} else {
 		e.Harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1

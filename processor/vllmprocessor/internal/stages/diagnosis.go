@@ -218,8 +218,8 @@ type DiagnosisConfig struct {
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where it is not known.
 	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
-	// BatchModels are patterns of the models whose users do not wait for each answer: great harm of them
-	// is a warning, and pages nobody.
+	// BatchModels are patterns of the models whose users do not wait for each answer: a late first token is
+	// no harm, and slow tokens are a warning and page nobody.
 	BatchModels []string `mapstructure:"batch_models"`
 	// Without is not a setting: the accuracy page measures with it what each part of the method is
 	// there for.
