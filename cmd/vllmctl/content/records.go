@@ -25,7 +25,7 @@ func sloRecords() []Record {
 		{"good", "vllm_slo_good_total", "What certainly met an objective, per second, over the servers of a model."},
 		{"undecided", "vllm_slo_undecided_total", "What cannot be decided, per second, over the servers of a model."},
 	} {
-		for _, window := range sloWindows {
+		for _, window := range append([]string{"2m"}, sloWindows...) {
 			records = append(records, Record{
 				Name: "vllm_slo:" + part.name + ":rate" + window, Meaning: part.meaning, Unit: "{event}/s",
 				Expr: "sum by (" + objectiveLabels + ") (rate(" + part.metric + "[" + window + "]))",
@@ -39,6 +39,8 @@ func sloRecords() []Record {
 			Expr:    "sum by (" + modelLabels + ") (rate(vllm_time_to_first_token_seconds_count[" + window + "]))",
 		})
 	}
+	// Whether it is over. No burn rate is over so short a time.
+	records = append(records, ratioRecords("2m", "vllm_slo:good:rate2m", "vllm_slo:undecided:rate2m", "vllm_slo:valid:rate2m")[0])
 	for _, window := range sloWindows {
 		records = append(records, ratioRecords(window,
 			"vllm_slo:good:rate"+window, "vllm_slo:undecided:rate"+window, "vllm_slo:valid:rate"+window)...)
