@@ -102,22 +102,22 @@ func ratioRecords(window, good, undecided, valid string) []Record {
 
 // gatewayRecords have the right denominator: the picker counts as requests only what it
 // scheduled, so that what it refused must be added. Replicas of the picker are added up.
-func gatewayRecords() []Record {
-	const requests = "vllm_gateway:requests:rate5m"
-	return []Record{
-		{
+func gatewayRecords() (records []Record) {
+	for _, window := range []string{"2m", "5m"} {
+		requests := "vllm_gateway:requests:rate" + window
+		records = append(records, Record{
 			Name: requests, Unit: "{request}/s",
 			Meaning: "Requests that arrived at the gateway's endpoint picker, per second, also those that it refused.",
-			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[5m]) or " +
-				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[5m]))`,
-		},
-		{
-			Name: "vllm_gateway:error_ratio:rate5m", Unit: "1",
+			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[" + window + "]) or " +
+				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[` + window + "]))",
+		}, Record{
+			Name: "vllm_gateway:error_ratio:rate" + window, Unit: "1",
 			Meaning: "The share of the requests at the gateway's endpoint picker that failed.",
-			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[5m])) or " + requests + " * 0) / (" +
+			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[" + window + "])) or " + requests + " * 0) / (" +
 				requests + " > 0)",
-		},
+		})
 	}
+	return records
 }
 
 // serversExpected is a recording rule so that it can be changed in one line of the plain files.
