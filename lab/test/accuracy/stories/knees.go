@@ -1,5 +1,7 @@
 package stories
 
+import "github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
+
 // Knee is what a model can do with a kind of traffic.
 type Knee struct {
 	Model, Traffic string
@@ -32,3 +34,11 @@ func Closed(kind string) bool { return trafficOf(kind).Closed }
 
 // FirstSeed is the first seed of a set.
 func FirstSeed(set Set) uint64 { return firstSeeds[set] }
+
+// Server is the n-th of the models with its traffic, at a share of the knee, for stories that are played elsewhere.
+func Server(n int, load float64, seed uint64, seconds float64) (model string, closed bool, workload engine.Workload, err error) {
+	pair := pairs[n%len(pairs)]
+	b := newBackground(pair.model, pair.traffic, load)
+	c, err := b.config(seed, seconds)
+	return pair.model, b.closed(), c.Workload, err
+}
