@@ -55,16 +55,10 @@ func saw(all []engine.Outcome, from time.Duration) (m means) {
 // from the end of the fault on in which first tokens are no more than 30 % and 100 ms, tokens no more than
 // 30 % and 5 ms later than in the median minute before the fault, and 5 % fail at most: the judge's bar. It knows nothing of the collector. Without clients it is the end of the fault.
 func recovered(all []engine.Outcome, from, to, length time.Duration) time.Duration {
-	var first, token []float64
-	for at := time.Minute; at+time.Minute <= from; at += time.Minute {
-		if m := saw(all, at); m.waited > 0 {
-			first, token = append(first, m.first), append(token, m.token)
-		}
-	}
-	if len(first) == 0 {
+	usual := usually(all, from)
+	if usual.waited == 0 {
 		return to
 	}
-	usual := means{first: median(first), token: median(token)}
 	for at := to; at < length; at += 5 * time.Second {
 		m := saw(all, at)
 		if m.waited > 0 && m.first-usual.first <= max(0.3*usual.first, 0.1) && m.token-usual.token <= max(0.3*usual.token, 0.005) && m.failed <= 0.05 {
@@ -72,6 +66,20 @@ func recovered(all []engine.Outcome, from, to, length time.Duration) time.Durati
 		}
 	}
 	return length
+}
+
+// usually is the median of the minutes before a time: bursts of the traffic are not usual.
+func usually(all []engine.Outcome, before time.Duration) means {
+	var first, token, waited []float64
+	for at := time.Minute; at+time.Minute <= before; at += time.Minute {
+		if m := saw(all, at); m.waited > 0 {
+			first, token, waited = append(first, m.first), append(token, m.token), append(waited, m.waited)
+		}
+	}
+	if len(first) == 0 {
+		return means{}
+	}
+	return means{first: median(first), token: median(token), waited: median(waited)}
 }
 
 func median(values []float64) float64 {

@@ -189,13 +189,13 @@ func drawn(t *testing.T, seed uint64, n int) *history.Story {
 }
 
 // greatHarm is when users of a story began to feel great harm from the onset on, and for how long, by the
-// judge's limits; ok is false without. Nothing of the collector is used. Nobody reaches a server that is
-// unreachable, whatever it computes.
-func greatHarm(s *history.Story, outcomes []engine.Outcome) (begin, lasts time.Duration, ok bool) {
+// judge's limits; without, it is why such a story does not count. Nothing of the collector is used. Nobody
+// reaches a server that is unreachable, whatever it computes.
+func greatHarm(s *history.Story, outcomes []engine.Outcome) (begin, lasts time.Duration, none string) {
 	c := &s.Servers[0].Config
+	since := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	if len(c.Faults) > 0 {
-		at := c.Faults[0].At
-		return time.Duration(at * float64(time.Second)), time.Duration((c.Faults[0].Until - at) * float64(time.Second)), true
+		return since(c.Faults[0].At), since(c.Faults[0].Until - c.Faults[0].At), ""
 	}
 	onset := c.Changes[0].At
 	var all []judge.Sent
@@ -216,20 +216,22 @@ func greatHarm(s *history.Story, outcomes []engine.Outcome) (begin, lasts time.D
 				one.Tokens = append(one.Tokens, one.End)
 			}
 		}
-		if o.Arrived+one.End >= onset {
-			one.Phase = 1
-		}
 		all = append(all, one)
 	}
-	usual := judge.UsualOf(all, 0)
-	for _, f := range judge.FeltHarm(all, usual, s.Length.Seconds()) {
+	usual := usually(outcomes, since(onset))
+	for _, f := range judge.FeltHarm(all, judge.Usual{First: usual.first, Token: usual.token}, s.Length.Seconds()) {
+		if f.Level != judge.Great {
+			continue
+		}
 		// Tokens count as spread evenly, so those of a request that hangs are late before it does.
-		if f.Level == judge.Great && f.To > onset {
-			from := max(f.From, onset)
-			return time.Duration(from * float64(time.Second)), time.Duration((f.To - from) * float64(time.Second)), true
+		if f.From < onset-60 {
+			return 0, 0, "its traffic alone does great harm before"
+		}
+		if f.To > onset {
+			return since(max(f.From, onset)), since(f.To - max(f.From, onset)), ""
 		}
 	}
-	return 0, 0, false
+	return 0, 0, "no great harm"
 }
 
 // Great harm pages in time, without any configuration, in stories on which nothing was tuned.
@@ -244,15 +246,15 @@ func TestGreatHarmPagesInTime(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			s := drawn(t, *flagPagesSeed+uint64(n), n)
 			p := playPages(t, s)
-			begin, lasts, harmed := greatHarm(s, p.outcomes)
-			if !harmed {
-				t.Logf("%s: no great harm, %d pages", s.Name, len(p.ours))
+			begin, lasts, none := greatHarm(s, p.outcomes)
+			if none != "" {
+				t.Logf("not counted: %s: %s; %d pages", s.Name, none, len(p.ours))
 				return
 			}
 			ours, wire, later := p.verdictOn(begin)
 			soon := ours != neverPaged && ours-begin <= pageSoon
 			if lasts < pageSoon && !soon {
-				t.Logf("not counted, over after %s: %s", lasts.Round(time.Second), p.line(begin, ours, wire))
+				t.Logf("not counted: over after %s: %s", lasts.Round(time.Second), p.line(begin, ours, wire))
 				return
 			}
 			of++
