@@ -219,16 +219,22 @@ func greatHarm(s *history.Story, outcomes []engine.Outcome) (begin, lasts time.D
 		all = append(all, one)
 	}
 	usual := usually(outcomes, since(onset))
-	for _, f := range judge.FeltHarm(all, judge.Usual{First: usual.first, Token: usual.token}, s.Length.Seconds()) {
-		if f.Level != judge.Great {
-			continue
+	felt := slices.DeleteFunc(judge.FeltHarm(all, judge.Usual{First: usual.first, Token: usual.token}, s.Length.Seconds()), func(f judge.Felt) bool {
+		return f.Level != judge.Great
+	})
+	for i, f := range felt {
+		over := f.To
+		for _, next := range felt[i:] { // In the order of their beginnings.
+			if next.From <= over+60 {
+				over = max(over, next.To)
+			}
 		}
 		// Tokens count as spread evenly, so those of a request that hangs are late before it does.
 		if f.From < onset-60 {
 			return 0, 0, "its traffic alone does great harm before"
 		}
 		if f.To > onset {
-			return since(max(f.From, onset)), since(f.To - max(f.From, onset)), ""
+			return since(max(f.From, onset)), since(over - max(f.From, onset)), ""
 		}
 	}
 	return 0, 0, "no great harm"
@@ -269,4 +275,61 @@ func TestGreatHarmPagesInTime(t *testing.T) {
 	}
 	t.Logf("%d of %d stories of great harm paged within %s", inTime, of, short(pageSoon))
 	assert.GreaterOrEqual(t, float64(inTime), pagesShare*float64(of))
+}
+
+// A page is in time that is open when great harm begins, or the next one; of vLLM's own names only one that
+// follows is compared.
+func TestThePagesOfAStoryAreCompared(t *testing.T) {
+	at := func(from, to time.Duration) []history.Firing {
+		return []history.Firing{{From: from * time.Minute, To: to * time.Minute}}
+	}
+	const begin = 60 * time.Minute
+	for _, c := range []struct {
+		ours, wire []history.Firing
+		want       time.Duration
+		later      bool
+	}{
+		{at(62, 70), at(63, 70), 62 * time.Minute, false},
+		{at(64, 70), at(63, 70), 64 * time.Minute, true},
+		{at(50, 61), at(60, 70), begin, false},
+		{at(50, 55), at(63, 70), neverPaged, true},
+		{at(64, 70), at(59, 70), 64 * time.Minute, false},
+	} {
+		p := &paged{ours: c.ours, wire: c.wire}
+		ours, _, later := p.verdictOn(begin)
+		assert.Equal(t, c.want, ours)
+		assert.Equal(t, c.later, later)
+	}
+}
+
+// Great harm begins when the waits of clients do, whatever the traffic did in the hour before.
+func TestGreatHarmIsWhatClientsWait(t *testing.T) {
+	s := drawn(t, 1, 0)
+	onset := s.Servers[0].Config.Changes[0].At
+	clients := func(wait func(at float64) float64) (all []engine.Outcome) {
+		for at := 0.0; at < s.Length.Seconds(); at++ {
+			w := wait(at)
+			all = append(all, engine.Outcome{Arrived: at, FirstToken: w, Ended: at + w + 0.1, Output: 5, End: engine.EndStop})
+		}
+		return all
+	}
+	// Whoever comes after the onset waits until 300 s after it.
+	begin, lasts, none := greatHarm(s, clients(func(at float64) float64 {
+		if at < onset {
+			return 0.2
+		}
+		return max(0.2, onset+300-at)
+	}))
+	assert.Empty(t, none)
+	assert.InDelta(t, onset+10, begin.Seconds(), 10)
+	assert.InDelta(t, onset+300, (begin + lasts).Seconds(), 10)
+	_, _, none = greatHarm(s, clients(func(float64) float64 { return 0.2 }))
+	assert.NotEmpty(t, none)
+	_, _, none = greatHarm(s, clients(func(at float64) float64 {
+		if at > 900 && at < 1000 {
+			return 20
+		}
+		return 0.2
+	}))
+	assert.Contains(t, none, "before")
 }
