@@ -65,6 +65,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 	want.Diagnosis = stages.DiagnosisConfig{
 		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
+		BatchModels: []string{"batch/*"},
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
 }
@@ -183,6 +184,10 @@ func TestMistakes(t *testing.T) {
 		{
 			`diagnosis: {speculation_break_even: 0.5}`,
 			"diagnosis::speculation_break_even: 0.5 is not a number of tokens per step; write for example 1.5, or leave it out",
+		},
+		{
+			`diagnosis: {batch_models: [a, ""]}`,
+			"diagnosis::batch_models: has an empty pattern; write the name of a model, or a pattern such as batch-*",
 		},
 		{
 			`diagnosis: {speculation_break_even: .nan}`,

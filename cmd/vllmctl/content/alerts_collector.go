@@ -61,7 +61,7 @@ func collectorGroup(p parameters) Group {
 				FiresIn:      map[string][]string{"queue filling": nil},
 			},
 			{
-				Name: "VLLMCollectorSendFailing", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Name: "VLLMCollectorSendFailing", Severity: Ticket, For: 5 * minute,
 				Expr: "sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or " +
 					"sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0",
 				Summary:     "The exporter {{ $labels.exporter }} of {{ $labels.instance }} loses points",

@@ -1,5 +1,7 @@
 package content
 
+import "strings"
+
 // The pools that a server belongs to. A pool has the labels that the processor groups by: the
 // model by default, the namespace and the cluster where "group_by" says so.
 const (
@@ -32,6 +34,11 @@ func severityRecords() []Record {
 				" or " + serverSeverity + " and on (model_name) " + poolModel,
 		},
 	}
+}
+
+// firing is 1 for what one of some alerts fires at, as the evaluation before has written.
+func firing(alerts ...string) string {
+	return `ALERTS{alertname=~"` + strings.Join(alerts, "|") + `",alertstate="firing"}`
 }
 
 // lone is the only server of a scenario.
@@ -102,8 +109,10 @@ func diagnosisGroup(p parameters) Group {
 				},
 			},
 			{
-				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
-				Expr:        serverSeverity + " >= 3 unless " + pooledSeverity,
+				Name: "VLLMServerNotServing", Severity: Page, For: minute,
+				// One incident is one page: it stays while users are still harmed, though less.
+				Expr: serverSeverity + " >= 3 unless " + pooledSeverity +
+					" or " + serverSeverity + " >= 2 and on (" + serverModelLabels + ") " + firing("VLLMServerNotServing"),
 				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 				Description: "No pool of the collector has this server, so no other is known to take its requests. Look at its condition.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
@@ -160,9 +169,8 @@ func diagnosisGroup(p parameters) Group {
 				},
 			},
 			{
-				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
-				// A severity that alternates between 2 and 3 is not silent.
-				Expr:        serverSeverity + " >= 2 unless min_over_time(" + serverSeverity + "[2m]) >= 3",
+				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute,
+				Expr:        serverSeverity + " >= 2 unless on (" + serverModelLabels + ") " + firing("VLLMServerNotServing", "VLLMReplicaNotServing"),
 				Summary:     "{{ $labels.instance }} serves " + model("its model") + " badly",
 				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.",
 				Meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
@@ -182,6 +190,7 @@ func diagnosisGroup(p parameters) Group {
 					Text:  "{{[service.instance.id].name}} serves {{model_name.name}} badly.",
 				},
 				FiresIn: map[string][]string{
+					"batch jobs":         {"chat-a-0:8000"},
 					"admission-deferred": lone, "bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
 					"engine-imbalance": lone, "fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
 					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,

@@ -9,11 +9,12 @@ func gatewayGroup(p parameters) Group {
 		Records: gatewayRecords(),
 		Alerts: []Alert{
 			{
-				Name: "VLLMGatewayErrors", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
-				Expr:        "vllm_gateway:error_ratio:rate5m > " + p.number("gatewayErrorRatio") + enough,
+				Name: "VLLMGatewayErrors", Severity: Page, For: 5 * minute,
+				Expr: "vllm_gateway:error_ratio:rate5m > " + p.number("gatewayErrorRatio") + enough +
+					" unless vllm_gateway:error_ratio:rate2m < 0.5 * " + p.number("gatewayErrorRatio"),
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
 				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
-				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
+				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
 					{Text: "See which error it is.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Errors by code"},
@@ -43,7 +44,7 @@ func gatewayGroup(p parameters) Group {
 				},
 			},
 			{
-				Name: "VLLMGatewayNoReadyEndpoints", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
+				Name: "VLLMGatewayNoReadyEndpoints", Severity: Page, For: minute,
 				Expr:        "max by (" + gatewayPoolLabels + ") (inference_gateway_pool_endpoint_ready) == 0",
 				Summary:     "The gateway has no ready endpoint in the pool {{ $labels.pool }}",
 				Description: "The endpoint picker knows no server whose metrics are fresh.",
@@ -68,7 +69,7 @@ func gatewayGroup(p parameters) Group {
 				FiresIn: map[string][]string{"no ready endpoints": nil},
 			},
 			{
-				Name: "VLLMGatewayLatencyHigh", Severity: Ticket, For: 10 * minute, KeepFiringFor: 10 * minute,
+				Name: "VLLMGatewayLatencyHigh", Severity: Ticket, For: 10 * minute,
 				Expr: "histogram_quantile(0.99, sum by (" + gatewayLabels + ", le) (rate(inference_gateway_epp_request_duration_seconds_bucket[5m]))) > " +
 					p.number("gatewayLatencySeconds") + enough,
 				Summary:     "1 % of the requests for " + model("an unknown model") + " take longer than {{ $value | humanizeDuration }} at the gateway",

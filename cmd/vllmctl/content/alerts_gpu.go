@@ -12,7 +12,7 @@ func gpuGroup() Group {
 		Name: "vllm-gpu", Set: Stable,
 		Alerts: []Alert{
 			{
-				Name: "VLLMGPUSlowsServer", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Name: "VLLMGPUSlowsServer", Severity: Ticket, For: 5 * minute,
 				Expr: "max by (" + serverModelLabels + ", detail) (" +
 					`vllm_diagnosis_cause{cause="slow_steps", detail=~"power_cap|thermal|memory_error|interconnect|clocks_low"}) == 1`,
 				Summary:     "{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }})",
@@ -49,7 +49,7 @@ func gpuGroup() Group {
 				},
 			},
 			{
-				Name: "VLLMGPUMemoryErrors", Severity: Ticket, KeepFiringFor: 15 * minute,
+				Name: "VLLMGPUMemoryErrors", Severity: Ticket,
 				Expr: "sum by (" + gpuLabels + `) (increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected"}[1h])) > 0 or ` +
 					"sum by (" + gpuLabels + `) (increase(hw_errors_total{error_type="uncorrected"}[1h])) > 0 or ` +
 					"max by (" + gpuLabels + ") (vllm_accelerator_row_remap_failed) > 0",

@@ -25,7 +25,7 @@ func sloRecords() []Record {
 		{"good", "vllm_slo_good_total", "What certainly met an objective, per second, over the servers of a model."},
 		{"undecided", "vllm_slo_undecided_total", "What cannot be decided, per second, over the servers of a model."},
 	} {
-		for _, window := range sloWindows {
+		for _, window := range append([]string{"2m"}, sloWindows...) {
 			records = append(records, Record{
 				Name: "vllm_slo:" + part.name + ":rate" + window, Meaning: part.meaning, Unit: "{event}/s",
 				Expr: "sum by (" + objectiveLabels + ") (rate(" + part.metric + "[" + window + "]))",
@@ -39,6 +39,8 @@ func sloRecords() []Record {
 			Expr:    "sum by (" + modelLabels + ") (rate(vllm_time_to_first_token_seconds_count[" + window + "]))",
 		})
 	}
+	// Whether it is over. No burn rate is over so short a time.
+	records = append(records, ratioRecords("2m", "vllm_slo:good:rate2m", "vllm_slo:undecided:rate2m", "vllm_slo:valid:rate2m")[0])
 	for _, window := range sloWindows {
 		records = append(records, ratioRecords(window,
 			"vllm_slo:good:rate"+window, "vllm_slo:undecided:rate"+window, "vllm_slo:valid:rate"+window)...)
@@ -100,22 +102,22 @@ func ratioRecords(window, good, undecided, valid string) []Record {
 
 // gatewayRecords have the right denominator: the picker counts as requests only what it
 // scheduled, so that what it refused must be added. Replicas of the picker are added up.
-func gatewayRecords() []Record {
-	const requests = "vllm_gateway:requests:rate5m"
-	return []Record{
-		{
+func gatewayRecords() (records []Record) {
+	for _, window := range []string{"2m", "5m"} {
+		requests := "vllm_gateway:requests:rate" + window
+		records = append(records, Record{
 			Name: requests, Unit: "{request}/s",
 			Meaning: "Requests that arrived at the gateway's endpoint picker, per second, also those that it refused.",
-			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[5m]) or " +
-				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[5m]))`,
-		},
-		{
-			Name: "vllm_gateway:error_ratio:rate5m", Unit: "1",
+			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[" + window + "]) or " +
+				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[` + window + "]))",
+		}, Record{
+			Name: "vllm_gateway:error_ratio:rate" + window, Unit: "1",
 			Meaning: "The share of the requests at the gateway's endpoint picker that failed.",
-			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[5m])) or " + requests + " * 0) / (" +
+			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[" + window + "])) or " + requests + " * 0) / (" +
 				requests + " > 0)",
-		},
+		})
 	}
+	return records
 }
 
 // serversExpected is a recording rule so that it can be changed in one line of the plain files.

@@ -175,6 +175,8 @@ func ofStories() map[string]expected {
 	slow := expected{from: onset, to: over, late: 25 * time.Minute}
 	return map[string]expected{
 		"healthy pool":                   nothing(),
+		"batch jobs":                     {to: duration},
+		"batch jobs at night":            nothing(),
 		"server drained":                 nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed":                 gone.with(poolDegraded, "two servers carry the load of three"),
 		"server lost with its collector": gone.with(poolDegraded, "two servers carry the load of three"),

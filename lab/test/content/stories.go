@@ -37,6 +37,9 @@ func replicas(n int, each func(i int, s *history.Servers)) (all []history.Server
 	return all
 }
 
+// jobs gives a server many clients that send the next request with the answer to the last one: hundreds always wait.
+func jobs(s *history.Servers) { s.Config.Workload.Clients, s.Config.Workload.Think = 1000, 0.01 }
+
 // away makes a server unreachable from onset to over.
 func away(s *history.Servers) {
 	s.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: onset.Seconds(), Until: over.Seconds()}}
@@ -124,6 +127,20 @@ func stories() []*history.Story {
 				s.Servers[0].Config.Faults = append(s.Servers[0].Config.Faults,
 					vllmsim.Fault{Kind: vllmsim.FaultRestart, At: at.Seconds(), Until: (at + 45*time.Second).Seconds()})
 			}
+		}),
+		// Jobs that always wait, from the server's beginning: whether anybody minds is not known.
+		story("batch jobs", func(s *history.Story) {
+			jobs(&s.Servers[0])
+			s.Processor = map[string]any{"objectives": []any{}}
+		}),
+		// They come to a server that has little to do. Its model is one of batch_models.
+		story("batch jobs at night", func(s *history.Story) {
+			jobs(&s.Servers[0])
+			s.Servers[0].Config.Changes = []engine.Change{
+				{At: 0, Parameter: engine.ParamArrivalRate, Value: 0.005},
+				{At: onset.Seconds(), Parameter: engine.ParamArrivalRate, Value: 1}, {At: over.Seconds(), Parameter: engine.ParamArrivalRate, Value: 0.005},
+			}
+			s.Processor = map[string]any{"objectives": []any{}, "diagnosis": map[string]any{"batch_models": []any{"*"}}}
 		}),
 		// The picker refuses 3 of 15 requests: 20 %.
 		story("gateway refuses requests", func(s *history.Story) {

@@ -154,9 +154,8 @@ func (j *Journal) Put(r Record) error {
 // Close closes the file.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// keptExposition is in the fingerprint of stories with a fault of the exposition, because
-// older journals lack most of their lines.
-const keptExposition = "all lines"
+// alsoKept is in the fingerprint of some stories, because older journals lack most of their lines, or what was said.
+var alsoKept = map[stories.Kind]string{stories.Exposition: "all lines", stories.Healthy: "said"}
 
 // storyPrint is the fingerprint of the sources and of the description of a story.
 func (j *Journal) storyPrint(meta *stories.Meta) string {
@@ -164,10 +163,7 @@ func (j *Journal) storyPrint(meta *stories.Meta) string {
 	if err != nil {
 		panic(err) // A description has no value that JSON cannot hold.
 	}
-	if meta.Kind == stories.Exposition {
-		text = append(text, keptExposition...)
-	}
-	sum := sha256.Sum256(append([]byte(j.print), text...))
+	sum := sha256.Sum256(slices.Concat([]byte(j.print), text, []byte(alsoKept[meta.Kind])))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -42,7 +42,7 @@ type options struct {
 	size, set, story, shared, date, dir, part, tapes, before, beforeCommit, without string
 	workers                                                                         int
 	minutes                                                                         float64
-	knees, only, tapesOnly, ablations                                               bool
+	knees, only, tapesOnly, ablations, alerts                                       bool
 }
 
 func run(ctx context.Context) error {
@@ -63,6 +63,7 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&o.ablations, "ablations", false, "print the names of the parts of the method that -without can leave out (make ablations)")
 	flag.StringVar(&o.without, "without", "", "leave out a part of the method; such a run writes no page")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
+	flag.BoolVar(&o.alerts, "alerts", false, "play only healthy stories, and write how often each shipped alert fires in them into "+alertsFile)
 	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -97,7 +98,11 @@ func run(ctx context.Context) error {
 	case o.story != "":
 		return one(ctx, o.story, recorded)
 	}
-	return measure(ctx, o, stories.All(stories.Set(o.set), size, recorded), recorded)
+	plans := stories.All(stories.Set(o.set), size, recorded)
+	if o.alerts {
+		plans = slices.DeleteFunc(plans, func(p stories.Plan) bool { return p.Kind != stories.Healthy })
+	}
+	return measure(ctx, o, plans, recorded)
 }
 
 // measure plays a set and writes the page.
@@ -161,6 +166,9 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	}
 	if len(records) == 0 {
 		return errors.Join(errors.New("there are no results"), broken)
+	}
+	if o.alerts {
+		return errors.Join(writeAlerts(ctx, &o, records), broken)
 	}
 	origin := Origin{
 		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,

@@ -26,6 +26,8 @@ type Record struct {
 	Sought []judge.Sought `json:"sought,omitempty"`
 	// Heard is harm by the limits of real servers, with what was said of it.
 	Heard []Heard `json:"heard,omitempty"`
+	// Said is what was reported of the server of a healthy story, from a time on each.
+	Said []judge.Said `json:"said,omitempty"`
 	// CPU is what it took, in seconds of one processor.
 	CPU float64 `json:"cpu"`
 }
@@ -36,6 +38,9 @@ const leastRequests = 20
 // newRecord keeps what is needed of a played story.
 func newRecord(meta stories.Meta, played *judge.Played) Record {
 	r := Record{Meta: meta, Minutes: len(played.Lines), Alarms: played.Alarms, Sought: played.Sought, Heard: heard(played, longestOf(played.Lines))}
+	if meta.Kind == stories.Healthy && len(played.Said) > 0 {
+		r.Said = played.Said[0]
+	}
 	for _, l := range played.Lines {
 		if l.Requests >= leastRequests {
 			r.Judged++

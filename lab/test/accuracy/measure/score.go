@@ -83,8 +83,7 @@ type Score struct {
 func score(r *Record) Score {
 	s := Score{Record: r, Delay: math.NaN(), Noticed: math.NaN()}
 	for server := range max(1, r.Servers) {
-		lines := slices.DeleteFunc(slices.Clone(r.Lines), func(l judge.Line) bool { return l.Server != server })
-		harmful := slices.DeleteFunc(slices.Clone(lines), func(l judge.Line) bool { return !l.Harmful })
+		harmful := r.harmful(server)
 		begins := -math.MaxInt
 		for i := range harmful {
 			l := &harmful[i]
@@ -100,6 +99,11 @@ func score(r *Record) Score {
 		s.alarms(server, harmful)
 	}
 	return s
+}
+
+// harmful are the harmful minutes of a server.
+func (r *Record) harmful(server int) []judge.Line {
+	return slices.DeleteFunc(slices.Clone(r.Lines), func(l judge.Line) bool { return l.Server != server || !l.Harmful })
 }
 
 // mostUnended is the share of requests that had not ended from which on the shares of causes are
@@ -302,45 +306,60 @@ func reportedBefore(r *Record, server int, at float64) bool {
 	})
 }
 
-// alarms adds the false alarms of a server, and the hours in which one would be false: no
-// minute up to three windows before was harmful or had harm by the limits of real servers, no scrape
-// failed within a window, and no fault has begun. A page needs great harm by these limits.
-func (s *Score) alarms(server int, harmful []judge.Line) {
+// excuses are the minutes in which a report of harm is not false.
+type excuses struct {
+	// excused: a minute up to three windows before was harmful, a scrape failed within a window, or a fault has begun.
+	// missed: an objective is missed for long. felt and great: there was harm by the limits of real servers.
+	excused, missed, felt, great []bool
+}
+
+func (s *Score) excuses(server int, harmful []judge.Line) excuses {
 	minutes := s.Minutes / max(1, s.Servers)
-	excused := make([]bool, minutes+1)
+	out := excuses{
+		make([]bool, minutes+1), s.misses(server, minutes), s.felt(server, minutes, judge.Great, judge.Clear), s.felt(server, minutes, judge.Great),
+	}
 	for i := range harmful {
 		for j := harmful[i].Minute; j <= min(harmful[i].Minute+grace, minutes); j++ {
-			excused[j] = true
+			out.excused[j] = true
 		}
 	}
-	misses, reported := s.misses(server, minutes), make([]bool, minutes+1)
-	for i := range s.Lines {
-		if l := &s.Lines[i]; l.Server == server && l.Minute < minutes {
-			reported[l.Minute] = alarming(l)
-		}
-	}
-	felt, great := s.felt(server, minutes, judge.Great, judge.Clear), s.felt(server, minutes, judge.Great)
 	faults := faulty(s.Record, server)
 	for i := range minutes {
 		from, to := float64(i)*window, float64(i+1)*window
 		for _, f := range s.Faults {
 			if f.Kind != judge.Missed && f.At < to && f.Until+window > from {
-				excused[i] = true
+				out.excused[i] = true
 			}
 		}
 		for _, in := range faults {
-			excused[i] = excused[i] || to > in.At
+			out.excused[i] = out.excused[i] || to > in.At
 		}
+	}
+	return out
+}
+
+// alarms adds the false alarms of a server, and the hours in which one would be false: nothing excuses it.
+// A page needs great harm.
+func (s *Score) alarms(server int, harmful []judge.Line) {
+	is := s.excuses(server, harmful)
+	minutes := len(is.excused) - 1
+	reported := make([]bool, minutes+1)
+	for i := range s.Lines {
+		if l := &s.Lines[i]; l.Server == server && l.Minute < minutes {
+			reported[l.Minute] = alarming(l)
+		}
+	}
+	for i := range minutes {
 		switch {
-		case excused[i], felt[i]:
-		case misses[i]:
+		case is.excused[i], is.felt[i]:
+		case is.missed[i]:
 			s.MissedHours += window / 3600
 			if reported[i] {
 				s.BrokenTime += window / 3600
 			}
 		default:
 			s.Healthy += window / 3600
-			if to <= 3600 {
+			if float64(i+1)*window <= 3600 {
 				s.FirstHour += window / 3600
 			}
 			if reported[i] {
@@ -351,9 +370,9 @@ func (s *Score) alarms(server int, harmful []judge.Line) {
 	for _, a := range s.Alarms {
 		minute := int((a.At - 1e-9) / window)
 		switch {
-		case a.Server != server || minute >= minutes || excused[minute]:
-		case great[minute], felt[minute] && a.Severity < 3:
-		case misses[minute]:
+		case a.Server != server || minute >= minutes || is.excused[minute]:
+		case is.great[minute], is.felt[minute] && a.Severity < 3:
+		case is.missed[minute]:
 			s.Broken = append(s.Broken, a)
 		default:
 			s.False = append(s.False, a)

@@ -1,5 +1,12 @@
 package stories
 
+import (
+	"cmp"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
+)
+
 // Knee is what a model can do with a kind of traffic.
 type Knee struct {
 	Model, Traffic string
@@ -32,3 +39,23 @@ func Closed(kind string) bool { return trafficOf(kind).Closed }
 
 // FirstSeed is the first seed of a set.
 func FirstSeed(set Set) uint64 { return firstSeeds[set] }
+
+// Server is the n-th of the models with its traffic, at a share of the knee, for stories that are played
+// elsewhere. Its requests come in any order at any time, so that traffic has no hours that are too much.
+func Server(n int, load float64, seed uint64, seconds float64) (model string, closed bool, workload engine.Workload, err error) {
+	pair := pairs[n%len(pairs)]
+	b := newBackground(pair.model, pair.traffic, load)
+	c, err := b.config(seed, seconds)
+	if err != nil || b.closed() {
+		return pair.model, b.closed(), c.Workload, err
+	}
+	t, d := *c.Workload.Traffic, newDraw(seed)
+	t.Arrivals = slices.Clone(t.Arrivals)
+	d.Shuffle(len(t.Arrivals), func(i, j int) { t.Arrivals[i], t.Arrivals[j] = t.Arrivals[j], t.Arrivals[i] })
+	for i := range t.Arrivals {
+		t.Arrivals[i].At = d.between(0, t.Span)
+	}
+	slices.SortFunc(t.Arrivals, func(a, b engine.Arrival) int { return cmp.Compare(a.At, b.At) })
+	c.Workload.Traffic = &t
+	return pair.model, false, c.Workload, nil
+}

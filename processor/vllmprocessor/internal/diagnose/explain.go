@@ -99,7 +99,7 @@ func (e *engine) others(settings *Settings, r *reading, found *symptoms, s Share
 		s[Erroring]++
 		all++
 	}
-	if e.Restarts.again(settings, r) {
+	if e.Restarts.again() {
 		s[Restarting]++
 		all++
 	}

@@ -60,6 +60,8 @@ type felt struct {
 	failsSince int64
 	// usualSince is since when requests have been served as usual again; 0 where they are not.
 	usualSince int64
+	// soundSince is since when both latencies have been as they were before harm; 0 where they are not.
+	soundSince int64
 	// quietSince is since when no request has come; 0 where some have.
 	quietSince int64
 	// endedAt is when harm ended last, again whether it had come back soon by then.
@@ -96,6 +98,9 @@ type limits struct{ clear, great float64 }
 // no harm before it is great.
 func firstLimits(settings *Settings, b *signal.Baseline, model string, r *reading) (l limits) {
 	usual := b.Usual(signal.TimeToFirstToken)
+	if settings.batch(model) {
+		return l
+	}
 	if b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearFirst), max(greatTimes*usual, greatFirst, usual*math.Exp(farDeviations*signal.OrZero(b.Spread(signal.TimeToFirstToken))))}
 		if !(r.waitingNow > 1) {
@@ -136,6 +141,7 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 	} else if r.FirstTokens > 0 && r.At-f.clearAt >= int64(fallsAfter) {
 		f.On = false // What is left is smaller harm, if any, and has evidence of its own.
 	}
+	since(&f.soundSince, !f.On && e.harmed() && r.elapsed > 0 && f.sound(settings, e.baseline, v, r), r.At)
 	forgotten := f.On && lasts(f.quietSince, r.At, forgetsAfter)
 	usual := usualFor
 	if f.again {
@@ -148,7 +154,7 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 		e.Harms[lateFirst], e.Harms[slowTokens] = evidence{}, evidence{}
 		ended = true
 	}
-	s.great = f.Great
+	s.great = f.Great && !settings.batch(v.Group().Value("model_name"))
 	since(&f.failsSince, r.failsNow, r.At)
 	s.failsNow = lasts(f.failsSince, r.At, greatAfter)
 	s.suspect = s.suspect || f.On
@@ -265,32 +271,6 @@ func (x *recent) beyond(v *window.View, in input.Metric, limit, count, mean floa
 func (f *felt) drained(r *reading, limit float64) bool {
 	waiting, waited, _ := f.waits.now(r.At, 0)
 	return limit > 0 && r.served > 0 && r.servedAfter <= limit && waited <= waiting*limit
-}
-
-// over reports whether measured harm has ended: requests are served as usual again. Without requests
-// nothing shows that.
-func (f *felt) over(settings *Settings, b *signal.Baseline, v *window.View, r *reading) bool {
-	ttft := r.recent.first
-	if r.recent.firsts < leastFelt {
-		if ttft = r.Signals[signal.TimeToFirstToken]; !(r.FirstTokens > 0) && (f.First || !(r.recent.gaps >= leastSteps)) {
-			return false
-		}
-	}
-	model := v.Group().Value("model_name")
-	first, gap := firstLimits(settings, b, model, r), gapLimits(settings, b, model)
-	usual := func(now, usual, least, documented float64, l limits) bool {
-		bar := max(asUsual*usual, usual+least)
-		if !signal.Known(bar) {
-			bar = cmp.Or(l.great/greatObjective/asUsual, documented)
-		}
-		return !(now > bar)
-	}
-	isFirst := func(now float64) bool {
-		return usual(now, b.Usual(signal.TimeToFirstToken), harmFirstToken, defaultFirstToken, first)
-	}
-	isGap := usual(r.recent.gap, b.Usual(signal.InterTokenLatency), harmTokenGap, defaultTokenGap, gap)
-	waiting, waited, _ := f.waits.now(r.At, 0)
-	return isFirst(ttft) && (isGap || !(r.recent.gaps >= leastSteps)) && (r.doubtful || waiting <= 1 || isFirst(waited/waiting))
 }
 
 // waits follows when the requests that wait have arrived: they are the last ones that did, because

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -70,7 +71,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	e.Reported.Because = e.because(s)
 	changed, primary := e.refine(raw, at, span)
 	e.Reported.Severity = e.Reported.severity()
-	if e.asksForMore() && !(before.Condition == Degraded && before.Severity >= 2) {
+	if e.asksForMore(settings) && !(before.Condition == Degraded && before.Severity >= 2) {
 		e.Reported.Severity = 1
 	}
 	same := e.Reported.same(&before)
@@ -90,13 +91,16 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 
 // asksForMore reports whether an engine is slower only because its users ask for more: longer prompts or
 // longer answers, no objective missed, and nobody waits for room. Nothing is wrong with the server, so this
-// warns nobody. Prefixes that are not found again are not longer work.
-func (e *engine) asksForMore() bool {
+// warns nobody. Prefixes that are not found again are not longer work. Where nobody waits for each answer, more
+// requests at a time are no harm either.
+func (e *engine) asksForMore(settings *Settings) bool {
 	v := &e.Reported
+	batch := settings.batch((&input.Group{Attributes: e.attributes}).Value("model_name"))
 	longer := func(c Cause) bool {
-		return c == PrefillHeavy && e.detail(c) == promptsGrew || c == DecodeLoad && e.detail(c) == longerAnswers
+		return c == PrefillHeavy && e.detail(c) == promptsGrew || c == DecodeLoad && (batch || e.detail(c) == longerAnswers) ||
+			c == DemandExceedsCapacity && batch
 	}
-	if v.Condition != Degraded || v.Objective != "" || !v.Explained || !longer(v.Primary) || e.last.Signals[signal.Waiting] > 1 {
+	if v.Condition != Degraded || v.Objective != "" || !v.Explained || !longer(v.Primary) || e.last.Signals[signal.Waiting] > 1 && !batch {
 		return false
 	}
 	for c := range NumCauses {

@@ -258,21 +258,32 @@ func (s *Settings) warmUp() int64 {
 	return min(warmingUp*int64(s.Window), max(int64(s.Window), int64(startingFor)))
 }
 
-// restarts has the time of the first restart of a loop, in which each restart comes
-// before the engine has warmed up; 0 without one.
-type restarts struct{ Since int64 }
+// restarts counts the restarts of a loop, in which each restart comes before the engine has warmed up;
+// Newest is the time of the last one, and both are 0 without one.
+type restarts struct {
+	Newest int64
+	Count  int
+}
 
-func (x *restarts) observe(s *Settings, r *reading) { since(&x.Since, x.recent(s, r), r.restarted) }
+func (x *restarts) observe(s *Settings, r *reading) {
+	switch {
+	case !x.recent(s, r):
+		*x = restarts{}
+	case r.restarted > x.Newest:
+		x.Newest = r.restarted
+		x.Count++
+	}
+}
 
 func (*restarts) recent(s *Settings, r *reading) bool {
 	return r.restarted > 0 && r.At-r.restarted < s.warmUp()
 }
 
-// again reports whether an engine has been in a loop of restarts for long enough to be
-// harm: every restart ends the requests that it holds.
-func (x *restarts) again(s *Settings, r *reading) bool {
-	return x.Since > 0 && r.At-x.Since >= max(s.warmUp(), int64(startingFor))
-}
+// loop is how many restarts in a row are harm: each one ends the requests that the engine holds. A second
+// start is often that of a server which came up with an error.
+const loop = 3
+
+func (x *restarts) again() bool { return x.Count >= loop }
 
 // judge returns the condition that a reading alone shows. The order of the cases
 // is the precedence.
@@ -281,7 +292,7 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 	switch {
 	case r.healthy == 0 && age < int64(min(s.StartTimeout, startingFor)):
 		return Starting
-	case e.Restarts.recent(s, r) && !e.Restarts.again(s, r):
+	case e.Restarts.recent(s, r) && !e.Restarts.again():
 		return Starting
 	case r.awake == 0:
 		return Asleep
@@ -295,7 +306,7 @@ func (e *engine) judge(s *Settings, r *reading, found *symptoms) Condition {
 		return Unknown
 	case found.great:
 		return Critical
-	case found.any(), e.Restarts.again(s, r):
+	case found.any(), e.Restarts.again():
 		return Degraded
 	case r.elapsed == 0:
 		return Unknown

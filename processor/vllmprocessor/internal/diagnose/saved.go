@@ -17,7 +17,7 @@ import (
 
 const (
 	// diagnosisVersion goes up when the form or the meaning of something in a saved diagnosis changes.
-	diagnosisVersion = 2
+	diagnosisVersion = 3
 	// maxSavedDiagnosis bounds a saved diagnosis, in bytes, and maxSavedName the names in it.
 	maxSavedDiagnosis = 8 << 10
 	maxSavedName      = 128
@@ -155,9 +155,9 @@ func (d *saved) sound() bool {
 }
 
 func (d *saved) soundTimes() bool {
-	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Since, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.Progress.At}
+	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Newest, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.Progress.At}
 	times = append(append(times, d.BrokenAt[:]...), d.GrownSince[:]...)
-	return slices.Min(times) >= 0 && slices.Max(times) <= d.At && d.Progress.Scrapes >= 0
+	return slices.Min(times) >= 0 && slices.Max(times) <= d.At && d.Progress.Scrapes >= 0 && d.Restarts.Count >= 0
 }
 
 func (d *saved) soundNumbers() bool {

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
@@ -19,7 +20,10 @@ type Settings struct {
 	Hold                 int
 	SpeculationBreakEven float64
 	Objectives           []Objective
-	Without              Without
+	// BatchModels are patterns of the models whose users do not wait for each answer: a late first token is no
+	// harm, and slow tokens are never great harm.
+	BatchModels []string
+	Without     Without
 }
 
 // Without are the parts of the method that are left out: none. The accuracy page measures with it
@@ -39,6 +43,11 @@ type Without struct {
 	// LearningByFactor is that learning stops only for what may have changed, Floor what is broken
 	// before there is a baseline.
 	LearningByFactor, Floor bool
+}
+
+// batch reports whether nobody waits for each answer of a model, so that long waits page nobody.
+func (s *Settings) batch(model string) bool {
+	return slices.ContainsFunc(s.BatchModels, func(wanted string) bool { return input.MatchPattern(wanted, model) })
 }
 
 // HoldTime is how long a state has to last beyond the first window that shows it, in

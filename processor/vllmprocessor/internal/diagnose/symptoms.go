@@ -179,6 +179,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	x.withoutFirstToken(e.baseline, r)
 	if r.elapsed == 0 {
 		x = losses{}
+	} else if lasts(e.Felt.soundSince, r.At, soundFor) && max(x.mayFirst, x.mayGap) < soundPart {
+		e.Harms, ended = [numHarms]evidence{}, true
 	}
 	s.perhaps = x.mayFirst > 1 || x.mayGap > 1
 	ends := settings.Hold
@@ -187,8 +189,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		ends = 1
 	}
 	model := v.Group().Value("model_name")
-	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) {
-		e.Harms[lateFirst] = evidence{} // The objective says what is harm.
+	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) || settings.batch(model) {
+		e.Harms[lateFirst] = evidence{} // The objective says what is harm, or nobody waits.
 	} else {
 		e.Harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
 		s.suspect = s.suspect || x.first > 1

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,7 +66,8 @@ func NewDiagnosis(config *DiagnosisConfig, objectives []objective.Objective, p *
 	s := &Diagnosis{
 		settings: diagnose.Settings{
 			Window: p.Window, MaxStaleness: p.MaxStaleness, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
-			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven, Without: config.Without,
+			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
+			BatchModels: config.BatchModels, Without: config.Without,
 		},
 		gpus:    p.Accelerators,
 		enabled: map[*derive.Row]bool{},
@@ -216,6 +218,9 @@ type DiagnosisConfig struct {
 	// SpeculationBreakEven is the number of tokens that a step of speculative
 	// decoding has to give to be worth its drafts; 0 where it is not known.
 	SpeculationBreakEven float64 `mapstructure:"speculation_break_even"`
+	// BatchModels are patterns of the models whose users do not wait for each answer: a late first token is
+	// no harm, and slow tokens are a warning and page nobody.
+	BatchModels []string `mapstructure:"batch_models"`
 	// Without is not a setting: the accuracy page measures with it what each part of the method is
 	// there for.
 	Without diagnose.Without `mapstructure:"-"`
@@ -249,6 +254,9 @@ func (c *DiagnosisConfig) Check(window time.Duration, invalid Invalid) {
 	case invalid.LacksUnit(start, c.StartTimeout):
 	case c.StartTimeout > maxStartTimeout:
 		invalid(start, "%s is too long: a server that never starts would not be reported; write at most %s", c.StartTimeout, Spell(maxStartTimeout))
+	}
+	if slices.Contains(c.BatchModels, "") {
+		invalid("diagnosis::batch_models", "has an empty pattern; write the name of a model, or a pattern such as batch-*")
 	}
 	if c.SpeculationBreakEven != 0 && !(c.SpeculationBreakEven >= 1 && c.SpeculationBreakEven <= 100) {
 		invalid("diagnosis::speculation_break_even", "%g is not a number of tokens per step; write for example 1.5, or leave it out", c.SpeculationBreakEven)

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulefile"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/rulestore"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
+)
+
+// The page with how often each alert fires, and the name of the marks in it.
+const alertsFile, alertsPart = "docs/alerts.md", "false alerts"
+
+const (
+	// everyRule is the time between two evaluations of the rules.
+	everyRule = 15 * time.Second
+	// aroundHarm is what is evaluated before the first report of harm and after the last one.
+	aroundHarm = 3600.0
+)
+
+// alerting evaluates the alerts as they are shipped, with Prometheus's rule engine, on what was reported.
+type alerting struct {
+	// dir is a folder for the stores, file the group of rules with the alerts on single servers.
+	dir, file string
+	alerts    []content.Alert
+}
+
+func newAlerting(dir string) (*alerting, error) {
+	on := func(g content.Group) bool {
+		return g.Set == content.Stable && slices.ContainsFunc(g.Alerts, func(a content.Alert) bool { return a.Name == "VLLMServerNotServing" })
+	}
+	groups := slices.DeleteFunc(content.Groups(), func(g content.Group) bool { return !on(g) })
+	if len(groups) != 1 {
+		return nil, fmt.Errorf("want one group with the alerts on servers, got %d", len(groups))
+	}
+	written, err := rulefile.Groups(groups, spelling.Suffixed)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(map[string]any{"groups": written}) // JSON is YAML.
+	if err != nil {
+		return nil, err
+	}
+	a := &alerting{dir: dir, file: filepath.Join(dir, "rules.yaml"), alerts: groups[0].Alerts}
+	return a, os.WriteFile(a.file, text, 0o600)
+}
+
+// fired is one time in which an alert fired, in seconds of the story.
+type fired struct {
+	alert    string
+	from, to float64
+}
+
+// firings are those of a server up to the end of a story. In gaps nothing was scraped.
+func (a *alerting) firings(ctx context.Context, said []judge.Said, gaps []judge.Fault, until float64) (out []fired, err error) {
+	first, last := -1.0, 0.0
+	for i, s := range said {
+		if s.Severity < 2 {
+			continue
+		}
+		if first < 0 {
+			first = s.At
+		}
+		last = until
+		if i+1 < len(said) {
+			last = said[i+1].At
+		}
+	}
+	if first < 0 {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp(a.dir, "store-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	store, err := rulestore.Open(dir, rulestore.Suffixed, rulestore.Memory, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	from, to := max(0, first-aroundHarm), min(until, last+aroundHarm)
+	begin, end := judge.Begin().Add(time.Duration(from)*time.Second), judge.Begin().Add(time.Duration(to)*time.Second)
+	if _, err := store.Append(ctx, seriesOf(said, gaps, from, to)); err != nil {
+		return nil, err
+	}
+	e, errs := rulestore.NewEvaluation(ctx, store, begin, everyRule, a.file)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := e.Until(ctx, end); err != nil {
+		return nil, err
+	}
+	all, problems, _ := e.Finish(end)
+	if len(problems) > 0 {
+		return nil, errors.New(problems[0].String())
+	}
+	for _, f := range all {
+		out = append(out, fired{f.Alert, f.From.Sub(judge.Begin()).Seconds(), f.To.Sub(judge.Begin()).Seconds()})
+	}
+	return out, nil
+}
+
+// seriesOf is what a Prometheus has of the reports: the severity, the condition and the cause.
+func seriesOf(said []judge.Said, gaps []judge.Fault, from, to float64) []rulestore.Series {
+	all := map[string]*rulestore.Series{}
+	add := func(at float64, v float64, name string, more ...string) {
+		key := name + strings.Join(more, " ")
+		if all[key] == nil {
+			all[key] = &rulestore.Series{Labels: labels.FromStrings(append([]string{
+				labels.MetricName, name, "job", "vllm", "instance", "vllm-0:8000", "model_name", "model", "engine", "0",
+			}, more...)...)}
+		}
+		one := all[key]
+		one.Times, one.Values = append(one.Times, judge.Begin().Add(time.Duration(at*float64(time.Second))).UnixMilli()), append(one.Values, v)
+	}
+	now := 0
+	for at := from; at <= to; at += everyRule.Seconds() {
+		for now+1 < len(said) && said[now+1].At <= at {
+			now++
+		}
+		s := &said[now]
+		if s.At > at || s.Severity < 0 || slices.ContainsFunc(gaps, func(f judge.Fault) bool { return f.Kind == judge.Missed && at >= f.At && at < f.Until }) {
+			continue
+		}
+		add(at, float64(s.Severity), "vllm_diagnosis_severity")
+		add(at, 1, "vllm_diagnosis_condition", "condition", s.Condition)
+		if s.Cause != "" {
+			add(at, 1, "vllm_diagnosis_cause", "cause", s.Cause, "role", "primary", "detail", s.Detail)
+		}
+	}
+	var out []rulestore.Series
+	for _, s := range all {
+		out = append(out, *s)
+	}
+	return out
+}
+
+// measured are the alerts that fire by what is reported of a single server alone: those that do when it reports
+// nothing but each severity for an hour.
+func (a *alerting) measured(ctx context.Context) (out []content.Alert, err error) {
+	all, err := a.firings(ctx, []judge.Said{{}, {At: 3600, Severity: 2}, {At: 7200}, {At: 10800, Severity: 3}, {At: 14400}}, nil, 18000)
+	for i := range a.alerts {
+		if slices.ContainsFunc(all, func(f fired) bool { return f.alert == a.alerts[i].Name }) {
+			out = append(out, a.alerts[i])
+		}
+	}
+	return out, err
+}
+
+// falseFirings counts, by alert, how often it fired in a healthy story, and how often falsely: nothing excuses it
+// in any minute in which it was pending. Where an objective is missed for longer, it is not false.
+func falseFirings(s *Score, alerts []content.Alert, all []fired) (any, wrong map[string]float64) {
+	any, wrong = map[string]float64{}, map[string]float64{}
+	minutes := s.excuses(0, s.harmful(0))
+	for _, f := range all {
+		i := slices.IndexFunc(alerts, func(a content.Alert) bool { return a.Name == f.alert })
+		if i < 0 {
+			continue
+		}
+		any[f.alert]++
+		first, last := int((f.from-alerts[i].For.Seconds())/window), int(f.from/window)
+		right := false
+		for m := max(0, first); m <= min(last, len(minutes.excused)-1); m++ {
+			right = right || minutes.excused[m] || minutes.missed[m] || minutes.great[m] || minutes.felt[m] && alerts[i].Severity != content.Page
+		}
+		if !right {
+			wrong[f.alert]++
+		}
+	}
+	return any, wrong
+}
+
+// falseAlerts is the table of how often each alert fires in healthy stories, by the size of a fleet.
+func falseAlerts(ctx context.Context, o *options, records []Record) (string, error) {
+	dir, err := os.MkdirTemp("", "alerts-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	a, err := newAlerting(dir)
+	if err != nil {
+		return "", err
+	}
+	alerts, err := a.measured(ctx)
+	if err != nil {
+		return "", err
+	}
+	counts := map[string]*Alarms{}
+	for i := range alerts {
+		counts[alerts[i].Name] = &Alarms{}
+	}
+	played := 0.0
+	var mu sync.Mutex
+	var errs []error
+	next := make(chan *Record)
+	var workers sync.WaitGroup
+	for range max(1, o.workers) {
+		workers.Go(func() {
+			for r := range next {
+				all, err := a.firings(ctx, r.Said, r.Faults, r.Seconds)
+				s := score(r)
+				any, wrong := falseFirings(&s, alerts, all)
+				mu.Lock()
+				errs = append(errs, err)
+				played += r.hours()
+				for name, c := range counts {
+					c.pages += int(any[name])
+					c.warnings += int(wrong[name])
+					c.hours += s.Healthy
+					c.byStory = append(c.byStory, [4]float64{wrong[name], any[name], s.Healthy})
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range records {
+		if records[i].Kind == stories.Healthy {
+			next <- &records[i]
+		}
+	}
+	close(next)
+	workers.Wait()
+	return alertsTable(alerts, counts, played), errors.Join(errs...)
+}
+
+// alertsTable has a row for each alert. warnings are false ones and pages all of them; the bootstrap needs an order.
+func alertsTable(alerts []content.Alert, counts map[string]*Alarms, played float64) string {
+	var out strings.Builder
+	out.WriteString("|Alert|Severity|False in 10,000 h of a server|Fleet of 10, false a week|Fleet of 100, false a week|All in 10,000 h|\n|---|---|---|---|---|---|\n")
+	for i := range alerts {
+		c := counts[alerts[i].Name]
+		slices.SortFunc(c.byStory, func(a, b [4]float64) int { return slices.Compare(a[:], b[:]) })
+		r := c.warningRate()
+		const week = 7 * 24 / 10_000.0
+		times := func(servers float64) string {
+			return fmt.Sprintf("%.1f (%.1f to %.1f)", r.Value*week*servers, r.Low*week*servers, r.High*week*servers)
+		}
+		fmt.Fprintf(&out, "|`%s`|%s|%s|%s|%s|%.0f|\n", alerts[i].Name, alerts[i].Severity, perTenThousand(r), times(10), times(100), 10_000*float64(c.pages)/max(1, played))
+	}
+	hours := 0.0
+	for _, c := range counts {
+		hours = c.hours
+	}
+	fmt.Fprintf(&out, "\nOf %.0f hours played, in %.0f an alert would be false.\n", played, hours)
+	return out.String()
+}
+
+// writeAlerts writes the table.
+func writeAlerts(ctx context.Context, o *options, records []Record) error {
+	table, err := falseAlerts(ctx, o, records)
+	if err != nil {
+		return err
+	}
+	fmt.Print(table)
+	page, err := os.ReadFile(alertsFile)
+	if err == nil {
+		page, err = pageparts.Replace(page, map[string]string{alertsPart: table})
+	}
+	return cmp.Or(err, os.WriteFile(alertsFile, page, 0o644))
+}
