@@ -165,9 +165,9 @@ func TestEvidenceIsWhatTheCatalogueNames(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"step_time_factor 1.53 (usual 1)", "step_time_mean 0.0312 s (usual 0.02)", "running 30 requests", "time_to_first_token_mean 12346 s (usual 0)",
-	}, Evidence(&Diagnosis{Condition: "degraded", Cause: "slow_steps"}, get))
+	}, Lines(Evidence(&Diagnosis{Condition: "degraded", Cause: "slow_steps"}, get)))
 	assert.Equal(t, []string{"arrival_rate 3 requests/s (usual 1)", "time_to_first_token_mean 12346 s (usual 0)"},
-		Evidence(&Diagnosis{Condition: "healthy", Notices: []string{"workload_shift"}}, get))
+		Lines(Evidence(&Diagnosis{Condition: "healthy", Notices: []string{"workload_shift"}}, get)))
 	assert.Empty(t, Evidence(&Diagnosis{Condition: "new", Cause: "new"}, get))
 }
 
