@@ -108,7 +108,7 @@ func Read(from pcommon.Map) (all []Message) {
 		}
 		for _, s := range entries(field(read, "signals"), maxList) {
 			signal := wording.Signal{Name: text(s, "name"), Value: number(s, "value"), Usual: number(s, "usual")}
-			if signal.Name != "" && !math.IsNaN(signal.Value) && !math.IsInf(signal.Value, 0) {
+			if signal.Name != "" && !math.IsNaN(signal.Value) {
 				m.Signals = append(m.Signals, signal)
 			}
 		}
@@ -143,8 +143,9 @@ func field(of pcommon.Map, name string) pcommon.Value {
 func text(of pcommon.Map, name string) string { return wording.Cut(field(of, name).Str(), maxText) }
 
 func number(of pcommon.Map, name string) float64 {
-	if value := field(of, name); value.Type() == pcommon.ValueTypeDouble {
-		return value.Double()
+	value := field(of, name)
+	if value.Type() != pcommon.ValueTypeDouble || math.IsInf(value.Double(), 0) {
+		return math.NaN()
 	}
-	return math.NaN()
+	return value.Double()
 }
