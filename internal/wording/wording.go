@@ -191,7 +191,7 @@ type Signal struct {
 func (s Signal) String() string {
 	line := s.Name + " " + short(s.Value) + units[s.Name]
 	if !math.IsNaN(s.Usual) && !math.IsInf(s.Usual, 0) {
-		line += " (usual " + short(max(s.Usual, 0)) + ")"
+		line += " (usual " + short(s.Usual) + ")"
 	}
 	return line
 }
@@ -213,7 +213,7 @@ func Evidence(d *Diagnosis, values func(signal string) (value, usual float64), m
 	for i, name := range names {
 		value, usual := values(name)
 		if !slices.Contains(names[:i], name) && !math.IsNaN(value) && !math.IsInf(value, 0) {
-			evidence = append(evidence, Signal{name, value, usual})
+			evidence = append(evidence, Signal{name, value, max(usual, 0)})
 		}
 	}
 	return evidence

@@ -179,19 +179,27 @@ func (t *Transition) Words(reason string, enabled func(metric string) bool) word
 // general are the signals that say how an engine or a pool does, whatever its diagnosis is.
 var general = []string{signal.TimeToFirstToken.String(), signal.Waiting.String(), signal.Running.String(), signal.GenerationRate.String()}
 
-// Evidence is what a change was judged by, the deciding signals first. Of harm it has the general ones as well.
+// Evidence is what a change was judged by, the deciding signals first. Where fewer than two of them have a usual value, harm has
+// the general ones as well.
 func (t *Transition) Evidence() []wording.Signal {
-	var more []string
-	if max(t.From.Severity, t.To.Severity) >= 2 {
-		more = general
-	}
-	return wording.Evidence(t.diagnosis(), func(name string) (value, usual float64) {
+	values := func(name string) (value, usual float64) {
 		s, known := signal.Named(name)
 		if !known {
 			return math.NaN(), math.NaN()
 		}
 		return t.Signals[s], t.Usual[s]
-	}, more...)
+	}
+	evidence := wording.Evidence(t.diagnosis(), values)
+	compared := 0
+	for _, s := range evidence {
+		if signal.Known(s.Usual) {
+			compared++
+		}
+	}
+	if compared >= 2 || max(t.From.Severity, t.To.Severity) < 2 {
+		return evidence
+	}
+	return wording.Evidence(t.diagnosis(), values, general...)
 }
 
 func (t *Transition) diagnosis() *wording.Diagnosis {
