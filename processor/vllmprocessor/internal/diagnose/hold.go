@@ -187,7 +187,7 @@ func (e *engine) shownSince() int64 {
 	case e.Raw == e.Reported.Condition:
 		since = e.RawSince
 	}
-	return since
+	return min(since, e.last.At) // A clock may have been set back.
 }
 
 // causes chooses the primary cause and those that contribute.
