@@ -159,10 +159,7 @@ func TestARecordOfAPoolSaysWhatTheLogSays(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, p.Shutdown(t.Context()))
 
-		var lines []observer.LoggedEntry
-		for _, line := range logs.FilterMessageSnippet("diagnosis: Pool ").All() {
-			lines = append(lines, line)
-		}
+		lines := logs.FilterMessageSnippet("diagnosis: Pool ").All()
 		var records []plog.LogRecord
 		for _, record := range emittedRecords(t, sink.AllMetrics()...) {
 			if record.EventName() == "vllm.pool.diagnosis.changed" && record.SeverityNumber() >= plog.SeverityNumberWarn {

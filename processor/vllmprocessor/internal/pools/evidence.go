@@ -12,8 +12,11 @@ import (
 var (
 	sums  = []signal.Signal{signal.Running, signal.Waiting, signal.ArrivalRate, signal.FirstTokenRate, signal.GenerationRate}
 	means = []struct{ of, by signal.Signal }{
-		{signal.TimeToFirstToken, signal.FirstTokenRate}, {signal.InterTokenLatency, signal.GenerationRate},
-		{signal.QueueWait, signal.ArrivalRate}, {signal.ErrorRatio, signal.ArrivalRate}, {signal.DroppedRatio, signal.ArrivalRate},
+		{signal.TimeToFirstToken, signal.FirstTokenRate},
+		{signal.InterTokenLatency, signal.GenerationRate},
+		{signal.QueueWait, signal.ArrivalRate},
+		{signal.ErrorRatio, signal.ArrivalRate},
+		{signal.DroppedRatio, signal.ArrivalRate},
 	}
 )
 
