@@ -82,12 +82,12 @@ func TestTheReadmeExplainsEveryReasonAndAttribute(t *testing.T) {
 	s := newServer("a")
 	b.consume(t, 0, s.reports(0, healthy)...)
 	b.consume(t, 1, s.reports(1, diagnosis{
-		severity: 2, condition: "degraded", signals: map[string]float64{"running": 1},
+		severity: 2, condition: "degraded", said: said(),
 		causes: []cause{{"decode_load", "primary", "more_sequences"}, {"kv_pressure", "contributing", ""}, {"workload_shift", "notice", ""}},
 	})...)
 	require.Len(t, b.sink.records(), 1)
 	for name := range b.sink.records()[0].Attributes().All() {
-		name = strings.Replace(name, ".running", ".NAME", 1)
+		name = strings.NewReplacer(".running", ".NAME", ".waiting", ".NAME").Replace(name)
 		assert.Contains(t, readme, "`"+name+"`")
 	}
 }

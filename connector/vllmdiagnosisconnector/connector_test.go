@@ -31,7 +31,7 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 			{"decode_load", "contributing", "longer_outputs"},
 			{"workload_shift", "notice", ""},
 		},
-		signals: map[string]float64{"running": 12, "first_token_wait": 3.21, "waiting": 7},
+		said: said(),
 	})...)
 
 	require.Len(t, b.sink.batches, 1)
@@ -50,26 +50,39 @@ func TestARecordHasAllOfTheDiagnosis(t *testing.T) {
 	assert.Equal(t, epoch.Add(15500*time.Millisecond), record.ObservedTimestamp().AsTime(), "when we saw it")
 	assert.Equal(t, plog.SeverityNumberWarn, record.SeverityNumber())
 	assert.Equal(t, "WARN", record.SeverityText())
-	assert.Regexp(t, `^Users wait .* In the last 30 s requests waited about 3\.21 s for their first token, and 7 still wait\. Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
-	next, there := record.Attributes().Get("vllm.diagnosis.next_steps")
-	require.True(t, there)
-	assert.Equal(t, 4, next.Slice().Len())
-	assert.Contains(t, next.Slice().At(0).Str(), "`vllm.prefix_cache.hit_ratio`")
-	record.Attributes().Remove("vllm.diagnosis.next_steps")
+	assert.Equal(t, "Users wait 3.2 s.", record.Body().AsString())
 	assert.Equal(t, map[string]any{
 		"engine": "0", "model_name": "m",
 		"vllm.diagnosis.condition": "degraded", "vllm.diagnosis.previous_condition": "healthy",
 		"vllm.diagnosis.severity": int64(2), "vllm.diagnosis.cause": "prefill_heavy", "vllm.diagnosis.detail": "reuse_fell",
-		"vllm.diagnosis.contributing_causes":           []any{"decode_load", "kv_pressure"},
-		"vllm.diagnosis.notices":                       []any{"workload_shift"},
-		"vllm.diagnosis.runbook":                       "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/prefill_heavy.md",
-		"vllm.diagnosis.signal.running":                12.0,
-		"vllm.diagnosis.signal_ratio.running":          6.0,
-		"vllm.diagnosis.signal.waiting":                7.0,
-		"vllm.diagnosis.signal_ratio.waiting":          3.5,
-		"vllm.diagnosis.signal.first_token_wait":       3.21,
-		"vllm.diagnosis.signal_ratio.first_token_wait": 1.605,
+		"vllm.diagnosis.contributing_causes":  []any{"decode_load", "kv_pressure"},
+		"vllm.diagnosis.notices":              []any{"workload_shift"},
+		"vllm.diagnosis.next_steps":           []any{"Look.", "Act."},
+		"vllm.diagnosis.runbook":              "https://wiki.example.com/prefill_heavy.md",
+		"vllm.diagnosis.board":                "https://grafana.example.com/d/vllm-engine?var-model=m",
+		"vllm.diagnosis.since":                "2026-03-01T12:00:03Z",
+		"vllm.diagnosis.evidence":             []any{"running 12 requests (usual 6)", "waiting 7 requests"},
+		"vllm.diagnosis.signal.running":       12.0,
+		"vllm.diagnosis.signal_usual.running": 6.0,
+		"vllm.diagnosis.signal.waiting":       7.0,
 	}, record.Attributes().AsRaw())
+}
+
+// Where the words of the processor are lost on the way, those of the catalogue are said.
+func TestARecordWithoutTheProcessorsWordsHasThoseOfTheCatalogue(t *testing.T) {
+	b := newBench(t, nil)
+	b.consume(t, 0, newServer("a").reports(0, diagnosis{
+		severity: 2, condition: "degraded", causes: []cause{{"prefill_heavy", "primary", "reuse_fell"}, {"workload_shift", "notice", ""}},
+	})...)
+	require.Len(t, b.sink.records(), 1)
+	record := b.sink.records()[0]
+	assert.Regexp(t, `^Users wait .* Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
+	next, there := record.Attributes().Get("vllm.diagnosis.next_steps")
+	require.True(t, there)
+	assert.Equal(t, 4, next.Slice().Len())
+	assert.Contains(t, next.Slice().At(0).Str(), "`vllm.prefix_cache.hit_ratio`")
+	assert.Equal(t, "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/prefill_heavy.md", text(record, "vllm.diagnosis.runbook"))
+	assert.NotContains(t, record.Attributes().AsRaw(), "vllm.diagnosis.evidence")
 }
 
 func TestTheFirstStateIsEmittedWhereItMatters(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 // Whatever is sent, nothing breaks, the limit holds, and each record says what it is
 // about.
 func FuzzConsumeMetrics(f *testing.F) {
-	for _, d := range []diagnosis{healthy, degraded, stalled} {
+	explained := degraded
+	explained.said = said()
+	for _, d := range []diagnosis{healthy, degraded, stalled, explained} {
 		body, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(joined(newServer("a").reports(0, d)...))
 		require.NoError(f, err)
 		f.Add(body)
@@ -30,6 +32,7 @@ func FuzzConsumeMetrics(f *testing.F) {
 		for _, record := range b.sink.records() {
 			require.NotEmpty(t, text(record, "vllm.diagnosis.condition"))
 			require.NotEmpty(t, record.Body().Str())
+			require.Less(t, len(record.Body().Str()), 5<<10)
 			require.NotZero(t, record.Timestamp())
 		}
 	})

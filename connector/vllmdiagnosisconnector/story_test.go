@@ -3,6 +3,7 @@ package vllmdiagnosisconnector
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +20,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/metadata"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 // epoch is the time of second 0 in the tests.
@@ -32,7 +35,17 @@ type diagnosis struct {
 	severity  int
 	condition string
 	causes    []cause
-	signals   map[string]float64
+	// said is what the processor says about a change to it; nil without.
+	said *message.Message
+}
+
+// said is a message with all that one can have.
+func said() *message.Message {
+	return &message.Message{
+		Since: epoch.Add(3 * time.Second).UnixNano(), Board: "https://grafana.example.com/d/vllm-engine?var-model=m",
+		Words:   wording.Words{Sentence: "Users wait 3.2 s.", Next: []string{"Look.", "Act."}, Runbook: "https://wiki.example.com/prefill_heavy.md"},
+		Signals: []wording.Signal{{Name: "running", Value: 12, Usual: 6}, {Name: "waiting", Value: 7, Usual: math.NaN()}},
+	}
 }
 
 // server writes diagnoses as the processor's contract has it: a series is there
@@ -50,7 +63,7 @@ func newServer(instance string) *server {
 }
 
 // reports writes the points of one batch, each as metrics of its own, so that a test
-// may split them: severity, conditions, causes, signals.
+// may split them: severity, conditions, causes.
 func (s *server) reports(second float64, d diagnosis) []pmetric.Metrics {
 	if !slices.Contains(s.conditions, d.condition) {
 		s.conditions = append(s.conditions, d.condition)
@@ -61,6 +74,12 @@ func (s *server) reports(second float64, d diagnosis) []pmetric.Metrics {
 		}
 	}
 	all := []pmetric.Metrics{s.point(second, "severity", float64(d.severity), nil)}
+	if d.said != nil {
+		metric := all[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
+		point := metric.Gauge().DataPoints().At(0)
+		d.said.Attributes = point.Attributes()
+		message.Write(metric.Metadata(), int64(point.Timestamp()), []message.Message{*d.said})
+	}
 	for _, name := range s.conditions {
 		all = append(all, s.point(second, "condition", one(name == d.condition), map[string]any{"condition": name}))
 	}
@@ -70,11 +89,6 @@ func (s *server) reports(second float64, d diagnosis) []pmetric.Metrics {
 			attributes["detail"] = c.detail
 		}
 		all = append(all, s.point(second, "cause", one(slices.Contains(d.causes, c)), attributes))
-	}
-	for name, value := range d.signals {
-		all = append(all,
-			s.point(second, "signal", value, map[string]any{"signal": name}),
-			s.point(second, "signal_ratio", value/2, map[string]any{"signal": name}))
 	}
 	return all
 }

@@ -32,6 +32,8 @@ type Diagnosis struct {
 	// More is a sentence that says more precisely than the detail of the cause what it is;
 	// empty for none.
 	More string
+	// Pool is the name of a pool; empty for an engine.
+	Pool string
 }
 
 // Share is how much of the harm a cause explains, from 0 to 1.
@@ -53,6 +55,21 @@ type Words struct {
 	Detail, NotSeparable string
 }
 
+// ofPool says what the conditions of a pool are.
+var ofPool = map[string]string{
+	"draining":    "Kubernetes is deleting its servers.",
+	"unreachable": "so many of its servers cannot be scraped that it is unknown whether its users are served.",
+	"starting":    "its servers have just started and are not judged yet.",
+	"asleep":      "its servers sleep and serve nothing until they are woken.",
+	"stalled":     "so many of its servers have stalled that a large part of its users is not served.",
+	"failing":     "so many of its servers fail that a large part of its users gets errors.",
+	"critical":    "a large part of its users waits many times longer than usual.",
+	"degraded":    "some of its users wait longer than they should, or get errors.",
+	"unknown":     "most of its servers cannot be judged.",
+	"idle":        "its servers have no requests.",
+	"healthy":     "its users are served as they should be.",
+}
+
 // Of composes the words of a diagnosis. The next steps and the runbook are those of the
 // primary cause, else of the condition, else of a notice where the condition asks for
 // nothing. Steps that name a metric which is not enabled are left out.
@@ -60,11 +77,16 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	var w Words
 	var sentences []string
 	harmless := false
+	has := func(metric string) bool { return enabled(metric) && (d.Pool == "" || metric != "vllm.diagnosis.cause") }
 	advise := func(next []catalog.Step, name string) {
-		w.Next, w.Runbook = catalog.StepsWith(next, enabled), catalog.RunbookURL(name)
+		w.Next, w.Runbook = catalog.StepsWith(next, has), catalog.RunbookURL(name)
 	}
 	if condition, known := catalog.ConditionByName(d.Condition); known {
-		sentences = append(sentences, condition.Sentence)
+		if d.Pool != "" {
+			sentences = append(sentences, "Pool "+d.Pool+": "+ofPool[condition.Name])
+		} else {
+			sentences = append(sentences, condition.Sentence)
+		}
 		if d.Size != "" {
 			sentences = append(sentences, d.Size)
 		}
@@ -73,7 +95,11 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	} else {
 		sentences = append(sentences, "The condition is "+d.Condition+".")
 	}
+	ofServers := d.Pool != "" && !harmless
 	if cause, known := catalog.CauseByName(d.Cause); known {
+		if ofServers = ofServers && cause.Level != catalog.LevelPool; ofServers {
+			sentences = append(sentences, "On the servers that do most of the harm:")
+		}
 		sentences = append(sentences, cause.Sentence)
 		for _, detail := range cause.Details {
 			if detail.Name == d.Detail {
@@ -104,12 +130,25 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 			advise(notice.Next, notice.Name)
 		}
 	}
+	if ofServers && enabled("vllm.diagnosis.condition") {
+		w.Next = append([]string{"See which of its servers it is: read `vllm.diagnosis.condition` of each."}, w.Next...)
+	}
 	w.Sentence = strings.Join(sentences, " ")
 	if d.Reason != "" {
 		w.Sentence = d.Reason
 	}
 	w.Sentence = Printable(w.Sentence)
 	return w
+}
+
+// Cut makes a text of another machine fit for one line: at most so many bytes, and printable. A logger escapes
+// ASCII's control characters only: the others, and those that turn the direction of what follows, would reach the
+// terminal of who reads the log.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return Printable(text)
+	}
+	return Printable(strings.ToValidUTF8(text[:most], "")) + fmt.Sprintf("... (%d bytes)", len(text))
 }
 
 // Printable replaces what cannot be printed on one line by question marks: a log writes a
@@ -142,11 +181,25 @@ func EnabledByDefault(metric string) bool {
 	return known && m.Enabled
 }
 
-// Evidence returns what a diagnosis was judged by, the deciding signals first: those that
-// the catalogue names for the cause, for the notices and for the condition, each with its
-// value, its unit and what is usual. values returns the value of a signal and what is
-// usual, NaN where one is not known.
-func Evidence(d *Diagnosis, values func(signal string) (value, usual float64)) []string {
+// Signal is a number that a diagnosis was judged by. Usual is NaN where it is not known.
+type Signal struct {
+	Name         string
+	Value, Usual float64
+}
+
+// String is the signal with its unit and what is usual, as in "running 30 requests (usual 15)".
+func (s Signal) String() string {
+	line := s.Name + " " + short(s.Value) + units[s.Name]
+	if !math.IsNaN(s.Usual) && !math.IsInf(s.Usual, 0) {
+		line += " (usual " + short(s.Usual) + ")"
+	}
+	return line
+}
+
+// Evidence returns what a diagnosis was judged by, the deciding signals first: those that the catalogue names for
+// the cause, for the notices and for the condition, and then some more. values returns the value of a signal and
+// what is usual, NaN where one is not known; a signal without a value is left out.
+func Evidence(d *Diagnosis, values func(signal string) (value, usual float64), more ...string) (evidence []Signal) {
 	var names []string
 	for _, name := range append([]string{d.Cause}, d.Notices...) {
 		if cause, known := catalog.CauseByName(name); known {
@@ -156,19 +209,22 @@ func Evidence(d *Diagnosis, values func(signal string) (value, usual float64)) [
 	if condition, known := catalog.ConditionByName(d.Condition); known {
 		names = append(names, condition.Signals...)
 	}
-	var evidence []string
+	names = append(names, more...)
 	for i, name := range names {
 		value, usual := values(name)
-		if slices.Contains(names[:i], name) || math.IsNaN(value) || math.IsInf(value, 0) {
-			continue
+		if !slices.Contains(names[:i], name) && !math.IsNaN(value) && !math.IsInf(value, 0) {
+			evidence = append(evidence, Signal{name, value, max(usual, 0)})
 		}
-		line := name + " " + short(value) + units[name]
-		if !math.IsNaN(usual) && !math.IsInf(usual, 0) {
-			line += " (usual " + short(max(usual, 0)) + ")"
-		}
-		evidence = append(evidence, line)
 	}
 	return evidence
+}
+
+// Lines are signals as people read them.
+func Lines(signals []Signal) (lines []string) {
+	for _, s := range signals {
+		lines = append(lines, s.String())
+	}
+	return lines
 }
 
 // units are what stands after the value of a signal: " requests/s". Shares and factors

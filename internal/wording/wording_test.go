@@ -115,6 +115,29 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	}
 }
 
+// A pool is no engine: its sentence has its name, and it is its servers that are slow. Its steps begin with which.
+func TestAPoolHasWordsOfItsOwn(t *testing.T) {
+	every := func(string) bool { return true }
+	for _, condition := range catalog.Conditions() {
+		got := Of(&Diagnosis{Condition: condition.Name, Pool: "m"}, every)
+		assert.Regexp(t, `^Pool m: [a-zK].*[a-z]\.$`, got.Sentence)
+		assert.NotContains(t, got.Sentence, condition.Sentence)
+		assert.NotContains(t, strings.Join(got.Next, " "), "`vllm.diagnosis.cause`", condition.Name)
+		assert.Equal(t, condition.Severity > 0, strings.Contains(got.Next[0], "which of its servers"), condition.Name)
+	}
+	slow, _ := catalog.CauseByName("slow_steps")
+	got := Of(&Diagnosis{Condition: "degraded", Cause: "slow_steps", Pool: "m"}, every)
+	assert.Contains(t, got.Sentence, "On the servers that do most of the harm: "+slow.Sentence)
+	assert.Contains(t, got.Next[0], "which of its servers")
+	assert.Equal(t, slow.Next[0].Text, got.Next[1])
+	starved, _ := catalog.CauseByName("upstream_starved")
+	got = Of(&Diagnosis{Condition: "degraded", Cause: "upstream_starved", Pool: "m"}, every)
+	assert.True(t, strings.HasSuffix(got.Sentence, "get errors. "+starved.Sentence), got.Sentence)
+	assert.Equal(t, starved.Next[0].Text, got.Next[0], "its servers are well")
+	got = Of(&Diagnosis{Condition: "degraded", Pool: "m"}, func(metric string) bool { return metric != "vllm.diagnosis.condition" })
+	assert.NotContains(t, strings.Join(got.Next, " "), "`vllm.diagnosis.condition`")
+}
+
 func TestAReasonReplacesTheSentence(t *testing.T) {
 	d := Diagnosis{Condition: "unknown", Reason: "Scrape more often."}
 	got := Of(&d, func(string) bool { return true })
@@ -165,9 +188,9 @@ func TestEvidenceIsWhatTheCatalogueNames(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"step_time_factor 1.53 (usual 1)", "step_time_mean 0.0312 s (usual 0.02)", "running 30 requests", "time_to_first_token_mean 12346 s (usual 0)",
-	}, Evidence(&Diagnosis{Condition: "degraded", Cause: "slow_steps"}, get))
+	}, Lines(Evidence(&Diagnosis{Condition: "degraded", Cause: "slow_steps"}, get)))
 	assert.Equal(t, []string{"arrival_rate 3 requests/s (usual 1)", "time_to_first_token_mean 12346 s (usual 0)"},
-		Evidence(&Diagnosis{Condition: "healthy", Notices: []string{"workload_shift"}}, get))
+		Lines(Evidence(&Diagnosis{Condition: "healthy", Notices: []string{"workload_shift"}}, get)))
 	assert.Empty(t, Evidence(&Diagnosis{Condition: "new", Cause: "new"}, get))
 }
 

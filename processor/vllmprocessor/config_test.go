@@ -66,6 +66,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Diagnosis = stages.DiagnosisConfig{
 		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
 		BatchModels: []string{"batch/*"},
+		Runbooks: "https://wiki.example.com/vllm", Boards: "http://grafana.example.com:3000/a",
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
 }
@@ -79,7 +80,10 @@ func TestAnEmptyConfigurationIsComplete(t *testing.T) {
 	assert.Equal(t, 100_000, cfg.MaxSeries)
 	assert.Equal(t, stages.Percentiles{Interpolation: stages.Linear}, cfg.Derived.Percentiles)
 	assert.False(t, cfg.Derived.CapacityFromBlocks)
-	assert.Equal(t, stages.DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}, cfg.Diagnosis)
+	assert.Equal(t, stages.DiagnosisConfig{
+		Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute,
+		Runbooks: "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/",
+	}, cfg.Diagnosis)
 	assert.Empty(t, cfg.Derived.Hardware)
 	assert.Empty(t, cfg.Metrics)
 }

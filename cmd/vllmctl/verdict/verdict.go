@@ -66,12 +66,12 @@ func (v *Verdict) Words() wording.Words {
 // Evidence is what was judged by, the deciding signals first, each with its unit and what is
 // usual.
 func (v *Verdict) Evidence() []string {
-	return wording.Evidence(&v.Diagnosis, func(signal string) (value, usual float64) {
+	return wording.Lines(wording.Evidence(&v.Diagnosis, func(signal string) (value, usual float64) {
 		if s, known := v.Signals[signal]; known {
 			return s.Value, s.Usual
 		}
 		return math.NaN(), math.NaN()
-	})
+	}))
 }
 
 // plain takes away the catalogue's marks around names.

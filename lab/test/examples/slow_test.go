@@ -76,6 +76,7 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 	time.Sleep(time.Until(began(slow)))
 	c.WaitFor(t, "that the engine is slow", func() bool { return received("degraded") > 0 })
 	c.WaitFor(t, "the same for Prometheus", func() bool { return shows("degraded", "1") && shows("healthy", "0") })
+	assert.NotContains(t, string(collector.Get(t, "http://"+addr+"/metrics")), "Users wait", "what is said makes no series")
 	time.Sleep(time.Until(began(over)))
 	c.WaitFor(t, "that the engine is healthy again", func() bool { return received("healthy") > 1 })
 	c.WaitFor(t, "the same for Prometheus", func() bool { return shows("healthy", "1") && shows("degraded", "0") })
@@ -101,6 +102,18 @@ func TestASlowEngineIsReportedAsSlowAndThenAsHealthy(t *testing.T) {
 	assert.Equal(t, plog.SeverityNumberWarn, harm.SeverityNumber())
 	assert.Equal(t, "slow_steps", attributes["vllm.diagnosis.cause"])
 	assert.Contains(t, harm.Body().AsString(), "The engine itself is slower")
+	assert.NotEmpty(t, attributes["vllm.diagnosis.evidence"])
+	assert.NotEmpty(t, attributes["vllm.diagnosis.next_steps"])
+	compared := 0
+	for name := range attributes {
+		if strings.HasPrefix(name, "vllm.diagnosis.signal_usual.") {
+			compared++
+		}
+	}
+	assert.GreaterOrEqual(t, compared, 2, "numbers with what is usual, by default: %v", attributes["vllm.diagnosis.evidence"])
+	since, err := time.Parse(time.RFC3339, fmt.Sprint(attributes["vllm.diagnosis.since"]))
+	require.NoError(t, err)
+	assert.WithinRange(t, since, began(slow).Truncate(time.Second), harm.Timestamp().AsTime())
 	assert.Equal(t, "degraded", recovery.Attributes().AsRaw()["vllm.diagnosis.previous_condition"])
 	assert.True(t, recovery.Timestamp().AsTime().After(began(over)), "not before it is over")
 	assert.Empty(t, vendor.errors())

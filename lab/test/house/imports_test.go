@@ -16,7 +16,7 @@ import (
 const (
 	module = "github.com/otelcol-vllm/otelcol-vllm/"
 	// shared is what components have in common.
-	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/refused internal/settings internal/wording "
+	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/message internal/refused internal/settings internal/wording "
 	sim       = "lab/vllmsim/... !lab/vllmsim/realruns "
 	receiver  = "receiver/vllmreceiver/internal/"
 	processor = "processor/vllmprocessor/internal/"
@@ -31,6 +31,7 @@ const (
 // match the last one counts, and "!" excludes.
 var may = [][2]string{
 	{".../internal/metadata .../internal/metadatatest", ""},
+	{"internal/message", "internal/identity internal/wording"},
 	{shared, "internal/catalog"},
 
 	// The receiver.
@@ -51,15 +52,15 @@ var may = [][2]string{
 	{processor + "objective", "internal/catalog " + inside(processor, "input quota window derive")},
 	{processor + "diagnose", "internal/catalog internal/wording " + inside(processor, "gpu input signal window derive")},
 	{processor + "pools", inside(processor, "input quota signal window derive diagnose")},
-	{processor + "emit", "internal/catalog internal/refused " + inside(processor, "input derive metadata")},
+	{processor + "emit", "internal/catalog internal/message internal/refused " + inside(processor, "input derive metadata")},
 	{processor + "archive", processor + "input"},
-	{processor + "stages", "internal/catalog internal/refused internal/wording " + processor + "..."},
+	{processor + "stages", "internal/catalog internal/message internal/refused internal/wording " + processor + "..."},
 	{"processor/... !.../internal/...", shared + "processor/..."},
 
 	// The connector and the extensions.
-	{connector + "collect", "internal/identity"},
-	{connector + "track", connector + "collect"},
-	{connector + "emit", "internal/catalog internal/identity internal/wording " + inside(connector, "collect track")},
+	{connector + "collect", "internal/identity internal/message"},
+	{connector + "track", "internal/message " + connector + "collect"},
+	{connector + "emit", "internal/catalog internal/identity internal/message internal/wording " + inside(connector, "collect track")},
 	{"connector/... !.../internal/...", shared + "connector/..."},
 	{"extension/storagecheckextension/internal/boltfile", ""},
 	{"extension/... !.../internal/...", shared + "extension/..."},

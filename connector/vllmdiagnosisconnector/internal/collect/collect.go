@@ -2,7 +2,6 @@ package collect
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -10,33 +9,21 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 )
 
 // What a metric of a diagnosis says, of an engine or of a pool.
 const (
-	severity    = "severity"
-	condition   = "condition"
-	cause       = "cause"
-	signal      = "signal"
-	signalRatio = "signal_ratio"
+	severity  = "severity"
+	condition = "condition"
+	cause     = "cause"
 )
-
-// evidence are further metrics of an engine that a record has as signals, by their names. They are there in
-// the same batch by default.
-var evidence = map[string]string{
-	"vllm.diagnosis.first_token_wait": "first_token_wait",
-	"vllm.time_to_first_token_mean":   "time_to_first_token_mean",
-	"vllm.inter_token_latency_mean":   "inter_token_latency_mean",
-	"vllm.num_requests.waiting":       "waiting",
-}
 
 // own are the attributes by which the series of one metric differ.
 var own = map[string][]string{
-	severity:    nil,
-	condition:   {"condition"},
-	cause:       {"cause", "role", "detail"},
-	signal:      {"signal"},
-	signalRatio: {"signal"},
+	severity:  nil,
+	condition: {"condition"},
+	cause:     {"cause", "role", "detail"},
 }
 
 // diagnosed are the metrics of a diagnosis.
@@ -47,8 +34,6 @@ var diagnosed = map[string]struct {
 	"vllm.diagnosis.severity":       {severity, false},
 	"vllm.diagnosis.condition":      {condition, false},
 	"vllm.diagnosis.cause":          {cause, false},
-	"vllm.diagnosis.signal":         {signal, false},
-	"vllm.diagnosis.signal_ratio":   {signalRatio, false},
 	"vllm.pool.diagnosis.severity":  {severity, true},
 	"vllm.pool.diagnosis.condition": {condition, true},
 	"vllm.pool.diagnosis.cause":     {cause, true},
@@ -67,9 +52,6 @@ func Read(metrics pmetric.Metrics) ([]*Frame, Report) {
 				}
 			}
 		}
-	}
-	if len(c.frames) > 0 {
-		c.attach(metrics)
 	}
 	slices.SortStableFunc(c.frames, func(a, b *Frame) int { return cmp.Compare(a.Time, b.Time) })
 	return c.frames, c.report
@@ -90,37 +72,6 @@ type collector struct {
 	resource string
 }
 
-// attach adds the evidence to the frames that are there.
-func (c *collector) attach(metrics pmetric.Metrics) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		resource := ""
-		for _, scope := range rm.ScopeMetrics().All() {
-			for _, metric := range scope.Metrics().All() {
-				name := evidence[metric.Name()]
-				if name == "" || metric.Type() != pmetric.MetricTypeGauge {
-					continue
-				}
-				if resource == "" {
-					if identity.Size(rm.Resource().Attributes()) == identity.Unlimited {
-						continue
-					}
-					resource = identity.Of(rm.Resource().Attributes())
-				}
-				for _, point := range metric.Gauge().DataPoints().All() {
-					value := point.DoubleValue()
-					if point.Flags().NoRecordedValue() || identity.Size(point.Attributes()) > maxAttributes || !possible(signal, value) {
-						continue
-					}
-					_, key := keyOf(point, nil)
-					if frame := c.index[frameKey{Key{resource, false, key}, int64(point.Timestamp())}]; frame != nil {
-						put(frame.Signals, name, value)
-					}
-				}
-			}
-		}
-	}
-}
-
 func (c *collector) readMetric(resource pcommon.Resource, metric pmetric.Metric, which string, pool bool) {
 	points, is := numbers(metric)
 	if !is {
@@ -137,6 +88,16 @@ func (c *collector) readMetric(resource pcommon.Resource, metric pmetric.Metric,
 	for _, point := range metric.Gauge().DataPoints().All() {
 		if why, used := c.readPoint(point, which, pool); !used {
 			c.report[why]++
+		}
+	}
+	if which != severity {
+		return
+	}
+	for _, m := range message.Read(metric.Metadata()) {
+		_, of := keyOf(m.Attributes, nil)
+		if frame := c.index[frameKey{Key{c.resource, pool, of}, m.At}]; frame != nil {
+			m.Attributes = pcommon.Map{} // It would keep all metrics in memory.
+			frame.Message = &m
 		}
 	}
 }
@@ -178,11 +139,6 @@ func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool 
 		frame.Ended = true
 	case which == severity:
 		frame.Severity = max(frame.Severity, int(value))
-	case gone: // a signal without a value is no evidence
-	case which == signal:
-		fits = put(frame.Signals, read.Name, value)
-	case which == signalRatio:
-		fits = put(frame.Ratios, read.Name, value)
 	}
 	if !fits {
 		return TooMany, false
@@ -193,25 +149,18 @@ func (c *collector) readPoint(point pmetric.NumberDataPoint, which string, pool 
 
 // possible reports whether a metric can have a value.
 func possible(which string, value float64) bool {
-	switch which {
-	case severity:
-		return value == 0 || value == 1 || value == 2 || value == 3
-	case condition, cause:
-		return value == 0 || value == 1
-	}
-	return !math.IsNaN(value) && !math.IsInf(value, 0)
+	return value == 0 || value == 1 || which == severity && (value == 2 || value == 3)
 }
 
 // frame is the one that a point belongs to.
 func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool) *Frame {
-	attributes, of := keyOf(point, own[which])
+	attributes, of := keyOf(point.Attributes(), own[which])
 	key := frameKey{Key{c.resource, pool, of}, int64(point.Timestamp())}
 	frame := c.index[key]
 	if frame == nil {
 		frame = &Frame{
 			Key: key.Key, Attributes: attributes, Time: key.time, Source: c.source, Severity: NoSeverity,
 			Conditions: map[string]bool{}, Causes: map[Cause]bool{},
-			Signals: map[string]float64{}, Ratios: map[string]float64{},
 		}
 		c.index[key] = frame
 		c.frames = append(c.frames, frame)
@@ -224,9 +173,9 @@ func (c *collector) frame(point pmetric.NumberDataPoint, which string, pool bool
 }
 
 // keyOf returns the attributes of a point but for some, sorted by name, and as one text.
-func keyOf(point pmetric.NumberDataPoint, but []string) (attributes []Attribute, key string) {
-	attributes = make([]Attribute, 0, point.Attributes().Len())
-	for name, value := range point.Attributes().All() {
+func keyOf(of pcommon.Map, but []string) (attributes []Attribute, key string) {
+	attributes = make([]Attribute, 0, of.Len())
+	for name, value := range of.All() {
 		if !slices.Contains(but, name) {
 			attributes = append(attributes, Attribute{name, value.AsString()})
 		}

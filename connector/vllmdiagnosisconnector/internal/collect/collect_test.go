@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
 // input is metrics of one resource.
@@ -55,30 +58,31 @@ func TestTheMetricsAreThoseOfTheCatalogue(t *testing.T) {
 			assert.Contains(t, metric.Attributes, attribute, metric.Name)
 		}
 	}
-	// Five of engines; pools have no signals.
-	assert.Equal(t, 8, read)
-	for name := range evidence {
-		metric, known := catalog.ByName(name)
-		require.True(t, known, name)
-		assert.True(t, metric.Enabled, name)
-	}
+	assert.Equal(t, 6, read)
 }
 
-// A record has how long users wait without a setting. What a server sends without a diagnosis makes none.
-func TestReadAttachesHowLongUsersWait(t *testing.T) {
+// What the processor says goes to the engine and the time that it is about, in whatever part it arrives, and keeps
+// nothing of the metrics.
+func TestReadJoinsWhatIsSaid(t *testing.T) {
 	in := newInput()
-	in.add("vllm.diagnosis.first_token_wait", 10, 12, "model_name", "m")
-	in.add("vllm.time_to_first_token_mean", 10, 0.5, "model_name", "m")
-	in.add("vllm.num_requests.waiting", 10, 9, "model_name", "m")
-	in.add("vllm.num_requests.waiting", 20, 99, "model_name", "m")
-	in.add("vllm.num_requests.waiting", 10, 98, "model_name", "other")
-	in.add("vllm.inter_token_latency_mean", 10, math.NaN(), "model_name", "m")
-	in.add("vllm.diagnosis.severity", 10, 3, "model_name", "m")
+	said := in.add("vllm.diagnosis.severity", 10, 3, "model_name", "m").Attributes()
+	in.add("vllm.diagnosis.severity", 20, 3, "model_name", "m")
+	in.add("vllm.diagnosis.severity", 10, 3, "model_name", "other")
+	in.add("vllm.pool.diagnosis.severity", 10, 3, "engine", "0", "model_name", "m")
+	message.Write(in.list.At(0).Metadata(), 10, []message.Message{{Attributes: said, Words: wording.Words{Sentence: "Slow."}}})
+	message.Write(in.list.At(2).Metadata(), 11, []message.Message{{Attributes: in.list.At(2).Gauge().DataPoints().At(0).Attributes(), Words: wording.Words{Sentence: "Another time."}}})
 	frames, report := Read(in.Metrics)
 	assert.Zero(t, report)
+	require.Len(t, frames, 4)
+	frames = slices.DeleteFunc(frames, func(f *Frame) bool { return f.Message == nil })
 	require.Len(t, frames, 1)
-	assert.Equal(t, map[string]float64{"first_token_wait": 12, "time_to_first_token_mean": 0.5, "waiting": 9}, frames[0].Signals)
-	assert.Equal(t, 1, frames[0].Points)
+	f := frames[0]
+	assert.Equal(t, &message.Message{At: 10, Words: wording.Words{Sentence: "Slow."}}, f.Message)
+	assert.False(t, f.Key.Pool)
+	assert.EqualValues(t, 10, f.Time)
+	part := Frame{Severity: NoSeverity}
+	part.Merge(f)
+	assert.Equal(t, f.Message, part.Message)
 }
 
 func TestReadJoinsThePointsOfOneEngineAtOneTime(t *testing.T) {
@@ -89,8 +93,6 @@ func TestReadJoinsThePointsOfOneEngineAtOneTime(t *testing.T) {
 	in.add("vllm.diagnosis.condition", 10, 0, "condition", "healthy", "model_name", "m")
 	in.add("vllm.diagnosis.cause", 10, 1, "cause", "prefill_heavy", "role", "primary", "detail", "reuse_fell", "model_name", "m")
 	in.add("vllm.diagnosis.cause", 10, 0, "cause", "slow_steps", "role", "contributing", "model_name", "m")
-	in.add("vllm.diagnosis.signal", 10, 7, "signal", "running", "model_name", "m")
-	in.add("vllm.diagnosis.signal_ratio", 10, 1.5, "signal", "running", "model_name", "m")
 	in.add("vllm.pool.diagnosis.severity", 10, 3, "model_name", "m")
 	in.add("vllm.num_requests.running", 10, 3, "model_name", "m")
 
@@ -105,9 +107,7 @@ func TestReadJoinsThePointsOfOneEngineAtOneTime(t *testing.T) {
 	assert.Equal(t, 2, first.Severity)
 	assert.Equal(t, map[string]bool{"degraded": true, "healthy": false}, first.Conditions)
 	assert.Equal(t, map[Cause]bool{{"prefill_heavy", Primary, "reuse_fell"}: true, {"slow_steps", Contributing, ""}: false}, first.Causes)
-	assert.Equal(t, map[string]float64{"running": 7}, first.Signals)
-	assert.Equal(t, map[string]float64{"running": 1.5}, first.Ratios)
-	assert.Equal(t, 7, first.Points)
+	assert.Equal(t, 5, first.Points)
 	assert.True(t, frames[1].Key.Pool)
 	assert.Equal(t, 3, frames[1].Severity)
 	assert.EqualValues(t, 20, frames[2].Time, "the older before the newer")
@@ -128,7 +128,6 @@ func TestReadCountsWhatItCannotUse(t *testing.T) {
 		"severity of 1.5":      {func(in input) { in.add("vllm.diagnosis.severity", 1, 1.5) }, BadValue},
 		"severity NaN":         {func(in input) { in.add("vllm.diagnosis.severity", 1, math.NaN()) }, BadValue},
 		"state of 2":           {func(in input) { in.add("vllm.diagnosis.condition", 1, 2, "condition", "idle") }, BadValue},
-		"infinite signal":      {func(in input) { in.add("vllm.diagnosis.signal", 1, math.Inf(1), "signal", "running") }, BadValue},
 		"unnamed condition":    {func(in input) { in.add("vllm.diagnosis.condition", 1, 1) }, BadAttribute},
 		"unnamed cause":        {func(in input) { in.add("vllm.diagnosis.cause", 1, 1, "role", "primary") }, BadAttribute},
 		"cause without a role": {func(in input) { in.add("vllm.diagnosis.cause", 1, 1, "cause", "erroring") }, BadAttribute},
@@ -233,16 +232,14 @@ func TestNestedValuesAreNotRendered(t *testing.T) {
 		in := newInput()
 		in.add("vllm.diagnosis.severity", 1, 1)
 		nested(in.add("vllm.diagnosis.condition", 1, 1).Attributes().PutEmpty(attribute))
-		nested(in.add("vllm.num_requests.waiting", 1, 1).Attributes().PutEmpty(attribute))
+		nested(in.list.At(0).Metadata().PutEmpty(message.Key))
 		frames, report := Read(in.Metrics)
 		assert.Len(t, frames, 1)
 		assert.Equal(t, 1, report[TooLong])
 	}
 	in, of := newInput(), newInput()
 	in.add("vllm.diagnosis.severity", 1, 1)
-	for _, name := range []string{"vllm.diagnosis.severity", "vllm.num_requests.waiting"} {
-		of.add(name, 1, 1)
-	}
+	of.add("vllm.diagnosis.severity", 1, 1)
 	nested(of.ResourceMetrics().At(0).Resource().Attributes().PutEmpty("note"))
 	of.ResourceMetrics().MoveAndAppendTo(in.ResourceMetrics())
 	frames, report := Read(in.Metrics)

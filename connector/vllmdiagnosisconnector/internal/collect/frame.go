@@ -1,6 +1,8 @@
 // Package collect reads diagnoses from metrics.
 package collect
 
+import "github.com/otelcol-vllm/otelcol-vllm/internal/message"
+
 // Frame is the diagnosis of one engine, or one pool, at one time. Of a batch
 // that was split it is a part.
 type Frame struct {
@@ -19,9 +21,9 @@ type Frame struct {
 	// Conditions and Causes say of each series whether it is the case.
 	Conditions map[string]bool
 	Causes     map[Cause]bool
-	// Signals are the evidence in their own units, Ratios the same relative to
-	// the reference. Both are empty where the processor does not write them.
-	Signals, Ratios map[string]float64
+	// Message is what the processor says about a change at this time; nil where there is none, or it did not
+	// arrive.
+	Message *message.Message
 	// Points is the number of points in it.
 	Points int
 }
@@ -65,7 +67,7 @@ const (
 const (
 	// maxSeries is the most series of one metric of one engine that are read.
 	maxSeries = 128
-	// maxName is the longest name of a condition, cause or signal, with its detail.
+	// maxName is the longest name of a condition or cause, with its detail.
 	maxName = 128
 	// maxAttributes is the size of the attributes of a point, in bytes.
 	maxAttributes = 2 << 10
@@ -83,11 +85,8 @@ func (f *Frame) Merge(part *Frame) {
 	for cause, is := range part.Causes {
 		set(f.Causes, cause, is)
 	}
-	for name, value := range part.Signals {
-		put(f.Signals, name, value)
-	}
-	for name, value := range part.Ratios {
-		put(f.Ratios, name, value)
+	if part.Message != nil {
+		f.Message = part.Message
 	}
 }
 
@@ -102,14 +101,6 @@ func set[K comparable](to map[K]bool, key K, is bool) bool {
 	return true
 }
 
-func put(to map[string]float64, key string, value float64) bool {
-	if _, known := to[key]; !known && len(to) >= maxSeries {
-		return false
-	}
-	to[key] = value
-	return true
-}
-
 // Reason says why a point is not used.
 type Reason uint8
 
@@ -119,11 +110,10 @@ const (
 	TypeConflict Reason = iota
 	// NoTimestamp means: a point without a time.
 	NoTimestamp
-	// BadValue means: a severity other than 0, 1, 2 and 3, a state other than 0 and
-	// 1, or a signal that is no number.
+	// BadValue means: a severity other than 0, 1, 2 and 3, or a state other than 0 and 1.
 	BadValue
-	// BadAttribute means: a condition, cause or signal without its name, or a role
-	// that does not exist.
+	// BadAttribute means: a condition or cause without its name, or a role that does not
+	// exist.
 	BadAttribute
 	// TooMany means: more series of one metric of one engine than a diagnosis has.
 	TooMany

@@ -2,9 +2,7 @@
 package emit
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/collect"
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/track"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 )
 
@@ -35,9 +34,12 @@ const (
 	attributeNotices           = "vllm.diagnosis.notices"
 	attributeNextSteps         = "vllm.diagnosis.next_steps"
 	attributeRunbook           = "vllm.diagnosis.runbook"
+	attributeBoard             = "vllm.diagnosis.board"
+	attributeSince             = "vllm.diagnosis.since"
+	attributeEvidence          = "vllm.diagnosis.evidence"
 	// The name of the signal follows.
-	attributeSignal      = "vllm.diagnosis.signal."
-	attributeSignalRatio = "vllm.diagnosis.signal_ratio."
+	attributeSignal = "vllm.diagnosis.signal."
+	attributeUsual  = "vllm.diagnosis.signal_usual."
 )
 
 // severities are the numbers of the logs data model. A notice is still
@@ -118,10 +120,13 @@ func NewRecord(key *collect.Key, attributes []collect.Attribute, t *track.Transi
 	number := severities[min(max(t.To.Severity, 0), len(severities)-1)]
 	record.SetSeverityNumber(number)
 	record.SetSeverityText(strings.ToUpper(number.String()))
-	// The connector does not know which metrics are configured.
-	words := wording.Of(&wording.Diagnosis{
-		Condition: t.To.Condition, Cause: t.To.Primary, Detail: t.To.Detail, Notices: t.To.Notices, Size: sizeOf(t),
-	}, wording.EnabledByDefault)
+	words := t.Message
+	if words == nil {
+		// Without the processor's words it is not known which metrics are configured.
+		words = &message.Message{Words: wording.Of(&wording.Diagnosis{
+			Condition: t.To.Condition, Cause: t.To.Primary, Detail: t.To.Detail, Notices: t.To.Notices,
+		}, wording.EnabledByDefault)}
+	}
 	record.Body().SetStr(words.Sentence)
 	for _, a := range attributes {
 		record.Attributes().PutStr(a.Name, a.Value)
@@ -129,19 +134,18 @@ func NewRecord(key *collect.Key, attributes []collect.Attribute, t *track.Transi
 	writeState(record.Attributes(), t)
 	putStrings(record.Attributes(), attributeNextSteps, words.Next)
 	putString(record.Attributes(), attributeRunbook, words.Runbook)
-	putNumbers(record.Attributes(), attributeSignal, t.Signals)
-	putNumbers(record.Attributes(), attributeSignalRatio, t.Ratios)
-	return record
-}
-
-// sizeOf says how long users wait, where they are harmed or were.
-func sizeOf(t *track.Transition) string {
-	wait, known := t.Signals["first_token_wait"]
-	if !known || max(t.To.Severity, t.From.Severity) < track.Warning {
-		return ""
+	putString(record.Attributes(), attributeBoard, words.Board)
+	if words.Since > 0 {
+		record.Attributes().PutStr(attributeSince, time.Unix(0, words.Since).UTC().Format(time.RFC3339))
 	}
-	unknown := math.NaN()
-	return (&wording.Felt{FirstToken: wait, UsualFirstToken: unknown, Waiting: t.Signals["waiting"], Token: unknown}).Sentence()
+	putStrings(record.Attributes(), attributeEvidence, wording.Lines(words.Signals))
+	for _, s := range words.Signals {
+		record.Attributes().PutDouble(attributeSignal+s.Name, s.Value)
+		if !math.IsNaN(s.Usual) {
+			record.Attributes().PutDouble(attributeUsual+s.Name, s.Usual)
+		}
+	}
+	return record
 }
 
 func writeState(to pcommon.Map, t *track.Transition) {
@@ -168,11 +172,5 @@ func putStrings(to pcommon.Map, name string, values []string) {
 	slice := to.PutEmptySlice(name)
 	for _, value := range values {
 		slice.AppendEmpty().SetStr(value)
-	}
-}
-
-func putNumbers(to pcommon.Map, prefix string, values map[string]float64) {
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		to.PutDouble(prefix+name, values[name])
 	}
 }

@@ -148,5 +148,5 @@ func (e *Engine) take() (Transition, bool) {
 	if !from.Known() && state.Severity < Warning && !e.settings.Initial {
 		return Transition{}, false
 	}
-	return Transition{From: from, To: state, Time: e.frame.Time, Signals: e.frame.Signals, Ratios: e.frame.Ratios}, true
+	return Transition{From: from, To: state, Time: e.frame.Time, Message: e.frame.Message}, true
 }

@@ -23,7 +23,6 @@ func frame(second, severity int, condition string, causes ...collect.Cause) *col
 	f := &collect.Frame{
 		Time: int64(second) * int64(time.Second), Severity: severity, Points: 1 + len(causes),
 		Conditions: map[string]bool{}, Causes: map[collect.Cause]bool{},
-		Signals: map[string]float64{}, Ratios: map[string]float64{},
 	}
 	if condition != "" {
 		f.Conditions[condition] = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector/internal/collect"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 )
 
 // State is the diagnosis of an engine or pool at one time. The zero value is
@@ -38,8 +39,8 @@ type Transition struct {
 	From, To State
 	// Time is the time of the points that say To, in nanoseconds since 1970.
 	Time int64
-	// Signals and Ratios are the evidence of that time.
-	Signals, Ratios map[string]float64
+	// Message is what the processor says about it; nil without.
+	Message *message.Message
 }
 
 // stateOf is what a frame says; false where it does not say the severity and a

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -145,7 +146,7 @@ func (e *engine) decided(raw Condition, found *symptoms) bool {
 func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
 
 func (e *engine) transition(s *State, before Verdict, found *symptoms) Transition {
-	t := Transition{At: e.last.At, Attributes: e.attributes, From: before, To: e.Reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
+	t := Transition{At: e.last.At, Since: e.shownSince(), Attributes: e.attributes, Pool: e.described != nil, From: before, To: e.Reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
 	switch e.Reported.Condition {
 	case Unreachable, Unknown, Starting:
 		t.Failure = s.server.failure
@@ -173,6 +174,24 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Slower, t.Earlier, t.Version = math.Expm1(e.slowed), e.baseline.Earlier, e.baseline.Version
 	}
 	return t
+}
+
+// shownSince is the time of the first reading that showed what is reported: of harm, that with which it began, also
+// where its condition or its cause has changed since.
+func (e *engine) shownSince() int64 {
+	since := e.last.At
+	switch stood := e.last.Signals[signal.Standstill]; {
+	case e.Reported.Condition == Stalled && stood > 0:
+		since -= int64(stood * float64(time.Second))
+	case e.Bad && conditions[e.Reported.Condition].Severity >= 2:
+		since = e.BadSince
+		if e.Felt.clearSince > 0 {
+			since = min(since, e.Felt.clearSince)
+		}
+	case e.Raw == e.Reported.Condition:
+		since = e.RawSince
+	}
+	return min(since, e.last.At) // A clock may have been set back.
 }
 
 // causes chooses the primary cause and those that contribute.

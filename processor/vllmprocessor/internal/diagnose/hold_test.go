@@ -67,3 +67,22 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 	assert.True(t, e.Reported.Notices[WorkloadShift])
 	assert.Empty(t, s.transitions, "nothing has changed")
 }
+
+// A line says since when it has been so: of harm, since it began, whatever its condition was meanwhile.
+func TestATransitionSaysSinceWhen(t *testing.T) {
+	t.Parallel()
+	minute := int64(time.Minute)
+	for name, test := range map[string]struct {
+		e    engine
+		want int64
+	}{
+		"harm that has got worse":                 {engine{saved: saved{Reported: Verdict{Condition: Critical}, Raw: Critical, RawSince: 8 * minute, Bad: true, BadSince: 5 * minute}}, 5 * minute},
+		"waits that showed before the window did": {engine{saved: saved{Reported: Verdict{Condition: Degraded}, Bad: true, BadSince: 5 * minute, Felt: felt{clearSince: 4 * minute}}}, 4 * minute},
+		"a standstill":                            {engine{saved: saved{Reported: Verdict{Condition: Stalled}, Bad: true, BadSince: 9 * minute}, last: reading{Window: signal.Window{Signals: signal.Values{signal.Standstill: 90}}}}, 10*minute - 90*int64(time.Second)},
+		"the end of harm":                         {engine{saved: saved{Reported: Verdict{Condition: Healthy}, Raw: Healthy, RawSince: 7 * minute, BadSince: 7 * minute}}, 7 * minute},
+		"what no reading alone has shown":         {engine{saved: saved{Reported: Verdict{Condition: Unknown}, Raw: Degraded, RawSince: 7 * minute}}, 10 * minute},
+	} {
+		test.e.last.At = 10 * minute
+		assert.Equal(t, test.want, test.e.shownSince(), name)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -166,25 +167,46 @@ func truth(is bool) float64 {
 // metrics. reason replaces the sentence; empty where the change has none of its own.
 func (t *Transition) Words(reason string, enabled func(metric string) bool) wording.Words {
 	d := t.diagnosis()
+	if t.Pool {
+		return wording.Of(d, enabled) // The reasons are those of an engine.
+	}
 	if d.Reason = cmp.Or(reason, t.To.Because.Sentence()); d.Reason == "" && t.To.Condition == Unreachable {
 		d.Reason = blocking[t.Failure].Sentence()
 	}
 	return wording.Of(d, enabled)
 }
 
-// Evidence is what a change was judged by, the deciding signals first.
-func (t *Transition) Evidence() []string {
-	return wording.Evidence(t.diagnosis(), func(name string) (value, usual float64) {
+// general are the signals that say how an engine or a pool does, whatever its diagnosis is.
+var general = []string{signal.TimeToFirstToken.String(), signal.Waiting.String(), signal.Running.String(), signal.GenerationRate.String()}
+
+// Evidence is what a change was judged by, the deciding signals first. Where fewer than two of them have a usual value, harm has
+// the general ones as well.
+func (t *Transition) Evidence() []wording.Signal {
+	values := func(name string) (value, usual float64) {
 		s, known := signal.Named(name)
 		if !known {
 			return math.NaN(), math.NaN()
 		}
 		return t.Signals[s], t.Usual[s]
-	})
+	}
+	evidence := wording.Evidence(t.diagnosis(), values)
+	compared := 0
+	for _, s := range evidence {
+		if signal.Known(s.Usual) {
+			compared++
+		}
+	}
+	if compared >= 2 || max(t.From.Severity, t.To.Severity) < 2 {
+		return evidence
+	}
+	return wording.Evidence(t.diagnosis(), values, general...)
 }
 
 func (t *Transition) diagnosis() *wording.Diagnosis {
 	d := &wording.Diagnosis{Condition: t.To.Condition.String(), Size: t.Felt}
+	if t.Pool {
+		d.Pool = poolName(t.Attributes)
+	}
 	primary := NumCauses
 	if t.To.Explained {
 		primary = t.To.Primary
@@ -208,6 +230,19 @@ func (t *Transition) diagnosis() *wording.Diagnosis {
 	return d
 }
 
+// poolName is the value of the only attribute of a pool, else all of them with their names.
+func poolName(attributes []input.Attribute) string {
+	const most = 200 // bytes
+	if len(attributes) == 1 {
+		return wording.Cut(attributes[0].Value, most)
+	}
+	var parts []string
+	for _, a := range attributes {
+		parts = append(parts, wording.Cut(a.Name+"="+a.Value, most))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "without a name")
+}
+
 // Member is an engine as its pool sees it: its reported diagnosis and the signals of its
 // newest reading.
 type Member struct {
@@ -228,6 +263,14 @@ type Member struct {
 // Harmed reports whether users of the engine are served worse than they should be, and not only because
 // they ask for more.
 func (m *Member) Harmed() bool { return m.Verdict.Harms() && m.Verdict.Severity != 1 }
+
+// Usual is what is usual for a signal of the engine; NaN where it is not known.
+func (m *Member) Usual(s signal.Signal) float64 {
+	if m.engine == nil {
+		return math.NaN()
+	}
+	return m.engine.baseline.Usual(s)
+}
 
 // Members goes through the engines of the resource.
 func (s *State) Members() iter.Seq[Member] {
@@ -274,7 +317,8 @@ type Judgement struct {
 	Shares    Shares
 	Details   [NumCauses]string
 	Reference Reference
-	Signals   signal.Values
+	// Signals are those of the pool as a whole, Usual what is usual for them.
+	Signals, Usual signal.Values
 }
 
 // NewReport returns the report of a pool with a number and attributes.
@@ -294,6 +338,9 @@ func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
+	for i := range s.transitions {
+		s.transitions[i].Usual = j.Usual
+	}
 	return s.transitions
 }
 

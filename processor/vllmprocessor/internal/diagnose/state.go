@@ -122,10 +122,12 @@ type engine struct {
 
 // Transition is a change of the reported diagnosis.
 type Transition struct {
-	// At is the time of the reading in Unix nanoseconds.
-	At         int64
+	// At is the time of the reading, Since that of the first reading that showed it, both in Unix nanoseconds.
+	At, Since  int64
 	Attributes []input.Attribute
-	From, To   Verdict
+	// Pool is true where it is about a pool.
+	Pool     bool
+	From, To Verdict
 	// Details are by cause; empty where a cause has none. Refined is true where the detail of
 	// the primary cause has changed, and it is the same cause of the same condition.
 	Details [NumCauses]string

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
@@ -19,6 +20,9 @@ type section struct {
 	// attributes are those of the resource that the points belong to; zero for the
 	// resource of the batch.
 	attributes pcommon.Map
+	// said is the metadata of a metric.
+	metric string
+	said   []message.Message
 }
 
 // Output is what is written for a batch. History keeps it, in case the batch is sent
@@ -42,6 +46,13 @@ func NewOutput(time int64, fingerprint uint64) *Output {
 // and the ends of those that have no value any more.
 func (o *Output) Append(series *Memory, values []derive.Value, of int64) {
 	o.add(section{series: series, points: series.Write(values, of, o.time)})
+}
+
+// Say adds what is said about changes to a metric of the series that were appended last.
+func (o *Output) Say(metric string, said []message.Message) {
+	if n := len(o.sections); n > 0 {
+		o.sections[n-1].metric, o.sections[n-1].said = metric, said
+	}
 }
 
 // End ends series under the attributes that their resource had before.
@@ -89,7 +100,14 @@ func (o *Output) write(version string) pmetric.Metrics {
 			scope.SetName(metadata.ScopeName)
 			scope.SetVersion(version)
 		}
-		put(s.points, o.time, scopes.At(0).Metrics())
+		metrics := scopes.At(0).Metrics()
+		first := metrics.Len()
+		put(s.points, o.time, metrics)
+		for at := first; at < metrics.Len() && len(s.said) > 0; at++ {
+			if to := metrics.At(at); to.Name() == s.metric && to.Description() != "" { // An end has no description.
+				message.Write(to.Metadata(), o.time, s.said)
+			}
+		}
 	}
 	return written
 }

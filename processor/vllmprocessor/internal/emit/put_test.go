@@ -5,9 +5,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
@@ -196,4 +199,28 @@ func TestWhatIsForgottenDoesNotEnd(t *testing.T) {
 	m.Write([]derive.Value{value(0, 1)}, 10, 10)
 	m.Forget()
 	assert.Empty(t, m.Write(nil, 20, 20))
+}
+
+// What is said about a change goes with the values of its metric, also where the batch is sent again, and not with ends.
+func TestWhatIsSaidGoesWithItsMetric(t *testing.T) {
+	attributes := pcommon.NewMap()
+	attributes.PutStr("engine", "0")
+	said := []message.Message{{Attributes: attributes, Words: wording.Words{Sentence: "Slow."}}}
+	o, m := NewOutput(1000, 1), &Memory{}
+	o.Say("vllm.prompt_throughput", said) // There is nothing to go with.
+	o.Append(m, []derive.Value{{Row: rate, Attributes: engine1}}, 900)
+	o.Append(m, []derive.Value{{Row: rate, Attributes: engine0}, {Row: valid, Attributes: engine0, Extra: derive.Extra{"ttft"}}}, 1000)
+	o.Say("vllm.prompt_throughput", said)
+	for range 2 {
+		with := 0
+		for _, metric := range o.write("").ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			for _, read := range message.Read(metric.Metadata()) {
+				with++
+				assert.Equal(t, "vllm.prompt_throughput", metric.Name())
+				assert.EqualValues(t, 1000, read.At)
+				assert.False(t, metric.Gauge().DataPoints().At(0).Flags().NoRecordedValue())
+			}
+		}
+		assert.Equal(t, 1, with)
+	}
 }

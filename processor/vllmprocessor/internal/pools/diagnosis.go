@@ -93,6 +93,7 @@ func (p *Diagnosis) Evaluate(settings *diagnose.Settings, at int64, enabled map[
 		}
 		one.conclude(at)
 		judged := one.judge(settings, at)
+		judged.Usual = one.usual()
 		continues, holds := one.resume(settings, at)
 		if p.transitions = append(p.transitions, continues...); !holds {
 			p.transitions = append(p.transitions, one.report.Observe(settings, judged)...)

@@ -252,33 +252,6 @@ func (s *side) add(m *member) {
 	s.work += m.work
 }
 
-// signals are sums and means over the members that can be read, as evidence.
-func (p *pool) signals() signal.Values {
-	s := signal.Unknown()
-	var running, waiting, kv, arrivals, readable, measured float64
-	for i := range p.members {
-		m := &p.members[i]
-		if m.Verdict.Condition == diagnose.Unreachable {
-			continue
-		}
-		readable++
-		running += m.load - m.waiting
-		waiting += m.waiting
-		arrivals += signal.OrZero(m.Signals[signal.ArrivalRate])
-		if signal.Known(m.kv) {
-			kv += m.kv
-			measured++
-		}
-	}
-	if readable > 0 {
-		s[signal.Running], s[signal.Waiting], s[signal.ArrivalRate] = running, waiting, arrivals
-	}
-	if measured > 0 {
-		s[signal.KVUtilization] = kv / measured
-	}
-	return s
-}
-
 // details are those of the engine that each cause harms most: a pool has no baseline of
 // its own.
 func (p *pool) details() (details [diagnose.NumCauses]string) {

@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
@@ -71,7 +73,7 @@ func NewDiagnosis(config *DiagnosisConfig, objectives []objective.Objective, p *
 		},
 		gpus:    p.Accelerators,
 		enabled: map[*derive.Row]bool{},
-		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits},
+		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits, runbooks: config.Runbooks, boards: config.Boards},
 	}
 	s.Archive = s.archive(p, baselines, (*diagnose.State).Learned, (*pools.Diagnosis).References)
 	s.Diagnoses = s.archive(p, diagnoses(p.MaxStaleness), (*diagnose.State).Diagnoses, (*pools.Diagnosis).Diagnoses)
@@ -138,6 +140,8 @@ type diagnosisState struct {
 	series  *emit.Memory
 	engines diagnose.State
 	keeper  keeper
+	// said is about the changes of the newest batch.
+	said []message.Message
 }
 
 // Observe diagnoses the engines at the time of a batch, and logs what has changed.
@@ -146,17 +150,19 @@ func (s *diagnosisState) Observe(ctx context.Context, batch *Batch) {
 		return
 	}
 	changes := s.engines.Observe(&s.settings, s.server.Window)
+	s.said = nil
 	if !batch.Elsewhere {
 		if upgrade := s.engines.Upgraded(); upgrade != nil {
 			s.log.upgraded(upgrade, s.server.Attributes)
 		}
-		s.log.write(ctx, changes, s.server.Attributes, batch.Now)
+		s.said = s.log.write(ctx, changes, s.server.Attributes, batch.Now)
 	}
 }
 
 // Append writes the diagnosis of the engines.
 func (s *diagnosisState) Append(_ context.Context, out *emit.Output) {
 	out.Append(s.series, s.engines.Values(s.server.Window, s.enabled), s.server.Window.Time())
+	out.Say("vllm.diagnosis.severity", s.said)
 }
 
 // Snapshot passes what is stored as baselines to put.
@@ -221,6 +227,10 @@ type DiagnosisConfig struct {
 	// BatchModels are patterns of the models whose users do not wait for each answer: a late first token is
 	// no harm, and slow tokens are a warning and page nobody.
 	BatchModels []string `mapstructure:"batch_models"`
+	// Runbooks is the address that the pages of runbooks are below, as they are in docs/runbooks, Boards
+	// that of Grafana; empty where there is none.
+	Runbooks string `mapstructure:"runbooks"`
+	Boards   string `mapstructure:"boards"`
 	// Without is not a setting: the accuracy page measures with it what each part of the method is
 	// there for.
 	Without diagnose.Without `mapstructure:"-"`
@@ -230,7 +240,7 @@ type DiagnosisConfig struct {
 
 // DefaultDiagnosisConfig returns the default configuration.
 func DefaultDiagnosisConfig() DiagnosisConfig {
-	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute}
+	return DiagnosisConfig{Enabled: true, Hold: 2, RelearnAfter: time.Hour, StartTimeout: 30 * time.Minute, Runbooks: catalog.RunbookBase}
 }
 
 // Check reports all invalid values. window is that of the processor.
@@ -260,6 +270,10 @@ func (c *DiagnosisConfig) Check(window time.Duration, invalid Invalid) {
 	}
 	if c.SpeculationBreakEven != 0 && !(c.SpeculationBreakEven >= 1 && c.SpeculationBreakEven <= 100) {
 		invalid("diagnosis::speculation_break_even", "%g is not a number of tokens per step; write for example 1.5, or leave it out", c.SpeculationBreakEven)
+	}
+	checkAddress(invalid, "diagnosis::runbooks", c.Runbooks, "https://wiki.example.com/vllm/runbooks")
+	if c.Boards != "" {
+		checkAddress(invalid, "diagnosis::boards", c.Boards, "https://grafana.example.com")
 	}
 }
 

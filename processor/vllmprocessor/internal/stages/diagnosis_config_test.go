@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func invalidKeys(c *DiagnosisConfig, window time.Duration) (keys []string) {
 func TestTheLimitsOfTheDiagnosisAreInclusive(t *testing.T) {
 	t.Parallel()
 	const hold, relearn, start = "diagnosis::hold", "diagnosis::relearn_after", "diagnosis::start_timeout"
-	const breakEven = "diagnosis::speculation_break_even"
+	const breakEven, runbooks, boards = "diagnosis::speculation_break_even", "diagnosis::runbooks", "diagnosis::boards"
 	for _, test := range []struct {
 		name   string
 		change func(c *DiagnosisConfig)
@@ -53,6 +54,17 @@ func TestTheLimitsOfTheDiagnosisAreInclusive(t *testing.T) {
 		{"break-even beyond 100", func(c *DiagnosisConfig) { c.SpeculationBreakEven = 100.1 }, []string{breakEven}},
 		{"negative break-even", func(c *DiagnosisConfig) { c.SpeculationBreakEven = -1.5 }, []string{breakEven}},
 		{"break-even that is no number", func(c *DiagnosisConfig) { c.SpeculationBreakEven = math.NaN() }, []string{breakEven}},
+		{"runbooks in a folder", func(c *DiagnosisConfig) { c.Runbooks = "https://wiki.example.com/a b" }, nil},
+		{"no runbooks", func(c *DiagnosisConfig) { c.Runbooks = "" }, []string{runbooks}},
+		{"runbooks in a file", func(c *DiagnosisConfig) { c.Runbooks = "file:///etc/runbooks" }, []string{runbooks}},
+		{"runbooks without a host", func(c *DiagnosisConfig) { c.Runbooks = "https:///runbooks" }, []string{runbooks}},
+		{"runbooks without a scheme", func(c *DiagnosisConfig) { c.Runbooks = "wiki.example.com/runbooks" }, []string{runbooks}},
+		{"no address", func(c *DiagnosisConfig) { c.Runbooks = "https://wiki.example.com/\n" }, []string{runbooks}},
+		{"runbooks with a password", func(c *DiagnosisConfig) { c.Runbooks = "https://me:secret@wiki.example.com" }, []string{runbooks}},
+		{"runbooks with a query", func(c *DiagnosisConfig) { c.Runbooks = "https://wiki.example.com/?a=b" }, []string{runbooks}},
+		{"boards with a fragment", func(c *DiagnosisConfig) { c.Boards = "https://grafana.example.com/#a" }, []string{boards}},
+		{"boards of 500 bytes", func(c *DiagnosisConfig) { c.Boards = "http://g/" + strings.Repeat("a", 491) }, nil},
+		{"boards of 501 bytes", func(c *DiagnosisConfig) { c.Boards = "http://g/" + strings.Repeat("a", 492) }, []string{boards}},
 		{"switched off", func(c *DiagnosisConfig) { c.Enabled = false }, nil},
 	} {
 		c := DefaultDiagnosisConfig()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 )
 
@@ -33,6 +36,8 @@ type changeLog struct {
 	telemetry    *Telemetry
 	// emits reports whether a metric is switched on, as far as this processor knows.
 	emits func(metric string) bool
+	// runbooks and boards are the addresses of the settings.
+	runbooks, boards string
 
 	// mu guards what follows. since is when the interval began. logged counts its lines, of others and of harm,
 	// and unlogged the changes without a line, by condition.
@@ -42,8 +47,9 @@ type changeLog struct {
 	unlogged map[string]int
 }
 
-// write logs the changes of a server or of the pools, one line each.
-func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) {
+// write logs the changes of a server or of the pools, one line each, and returns what it says about each of them,
+// also about those without a line.
+func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) (said []message.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
@@ -53,6 +59,7 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 	var server []zap.Field
 	for i := range changes {
 		t := &changes[i]
+		said = append(said, l.message(t, resource))
 		if !t.News() {
 			continue
 		}
@@ -69,11 +76,12 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 			continue
 		}
 		l.logged[harm]++
-		if server == nil {
+		if server == nil && !t.Pool {
 			server = ServerFields(resource)
 		}
-		l.line(t, server)
+		l.line(t, &said[i], server)
 	}
+	return said
 }
 
 // summary logs in one line what was not logged one by one. It has at most one field
@@ -112,17 +120,31 @@ func withoutStacks(logger *zap.Logger) *zap.Logger {
 	return logger.WithOptions(zap.AddStacktrace(zap.LevelEnablerFunc(func(zapcore.Level) bool { return false })))
 }
 
-// line logs a change: the condition now, its evidence, what it is compared with, and
-// what to do next.
-func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
+// message is what people read about a change of a server with a resource, or of a pool.
+func (l *changeLog) message(t *diagnose.Transition, resource pcommon.Map) message.Message {
 	reason := ""
 	if t.Relearned {
 		reason = fmt.Sprintf("The engine has been slower than usual for %s without getting worse; this is taken as usual from now on.", Spell(l.relearnAfter))
 	}
-	words := t.Words(reason, l.emits)
+	m := message.Message{Attributes: pcommon.NewMap(), Since: t.Since, Words: t.Words(reason, l.emits), Signals: t.Evidence(), Board: l.board(t, resource)}
+	if t.To.Severity == 0 {
+		m.Next = nil
+	}
+	if page, has := strings.CutPrefix(m.Runbook, catalog.RunbookBase); has {
+		m.Runbook = strings.TrimSuffix(l.runbooks, "/") + "/" + page
+	}
+	for _, a := range t.Attributes {
+		m.Attributes.PutStr(a.Name, a.Value)
+	}
+	return m
+}
+
+// line logs a change: the condition now, its evidence, what it is compared with, and
+// what to do next.
+func (l *changeLog) line(t *diagnose.Transition, words *message.Message, server []zap.Field) {
 	var fields []zap.Field
-	if evidence := t.Evidence(); len(evidence) > 0 {
-		fields = append(fields, zap.Strings("evidence", evidence))
+	if len(words.Signals) > 0 {
+		fields = append(fields, zap.Strings("evidence", wording.Lines(words.Signals)))
 	}
 	fields = append(fields, server...)
 	for _, a := range t.Attributes {
@@ -133,6 +155,7 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 		zap.String("previous_condition", t.From.Condition.String()),
 		zap.Int("severity", t.To.Severity),
 		zap.Time("at", time.Unix(0, t.At).UTC()),
+		zap.Time("since", time.Unix(0, t.Since).UTC()),
 	)
 	if words.Detail != "" {
 		fields = append(fields, zap.String("detail", words.Detail))
@@ -153,10 +176,13 @@ func (l *changeLog) line(t *diagnose.Transition, server []zap.Field) {
 			fields = append(fields, zap.String("objective", t.To.Objective), zap.Float64("missed_share", t.Missed))
 		}
 	}
-	if t.To.Severity > 0 {
+	if len(words.Next) > 0 {
 		fields = append(fields, zap.Strings("next", words.Next))
 	}
 	fields = append(fields, zap.String("runbook", words.Runbook))
+	if words.Board != "" {
+		fields = append(fields, zap.String("board", words.Board))
+	}
 	level := logLevels[t.To.Severity]
 	said := "diagnosis: "
 	if t.Refined || t.Continues {

@@ -39,7 +39,7 @@ func TestLongAttributesAreCutInLines(t *testing.T) {
 	for n := range 100 {
 		resource.PutStr(fmt.Sprintf("%d%s", n, long[:1000]), long)
 	}
-	l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name", Value: long}}}, ServerFields(resource))
+	l.logs(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name", Value: long}}}, ServerFields(resource))
 	require.Equal(t, 1, logs.Len())
 	line := logs.All()[0]
 	assert.True(t, utf8.ValidString(line.ContextMap()["model_name"].(string)))
@@ -58,7 +58,7 @@ func TestNamesInLinesArePrintable(t *testing.T) {
 	for _, name := range []string{"service.instance.id", "host.name"} {
 		resource := pcommon.NewMap()
 		resource.PutStr(name, hostile)
-		l.line(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, ServerFields(resource))
+		l.logs(&diagnose.Transition{Attributes: []input.Attribute{{Name: "model_name" + hostile, Value: hostile}}, Failure: hostile}, ServerFields(resource))
 	}
 	require.Equal(t, 2, logs.Len())
 	for _, line := range logs.All() {
@@ -81,7 +81,7 @@ func TestDiagnosesHaveNoStackTraces(t *testing.T) {
 		l := changeLog{logger: withoutStacks(zap.New(core, zap.AddStacktrace(level))), emits: func(string) bool { return true }}
 		for c := range diagnose.NumConditions {
 			described, _ := catalog.ConditionByName(c.String())
-			l.line(&diagnose.Transition{To: diagnose.Verdict{Condition: c, Severity: described.Severity}}, nil)
+			l.logs(&diagnose.Transition{To: diagnose.Verdict{Condition: c, Severity: described.Severity}}, nil)
 		}
 		require.Equal(t, int(diagnose.NumConditions), logs.Len())
 		for _, entry := range logs.All() {
@@ -89,6 +89,12 @@ func TestDiagnosesHaveNoStackTraces(t *testing.T) {
 			assert.LessOrEqual(t, entry.Level, zapcore.WarnLevel, entry.Message)
 		}
 	}
+}
+
+// logs logs one change.
+func (l *changeLog) logs(t *diagnose.Transition, server []zap.Field) {
+	said := l.message(t, pcommon.NewMap())
+	l.line(t, &said, server)
 }
 
 // newLog returns a log, its lines and the telemetry that counts what has no line.
@@ -167,7 +173,7 @@ func TestOnlyNewsHasALine(t *testing.T) {
 // Fields that a change has nothing for are left out of its line.
 func TestALineHasTheFieldsOfItsChange(t *testing.T) {
 	t.Parallel()
-	always := []string{"condition", "previous_condition", "severity", "at", "runbook"}
+	always := []string{"condition", "previous_condition", "severity", "at", "since", "runbook"}
 	explained := changed(diagnose.Healthy, diagnose.Degraded)
 	explained.To.Explained, explained.To.Primary = true, diagnose.PrefillHeavy
 	explained.Details[diagnose.PrefillHeavy] = "prompts_grew"
@@ -197,7 +203,7 @@ func TestALineHasTheFieldsOfItsChange(t *testing.T) {
 		"harm with evidence":   {withSignals, []string{"reference", "evidence", "next"}},
 	} {
 		l, logs, _ := newLog(t)
-		l.line(&test.change, nil)
+		l.logs(&test.change, nil)
 		require.Equal(t, 1, logs.Len(), name)
 		got := slices.Collect(maps.Keys(logs.All()[0].ContextMap()))
 		assert.ElementsMatch(t, append(slices.Clone(always), test.more...), got, name)
@@ -211,9 +217,9 @@ func TestAnotherDetailIsAQuietLine(t *testing.T) {
 	change := changed(diagnose.Degraded, diagnose.Degraded)
 	change.To.Explained, change.To.Primary = true, diagnose.DemandExceedsCapacity
 	change.Details[diagnose.DemandExceedsCapacity] = "kv"
-	l.line(&change, nil)
+	l.logs(&change, nil)
 	change.Refined = true
-	l.line(&change, nil)
+	l.logs(&change, nil)
 	require.Equal(t, 2, logs.Len())
 	assert.Equal(t, zapcore.WarnLevel, logs.All()[0].Level)
 	assert.Equal(t, zapcore.InfoLevel, logs.All()[1].Level)
@@ -227,7 +233,7 @@ func TestContributingCausesAreRanked(t *testing.T) {
 	change := changed(diagnose.Healthy, diagnose.Degraded)
 	change.To.Contributing[diagnose.KVPressure], change.To.Contributing[diagnose.DecodeLoad] = true, true
 	change.Shares = diagnose.Shares{diagnose.KVPressure: 0.2, diagnose.DecodeLoad: 0.3}
-	l.line(&change, nil)
+	l.logs(&change, nil)
 	require.Equal(t, 1, logs.Len())
 	assert.Equal(t, []any{"decode_load", "kv_pressure"}, logs.All()[0].ContextMap()["contributing"])
 }

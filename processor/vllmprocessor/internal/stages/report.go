@@ -72,12 +72,5 @@ const (
 	maxNamed = 20
 )
 
-// Cut makes a text of a sender fit for a log line: short, and with question marks for what cannot be
-// printed. A logger escapes ASCII's control characters only: the others, and those that turn the
-// direction of what follows, would reach the terminal of who reads the log.
-func Cut(text string) string {
-	if len(text) <= maxShown {
-		return wording.Printable(text)
-	}
-	return wording.Printable(strings.ToValidUTF8(text[:maxShown], "")) + fmt.Sprintf("... (%d bytes)", len(text))
-}
+// Cut makes a text of a sender fit for a log line.
+func Cut(text string) string { return wording.Cut(text, maxShown) }
