@@ -57,8 +57,11 @@ type Alert struct {
 	KeepFiringFor time.Duration
 	// Summary is one line that names what is affected, as a template of Prometheus.
 	Summary string
-	// Description is what happens to users and what to do first, as a template.
+	// Description is what happens to users and what to do first, as a template. GroupsWith adds condition,
+	// cause, numbers and the begin where the alert is about servers, pools or objectives.
 	Description string
+	// Board is the address of the board, as a template; empty if there is none.
+	Board string
 
 	// Set is "stable" for the names of this project, "wire" for vLLM's own names.
 	Set string

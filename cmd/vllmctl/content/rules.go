@@ -38,6 +38,9 @@ func GroupsWith(values map[string]float64) []Group {
 			a := &groups[i].Alerts[j]
 			a.Set = groups[i].Set
 			a.Summary += where(a)
+			if s := subjectOf(a); s != nil {
+				a.Description, a.Board = message(a, s, groups[i].Interval > 0), boardOf(s)
+			}
 		}
 	}
 	return groups
