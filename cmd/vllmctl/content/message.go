@@ -66,17 +66,14 @@ func matchers(labels string) string {
 }
 
 // message is the description of an alert: what happens, condition, cause, numbers, and since when.
-func message(a *Alert, s *subject, every bool) string {
-	begin := `ALERTS_FOR_STATE{alertname="` + a.Name + `",%s}`
-	if every {
-		// The sample of the last evaluation is as old as a query looks back.
-		begin = "last_over_time(" + begin + "[6m])"
-	}
+func message(a *Alert, s *subject) string {
+	// Some groups are evaluated every five minutes, which is as far as a query looks back without a range.
+	begin := `last_over_time(ALERTS_FOR_STATE{alertname="` + a.Name + `",%s}[6m])`
 	lines := []string{
 		`{{ $runbooks := "` + catalog.RunbookBase + `" -}}`,
 		"{{ $of := " + s.of + " -}}",
 		"{{ $servers := " + s.servers + " -}}",
-		"{{ $since := query (printf `max(" + begin + ") or vector(time())` $of) | first | value -}}",
+		"{{ $since := 0.0 }}{{ range query (printf `max(" + begin + ") or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}",
 		a.Description,
 	}
 	if s.state != "" {
@@ -111,7 +108,7 @@ const (
 	atFault = "{{ range query (printf `sort_desc(topk(5, " + harming + "))` $servers) -}}\n" +
 		"{{ $s := printf `%s,instance=%q` $servers .Labels.instance -}}\n" +
 		"Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}:" +
-		"{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%s} == 1)` $s) }} {{ .Labels.condition }}{{ end }}, cause" +
+		"{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%s} == 1)` $s) }} {{ .Labels.condition }}{{ else }} condition not reported now{{ end }}, cause" +
 		"{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{%s,role=\"primary\"} == 1)` $s) }} {{ .Labels.cause }}" +
 		"{{ with .Labels.detail }} ({{ . }}){{ end }}{{ else }} not known{{ end }}\n" +
 		"{{ else }}No server is reported that harms its users now.\n{{ end -}}"
