@@ -27,14 +27,18 @@ type subject struct {
 }
 
 // shown is something whose value now is shown beside the usual one.
-type shown struct{ title, expr, format string }
+type shown struct {
+	title, expr, format string
+	// worst is true where the value is that of the worst engine.
+	worst bool
+}
 
-// What users of a model and its engines feel now. The worst engine counts.
+// What users of a model and its engines feel now.
 var (
-	firstToken = shown{"Wait for the first token", "max(vllm_diagnosis_first_token_wait_seconds{%s}) >= 0", "humanizeDuration"}
-	eachToken  = shown{"Time between tokens", "max(vllm_inter_token_latency_mean_seconds{%s}) >= 0", "humanizeDuration"}
-	waiting    = shown{"Requests that wait", "sum(max by (instance, engine) (vllm_num_requests_waiting{%s}))", `printf "%.0f"`}
-	missed     = shown{"Missed the objective in 5 minutes", "max(vllm_slo:error_ratio_lower:rate5m{%s}) >= 0", "humanizePercentage"}
+	firstToken = shown{"Wait for the first token", "max(vllm_diagnosis_first_token_wait_seconds{%s}) >= 0", "humanizeDuration", true}
+	eachToken  = shown{"Time between tokens", "max(vllm_inter_token_latency_mean_seconds{%s}) >= 0", "humanizeDuration", true}
+	waiting    = shown{"Requests that wait", "sum(max by (instance, engine) (vllm_num_requests_waiting{%s}))", `printf "%.0f"`, false}
+	missed     = shown{"Missed the objective in 5 minutes", "max(vllm_slo:error_ratio_lower:rate5m{%s}) >= 0", "humanizePercentage", false}
 )
 
 // subjectOf returns nil for an alert that is not about servers, pools or objectives.
@@ -83,6 +87,9 @@ func message(a *Alert, s *subject) string {
 		lines = append(lines, atFault, others)
 	}
 	for _, n := range s.numbers {
+		if s.lists && n.worst {
+			n.title += ", worst server"
+		}
 		lines = append(lines, n.text())
 	}
 	return strings.Join(append(lines, "Since {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before."), "\n")

@@ -89,8 +89,8 @@ func TestAMessageWithoutDataSaysSo(t *testing.T) {
 	assert.Equal(t, `Half or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.
 Condition: not reported now. Cause: not known
 Server a:8000: condition not reported now, cause not known
-Wait for the first token: not measured now, no usual value yet
-Time between tokens: not measured now, no usual value yet
+Wait for the first token, worst server: not measured now, no usual value yet
+Time between tokens, worst server: not measured now, no usual value yet
 Requests that wait: not measured now, no usual value yet
 Since 2023-11-14 22:00:00 +0000 UTC. Usual is the median of the 24 hours before.`, said["VLLMPoolNotServing"])
 	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: not reported now. Cause: not known\nWait")
@@ -122,7 +122,7 @@ func TestAPoolsMessageNamesTheWorstServers(t *testing.T) {
 	for _, line := range lines[3:7] {
 		assert.Regexp(t, `^Server s[0-6]:8000 \(chat-[0-6]\): degraded, cause kv_pressure$`, line)
 	}
-	assert.Equal(t, []string{"And 2 more servers", "Wait for the first token: 14.25s now, usual 400ms"}, lines[7:9])
+	assert.Equal(t, []string{"And 2 more servers", "Wait for the first token, worst server: 14.25s now, usual 400ms"}, lines[7:9])
 }
 
 func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {
 	_, said["VLLMBudgetBurnFast"], _ = strings.Cut(said["VLLMBudgetBurnFast"], "\n")
 	assert.Regexp(t, `^Server a: degraded, cause kv_pressure
 Missed the objective in 5 minutes: 50% now, usual 0%
-Wait for the first token: 14.25s now, usual 400ms
+Wait for the first token, worst server: 14.25s now, usual 400ms
 Since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of the 24 hours before.$`, said["VLLMBudgetBurnFast"])
 }
 
@@ -151,7 +151,7 @@ func TestAHostileNameBreaksNoMessage(t *testing.T) {
 				if said := a.Annotations.Get("description"); strings.Contains(said, "Condition") {
 					assert.NotContains(t, said, "<error")
 					assert.Contains(t, said, "stalled", "%s of %q", rule.Name(), name)
-					assert.Contains(t, said, "first token: not measured now, no usual value yet", "%s of %q", rule.Name(), name)
+					assert.Contains(t, said, ": not measured now, no usual value yet", "%s of %q", rule.Name(), name)
 					seen++
 				}
 			}

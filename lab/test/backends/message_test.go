@@ -188,32 +188,32 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 `, rules, strings.TrimPrefix(shown.URL, "http://"), managed), before(time.Now()))
 
 	const numbers = `
-Wait for the first token: 14.25s now, usual 400ms
-Time between tokens: 85ms now, usual 20ms
-Requests that wait: %d now, usual %d
+Wait for the first token%[1]s: 14.25s now, usual 400ms
+Time between tokens%[1]s: 85ms now, usual 20ms
+Requests that wait: %[2]d now, usual %[3]d
 Since T. Usual is the median of the 24 hours before.`
 	type message struct{ description, board string }
 	for name, want := range map[string]message{
 		"VLLMServerNotServing 10.0.2.1:8000": {
-			"Condition: critical. Cause: demand_exceeds_capacity, see " + runbooks + "demand_exceeds_capacity.md" + fmt.Sprintf(numbers, 40, 1),
+			"Condition: critical. Cause: demand_exceeds_capacity, see " + runbooks + "demand_exceeds_capacity.md" + fmt.Sprintf(numbers, "", 40, 1),
 			"/d/vllm-engine?from=now-6h&to=now&var-cluster=prod&var-model=lone&var-job=vllm&var-instance=10.0.2.1%3A8000",
 		},
 		"VLLMReplicaNotServing 10.0.0.2:8000": {
-			"Condition: stalled. Cause: not known, see " + runbooks + "stalled.md" + fmt.Sprintf(numbers, 40, 1),
+			"Condition: stalled. Cause: not known, see " + runbooks + "stalled.md" + fmt.Sprintf(numbers, "", 40, 1),
 			"/d/vllm-engine?from=now-6h&to=now&var-cluster=prod&var-namespace=chat&var-model=llama&var-job=vllm&var-pod=chat-1&var-instance=10.0.0.2%3A8000",
 		},
 		"VLLMServerDegraded 10.0.3.1:8000": {
-			"Condition: degraded. Cause: slow_steps (power_cap), see " + runbooks + "slow_steps.md" + fmt.Sprintf(numbers, 40, 1),
+			"Condition: degraded. Cause: slow_steps (power_cap), see " + runbooks + "slow_steps.md" + fmt.Sprintf(numbers, "", 40, 1),
 			"/d/vllm-engine?from=now-6h&to=now&var-cluster=prod&var-model=slow&var-job=vllm&var-instance=10.0.3.1%3A8000",
 		},
 		"VLLMPoolNotServing llama": {
 			"Condition: critical. Cause: kv_pressure, see " + runbooks + "kv_pressure.md\n" +
-				"Server 10.0.0.2:8000 (chat-1): stalled, cause not known\nServer 10.0.0.3:8000 (chat-2): degraded, cause kv_pressure" + fmt.Sprintf(numbers, 81, 3),
+				"Server 10.0.0.2:8000 (chat-1): stalled, cause not known\nServer 10.0.0.3:8000 (chat-2): degraded, cause kv_pressure" + fmt.Sprintf(numbers, ", worst server", 81, 3),
 			"/d/vllm-pool?from=now-6h&to=now&var-model=llama",
 		},
 		"VLLMPoolDegraded coder": {
 			"Condition: degraded. Cause: not known, see " + runbooks + "degraded.md\n" +
-				"Server 10.0.1.1:8000 (code-0): degraded, cause slow_steps (thermal)" + fmt.Sprintf(numbers, 40, 1),
+				"Server 10.0.1.1:8000 (code-0): degraded, cause slow_steps (thermal)" + fmt.Sprintf(numbers, ", worst server", 40, 1),
 			"/d/vllm-pool?from=now-6h&to=now&var-model=coder",
 		},
 	} {
