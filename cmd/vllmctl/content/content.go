@@ -60,8 +60,6 @@ type Alert struct {
 	// Description is what happens to users and what to do first, as a template. GroupsWith adds condition,
 	// cause, numbers and the begin where the alert is about servers, pools or objectives.
 	Description string
-	// Board is the address of the board, as a template; empty if there is none.
-	Board string
 
 	// Set is "stable" for the names of this project, "wire" for vLLM's own names.
 	Set string

@@ -10,7 +10,7 @@ import (
 
 // These may be empty in an alert that is complete.
 var optional = map[string]bool{
-	"Name": true, "Set": true, "Board": true, "For": true, "KeepFiringFor": true, "Monitor": true, "NoMonitor": true, "FiresIn": true, "ShownBy": true,
+	"Name": true, "Set": true, "For": true, "KeepFiringFor": true, "Monitor": true, "NoMonitor": true, "FiresIn": true, "ShownBy": true,
 }
 
 // Each part that an alert must have is missed where it is empty, also a part that is added later.

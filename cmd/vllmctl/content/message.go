@@ -69,12 +69,12 @@ func matchers(labels string) string {
 	return "printf `" + strings.Join(names, "=%q,") + "=%q` $labels." + strings.Join(names, " $labels.")
 }
 
-// message is the description of an alert: what happens, condition, cause, numbers, and since when.
+// message is the description of an alert: what happens, condition, cause, numbers, since when, and the board.
 func message(a *Alert, s *subject) string {
 	// Some groups are evaluated every five minutes, which is as far as a query looks back without a range.
 	begin := `last_over_time(ALERTS_FOR_STATE{alertname="` + a.Name + `",%s}[6m])`
 	lines := []string{
-		`{{ $runbooks := "` + catalog.RunbookBase + `" -}}`,
+		`{{ $runbooks := "` + catalog.RunbookBase + `" }}{{ ` + NoGrafana + ` -}}`,
 		"{{ $of := " + s.of + " -}}",
 		"{{ $servers := " + s.servers + " -}}",
 		"{{ $since := 0.0 }}{{ range query (printf `max(" + begin + ") or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}",
@@ -92,7 +92,7 @@ func message(a *Alert, s *subject) string {
 		}
 		lines = append(lines, n.text())
 	}
-	return strings.Join(append(lines, "Since {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before."), "\n")
+	return strings.Join(append(lines, "Since {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.", boardOf(s)), "\n")
 }
 
 // diagnosis names the condition, and the cause with its detail and its page. A condition without a cause
@@ -133,7 +133,7 @@ func (n shown) text() string {
 		"{{ else }}no usual value yet{{ end }}"
 }
 
-// boardOf is the address of the board, with its variables. It is empty without an address of Grafana.
+// boardOf is the address of the board, with its variables; nothing without an address of Grafana.
 func boardOf(s *subject) string {
 	variables := []string{"cluster k8s_cluster_name", "namespace k8s_namespace_name", "model model_name"}
 	switch s.board {
@@ -143,7 +143,7 @@ func boardOf(s *subject) string {
 		variables = append(variables, "job job", "objective objective")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "{{ %s }}{{ if $grafana }}{{ $grafana }}/d/%s?from=now-6h&to=now", NoGrafana, s.board)
+	fmt.Fprintf(&b, "{{- if $grafana }}\nBoard: {{ $grafana }}/d/%s?from=now-6h&to=now", s.board)
 	for _, v := range variables {
 		name, label, _ := strings.Cut(v, " ")
 		fmt.Fprintf(&b, "{{ with $labels.%s }}&var-%s={{ urlquery . }}{{ end }}", label, name)

@@ -39,7 +39,7 @@ func GroupsWith(values map[string]float64) []Group {
 			a.Set = groups[i].Set
 			a.Summary += where(a)
 			if s := subjectOf(a); s != nil {
-				a.Description, a.Board = message(a, s), boardOf(s)
+				a.Description = message(a, s)
 			}
 		}
 	}

@@ -112,10 +112,7 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 		Alert: a.Name, Expr: expr, Labels: map[string]string{"severity": string(a.Severity)},
 		Annotations: map[string]string{"runbook_url": a.RunbookURL()},
 	}
-	for name, text := range map[string]string{"summary": a.Summary, "description": a.Description, "dashboard_url": a.Board} {
-		if text == "" {
-			continue
-		}
+	for name, text := range map[string]string{"summary": a.Summary, "description": a.Description} {
 		if rule.Annotations[name], err = spelling.Annotation(text, to); err != nil {
 			return Rule{}, fmt.Errorf("%s: %w", a.Name, err)
 		}

@@ -201,12 +201,11 @@ func TestTheMixinTakesTheConfigurationOfTheUser(t *testing.T) {
 	assert.Contains(t, rules["vllm-gateway VLLMGatewayErrors"].Expr, "> 0.125")
 	assert.Equal(t, "https://wiki/VLLMGatewayErrors.md", rules["vllm-gateway VLLMGatewayErrors"].Annotations["runbook_url"])
 	said := rules["vllm-diagnosis VLLMServerDegraded"].Annotations
-	assert.Contains(t, said["description"], `{{ $runbooks := "https://wiki/" -}}`)
+	assert.Contains(t, said["description"], `{{ $runbooks := "https://wiki/" }}{{ $grafana := "https://boards" -}}`)
 	assert.Contains(t, said["description"], "vllm_diagnosis_condition{cluster=\"east\",%s}")
 	assert.Contains(t, said["description"], "ALERTS_FOR_STATE{alertname=\"VLLMServerDegraded\",%s}")
-	board := rendered(t, said["dashboard_url"], spelling.Suffixed, map[string]string{"instance": "a:8000", "model_name": "org/m 1"}, nil)
-	assert.Equal(t, "https://boards/d/vllm-engine?from=now-6h&to=now&var-model=org%2Fm+1&var-instance=a%3A8000", board)
-	assert.Empty(t, rendered(t, mixinRules(t, "content/mixin/mixin.libsonnet", "{}")["vllm-diagnosis VLLMServerDegraded"].Annotations["dashboard_url"], spelling.Suffixed, nil, nil))
+	whole := rendered(t, said["description"], spelling.Suffixed, map[string]string{"instance": "a:8000", "model_name": "org/m 1"}, nil)
+	assert.True(t, strings.HasSuffix(whole, "before.\nBoard: https://boards/d/vllm-engine?from=now-6h&to=now&var-model=org%2Fm+1&var-instance=a%3A8000"), whole)
 	// Each series of a target has the selector, and no series of the rules or of the collector itself.
 	for name, rule := range rules {
 		parsed, err := spelling.Parse(rule.Expr)

@@ -191,8 +191,7 @@ func TestTheAddressesInAlertsAreValues(t *testing.T) {
 	rendered := string(written)
 	assert.NotContains(t, rendered, "blob/main/docs/runbooks")
 	assert.Contains(t, rendered, "runbook_url: https://wiki/vllm/VLLMServerDegraded.md")
-	assert.Contains(t, rendered, `{{ $runbooks := "https://wiki/vllm/" -}}`)
-	assert.Contains(t, rendered, `{{ $grafana := "https://boards.site" }}`)
+	assert.Contains(t, rendered, `{{ $runbooks := "https://wiki/vllm/" }}{{ $grafana := "https://boards.site" -}}`)
 	assert.NotContains(t, rendered, `$grafana := ""`)
 	assert.Contains(t, rendered, `"https://wiki/vllm/$`, "boards link to the runbook of a cause")
 }
