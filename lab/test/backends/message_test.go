@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -165,7 +166,7 @@ func page() string {
 	return b.String() + "vllm_pool_diagnosis_cause{job=\"otelcol-vllm\",instance=\"c\",model_name=\"llama\",role=\"primary\",cause=\"kv_pressure\"} 1\nvllm_up{job=\"vllm\",instance=\"10.0.0.1:8000\",k8s_cluster_name=\"prod\"} 1\n"
 }
 
-const runbooks = "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/"
+const runbooks = "https://wiki.example/"
 
 // What a person gets, through a real Prometheus and a real Alertmanager: who, what, why, how bad, since when,
 // and where to go on.
@@ -177,9 +178,17 @@ func TestAMessageThatArrivesSaysItAll(t *testing.T) {
 	manager, managed := startAlertmanager(t, strings.TrimPrefix(hook.URL, "http://"))
 	shown := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(page())) }))
 	t.Cleanup(shown.Close)
-	rules := filepath.Join(t.TempDir(), "rules.yml")
-	address := strings.ReplaceAll(quickRules(t), `$grafana := ""`, `$grafana := "https://grafana.example"`)
-	require.NoError(t, os.WriteFile(rules, []byte(address), 0o600))
+	documented, err := os.ReadFile(filepath.Join(root, "docs", "alerts.md"))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "vllm.yaml")
+	require.NoError(t, os.WriteFile(rules, []byte(quickRules(t)), 0o600))
+	// The page says how to set the addresses.
+	_, command, _ := strings.Cut(string(documented), "```sh\nsed ")
+	command, _, _ = strings.Cut(command, "\n")
+	sed := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sed "+command) //nolint:gosec // the command of the page
+	sed.Dir = dir
+	require.NoError(t, sed.Run(), command)
 	prometheus, addr := startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 400ms, evaluation_interval: 1s}
 rule_files: [%q]
@@ -246,8 +255,6 @@ Board: https://grafana.example`
 	assert.NotContains(t, inbox.alerts, "VLLMServerDegraded 10.0.0.3:8000", "its pool names it")
 
 	text, _, _ := strings.Cut(someTime(inbox.texts["VLLMPoolNotServing"]), "Source: ")
-	documented, err := os.ReadFile(filepath.Join(root, "docs", "alerts.md"))
-	require.NoError(t, err)
 	_, shows, _ := strings.Cut(someTime(string(documented)), "```text\n")
 	shows, _, _ = strings.Cut(shows, "```")
 	assert.Equal(t, text, shows, "docs/alerts.md shows another message than the one that arrived")
