@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
 const server = `job="vllm",instance="a:8000",engine="0",model_name="m"`
@@ -27,7 +29,7 @@ func turns(name string, before, after float64) series {
 // says: its description, by name.
 func messages(t *testing.T, group string, length, step time.Duration, story ...series) map[string]string {
 	t.Helper()
-	p, said := newPlayer(t, group), map[string]string{}
+	p, said := newPlayerOf(t, content.Groups(), group), map[string]string{}
 	p.play(length, step, append(story, constant(`vllm_up{job="vllm",instance="any"}`, 1))...)
 	for _, g := range p.groups {
 		for _, rule := range g.AlertingRules() {
@@ -142,9 +144,9 @@ Since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of the 24 hours bef
 func TestAHostileNameBreaksNoMessage(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{`a"b`, `a\b`, "a`b", `x"} or vector(1) or y{z="`, `{{ $labels }}x`, "%s%q%!", "ü\u202e\x01"} {
-		p := newPlayer(t, "vllm-diagnosis")
+		p := newPlayerOf(t, content.Groups(), "vllm-diagnosis")
 		story := append(state(fmt.Sprintf(`job="vllm",instance="a:8000",engine="0",model_name=%q`, name), 3, "stalled", "", ""), felt(server)...)
-		p.play(day+10*minute, 5*minute, append(story, constant(fmt.Sprintf(`vllm_pool_diagnosis_severity{model_name=%q}`, name), 3))...)
+		p.play(day+10*minute, 30*minute, append(story, constant(fmt.Sprintf(`vllm_pool_diagnosis_severity{model_name=%q}`, name), 3))...)
 		seen := 0
 		for _, rule := range p.groups[0].AlertingRules() {
 			for _, a := range rule.ActiveAlerts() {
