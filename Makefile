@@ -453,26 +453,25 @@ validate: build ## Check every example with the built binary's "validate"
 		QUEUE_DIR=build/queue SHARD=0 SHARDS=4 K8S_NODE_NAME=node-1 POD_NAME=collector-0 $(BIN)/$(SMALL) validate --config "$$example" || exit 1; \
 	done
 
-# A real Prometheus server, which some end-to-end tests run. Only Debian and its
-# kin have the package. It is unpacked, not installed: no service is started, and
-# only fetching apt's lists needs root. Without it the tests are skipped, except
-# for root, who can always get it.
+# A real Prometheus server and a real Alertmanager, which some end-to-end tests run. Only Debian and its
+# kin have the packages. They are unpacked, not installed: no service is started, and
+# only fetching apt's lists needs root. Without them the tests are skipped, except
+# for root, who can always get them.
 .PHONY: prometheus
-prometheus: ## Fetch a Prometheus server for the end-to-end tests (Debian's package)
-	@if command -v prometheus > /dev/null && command -v promtool > /dev/null; then \
+prometheus: ## Fetch a Prometheus server and an Alertmanager for the end-to-end tests (Debian's packages)
+	@if command -v prometheus > /dev/null && command -v promtool > /dev/null && command -v prometheus-alertmanager > /dev/null; then \
 		echo '==> prometheus is there:' "$$(command -v prometheus)"; \
-	elif [ -x $(TOOLS)/prometheus/usr/bin/prometheus ]; then \
+	elif [ -x $(TOOLS)/prometheus/usr/bin/prometheus ] && [ -x $(TOOLS)/prometheus/usr/bin/prometheus-alertmanager ]; then \
 		echo '==> prometheus is there: $(TOOLS)/prometheus'; \
 	elif ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then \
 		echo '==> no apt-get here: the comparison with a real Prometheus will be skipped'; \
 	else \
-		echo '==> unpacking the package prometheus into $(TOOLS)/prometheus'; \
+		echo '==> unpacking the packages prometheus and prometheus-alertmanager into $(TOOLS)/prometheus'; \
 		rm -rf build/deb && mkdir -p build/deb $(TOOLS) && \
 		{ [ "$$(id -u)" -ne 0 ] || apt-get update -qq; } && \
-		( cd build/deb && apt-get download -qq prometheus ) && \
-		dpkg-deb -x build/deb/prometheus_*.deb build/deb/root && \
+		( cd build/deb && apt-get download -qq prometheus prometheus-alertmanager && for p in *.deb; do dpkg-deb -x $$p root || exit 1; done ) && \
 		rm -rf $(TOOLS)/prometheus && mv build/deb/root $(TOOLS)/prometheus || \
-		{ echo '==> apt-get cannot fetch the package prometheus'; [ "$$(id -u)" -ne 0 ]; }; \
+		{ echo '==> apt-get cannot fetch the packages'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
 # Chromium draws the dashboards. Debian's package is unpacked together with what it needs and

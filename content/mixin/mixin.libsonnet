@@ -4,7 +4,9 @@
     // Matchers for each series except the collector's own, for example 'k8s_cluster_name="prod"'. Servers, pools
     // and the gateway must all have these labels: they have different jobs.
     selector: '',
+    // The address of the runbooks' folder, and that of Grafana; without the latter no alert has the address of a board.
     runbookBase: 'https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/',
+    grafanaURL: '',
     // The number of servers below which VLLMTooFewServers fires.
     serversExpected: 1,
     // The burn rate over 1h and 5m that pages.
@@ -144,83 +146,83 @@
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate5m',
-            expr: 'clamp_min(1 - (vllm_slo:good:rate5m + vllm_slo:undecided:rate5m) / (vllm_slo:valid:rate5m > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - (vllm_slo:good:rate5m + vllm_slo:undecided:rate5m) / (vllm_slo:valid:rate5m > 0), 0)',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate5m',
-            expr: 'clamp_min(1 - vllm_slo:good:rate5m / (vllm_slo:valid:rate5m > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - vllm_slo:good:rate5m / (vllm_slo:valid:rate5m > 0), 0)',
           },
           {
             record: 'vllm_slo:burn_lower:rate5m',
-            expr: 'vllm_slo:error_ratio_lower:rate5m / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate5m / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate5m',
-            expr: 'vllm_slo:error_ratio_upper:rate5m / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate5m / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate30m',
-            expr: 'clamp_min( 1 - (vllm_slo:good:rate30m + vllm_slo:undecided:rate30m) / (vllm_slo:valid:rate30m > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - (vllm_slo:good:rate30m + vllm_slo:undecided:rate30m) / (vllm_slo:valid:rate30m > 0), 0 )',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate30m',
-            expr: 'clamp_min(1 - vllm_slo:good:rate30m / (vllm_slo:valid:rate30m > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - vllm_slo:good:rate30m / (vllm_slo:valid:rate30m > 0), 0)',
           },
           {
             record: 'vllm_slo:burn_lower:rate30m',
-            expr: 'vllm_slo:error_ratio_lower:rate30m / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate30m / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate30m',
-            expr: 'vllm_slo:error_ratio_upper:rate30m / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate30m / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate1h',
-            expr: 'clamp_min(1 - (vllm_slo:good:rate1h + vllm_slo:undecided:rate1h) / (vllm_slo:valid:rate1h > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - (vllm_slo:good:rate1h + vllm_slo:undecided:rate1h) / (vllm_slo:valid:rate1h > 0), 0)',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate1h',
-            expr: 'clamp_min(1 - vllm_slo:good:rate1h / (vllm_slo:valid:rate1h > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - vllm_slo:good:rate1h / (vllm_slo:valid:rate1h > 0), 0)',
           },
           {
             record: 'vllm_slo:burn_lower:rate1h',
-            expr: 'vllm_slo:error_ratio_lower:rate1h / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate1h / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate1h',
-            expr: 'vllm_slo:error_ratio_upper:rate1h / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate1h / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate2h',
-            expr: 'clamp_min(1 - (vllm_slo:good:rate2h + vllm_slo:undecided:rate2h) / (vllm_slo:valid:rate2h > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - (vllm_slo:good:rate2h + vllm_slo:undecided:rate2h) / (vllm_slo:valid:rate2h > 0), 0)',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate2h',
-            expr: 'clamp_min(1 - vllm_slo:good:rate2h / (vllm_slo:valid:rate2h > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - vllm_slo:good:rate2h / (vllm_slo:valid:rate2h > 0), 0)',
           },
           {
             record: 'vllm_slo:burn_lower:rate2h',
-            expr: 'vllm_slo:error_ratio_lower:rate2h / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate2h / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate2h',
-            expr: 'vllm_slo:error_ratio_upper:rate2h / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate2h / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate6h',
-            expr: 'clamp_min(1 - (vllm_slo:good:rate6h + vllm_slo:undecided:rate6h) / (vllm_slo:valid:rate6h > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - (vllm_slo:good:rate6h + vllm_slo:undecided:rate6h) / (vllm_slo:valid:rate6h > 0), 0)',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate6h',
-            expr: 'clamp_min(1 - vllm_slo:good:rate6h / (vllm_slo:valid:rate6h > 0), 0)' % $._config,
+            expr: 'clamp_min(1 - vllm_slo:good:rate6h / (vllm_slo:valid:rate6h > 0), 0)',
           },
           {
             record: 'vllm_slo:burn_lower:rate6h',
-            expr: 'vllm_slo:error_ratio_lower:rate6h / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate6h / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate6h',
-            expr: 'vllm_slo:error_ratio_upper:rate6h / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate6h / (1 - vllm_slo:target:last1h > 0)',
           },
         ],
       },
@@ -230,71 +232,71 @@
         rules: [
           {
             record: 'vllm_slo:error_ratio_lower:rate1d',
-            expr: 'clamp_min( 1 - (sum_over_time(vllm_slo:good:rate5m[1d]) + sum_over_time(vllm_slo:undecided:rate5m[1d])) / (sum_over_time(vllm_slo:valid:rate5m[1d]) > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - (sum_over_time(vllm_slo:good:rate5m[1d]) + sum_over_time(vllm_slo:undecided:rate5m[1d])) / (sum_over_time(vllm_slo:valid:rate5m[1d]) > 0), 0 )',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate1d',
-            expr: 'clamp_min( 1 - sum_over_time(vllm_slo:good:rate5m[1d]) / (sum_over_time(vllm_slo:valid:rate5m[1d]) > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - sum_over_time(vllm_slo:good:rate5m[1d]) / (sum_over_time(vllm_slo:valid:rate5m[1d]) > 0), 0 )',
           },
           {
             record: 'vllm_slo:burn_lower:rate1d',
-            expr: 'vllm_slo:error_ratio_lower:rate1d / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate1d / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate1d',
-            expr: 'vllm_slo:error_ratio_upper:rate1d / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate1d / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate3d',
-            expr: 'clamp_min( 1 - (sum_over_time(vllm_slo:good:rate5m[3d]) + sum_over_time(vllm_slo:undecided:rate5m[3d])) / (sum_over_time(vllm_slo:valid:rate5m[3d]) > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - (sum_over_time(vllm_slo:good:rate5m[3d]) + sum_over_time(vllm_slo:undecided:rate5m[3d])) / (sum_over_time(vllm_slo:valid:rate5m[3d]) > 0), 0 )',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate3d',
-            expr: 'clamp_min( 1 - sum_over_time(vllm_slo:good:rate5m[3d]) / (sum_over_time(vllm_slo:valid:rate5m[3d]) > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - sum_over_time(vllm_slo:good:rate5m[3d]) / (sum_over_time(vllm_slo:valid:rate5m[3d]) > 0), 0 )',
           },
           {
             record: 'vllm_slo:burn_lower:rate3d',
-            expr: 'vllm_slo:error_ratio_lower:rate3d / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate3d / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate3d',
-            expr: 'vllm_slo:error_ratio_upper:rate3d / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate3d / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate30d',
-            expr: 'clamp_min( 1 - (sum_over_time(vllm_slo:good:rate5m[30d]) + sum_over_time(vllm_slo:undecided:rate5m[30d])) / (sum_over_time(vllm_slo:valid:rate5m[30d]) > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - (sum_over_time(vllm_slo:good:rate5m[30d]) + sum_over_time(vllm_slo:undecided:rate5m[30d])) / (sum_over_time(vllm_slo:valid:rate5m[30d]) > 0), 0 )',
           },
           {
             record: 'vllm_slo:error_ratio_upper:rate30d',
-            expr: 'clamp_min( 1 - sum_over_time(vllm_slo:good:rate5m[30d]) / (sum_over_time(vllm_slo:valid:rate5m[30d]) > 0), 0 )' % $._config,
+            expr: 'clamp_min( 1 - sum_over_time(vllm_slo:good:rate5m[30d]) / (sum_over_time(vllm_slo:valid:rate5m[30d]) > 0), 0 )',
           },
           {
             record: 'vllm_slo:burn_lower:rate30d',
-            expr: 'vllm_slo:error_ratio_lower:rate30d / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_lower:rate30d / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:burn_upper:rate30d',
-            expr: 'vllm_slo:error_ratio_upper:rate30d / (1 - vllm_slo:target:last1h > 0)' % $._config,
+            expr: 'vllm_slo:error_ratio_upper:rate30d / (1 - vllm_slo:target:last1h > 0)',
           },
           {
             record: 'vllm_slo:budget_remaining_upper:30d',
-            expr: '1 - vllm_slo:burn_lower:rate30d' % $._config,
+            expr: '1 - vllm_slo:burn_lower:rate30d',
           },
           {
             record: 'vllm_slo:budget_remaining_lower:30d',
-            expr: '1 - vllm_slo:burn_upper:rate30d' % $._config,
+            expr: '1 - vllm_slo:burn_upper:rate30d',
           },
           {
             record: 'vllm_slo:coverage:1d',
-            expr: 'count_over_time(vllm_slo:valid:rate5m[1d:15m]) / 96' % $._config,
+            expr: 'count_over_time(vllm_slo:valid:rate5m[1d:15m]) / 96',
           },
           {
             record: 'vllm_slo:coverage:3d',
-            expr: 'count_over_time(vllm_slo:valid:rate5m[3d:1h]) / 72' % $._config,
+            expr: 'count_over_time(vllm_slo:valid:rate5m[3d:1h]) / 72',
           },
           {
             record: 'vllm_slo:coverage:30d',
-            expr: 'count_over_time(vllm_slo:valid:rate5m[30d:1h]) / 720' % $._config,
+            expr: 'count_over_time(vllm_slo:valid:rate5m[30d:1h]) / 720',
           },
         ],
       },
@@ -327,8 +329,8 @@
               severity: 'page',
             },
             annotations: {
-              description: 'Half or more of the servers of this pool are critical, failing, stalled or unreachable. Look at the condition of each server first.',
-              runbook_url: $._config.runbookBase + 'VLLMPoolNotServing.md',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.model_name -}}\n{{ $servers := printf `model_name=%%q` $labels.model_name -}}\n{{ with $labels.k8s_namespace_name }}{{ $servers = printf `%%s,k8s_namespace_name=%%q` $servers . }}{{ end -}}\n{{ with $labels.k8s_cluster_name }}{{ $servers = printf `%%s,k8s_cluster_name=%%q` $servers . }}{{ end -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMPoolNotServing",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nHalf or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.\nCondition: {{ range $i, $c := query (printf `count by (condition) (vllm_pool_diagnosis_condition{%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.condition }}{{else}}not reported now{{end}}. Cause: {{ range $i, $c := query (printf `count by (cause, detail) (vllm_pool_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{end}}, see {{ $runbooks }}{{ $c.Labels.cause }}.md{{else}}not known{{ range query (printf `count by (condition) (vllm_pool_diagnosis_condition{%%s,%(selector)s} == 1)` $of) }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{end}}{{end}}\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nTime between tokens, worst server: {{ with query (printf `max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nRequests that wait: {{ with query (printf `sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s}))` $servers) }}{{ . | first | value | printf "%%.0f" }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s})))[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | printf "%%.0f" }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-pool?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMPoolNotServing.md' % $._config,
               summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} does not serve its users, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -341,51 +343,51 @@
               severity: 'ticket',
             },
             annotations: {
-              description: 'A part of the requests of this pool is served badly, or not at all. The causes of the pool say why.',
-              runbook_url: $._config.runbookBase + 'VLLMPoolDegraded.md',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.model_name -}}\n{{ $servers := printf `model_name=%%q` $labels.model_name -}}\n{{ with $labels.k8s_namespace_name }}{{ $servers = printf `%%s,k8s_namespace_name=%%q` $servers . }}{{ end -}}\n{{ with $labels.k8s_cluster_name }}{{ $servers = printf `%%s,k8s_cluster_name=%%q` $servers . }}{{ end -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMPoolDegraded",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nA part of the requests of this pool is served badly, or not at all.\nCondition: {{ range $i, $c := query (printf `count by (condition) (vllm_pool_diagnosis_condition{%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.condition }}{{else}}not reported now{{end}}. Cause: {{ range $i, $c := query (printf `count by (cause, detail) (vllm_pool_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{end}}, see {{ $runbooks }}{{ $c.Labels.cause }}.md{{else}}not known{{ range query (printf `count by (condition) (vllm_pool_diagnosis_condition{%%s,%(selector)s} == 1)` $of) }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{end}}{{end}}\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nTime between tokens, worst server: {{ with query (printf `max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nRequests that wait: {{ with query (printf `sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s}))` $servers) }}{{ . | first | value | printf "%%.0f" }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s})))[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | printf "%%.0f" }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-pool?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMPoolDegraded.md' % $._config,
               summary: 'The pool{{ with $labels.model_name }} of {{ . }}{{end}} serves some of its users badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMServerNotServing',
-            expr: 'vllm_server:severity:max >= 3 unless vllm_server:severity_in_pool:max' % $._config,
+            expr: 'vllm_server:severity:max >= 3 unless vllm_server:severity_in_pool:max',
             'for': '1m',
             keep_firing_for: '5m',
             labels: {
               severity: 'page',
             },
             annotations: {
-              description: 'No pool of the collector has this server, so no other is known to take its requests. Look at its condition.',
-              runbook_url: $._config.runbookBase + 'VLLMServerNotServing.md',
-              summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance $labels.model_name -}}\n{{ $servers := $of }}{{ $reads := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMServerNotServing",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nNo pool of the collector has this server, so no other is known to take its requests.\nCondition: {{ range $i, $c := query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}{{ if $i }}, {{end}}{{ $c.Labels.condition }}{{else}}not reported now{{end}}. Cause: {{ range $i, $c := query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{end}}, see {{ $runbooks }}{{ $c.Labels.cause }}.md{{else}}{{ range query (printf `count by (outcome) (vllm_scrape_failure{%%s,%(selector)s} == 1)` $reads) }}the scrape fails ({{ .Labels.outcome }}){{else}}not known{{end}}{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{end}}{{end}}\nWait for the first token: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nTime between tokens: {{ with query (printf `max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nRequests that wait: {{ with query (printf `sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s}))` $servers) }}{{ . | first | value | printf "%%.0f" }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s})))[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | printf "%%.0f" }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-engine?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.k8s_pod_name }}&var-pod={{ urlquery . }}{{end}}{{ with $labels.instance }}&var-instance={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMServerNotServing.md' % $._config,
+              summary: '{{ $labels.instance }} does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_pod_name }}, pod {{ . }}{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMReplicaNotServing',
-            expr: 'vllm_server:severity_in_pool:max >= 3' % $._config,
+            expr: 'vllm_server:severity_in_pool:max >= 3',
             'for': '2m',
             keep_firing_for: '2m',
             labels: {
               severity: 'ticket',
             },
             annotations: {
-              description: 'One server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool\'s alerts say how many users notice.',
-              runbook_url: $._config.runbookBase + 'VLLMReplicaNotServing.md',
-              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance $labels.model_name -}}\n{{ $servers := $of }}{{ $reads := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMReplicaNotServing",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nOne server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool\'s alerts say how many users notice.\nCondition: {{ range $i, $c := query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}{{ if $i }}, {{end}}{{ $c.Labels.condition }}{{else}}not reported now{{end}}. Cause: {{ range $i, $c := query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{end}}, see {{ $runbooks }}{{ $c.Labels.cause }}.md{{else}}{{ range query (printf `count by (outcome) (vllm_scrape_failure{%%s,%(selector)s} == 1)` $reads) }}the scrape fails ({{ .Labels.outcome }}){{else}}not known{{end}}{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{end}}{{end}}\nWait for the first token: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nTime between tokens: {{ with query (printf `max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nRequests that wait: {{ with query (printf `sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s}))` $servers) }}{{ . | first | value | printf "%%.0f" }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s})))[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | printf "%%.0f" }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-engine?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.k8s_pod_name }}&var-pod={{ urlquery . }}{{end}}{{ with $labels.instance }}&var-instance={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMReplicaNotServing.md' % $._config,
+              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_pod_name }}, pod {{ . }}{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
             alert: 'VLLMServerDegraded',
-            expr: 'vllm_server:severity:max >= 2 unless min_over_time(vllm_server:severity:max[2m]) >= 3' % $._config,
+            expr: 'vllm_server:severity:max >= 2 unless min_over_time(vllm_server:severity:max[2m]) >= 3',
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
               severity: 'ticket',
             },
             annotations: {
-              description: 'Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.',
-              runbook_url: $._config.runbookBase + 'VLLMServerDegraded.md',
-              summary: '{{ $labels.instance }} serves {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}} badly{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance $labels.model_name -}}\n{{ $servers := $of }}{{ $reads := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMServerDegraded",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nUsers of this server wait longer than usual or get errors, or it is unknown whether it has stalled.\nCondition: {{ range $i, $c := query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}{{ if $i }}, {{end}}{{ $c.Labels.condition }}{{else}}not reported now{{end}}. Cause: {{ range $i, $c := query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{end}}, see {{ $runbooks }}{{ $c.Labels.cause }}.md{{else}}{{ range query (printf `count by (outcome) (vllm_scrape_failure{%%s,%(selector)s} == 1)` $reads) }}the scrape fails ({{ .Labels.outcome }}){{else}}not known{{end}}{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{end}}{{end}}\nWait for the first token: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nTime between tokens: {{ with query (printf `max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nRequests that wait: {{ with query (printf `sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s}))` $servers) }}{{ . | first | value | printf "%%.0f" }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s})))[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | printf "%%.0f" }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-engine?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.k8s_pod_name }}&var-pod={{ urlquery . }}{{end}}{{ with $labels.instance }}&var-instance={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMServerDegraded.md' % $._config,
+              summary: '{{ $labels.instance }} serves {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}} badly{{ with $labels.k8s_pod_name }}, pod {{ . }}{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -397,8 +399,8 @@
             },
             annotations: {
               description: 'It served within the last hour, now no collector reports it, and its service ({{ $labels.job }}) has fewer servers than an hour ago.',
-              runbook_url: $._config.runbookBase + 'VLLMServerVanished.md',
-              summary: '{{ $labels.instance }} is not reported any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              runbook_url: '%(runbookBase)sVLLMServerVanished.md' % $._config,
+              summary: '{{ $labels.instance }} is not reported any more{{ with $labels.k8s_pod_name }}, pod {{ . }}{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -410,7 +412,7 @@
             },
             annotations: {
               description: 'The number of servers that are reported is below vllm_config:servers:expected.',
-              runbook_url: $._config.runbookBase + 'VLLMTooFewServers.md',
+              runbook_url: '%(runbookBase)sVLLMTooFewServers.md' % $._config,
               summary: 'Only {{ $value }} of the expected servers are reported',
             },
           },
@@ -423,8 +425,8 @@
             },
             annotations: {
               description: 'Metrics of this server arrive, but the processor does not diagnose it.',
-              runbook_url: $._config.runbookBase + 'VLLMDiagnosisMissing.md',
-              summary: '{{ $labels.instance }} is read, but not diagnosed{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              runbook_url: '%(runbookBase)sVLLMDiagnosisMissing.md' % $._config,
+              summary: '{{ $labels.instance }} is read, but not diagnosed{{ with $labels.k8s_pod_name }}, pod {{ . }}{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
         ],
@@ -441,9 +443,9 @@
               severity: 'ticket',
             },
             annotations: {
-              description: 'The same work takes longer than before, and in the same minutes a GPU of the server shows why. The detail says what it is.',
-              runbook_url: $._config.runbookBase + 'VLLMGPUSlowsServer.md',
-              summary: '{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }}){{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance $labels.model_name -}}\n{{ $servers := $of }}{{ $reads := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,k8s_pod_name=%%q,job=%%q,instance=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.k8s_pod_name $labels.job $labels.instance -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMGPUSlowsServer",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nThe same work takes longer than before, and in the same minutes a GPU of the server shows why.\nCondition: {{ range $i, $c := query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}{{ if $i }}, {{end}}{{ $c.Labels.condition }}{{else}}not reported now{{end}}. Cause: {{ range $i, $c := query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $of) }}{{ if $i }}, {{end}}{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{end}}, see {{ $runbooks }}{{ $c.Labels.cause }}.md{{else}}{{ range query (printf `count by (outcome) (vllm_scrape_failure{%%s,%(selector)s} == 1)` $reads) }}the scrape fails ({{ .Labels.outcome }}){{else}}not known{{end}}{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1 and on (engine) vllm_diagnosis_severity{%%s,%(selector)s} >= 2)` $of $of) }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{end}}{{end}}\nWait for the first token: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nTime between tokens: {{ with query (printf `max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_inter_token_latency_mean_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nRequests that wait: {{ with query (printf `sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s}))` $servers) }}{{ . | first | value | printf "%%.0f" }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (sum(max by (instance, engine) (vllm_num_requests_waiting{%%s,%(selector)s})))[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | printf "%%.0f" }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-engine?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.k8s_pod_name }}&var-pod={{ urlquery . }}{{end}}{{ with $labels.instance }}&var-instance={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMGPUSlowsServer.md' % $._config,
+              summary: '{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }}){{ with $labels.k8s_pod_name }}, pod {{ . }}{{end}}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {
@@ -455,7 +457,7 @@
             },
             annotations: {
               description: 'An error in the memory of this GPU could not be corrected within the last hour, or a row could not be replaced.',
-              runbook_url: $._config.runbookBase + 'VLLMGPUMemoryErrors.md',
+              runbook_url: '%(runbookBase)sVLLMGPUMemoryErrors.md' % $._config,
               summary: 'The memory of the GPU {{ $labels.hw_name }}{{ with $labels.k8s_pod_name }} of {{ . }}{{end}} has uncorrected errors{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -468,7 +470,7 @@
             },
             annotations: {
               description: 'The diagnosis cannot say any more whether a GPU is the cause, and cannot exclude it.',
-              runbook_url: $._config.runbookBase + 'VLLMGPUExporterSilent.md',
+              runbook_url: '%(runbookBase)sVLLMGPUExporterSilent.md' % $._config,
               summary: 'The exporter of GPU metrics {{ $labels.instance }} is not read any more{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -485,9 +487,9 @@
               severity: 'page',
             },
             annotations: {
-              description: '{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective, and the last five minutes are as bad.',
-              runbook_url: $._config.runbookBase + 'VLLMBudgetBurnFast.md',
-              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 2 % of the month\'s budget go in an hour{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q,objective=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name $labels.objective -}}\n{{ $servers := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMBudgetBurnFast",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\n{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective, and the last five minutes are as bad.\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nMissed the objective in 5 minutes: {{ with query (printf `max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0` $of) }}{{ . | first | value | humanizePercentage }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0)[1d:5m] @ %%.3f)` $of $since) }}usual {{ . | first | value | humanizePercentage }}{{else}}no usual value yet{{end}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-objectives?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.objective }}&var-objective={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMBudgetBurnFast.md' % $._config,
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 2 %% of the month\'s budget go in an hour{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}' % $._config,
             },
           },
           {
@@ -498,9 +500,9 @@
               severity: 'page',
             },
             annotations: {
-              description: '{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective, and the last half hour is as bad.',
-              runbook_url: $._config.runbookBase + 'VLLMBudgetBurnMedium.md',
-              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 5 % of the month\'s budget go in six hours{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q,objective=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name $labels.objective -}}\n{{ $servers := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMBudgetBurnMedium",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\n{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective, and the last half hour is as bad.\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nMissed the objective in 5 minutes: {{ with query (printf `max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0` $of) }}{{ . | first | value | humanizePercentage }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0)[1d:5m] @ %%.3f)` $of $since) }}usual {{ . | first | value | humanizePercentage }}{{else}}no usual value yet{{end}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-objectives?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.objective }}&var-objective={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMBudgetBurnMedium.md' % $._config,
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 5 %% of the month\'s budget go in six hours{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}' % $._config,
             },
           },
         ],
@@ -516,9 +518,9 @@
               severity: 'ticket',
             },
             annotations: {
-              description: '{{ $value | humanizePercentage }} of the events of the last day certainly missed the objective, and the last two hours are as bad.',
-              runbook_url: $._config.runbookBase + 'VLLMBudgetBurnSlow.md',
-              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 10 % of the month\'s budget go in a day{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q,objective=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name $labels.objective -}}\n{{ $servers := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMBudgetBurnSlow",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\n{{ $value | humanizePercentage }} of the events of the last day certainly missed the objective, and the last two hours are as bad.\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nMissed the objective in 5 minutes: {{ with query (printf `max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0` $of) }}{{ . | first | value | humanizePercentage }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0)[1d:5m] @ %%.3f)` $of $since) }}usual {{ . | first | value | humanizePercentage }}{{else}}no usual value yet{{end}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-objectives?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.objective }}&var-objective={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMBudgetBurnSlow.md' % $._config,
+              summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is missed so often that 10 %% of the month\'s budget go in a day{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}' % $._config,
             },
           },
           {
@@ -528,8 +530,8 @@
               severity: 'ticket',
             },
             annotations: {
-              description: '{{ $value | humanizePercentage }} of the events of the last three days certainly missed the objective, and the last six hours are as bad.',
-              runbook_url: $._config.runbookBase + 'VLLMBudgetBurnLeak.md',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q,objective=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name $labels.objective -}}\n{{ $servers := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMBudgetBurnLeak",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\n{{ $value | humanizePercentage }} of the events of the last three days certainly missed the objective, and the last six hours are as bad.\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nMissed the objective in 5 minutes: {{ with query (printf `max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0` $of) }}{{ . | first | value | humanizePercentage }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0)[1d:5m] @ %%.3f)` $of $since) }}usual {{ . | first | value | humanizePercentage }}{{else}}no usual value yet{{end}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-objectives?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.objective }}&var-objective={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMBudgetBurnLeak.md' % $._config,
               summary: 'The objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} will use up its budget before the month ends{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -540,8 +542,8 @@
               severity: 'ticket',
             },
             annotations: {
-              description: 'More events of the last 30 days certainly missed the objective than the target allows.',
-              runbook_url: $._config.runbookBase + 'VLLMBudgetExhausted.md',
+              description: '{{ $runbooks := "%(runbookBase)s" }}{{ $grafana := "%(grafanaURL)s" -}}\n{{ $of := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q,objective=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name $labels.objective -}}\n{{ $servers := printf `k8s_cluster_name=%%q,k8s_namespace_name=%%q,job=%%q,model_name=%%q` $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name -}}\n{{ $since := 0.0 }}{{ range query (printf `max(last_over_time(ALERTS_FOR_STATE{alertname="VLLMBudgetExhausted",%%s}[6m])) or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}\nMore events of the last 30 days certainly missed the objective than the target allows.\n{{ range query (printf `sort_desc(topk(5, max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2))` $servers) -}}\n{{ $s := printf `%%s,instance=%%q` $servers .Labels.instance -}}\nServer {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{end}}:{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%%s,%(selector)s} == 1)` $s) }} {{ .Labels.condition }}{{else}} condition not reported now{{end}}, cause{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{role="primary",%%s,%(selector)s} == 1)` $s) }} {{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{end}}{{else}} not known{{end}}\n{{else}}No server is reported that harms its users now.\n{{ end -}}\n{{ range query (printf `count(max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%%s,%(selector)s}) >= 2) - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}\nMissed the objective in 5 minutes: {{ with query (printf `max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0` $of) }}{{ . | first | value | humanizePercentage }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_slo:error_ratio_lower:rate5m{%%s}) >= 0)[1d:5m] @ %%.3f)` $of $since) }}usual {{ . | first | value | humanizePercentage }}{{else}}no usual value yet{{end}}\nWait for the first token, worst server: {{ with query (printf `max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0` $servers) }}{{ . | first | value | humanizeDuration }} now{{else}}not measured now{{end}}, {{ with query (printf `quantile_over_time(0.5, (max(vllm_diagnosis_first_token_wait_seconds{%%s,%(selector)s}) >= 0)[1d:5m] @ %%.3f)` $servers $since) }}usual {{ . | first | value | humanizeDuration }}{{else}}no usual value yet{{end}}\nSince {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.\n{{- if $grafana }}\nBoard: {{ $grafana }}/d/vllm-objectives?from=now-6h&to=now{{ with $labels.k8s_cluster_name }}&var-cluster={{ urlquery . }}{{end}}{{ with $labels.k8s_namespace_name }}&var-namespace={{ urlquery . }}{{end}}{{ with $labels.model_name }}&var-model={{ urlquery . }}{{end}}{{ with $labels.job }}&var-job={{ urlquery . }}{{end}}{{ with $labels.objective }}&var-objective={{ urlquery . }}{{end}}{{end}}' % $._config,
+              runbook_url: '%(runbookBase)sVLLMBudgetExhausted.md' % $._config,
               summary: 'The error budget of the objective {{ $labels.objective }} of {{ with $labels.model_name }}{{ . }}{{else}}all models{{end}} is used up{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -560,7 +562,7 @@
             },
             annotations: {
               description: '{{ $value | humanizePercentage }} of the requests that reached the gateway\'s endpoint picker failed in the last five minutes.',
-              runbook_url: $._config.runbookBase + 'VLLMGatewayErrors.md',
+              runbook_url: '%(runbookBase)sVLLMGatewayErrors.md' % $._config,
               summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} fail at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -574,7 +576,7 @@
             },
             annotations: {
               description: 'The endpoint picker knows no server whose metrics are fresh.',
-              runbook_url: $._config.runbookBase + 'VLLMGatewayNoReadyEndpoints.md',
+              runbook_url: '%(runbookBase)sVLLMGatewayNoReadyEndpoints.md' % $._config,
               summary: 'The gateway has no ready endpoint in the pool {{ $labels.pool }}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -588,8 +590,8 @@
             },
             annotations: {
               description: 'The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.',
-              runbook_url: $._config.runbookBase + 'VLLMGatewayLatencyHigh.md',
-              summary: '1 % of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} take longer than {{ $value | humanizeDuration }} at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              runbook_url: '%(runbookBase)sVLLMGatewayLatencyHigh.md' % $._config,
+              summary: '1 %% of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} take longer than {{ $value | humanizeDuration }} at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}' % $._config,
             },
           },
           {
@@ -601,7 +603,7 @@
             },
             annotations: {
               description: 'The syncers of some servers have this adapter loaded, those of others have not.',
-              runbook_url: $._config.runbookBase + 'VLLMLoRAAdapterNotLoaded.md',
+              runbook_url: '%(runbookBase)sVLLMLoRAAdapterNotLoaded.md' % $._config,
               summary: 'The LoRA adapter {{ $labels.adapter_name }} is loaded on only {{ $value }} of the servers of {{ $labels.job }}{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -619,7 +621,7 @@
             },
             annotations: {
               description: 'No metrics of vLLM servers arrive, so no other alert of vLLM can fire.',
-              runbook_url: $._config.runbookBase + 'VLLMCollectorSilent.md',
+              runbook_url: '%(runbookBase)sVLLMCollectorSilent.md' % $._config,
               summary: 'No metrics of vLLM servers arrive{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
@@ -632,13 +634,13 @@
             },
             annotations: {
               description: 'The collector reads more than its exporter can send.',
-              runbook_url: $._config.runbookBase + 'VLLMCollectorQueueFilling.md',
+              runbook_url: '%(runbookBase)sVLLMCollectorQueueFilling.md' % $._config,
               summary: 'The queue of the exporter {{ $labels.exporter }} of {{ $labels.instance }} is {{ $value | humanizePercentage }} full',
             },
           },
           {
             alert: 'VLLMCollectorSendFailing',
-            expr: 'sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0' % $._config,
+            expr: 'sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0',
             'for': '5m',
             keep_firing_for: '15m',
             labels: {
@@ -646,7 +648,7 @@
             },
             annotations: {
               description: 'Points were dropped: the backend refused them, or the queue was full.',
-              runbook_url: $._config.runbookBase + 'VLLMCollectorSendFailing.md',
+              runbook_url: '%(runbookBase)sVLLMCollectorSendFailing.md' % $._config,
               summary: 'The exporter {{ $labels.exporter }} of {{ $labels.instance }} loses points',
             },
           },

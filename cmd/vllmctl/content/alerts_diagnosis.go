@@ -54,7 +54,7 @@ func diagnosisGroup(p parameters) Group {
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
 				Expr:        "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
-				Description: "Half or more of the servers of this pool are critical, failing, stalled or unreachable. Look at the condition of each server first.",
+				Description: "Half or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.",
 				Meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `critical`, `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
 				Impact:      "Most requests for the model fail, wait many times longer than usual, or get no answer. What still serves gets all the traffic and becomes slow.",
 				Diagnosis: []Step{
@@ -83,7 +83,7 @@ func diagnosisGroup(p parameters) Group {
 				Expr: "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 2" +
 					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3",
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
-				Description: "A part of the requests of this pool is served badly, or not at all. The causes of the pool say why.",
+				Description: "A part of the requests of this pool is served badly, or not at all.",
 				Meaning:     "The diagnosis of the pool has severity 2: some servers do not serve, or a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
 				Impact:      "Some users wait longer than usual or get errors. Which users depends on the server that their request is routed to.",
 				Diagnosis: []Step{
@@ -114,7 +114,7 @@ func diagnosisGroup(p parameters) Group {
 				Expr: serverSeverity + " >= 3 unless " + pooledSeverity +
 					" or " + serverSeverity + " >= 2 and on (" + serverModelLabels + ") " + firing("VLLMServerNotServing"),
 				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
-				Description: "No pool of the collector has this server, so no other is known to take its requests. Look at its condition.",
+				Description: "No pool of the collector has this server, so no other is known to take its requests.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
 				Impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
 				Diagnosis: []Step{
@@ -172,7 +172,7 @@ func diagnosisGroup(p parameters) Group {
 				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute,
 				Expr:        serverSeverity + " >= 2 unless on (" + serverModelLabels + ") " + firing("VLLMServerNotServing", "VLLMReplicaNotServing"),
 				Summary:     "{{ $labels.instance }} serves " + model("its model") + " badly",
-				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled. The cause is in vllm_diagnosis_cause and in the log of the collector.",
+				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled.",
 				Meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
 				Impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 				Diagnosis: []Step{

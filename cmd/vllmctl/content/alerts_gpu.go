@@ -16,7 +16,7 @@ func gpuGroup() Group {
 				Expr: "max by (" + serverModelLabels + ", detail) (" +
 					`vllm_diagnosis_cause{cause="slow_steps", detail=~"power_cap|thermal|memory_error|interconnect|clocks_low"}) == 1`,
 				Summary:     "{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }})",
-				Description: "The same work takes longer than before, and in the same minutes a GPU of the server shows why. The detail says what it is.",
+				Description: "The same work takes longer than before, and in the same minutes a GPU of the server shows why.",
 				Meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU: `power_cap` (its power limit holds the clock down), `thermal` (heat does), `clocks_low` (its clock is low, and no limit was seen), " +
 					"`memory_error` or `interconnect` (its memory or its links have errors). A detail is reported only if the GPU shows it while steps are slow and did not show it before.",
 				Impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",

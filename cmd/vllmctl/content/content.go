@@ -57,7 +57,8 @@ type Alert struct {
 	KeepFiringFor time.Duration
 	// Summary is one line that names what is affected, as a template of Prometheus.
 	Summary string
-	// Description is what happens to users and what to do first, as a template.
+	// Description is what happens to users and what to do first, as a template. GroupsWith adds condition,
+	// cause, numbers and the begin where the alert is about servers, pools or objectives.
 	Description string
 
 	// Set is "stable" for the names of this project, "wire" for vLLM's own names.

@@ -38,14 +38,18 @@ func GroupsWith(values map[string]float64) []Group {
 			a := &groups[i].Alerts[j]
 			a.Set = groups[i].Set
 			a.Summary += where(a)
+			if s := subjectOf(a); s != nil {
+				a.Description = message(a, s)
+			}
 		}
 	}
 	return groups
 }
 
-// where ends a summary with the namespace and the cluster, where these labels are known.
+// where ends a summary with the pod, the namespace and the cluster, where these labels are known.
 func where(a *Alert) string {
 	const (
+		pod       = "{{ with $labels.k8s_pod_name }}, pod {{ . }}{{ end }}"
 		namespace = "{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{ end }}"
 		cluster   = "{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{ end }}"
 	)
@@ -54,6 +58,8 @@ func where(a *Alert) string {
 		return cluster
 	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_"):
 		return "" // without these labels
+	case strings.Contains(a.Summary, "{{ $labels.instance }}"):
+		return pod + namespace + cluster
 	}
 	return namespace + cluster
 }

@@ -23,7 +23,9 @@ const (
 
 // mixin writes the rules as a mixin of Jsonnet.
 func mixin(to spelling.Spelling) ([]byte, error) {
-	places, replacements := map[string]float64{}, []string{selectorPlace, "%(selector)s"}
+	places, replacements := map[string]float64{}, []string{
+		selectorPlace, "%(selector)s", catalog.RunbookBase, "%(runbookBase)s", content.NoGrafana, strings.Replace(content.NoGrafana, `""`, `"%(grafanaURL)s"`, 1),
+	}
 	for i, p := range content.Parameters() {
 		places[p.Name] = float64(firstPlace + i)
 		replacements = append(replacements, strconv.Itoa(firstPlace+i), "%("+p.Name+")g")
@@ -43,19 +45,22 @@ func mixin(to spelling.Spelling) ([]byte, error) {
 // withSelector adds the place of the selector to each series that is not recorded by the rules, and is
 // not of the collector's own telemetry, which has no labels of what it observes.
 func withSelector(groups []content.Group) error {
-	add := func(expr *string) error {
-		parsed, err := spelling.Parse(*expr)
-		if err != nil {
-			return err
-		}
+	mark := func(parsed parser.Expr) error {
 		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
-			if s, is := node.(*parser.VectorSelector); is && !recorded(s.Name) && !strings.HasPrefix(s.Name, "otelcol_") {
+			if s, is := node.(*parser.VectorSelector); is && s.Name != "" && !recorded(s.Name) && !strings.HasPrefix(s.Name, "otelcol_") {
 				s.LabelMatchers = append(s.LabelMatchers, labels.MustNewMatcher(labels.MatchEqual, selectorLabel, "x"))
 			}
 			return nil
 		})
-		*expr = spelling.Print(parsed)
 		return nil
+	}
+	add := func(expr *string) error {
+		parsed, err := spelling.Parse(*expr)
+		if err == nil {
+			err = mark(parsed)
+			*expr = spelling.Print(parsed)
+		}
+		return err
 	}
 	for i := range groups {
 		for j := range groups[i].Records {
@@ -64,7 +69,12 @@ func withSelector(groups []content.Group) error {
 			}
 		}
 		for j := range groups[i].Alerts {
-			if err := add(&groups[i].Alerts[j].Expr); err != nil {
+			a := &groups[i].Alerts[j]
+			err := add(&a.Expr)
+			if err == nil {
+				a.Description, err = spelling.Queries(a.Description, mark)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -72,10 +82,10 @@ func withSelector(groups []content.Group) error {
 	return nil
 }
 
-// recorded reports whether a series is of our recording rules: vllm_slo:burn_lower:rate1h. The names of vLLM
+// recorded reports whether a series is of our rules: vllm_slo:burn_lower:rate1h. The names of vLLM
 // itself begin with "vllm:".
 func recorded(name string) bool {
-	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":")
+	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":") || name == "ALERTS_FOR_STATE"
 }
 
 // recordsSuffix ends the names of a mixin's groups of recording rules.
@@ -85,7 +95,8 @@ func jsonnet(groups []Group, fill *strings.Replacer) string {
 	var b strings.Builder
 	b.WriteString(strings.Replace(generatedBy, "#", "//", 1))
 	b.WriteString("{\n  _config+:: {\n    // Matchers for each series except the collector's own, for example 'k8s_cluster_name=\"prod\"'. Servers, pools\n    // and the gateway must all have these labels: they have different jobs.\n    selector: '',\n")
-	fmt.Fprintf(&b, "    runbookBase: %s,\n", literal(catalog.RunbookBase))
+	fmt.Fprintf(&b, "    // The address of the runbooks' folder, and that of Grafana; without the latter no alert has the address of a board.\n"+
+		"    runbookBase: %s,\n    grafanaURL: '',\n", literal(catalog.RunbookBase))
 	for _, p := range content.Parameters() {
 		fmt.Fprintf(&b, "    // %s\n    %s: %s,\n", p.Meaning, p.Name, strconv.FormatFloat(p.Value, 'f', -1, 64))
 	}
@@ -135,12 +146,11 @@ func writeGroup(b *strings.Builder, g Group, has func(Rule) bool, fill *strings.
 		field("alert", literal(r.Alert))
 		// Text blocks of Jsonnet take the indentation of their first line away, which is not the least
 		// here: an expression is one line.
-		expr := strings.Join(strings.Fields(r.Expr), " ")
-		field("expr", literal(fill.Replace(strings.ReplaceAll(expr, "%", "%%")))+" % $._config")
+		field("expr", format(strings.Join(strings.Fields(r.Expr), " "), fill))
 		field("'for'", literal(r.For))
 		field("keep_firing_for", literal(r.KeepFiringFor))
-		field("labels", object(r.Labels, nil))
-		field("annotations", object(r.Annotations, map[string]string{"runbook_url": "$._config.runbookBase + " + literal(r.Alert+".md")}))
+		field("labels", object(r.Labels, fill))
+		field("annotations", object(r.Annotations, fill))
 		b.WriteString("          },\n")
 	}
 	b.WriteString("        ],\n      },\n")
@@ -154,17 +164,22 @@ func literal(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
 }
 
-func object(values, computed map[string]string) string {
+// format is a string of Jsonnet with the places that the user fills in.
+func format(text string, fill *strings.Replacer) string {
+	filled := fill.Replace(strings.ReplaceAll(text, "%", "%%"))
+	if filled == text {
+		return literal(text)
+	}
+	return literal(filled) + " % $._config"
+}
+
+func object(values map[string]string, fill *strings.Replacer) string {
 	if len(values) == 0 {
 		return ""
 	}
 	var fields []string
 	for _, name := range sortedKeys(values) {
-		value := literal(values[name])
-		if c, ok := computed[name]; ok {
-			value = c
-		}
-		fields = append(fields, "              "+name+": "+value+",\n")
+		fields = append(fields, "              "+name+": "+format(values[name], fill)+",\n")
 	}
 	return "{\n" + strings.Join(fields, "") + "            }"
 }

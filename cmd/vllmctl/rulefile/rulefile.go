@@ -110,9 +110,12 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 	}
 	rule := Rule{
 		Alert: a.Name, Expr: expr, Labels: map[string]string{"severity": string(a.Severity)},
-		Annotations: map[string]string{
-			"summary": spelling.Template(a.Summary, to), "description": spelling.Template(a.Description, to), "runbook_url": a.RunbookURL(),
-		},
+		Annotations: map[string]string{"runbook_url": a.RunbookURL()},
+	}
+	for name, text := range map[string]string{"summary": a.Summary, "description": a.Description} {
+		if rule.Annotations[name], err = spelling.Annotation(text, to); err != nil {
+			return Rule{}, fmt.Errorf("%s: %w", a.Name, err)
+		}
 	}
 	if a.For > 0 {
 		rule.For = model.Duration(a.For).String()

@@ -176,6 +176,11 @@ func byName(t *testing.T, groups []rulefile.Group) map[string]rulefile.Rule {
 			parsed, err := spelling.Parse(r.Expr)
 			require.NoError(t, err, r.Expr)
 			r.Expr = parsed.String()
+			// An empty selector leaves a comma.
+			for key, text := range r.Annotations {
+				r.Annotations[key], err = spelling.Queries(text, func(parser.Expr) error { return nil })
+				require.NoError(t, err, text)
+			}
 			rules[strings.TrimSuffix(g.Name, ".rules")+" "+r.Alert+r.Record] = r
 		}
 	}
@@ -191,10 +196,16 @@ func TestTheMixinIsThePlainRulesUnlessItIsConfigured(t *testing.T) {
 }
 
 func TestTheMixinTakesTheConfigurationOfTheUser(t *testing.T) {
-	rules := mixinRules(t, "content/mixin/mixin.libsonnet", `{selector: 'cluster="east"', runbookBase: 'https://wiki/', serversExpected: 7, gatewayErrorRatio: 0.125}`)
+	rules := mixinRules(t, "content/mixin/mixin.libsonnet", `{selector: 'cluster="east"', runbookBase: 'https://wiki/', grafanaURL: 'https://boards', serversExpected: 7, gatewayErrorRatio: 0.125}`)
 	assert.Equal(t, "vector(7)", rules["vllm-diagnosis vllm_config:servers:expected"].Expr)
 	assert.Contains(t, rules["vllm-gateway VLLMGatewayErrors"].Expr, "> 0.125")
 	assert.Equal(t, "https://wiki/VLLMGatewayErrors.md", rules["vllm-gateway VLLMGatewayErrors"].Annotations["runbook_url"])
+	said := rules["vllm-diagnosis VLLMServerDegraded"].Annotations
+	assert.Contains(t, said["description"], `{{ $runbooks := "https://wiki/" }}{{ $grafana := "https://boards" -}}`)
+	assert.Contains(t, said["description"], "vllm_diagnosis_condition{cluster=\"east\",%s}")
+	assert.Contains(t, said["description"], "ALERTS_FOR_STATE{alertname=\"VLLMServerDegraded\",%s}")
+	whole := rendered(t, said["description"], spelling.Suffixed, map[string]string{"instance": "a:8000", "model_name": "org/m 1"}, nil)
+	assert.True(t, strings.HasSuffix(whole, "before.\nBoard: https://boards/d/vllm-engine?from=now-6h&to=now&var-model=org%2Fm+1&var-instance=a%3A8000"), whole)
 	// Each series of a target has the selector, and no series of the rules or of the collector itself.
 	for name, rule := range rules {
 		parsed, err := spelling.Parse(rule.Expr)

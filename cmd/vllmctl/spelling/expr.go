@@ -40,17 +40,21 @@ func Expr(expr string, to Spelling) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", expr, err)
 	}
-	var failed error
-	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
+	if err := renameIn(parsed, to); err != nil {
+		return "", fmt.Errorf("%s: %w", expr, err)
+	}
+	return Print(parsed), nil
+}
+
+// renameIn translates all names of an expression. It returns the first error.
+func renameIn(expr parser.Expr, to Spelling) (failed error) {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		if err := rename(node, to); err != nil && failed == nil {
 			failed = err
 		}
 		return nil
 	})
-	if failed != nil {
-		return "", fmt.Errorf("%s: %w", expr, failed)
-	}
-	return Print(parsed), nil
+	return failed
 }
 
 func rename(node parser.Node, to Spelling) error {

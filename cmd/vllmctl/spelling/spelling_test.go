@@ -119,6 +119,23 @@ func TestTemplatesHaveTheLabelsOfTheSpelling(t *testing.T) {
 		spelling.Template(text, spelling.Dotted))
 }
 
+// Verbs of printf keep their order, whatever the printer sorts.
+func TestTheQueriesOfAnAnnotationHaveTheNamesOfTheSpelling(t *testing.T) {
+	const text = "{{ $of := printf `k8s_pod_name=%q,instance=%q` $labels.k8s_pod_name .Labels.instance }}{{ query (printf `max(vllm_slo_valid_total{%s,k8s_pod_name=\"a\"} @ %.3f)` $of 1.5) }}"
+	for to, want := range map[spelling.Spelling]string{
+		spelling.Unsuffixed: "{{ $of := printf `k8s_pod_name=%q,instance=%q` $labels.k8s_pod_name .Labels.instance }}{{ query (printf `max(vllm_slo_valid{k8s_pod_name=\"a\",%s} @ %.3f)` $of 1.5) }}",
+		spelling.Dotted:     "{{ $of := printf `\"k8s.pod.name\"=%q,instance=%q` (index $labels \"k8s.pod.name\") .Labels.instance }}{{ query (printf `max({\"k8s.pod.name\"=\"a\",\"vllm.slo.valid\",%s} @ %.3f)` $of 1.5) }}",
+	} {
+		got, err := spelling.Annotation(text, to)
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	}
+	for _, wrong := range []string{"`vllm_slo_valid{%s}`", "`sum(vllm_up`", "`a b`"} {
+		_, err := spelling.Annotation("{{ query "+wrong+" }}", spelling.Suffixed)
+		assert.Error(t, err, wrong)
+	}
+}
+
 func FuzzExpr(f *testing.F) {
 	for _, seed := range []string{`sum by (k8s_pod_name) (rate(vllm_slo_valid_total[$__range]))`, `vllm_up{k8s_pod_name="a"}`, `{"vllm.up"}`} {
 		f.Add(seed)

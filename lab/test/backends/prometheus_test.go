@@ -140,11 +140,18 @@ scrape_configs:
   - {job_name: collector, metrics_path: /collector, static_configs: [{targets: [%[1]q]}]}
 `
 
-// startPrometheus runs a real server and returns its address.
-func startPrometheus(t *testing.T, config string) (*collector.Process, string) {
+// startPrometheus runs a real server and returns its address. A history is what it has stored before, as
+// text of OpenMetrics.
+func startPrometheus(t *testing.T, config string, history ...string) (*collector.Process, string) {
 	t.Helper()
 	program := tool(t, "prometheus")
 	dir, addr := t.TempDir(), collector.FreeAddr(t)
+	for _, text := range history {
+		before := filepath.Join(dir, "before.txt")
+		require.NoError(t, os.WriteFile(before, []byte(text), 0o600))
+		output, err := exec.CommandContext(t.Context(), tool(t, "promtool"), "tsdb", "create-blocks-from", "openmetrics", before, filepath.Join(dir, "data")).CombinedOutput()
+		require.NoError(t, err, string(output))
+	}
 	file := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	p := collector.Start(t, nil, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),

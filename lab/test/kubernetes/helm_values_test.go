@@ -40,6 +40,8 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		{"agent", "objectives: [{name: a, metric: b}]", "at '/objectives/0': missing property 'target'"},
 		{"agent", "podLabels: {a: 1}", "at '/podLabels/a': got number, want string"},
 		{"agent", "rules: {configMap: \"yes\"}", "at '/rules/configMap': got string, want boolean"},
+		{"agent", "rules: {runbookBase: \"https://wiki/vllm\"}", "at '/rules/runbookBase': 'https://wiki/vllm' does not match pattern"},
+		{"agent", "rules: {grafanaURL: \"https://a'b\"}", "at '/rules/grafanaURL': 'https://a\\'b' does not match pattern"},
 		{"pool", "pools: [{name: a}]", "at '/pools/0': missing property 'picker'"},
 		{"pool", "queue: {size: 1Gi}", "at '/queue/size': '1Gi' does not match pattern"},
 		{"shards", "shards: {count: 1}", "at '/shards/count': minimum: got 1, want 2"},
@@ -177,4 +179,19 @@ func TestTheNotesNameTheCollectors(t *testing.T) {
 	all := mustDecode(t, rendered)
 	assert.Len(t, all, 1, "rules alone")
 	assert.NotNil(t, all.index()[key("ConfigMap", "monitoring", "vllm-rules")])
+}
+
+// A site without a way to the internet has pages of its own.
+func TestTheAddressesInAlertsAreValues(t *testing.T) {
+	c := load(t, charts+"/otelcol-vllm")
+	rules := map[string]any{"prometheusRule": true, "configMap": true, "runbookBase": "https://wiki/vllm/", "grafanaURL": "https://boards.site"}
+	written, _, err := helm(c, map[string]any{"mode": "content", "rules": rules, "dashboards": map[string]any{"configMaps": true}}, "monitoring")
+	require.NoError(t, err)
+	mustDecode(t, written)
+	rendered := string(written)
+	assert.NotContains(t, rendered, "blob/main/docs/runbooks")
+	assert.Contains(t, rendered, "runbook_url: https://wiki/vllm/VLLMServerDegraded.md")
+	assert.Contains(t, rendered, `{{ $runbooks := "https://wiki/vllm/" }}{{ $grafana := "https://boards.site" -}}`)
+	assert.NotContains(t, rendered, `$grafana := ""`)
+	assert.Contains(t, rendered, `"https://wiki/vllm/$`, "boards link to the runbook of a cause")
 }

@@ -1,0 +1,152 @@
+package content
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+// What an alert says is a template that Prometheus fills in at each evaluation while the alert waits or
+// fires. Its queries stand between backquotes, so that package spelling finds them. None of them can fail:
+// each aggregates a few series of one server or of one model, and without data it has another text.
+
+// NoGrafana is the part of a template that sets the address of Grafana. Empty leaves boards out.
+const NoGrafana = `$grafana := ""`
+
+// subject is what an alert is about.
+type subject struct {
+	// of and servers are matchers: of the alert's own series, and of the servers that it is about.
+	of, servers string
+	// state is the prefix of the names of the diagnosis.
+	state string
+	board string
+	// lists is true where several servers can be at fault.
+	lists   bool
+	numbers []shown
+}
+
+// shown is something whose value now is shown beside the usual one.
+type shown struct {
+	title, expr, format string
+	// worst is true where the value is that of the worst engine.
+	worst bool
+}
+
+// What users of a model and its engines feel now.
+var (
+	firstToken = shown{"Wait for the first token", "max(vllm_diagnosis_first_token_wait_seconds{%s}) >= 0", "humanizeDuration", true}
+	eachToken  = shown{"Time between tokens", "max(vllm_inter_token_latency_mean_seconds{%s}) >= 0", "humanizeDuration", true}
+	waiting    = shown{"Requests that wait", "sum(max by (instance, engine) (vllm_num_requests_waiting{%s}))", `printf "%.0f"`, false}
+	missed     = shown{"Missed the objective in 5 minutes", "max(vllm_slo:error_ratio_lower:rate5m{%s}) >= 0", "humanizePercentage", false}
+)
+
+// subjectOf returns nil for an alert that is not about servers, pools or objectives.
+func subjectOf(a *Alert) *subject {
+	switch felt := []shown{firstToken, eachToken, waiting}; {
+	case a.Set != Stable:
+		return nil
+	case strings.Contains(a.Expr, "vllm_server:severity"), strings.Contains(a.Expr, "vllm_diagnosis_cause{"):
+		return &subject{of: matchers(serverModelLabels), servers: "$of }}{{ $reads := " + matchers(serverLabels), state: "vllm_diagnosis", board: "vllm-engine", numbers: felt}
+	case strings.Contains(a.Expr, poolSeverity):
+		// A pool without a namespace is about the servers of all namespaces.
+		const some = "printf `model_name=%q` $labels.model_name -}}\n" +
+			"{{ with $labels.k8s_namespace_name }}{{ $servers = printf `%s,k8s_namespace_name=%q` $servers . }}{{ end -}}\n" +
+			"{{ with $labels.k8s_cluster_name }}{{ $servers = printf `%s,k8s_cluster_name=%q` $servers . }}{{ end"
+		return &subject{of: matchers(poolLabels), servers: some, state: "vllm_pool_diagnosis", board: "vllm-pool", lists: true, numbers: felt}
+	case strings.Contains(a.Expr, "vllm_slo:"):
+		const some = "printf `k8s_cluster_name=%q,k8s_namespace_name=%q,job=%q,model_name=%q`" +
+			" $labels.k8s_cluster_name $labels.k8s_namespace_name $labels.job $labels.model_name"
+		return &subject{of: matchers(objectiveLabels), servers: some, board: "vllm-objectives", lists: true, numbers: []shown{missed, firstToken}}
+	}
+	return nil
+}
+
+// matchers is the part of a template that selects what has the same labels as the alert. Values are quoted,
+// whatever is in them; a label that the alert lacks is empty.
+func matchers(labels string) string {
+	names := strings.Split(labels, ", ")
+	return "printf `" + strings.Join(names, "=%q,") + "=%q` $labels." + strings.Join(names, " $labels.")
+}
+
+// message is the description of an alert: what happens, condition, cause, numbers, since when, and the board.
+func message(a *Alert, s *subject) string {
+	// Some groups are evaluated every five minutes, which is as far as a query looks back without a range.
+	begin := `last_over_time(ALERTS_FOR_STATE{alertname="` + a.Name + `",%s}[6m])`
+	lines := []string{
+		`{{ $runbooks := "` + catalog.RunbookBase + `" }}{{ ` + NoGrafana + ` -}}`,
+		"{{ $of := " + s.of + " -}}",
+		"{{ $servers := " + s.servers + " -}}",
+		"{{ $since := 0.0 }}{{ range query (printf `max(" + begin + ") or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}",
+		a.Description,
+	}
+	if s.state != "" {
+		lines = append(lines, s.diagnosis())
+	}
+	if s.lists {
+		lines = append(lines, atFault, others)
+	}
+	for _, n := range s.numbers {
+		if s.lists && n.worst {
+			n.title += ", worst server"
+		}
+		lines = append(lines, n.text())
+	}
+	return strings.Join(append(lines, "Since {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.", boardOf(s)), "\n")
+}
+
+// diagnosis names the condition, and the cause with its detail and its page. A condition without a cause
+// has a page, too.
+func (s *subject) diagnosis() string {
+	worst, unknown := "`count by (condition) ("+s.state+"_condition{%s} == 1)` $of", "not known"
+	if !s.lists {
+		worst = "`count by (condition) (" + s.state + "_condition{%s} == 1 and on (engine) " + s.state + "_severity{%s} >= 2)` $of $of"
+		unknown = "{{ range query (printf `count by (outcome) (vllm_scrape_failure{%s} == 1)` $reads) }}the scrape fails ({{ .Labels.outcome }}){{ else }}not known{{ end }}"
+	}
+	return "Condition: {{ range $i, $c := query (printf " + worst + ") }}{{ if $i }}, {{ end }}{{ $c.Labels.condition }}{{ else }}not reported now{{ end }}. Cause: " +
+		"{{ range $i, $c := query (printf `count by (cause, detail) (" + s.state + `_cause{%s,role="primary"} == 1)` + "` $of) }}{{ if $i }}, {{ end }}" +
+		"{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{ end }}, see {{ $runbooks }}{{ $c.Labels.cause }}.md" +
+		"{{ else }}" + unknown + "{{ range query (printf " + worst + ") }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{ end }}{{ end }}"
+}
+
+// atFault lists the servers that harm users, the worst first; others says how many it leaves out.
+const (
+	harming = "max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%s}) >= 2"
+	atFault = "{{ range query (printf `sort_desc(topk(5, " + harming + "))` $servers) -}}\n" +
+		"{{ $s := printf `%s,instance=%q` $servers .Labels.instance -}}\n" +
+		"Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}:" +
+		"{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%s} == 1)` $s) }} {{ .Labels.condition }}{{ else }} condition not reported now{{ end }}, cause" +
+		"{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{%s,role=\"primary\"} == 1)` $s) }} {{ .Labels.cause }}" +
+		"{{ with .Labels.detail }} ({{ . }}){{ end }}{{ else }} not known{{ end }}\n" +
+		"{{ else }}No server is reported that harms its users now.\n{{ end -}}"
+	others = "{{ range query (printf `count(" + harming + ") - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}"
+)
+
+func (n shown) text() string {
+	of := "$servers"
+	if n == missed {
+		of = "$of"
+	}
+	show := "{{ . | first | value | " + n.format + " }}"
+	return n.title + ": {{ with query (printf `" + n.expr + "` " + of + ") }}" + show + " now{{ else }}not measured now{{ end }}, " +
+		"{{ with query (printf `quantile_over_time(0.5, (" + n.expr + ")[1d:5m] @ %.3f)` " + of + " $since) }}usual " + show +
+		"{{ else }}no usual value yet{{ end }}"
+}
+
+// boardOf is the address of the board, with its variables; nothing without an address of Grafana.
+func boardOf(s *subject) string {
+	variables := []string{"cluster k8s_cluster_name", "namespace k8s_namespace_name", "model model_name"}
+	switch s.board {
+	case "vllm-engine":
+		variables = append(variables, "job job", "pod k8s_pod_name", "instance instance")
+	case "vllm-objectives":
+		variables = append(variables, "job job", "objective objective")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "{{- if $grafana }}\nBoard: {{ $grafana }}/d/%s?from=now-6h&to=now", s.board)
+	for _, v := range variables {
+		name, label, _ := strings.Cut(v, " ")
+		fmt.Fprintf(&b, "{{ with $labels.%s }}&var-%s={{ urlquery . }}{{ end }}", label, name)
+	}
+	return b.String() + "{{ end }}"
+}

@@ -1,0 +1,163 @@
+package content_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
+)
+
+const server = `job="vllm",instance="a:8000",engine="0",model_name="m"`
+
+// turns is a series with one value for a day, and another one from then on.
+func turns(name string, before, after float64) series {
+	return series{name, func(now time.Duration) float64 {
+		if now < day {
+			return before
+		}
+		return after
+	}}
+}
+
+// messages plays a story, and returns what each alert that is active in the end
+// says: its description, by name.
+func messages(t *testing.T, group string, length, step time.Duration, story ...series) map[string]string {
+	t.Helper()
+	p, said := newPlayerOf(t, content.Groups(), group), map[string]string{}
+	p.play(length, step, append(story, constant(`vllm_up{job="vllm",instance="any"}`, 1))...)
+	for _, g := range p.groups {
+		for _, rule := range g.AlertingRules() {
+			for _, a := range rule.ActiveAlerts() {
+				a.Annotations.Range(func(l labels.Label) {
+					for _, wrong := range []string{"<error", "<no value>", "{{", "\n\n", "  ", " \n", "NaN"} {
+						assert.NotContains(t, l.Value, wrong, "%s of %s", l.Name, rule.Name())
+					}
+				})
+				said[rule.Name()] = strings.ReplaceAll(a.Annotations.Get("description"), "https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/", "RUNBOOKS/")
+			}
+		}
+	}
+	return said
+}
+
+// state is a server with a condition, and a primary cause if it is not empty.
+func state(labels string, severity float64, condition, cause, detail string) []series {
+	all := []series{
+		turns("vllm_diagnosis_severity{"+labels+"}", 0, severity),
+		turns("vllm_diagnosis_condition{"+labels+`,condition="serving"}`, 1, 0),
+		from(day, constant("vllm_diagnosis_condition{"+labels+`,condition="`+condition+`"}`, 1)),
+	}
+	if cause != "" {
+		all = append(all, from(day, constant("vllm_diagnosis_cause{"+labels+`,role="primary",cause="`+cause+`",detail="`+detail+`"}`, 1)))
+	}
+	return all
+}
+
+func felt(labels string) []series {
+	return []series{
+		turns("vllm_diagnosis_first_token_wait_seconds{"+labels+"}", 0.4, 14.25),
+		turns("vllm_inter_token_latency_mean_seconds{"+labels+"}", 0.02, 0.085),
+		turns("vllm_num_requests_waiting{"+labels+"}", 1, 40),
+	}
+}
+
+// An incident that lasts for half a day is still compared with the day before it.
+func TestAServersMessageSaysAll(t *testing.T) {
+	t.Parallel()
+	for name, length := range map[string]time.Duration{"at once": day + 10*minute, "half a day later": day + 13*hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			story := append(state(server, 3, "critical", "slow_steps", "thermal"), felt(server)...)
+			assert.Equal(t, `No pool of the collector has this server, so no other is known to take its requests.
+Condition: critical. Cause: slow_steps (thermal), see RUNBOOKS/slow_steps.md
+Wait for the first token: 14.25s now, usual 400ms
+Time between tokens: 85ms now, usual 20ms
+Requests that wait: 40 now, usual 1
+Since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of the 24 hours before.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
+		})
+	}
+}
+
+// A server that was never read has nothing but a severity, and an alert must not be lost for that.
+func TestAMessageWithoutDataSaysSo(t *testing.T) {
+	t.Parallel()
+	said := messages(t, "vllm-diagnosis", 10*minute, 5*minute, severity("a:8000", "m", 3, ""), pool("c", "m", 3, ""))
+	assert.Equal(t, `Half or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.
+Condition: not reported now. Cause: not known
+Server a:8000: condition not reported now, cause not known
+Wait for the first token, worst server: not measured now, no usual value yet
+Time between tokens, worst server: not measured now, no usual value yet
+Requests that wait: not measured now, no usual value yet
+Since 2023-11-14 22:00:00 +0000 UTC. Usual is the median of the 24 hours before.`, said["VLLMPoolNotServing"])
+	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: not reported now. Cause: not known\nWait")
+}
+
+func TestAMessageAboutAScrapeThatFailsSaysWhy(t *testing.T) {
+	t.Parallel()
+	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, append(state(server, 3, "unreachable", "", ""),
+		constant(`vllm_scrape_failure{job="vllm",instance="a:8000",outcome="timeout"}`, 1))...)
+	assert.Contains(t, said["VLLMServerNotServing"], "Condition: unreachable. Cause: the scrape fails (timeout), see RUNBOOKS/unreachable.md\n")
+}
+
+// The pool has no namespace, its servers have. The worst come first, and five are enough.
+func TestAPoolsMessageNamesTheWorstServers(t *testing.T) {
+	t.Parallel()
+	story := []series{pool("c", "m", 3, ""), severity("other:8000", "other", 3, "")}
+	for i := range 7 {
+		labels := fmt.Sprintf(`job="vllm",instance="s%d:8000",engine="0",model_name="m",k8s_namespace_name="n",k8s_pod_name="chat-%[1]d"`, i)
+		if i == 3 {
+			story = append(append(story, state(labels, 3, "stalled", "", "")...), felt(labels)...)
+			continue
+		}
+		story = append(story, state(labels, 2, "degraded", "kv_pressure", "")...)
+	}
+	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, story...)["VLLMPoolNotServing"]
+	lines := strings.Split(said, "\n")
+	require.Len(t, lines, 12, said)
+	assert.Equal(t, "Server s3:8000 (chat-3): stalled, cause not known", lines[2])
+	for _, line := range lines[3:7] {
+		assert.Regexp(t, `^Server s[0-6]:8000 \(chat-[0-6]\): degraded, cause kv_pressure$`, line)
+	}
+	assert.Equal(t, []string{"And 2 more servers", "Wait for the first token, worst server: 14.25s now, usual 400ms"}, lines[7:9])
+}
+
+func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {
+	t.Parallel()
+	const labels = `job="vllm",instance="a",engine="0",model_name="m"`
+	story := append(objective("a", 0.99, 10, day, 1, 0.5), state(labels, 2, "degraded", "kv_pressure", "")...)
+	said := messages(t, "vllm-slo", day+20*minute, minute, append(story, felt(labels)...)...)
+	require.Contains(t, said, "VLLMBudgetBurnFast")
+	_, said["VLLMBudgetBurnFast"], _ = strings.Cut(said["VLLMBudgetBurnFast"], "\n")
+	assert.Regexp(t, `^Server a: degraded, cause kv_pressure
+Missed the objective in 5 minutes: 50% now, usual 0%
+Wait for the first token, worst server: 14.25s now, usual 400ms
+Since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of the 24 hours before.$`, said["VLLMBudgetBurnFast"])
+}
+
+// Whatever a server calls its model, no query fails, and no other server's numbers appear.
+func TestAHostileNameBreaksNoMessage(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{`a"b`, `a\b`, "a`b", `x"} or vector(1) or y{z="`, `{{ $labels }}x`, "%s%q%!", "ü\u202e\x01"} {
+		p := newPlayerOf(t, content.Groups(), "vllm-diagnosis")
+		story := append(state(fmt.Sprintf(`job="vllm",instance="a:8000",engine="0",model_name=%q`, name), 3, "stalled", "", ""), felt(server)...)
+		p.play(day+10*minute, 30*minute, append(story, constant(fmt.Sprintf(`vllm_pool_diagnosis_severity{model_name=%q}`, name), 3))...)
+		seen := 0
+		for _, rule := range p.groups[0].AlertingRules() {
+			for _, a := range rule.ActiveAlerts() {
+				if said := a.Annotations.Get("description"); strings.Contains(said, "Condition") {
+					assert.NotContains(t, said, "<error")
+					assert.Contains(t, said, "stalled", "%s of %q", rule.Name(), name)
+					assert.Contains(t, said, ": not measured now, no usual value yet", "%s of %q", rule.Name(), name)
+					seen++
+				}
+			}
+		}
+		assert.Positive(t, seen, name)
+	}
+}
