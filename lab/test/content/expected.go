@@ -141,6 +141,8 @@ func ofScenarios() map[string]expected {
 		// Each minute is like the one before, so that the diagnosis may learn the fault.
 		"drift":        nothing().with(serverDegraded, "it does harm in the end"),
 		"real-traffic": nothing(),
+		// Users may have read enough: a notice.
+		"clients-cancel": nothing(),
 		// The fault is one that only "vllmsim judge" seeks.
 		"mild": nothing(),
 

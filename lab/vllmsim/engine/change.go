@@ -57,6 +57,8 @@ const (
 	// ParamScaleUp is a number of engines that are added at this moment, as elastic expert
 	// parallelism does. It cannot be undone.
 	ParamScaleUp
+	// ParamClientsCancel is a further share of clients that stop reading at a random token.
+	ParamClientsCancel
 	// The parameters below act on GPUs, with Config.Device only. ParamPowerLimit and
 	// ParamClockLimit are factors of the power limit and of the greatest clock, ParamCooling is
 	// one of how much heat is taken away.
@@ -75,7 +77,7 @@ const (
 var parameterNames = [ParameterCount]string{
 	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
 	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
-	"unscheduled_errors", "client_errors", "clients_leave", "scale_up",
+	"unscheduled_errors", "client_errors", "clients_leave", "scale_up", "clients_cancel",
 	"power_limit", "cooling", "clock_limit", "memory_errors", "link_errors",
 }
 
@@ -104,7 +106,7 @@ func (p Parameter) OfDevice() bool { return p >= ParamPowerLimit && p <= ParamLi
 // Workload reports whether the parameter is what clients ask for; all others
 // are what the server is.
 func (p Parameter) Workload() bool {
-	return (p >= ParamArrivalRate && p <= ParamAdapterPool) || p == ParamClientErrors || p == ParamClientsLeave
+	return (p >= ParamArrivalRate && p <= ParamAdapterPool) || p == ParamClientErrors || p == ParamClientsLeave || p == ParamClientsCancel
 }
 
 // Limits returns the least and the greatest value.
@@ -118,7 +120,7 @@ func (p Parameter) Limits() (least, most float64) {
 		return 0, 0.99
 	case ParamBlocks:
 		return 0, 1
-	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall, ParamUnscheduled, ParamClientErrors, ParamClientsLeave:
+	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall, ParamUnscheduled, ParamClientErrors, ParamClientsLeave, ParamClientsCancel:
 		return 0, 1
 	case ParamScaleUp:
 		return 0, maxEngines
