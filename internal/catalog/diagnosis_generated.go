@@ -388,16 +388,16 @@ var causes = []Cause{
 	},
 	{
 		Name: "clients_give_up", Level: LevelNotice,
-		Meaning:  "At least a fifth of the requests, and twice the usual share of them, are cancelled by their clients for a minute, while nobody waits longer than usual.",
+		Meaning:  "Clients cancel at least a fifth of the requests, and twice the usual share, for a window, while nobody waits longer than usual.",
 		Sentence: "Many clients cancel their requests, and the engine serves the others as usual: users may have pressed stop, or a timeout may be shorter than an answer takes.",
 		Signals:  []string{"cancelled_ratio", "arrival_rate", "output_tokens_per_request"},
 		Next: []Step{
-			{Text: "Compare how long whole answers take, `vllm.e2e_request_latency_mean`, with the timeouts of clients, gateways and proxies: it has only the answers that were completed, so what was cut off took longer.", Queries: []string{"vllm_e2e_request_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Mean time of a request by phase"},
-			{Text: "Look for a new release of a client since then, with another timeout or with a new way to stop an answer."},
-			{Text: "See at the gateway who cancels: requests that it ends itself, for example because of its own timeout, look to the server as if the client had left. `inference_gateway.epp.request.errors` has some of them.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Errors by code"},
-			{Text: "See the rate of cancelled requests: `vllm.request.cancelled_estimate`, which is off by default. Without it, compare what the API server answered with what the engine finished, in vLLM's own counters.", Queries: []string{"sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},
+			{Text: "Compare how long whole answers take, `vllm.e2e_request_latency_mean`, with the timeouts of clients, gateways and proxies. Cancelled ones are not in it.", Queries: []string{"vllm_e2e_request_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Mean time of a request by phase"},
+			{Text: "Look for a new release of a client, with another timeout or a new way to stop an answer."},
+			{Text: "See at the gateway who cancels: what its own timeout ends looks to the server as if the client had left. `inference_gateway.epp.request.errors` has some of it.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Errors by code"},
+			{Text: "See the rate of cancelled requests: `vllm.request.cancelled_estimate`, which is off by default, or vLLM's own counters.", Queries: []string{"sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},
 		},
-		NotSeparable: "A user who presses stop, a client whose time is up, a proxy that cuts the connection and a client that has crashed look the same to the server: it sees a connection that was closed. Only the client or the gateway knows.",
+		NotSeparable: "A user who presses stop, a client whose time is up, a proxy that cuts the connection and a client that has crashed look the same: a closed connection. Only the client or the gateway knows.",
 	},
 	{
 		Name: "frozen_gauges", Level: LevelNotice,
