@@ -57,8 +57,6 @@ const (
 	// ParamScaleUp is a number of engines that are added at this moment, as elastic expert
 	// parallelism does. It cannot be undone.
 	ParamScaleUp
-	// ParamClientsCancel is a further share of clients that stop reading at a random token.
-	ParamClientsCancel
 	// The parameters below act on GPUs, with Config.Device only. ParamPowerLimit and
 	// ParamClockLimit are factors of the power limit and of the greatest clock, ParamCooling is
 	// one of how much heat is taken away.
@@ -69,6 +67,8 @@ const (
 	// between GPUs, have to transfer again. With one GPU it is the link to the host.
 	ParamMemoryErrors
 	ParamLinkErrors
+	// ParamClientsCancel is a further share of clients that stop reading at a random token.
+	ParamClientsCancel
 
 	// ParameterCount is how many there are.
 	ParameterCount
@@ -77,8 +77,8 @@ const (
 var parameterNames = [ParameterCount]string{
 	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
 	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
-	"unscheduled_errors", "client_errors", "clients_leave", "scale_up", "clients_cancel",
-	"power_limit", "cooling", "clock_limit", "memory_errors", "link_errors",
+	"unscheduled_errors", "client_errors", "clients_leave", "scale_up",
+	"power_limit", "cooling", "clock_limit", "memory_errors", "link_errors", "clients_cancel",
 }
 
 // String returns the parameter's name as scenario files write it.
