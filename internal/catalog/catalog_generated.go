@@ -182,7 +182,7 @@ var InfoFamilies = []InfoFamily{
 
 var attributeValues = map[string][]string{
 	"bound":                    []string{"lower", "upper"},
-	"cause":                    []string{"admission_deferred", "cache_thrash", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
+	"cause":                    []string{"admission_deferred", "cache_thrash", "clients_give_up", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
 	"clock_domain":             []string{"compute", "data", "fabric", "memory", "soc", "video"},
 	"component":                []string{"dram", "fp16", "fp32", "fp64", "graphics", "memory_copy", "sm", "tensor"},
 	"condition":                []string{"asleep", "critical", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
@@ -198,7 +198,7 @@ var attributeValues = map[string][]string{
 	"network.io.direction":     []string{"receive", "transmit"},
 	"phase":                    []string{"completed", "issued"},
 	"request_type":             []string{"chat_completions", "other", "responses"},
-	"signal":                   []string{"acceptance_length", "arrival_rate", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
+	"signal":                   []string{"acceptance_length", "arrival_rate", "cancelled_ratio", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
 	"sleep_state":              []string{"awake", "discard_all", "weights_offloaded"},
 	"source":                   []string{"device", "disk", "external_kv_transfer", "external_unspecified", "host", "local_cache_hit", "local_compute", "p2p"},
 	"status_class":             []string{"4xx", "5xx"},
@@ -4480,10 +4480,10 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.request.cancelled_estimate", Unit: "{request}/s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
-		Description: "Estimated requests per second that clients cancelled after the first token.",
+		Description: "Requests per second that clients cancelled; an estimate where nothing counts them.",
 		Attributes:  []string{"engine", "model_name"},
-		DerivedFrom: []string{"vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
-		BlindSpots:  "vLLM does not export how many running requests have had their first token. So the last term is an estimate, and small values are noise. Before vLLM 0.13 requests that failed after their first token are among them. The Rust front end counts cancelled requests as ended, so behind it the value is about 0. Each further chunk of a session with streaming input counts as cancelled, so with such sessions it is an upper bound. It is absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
+		DerivedFrom: []string{"http_requests", "vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
+		BlindSpots:  "The first formula is exact where each request is one of the engine. Requests for several choices, with several prompts or with a beam search make it too low, and so does the Rust front end, which counts cancelled requests as ended. It needs vLLM 0.8.3 or newer, one engine and one API server behind the address, and no other path that answers, for example embeddings or /v1/responses. The second one is an estimate of those that had their first token: small values are noise, because vLLM does not export how many running requests have it. Before vLLM 0.13 requests that failed after their first token are among them, and each further chunk of a session with streaming input counts as cancelled. Both are absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",

@@ -5,6 +5,7 @@ package catalog
 var diagnosisSignals = []Signal{
 	{Name: "acceptance_length", Unit: "{token}", Meaning: "Mean number of tokens that a step of speculative decoding yields; 1 when no draft token is accepted.", From: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts"}},
 	{Name: "arrival_rate", Unit: "{request}/s", Meaning: "Requests that arrive per second: those that get a first token, plus the growth of the queue.", From: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"}},
+	{Name: "cancelled_ratio", Unit: "1", Meaning: "Share of the ended requests that their clients cancelled: answers of the API server that the engine never finished. Not known with several engines or API servers behind one address.", From: []string{"http_requests", "vllm.request.success"}},
 	{Name: "computed_tokens_per_request", Unit: "{token}", Meaning: "Prompt tokens per request that have to be computed because no cache has them.", From: []string{"prompt_tokens_per_request", "vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached"}},
 	{Name: "corrupted_ratio", Unit: "1", Meaning: "Share of the ended requests whose logits contained NaN.", From: []string{"vllm.corrupted_requests", "vllm.request.success"}},
 	{Name: "deferred", Unit: "{request}", Meaning: "Requests that wait for something other than capacity: a LoRA slot, a grammar, KV from elsewhere.", From: []string{"vllm.num_requests.waiting_by_reason"}},
@@ -384,6 +385,19 @@ var causes = []Cause{
 			{Text: "Compare `inference_gateway.epp.requests` with `vllm.pool.arrival_rate`: the difference does not reach the servers.", Queries: []string{"sum(rate(inference_gateway_epp_requests_total[5m])) - sum(vllm_pool_arrival_rate_per_second)"}, Board: "vllm-pool", Panel: "Requests of the gateway"},
 		},
 		NotSeparable: "Without metrics of the gateway, requests that do not arrive and requests that were never sent look the same. Requests that fail at the gateway are not judged: look at its errors.",
+	},
+	{
+		Name: "clients_give_up", Level: LevelNotice,
+		Meaning:  "Clients cancel at least a fifth of the requests, and twice the usual share, for a window, while nobody waits longer than usual.",
+		Sentence: "Many clients cancel their requests, and the engine serves the others as usual: users may have pressed stop, or a timeout may be shorter than an answer takes.",
+		Signals:  []string{"cancelled_ratio", "arrival_rate", "output_tokens_per_request"},
+		Next: []Step{
+			{Text: "Compare how long whole answers take, `vllm.e2e_request_latency_mean`, with the timeouts of clients, gateways and proxies. Cancelled ones are not in it.", Queries: []string{"vllm_e2e_request_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Mean time of a request by phase"},
+			{Text: "Look for a new release of a client, with another timeout or a new way to stop an answer."},
+			{Text: "See at the gateway who cancels: what its own timeout ends looks to the server as if the client had left. `inference_gateway.epp.request.errors` has some of it.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Errors by code"},
+			{Text: "See the rate of cancelled requests: `vllm.request.cancelled_estimate`, which is off by default, or vLLM's own counters.", Queries: []string{"sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},
+		},
+		NotSeparable: "A user who presses stop, a client whose time is up, a proxy that cuts the connection and a client that has crashed look the same: a closed connection. Only the client or the gateway knows.",
 	},
 	{
 		Name: "frozen_gauges", Level: LevelNotice,

@@ -109,7 +109,7 @@ func TestTheCausesAreComplete(t *testing.T) {
 			"frontend_bound", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful",
 		},
 		LevelPool:   {"imbalanced", "upstream_starved"},
-		LevelNotice: {"frozen_gauges", "workload_shift"},
+		LevelNotice: {"clients_give_up", "frozen_gauges", "workload_shift"},
 	}, names, "a new cause belongs into this list as well; none is renamed or removed")
 	for cause, want := range map[string][]string{
 		"demand_exceeds_capacity": {"kv", "seqs", "tokens", "unknown"},

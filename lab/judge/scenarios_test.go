@@ -75,8 +75,9 @@ var wantedOf = map[string]wanted{
 	"lockstep":          {condition: "degraded", cause: "slow_steps"},
 	// What has failed is the GPU, also while the storm lasts. For its first minutes it is not certain how
 	// much of the queue is of the retries.
-	"retry-storm":  {condition: "degraded", cause: "slow_steps", drain: 5, within: 7, held: 0.75},
-	"real-traffic": {},
+	"retry-storm":    {condition: "degraded", cause: "slow_steps", drain: 5, within: 7, held: 0.75},
+	"real-traffic":   {},
+	"clients-cancel": {condition: "healthy", notice: "clients_give_up"},
 	// The judge's processor is given no GPU metrics: lab/test/gpus has the details.
 	"gpu-power-cap":         {condition: "degraded", cause: "slow_steps"},
 	"gpu-hot":               {condition: "degraded", cause: "slow_steps"},

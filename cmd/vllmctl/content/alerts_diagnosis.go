@@ -139,7 +139,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				FiresIn: map[string][]string{
 					"cold-cache": lone, "erroring": lone, "lone server down": {"chat-a-0:8000"}, "restart": lone,
-					"stalled": lone, "unreachable": lone,
+					"retry-storm": lone, "stalled": lone, "unreachable": lone,
 				},
 			},
 			{
@@ -198,7 +198,7 @@ func diagnosisGroup(p parameters) Group {
 					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
 					"lockstep": lone, "long-prompts": lone, "longer-outputs": lone,
 					"one of three replicas slow": {"chat-b-0:8000"}, "overload": lone, "prefix-reuse-fell": lone,
-					"retry-storm": lone, "slow-steps": lone, "speculation-useless": lone, "two-causes": lone,
+					"slow-steps": lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},
 			{

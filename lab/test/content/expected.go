@@ -137,10 +137,13 @@ func ofScenarios() map[string]expected {
 		"restart":    during(10, 12).with(serverDegraded, alsoDegraded),
 		"cold-cache": during(15, 17).with(serverDegraded, alsoDegraded),
 
-		"retry-storm": during(10, 31).with(serverNotServing, "hardly a request is answered"),
+		// Clients time out in the queue, cancel, and ask again: the fourth scenario of the public guide.
+		"retry-storm": during(10, 31).with(serverDegraded, alsoDegraded),
 		// Each minute is like the one before, so that the diagnosis may learn the fault.
 		"drift":        nothing().with(serverDegraded, "it does harm in the end"),
 		"real-traffic": nothing(),
+		// Users may have read enough: a notice.
+		"clients-cancel": nothing(),
 		// The fault is one that only "vllmsim judge" seeks.
 		"mild": nothing(),
 

@@ -67,6 +67,8 @@ const (
 	// between GPUs, have to transfer again. With one GPU it is the link to the host.
 	ParamMemoryErrors
 	ParamLinkErrors
+	// ParamClientsCancel is a further share of clients that stop reading at a random token.
+	ParamClientsCancel
 
 	// ParameterCount is how many there are.
 	ParameterCount
@@ -76,7 +78,7 @@ var parameterNames = [ParameterCount]string{
 	"clock", "bandwidth", "host_delay", "acceptance", "blocks", "stall", "sleep", "front_end", "arrival_rate",
 	"prompt_length", "output_length", "prefix_pool", "adapter_pool", "error_rate", "transfer_failure", "corruption",
 	"unscheduled_errors", "client_errors", "clients_leave", "scale_up",
-	"power_limit", "cooling", "clock_limit", "memory_errors", "link_errors",
+	"power_limit", "cooling", "clock_limit", "memory_errors", "link_errors", "clients_cancel",
 }
 
 // String returns the parameter's name as scenario files write it.
@@ -104,7 +106,7 @@ func (p Parameter) OfDevice() bool { return p >= ParamPowerLimit && p <= ParamLi
 // Workload reports whether the parameter is what clients ask for; all others
 // are what the server is.
 func (p Parameter) Workload() bool {
-	return (p >= ParamArrivalRate && p <= ParamAdapterPool) || p == ParamClientErrors || p == ParamClientsLeave
+	return (p >= ParamArrivalRate && p <= ParamAdapterPool) || p == ParamClientErrors || p == ParamClientsLeave || p == ParamClientsCancel
 }
 
 // Limits returns the least and the greatest value.
@@ -118,7 +120,7 @@ func (p Parameter) Limits() (least, most float64) {
 		return 0, 0.99
 	case ParamBlocks:
 		return 0, 1
-	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall, ParamUnscheduled, ParamClientErrors, ParamClientsLeave:
+	case ParamErrorRate, ParamTransferFailure, ParamCorruption, ParamStall, ParamUnscheduled, ParamClientErrors, ParamClientsLeave, ParamClientsCancel:
 		return 0, 1
 	case ParamScaleUp:
 		return 0, maxEngines

@@ -118,7 +118,7 @@ func (a *arrivals) fate(r *request, d *numbers, v *values) {
 	case u[9] < w.LeaveEarly:
 		r.impatient = true
 		r.leaves = min(r.leaves, r.arrived-math.Log(1-u[10])*w.Patience)
-	case u[9] < w.LeaveEarly+w.LeaveLate:
+	case u[9] < w.LeaveEarly+w.LeaveLate+v[ParamClientsCancel]:
 		r.stopAt = 1 + int(u[10]*float64(r.output))
 		if r.stopAt < r.output {
 			r.end = EndLeft

@@ -72,7 +72,7 @@ func randomServer(seed uint64) Config {
 	h100 := H100()
 	cfg.Device = &h100
 	for at := 5 * rng.Float64(); at < 60; at += 10 * rng.Float64() {
-		p := Parameter(rng.IntN(int(ParameterCount)))
+		p := Parameter(rng.IntN(int(ParamClientsCancel))) // Clients leave in half of the servers anyhow.
 		least, most := p.Limits()
 		value := least + (min(most, 3)-least)*rng.Float64()
 		if p == ParamSleep || p == ParamStall || p == ParamScaleUp {

@@ -17,7 +17,7 @@ const mostEffect = 100
 // to be sought: mistakes of clients are no harm that the server does.
 var (
 	noRamp   = []engine.Parameter{engine.ParamStall, engine.ParamSleep, engine.ParamClientsLeave, engine.ParamScaleUp}
-	noEffect = append(slices.Clone(noRamp), engine.ParamClientErrors)
+	noEffect = append(slices.Clone(noRamp), engine.ParamClientErrors, engine.ParamClientsCancel)
 )
 
 // readChanges reads the injections, and derives from them what a server is given.

@@ -86,6 +86,21 @@ var expectationsOfClients = map[string]func(s *story){
 		quick.Config.Changes = append([]engine.Change(nil), engine.Change{At: 840, Parameter: engine.ParamClock, Value: 1})
 		assert.InEpsilon(t, 14, sentAndAnswered(t, quick), 0.1, "without the loss of capacity there is no storm")
 	},
+	"clients-cancel": func(s *story) {
+		t := s.t
+		left, all := 0.0, 0.0
+		for _, o := range s.outcomes {
+			if o.Ended > float64(during.from) && o.Ended <= float64(during.to) && o.End != engine.EndRefused {
+				all++
+				if o.End == engine.EndLeft {
+					left++
+				}
+			}
+		}
+		assert.InDelta(t, 0.38, left/all, 0.03, "3 % leave at all times")
+		assert.InDelta(t, left, s.increase(during, "http_requests_total", `status="2xx"`)-s.increase(during, finished), 1, "answered, and never finished")
+		assert.Less(t, s.mean(during, firstToken), 1.1*s.undisturbed().mean(during, firstToken), "the others are served as usual")
+	},
 	"real-traffic": func(s *story) {
 		t := s.t
 		p := part{60, 3600}

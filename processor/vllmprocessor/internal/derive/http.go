@@ -35,6 +35,7 @@ func httpErrors(m *Member, to []entry) (all []entry, rest Parts, reason Reason) 
 const (
 	httpStatus = iota
 	httpHandler
+	httpMethod
 )
 
 // HTTPErrors counts the requests for inference that a server answered over the

@@ -178,15 +178,6 @@ func finished(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	return to, Parts{Denominator: requests}, OK
 }
 
-// cancelled counts the requests that got their first token and have neither finished nor
-// are still running. Running requests without a token make it too low for a while.
-func cancelled(_ *Settings, m *Member) (float64, Reason) {
-	n, status := firstTokens(&m.Long)
-	done, statusDone := m.Long.Increase(input.RequestSuccess)
-	change, statusChange := m.Long.Change(input.Running)
-	return perSecond(max(n-done-change, 0), m.Long.Elapsed, unbroken(&m.Long, unmixed(&m.Long, worst(status, statusDone, statusChange))))
-}
-
 // unbroken is the reason of a value that follows requests from one counter to another. What
 // is counted between the last scrape and a reset is lost, so that a request can be in one of
 // them and never in the other. After a restart there is nothing earlier to compare with.

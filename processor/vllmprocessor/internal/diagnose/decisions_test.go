@@ -41,6 +41,7 @@ func TestDecisions(t *testing.T) {
 		"client-errors-as-server-errors":   clientErrors,
 		"handler-lost":                     handlerLost,
 		"errors-uncounted":                 errorsUncounted,
+		"cancelled ratio":                  cancelledRatio,
 		"ray-last-label":                   rayLastLabel,
 		"nixl-per-rank":                    failuresPerRank,
 		"corrupted-miscounted":             corruptedMiscounted,

@@ -81,6 +81,8 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 		case slowerPrefills:
 			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), math.Hypot(2*b.Prefill.Deviation(), uneven*swing))
 			continue
+		case moreArrivals:
+			grown[f] = b.Growth(&r.Window, w.of) - again(r, b)
 		case fewerAccepted:
 			grown[f] = -b.Growth(&r.Window, w.of)
 		case fewerBlocks:

@@ -159,10 +159,13 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Usual[s] = e.baseline.Usual(s)
 	}
 	if to := e.Reported.Condition; to.harms() || to == Stalled || to == Healthy && (before.Harms() || before.Condition == Stalled) {
-		t.Felt = e.Felt.sentence(&e.last, &t.Usual)
+		t.Felt = strings.TrimSpace(e.Felt.sentence(&e.last, &t.Usual) + " " + e.GivenUp.sentence(&e.last))
 		if to == Stalled {
 			t.Felt = strings.TrimSpace(t.Felt + " " + e.Canary.sentence(e.last.At))
 		}
+	}
+	if e.Reported.Notices[ClientsGiveUp] {
+		t.Felt = e.GivenUp.sentence(&e.last)
 	}
 	for c := range NumCauses {
 		t.Details[c] = e.detail(c)
@@ -253,9 +256,11 @@ func (e *engine) notices() {
 		// A failed scrape, or the first one after a gap, has no evidence for or against.
 		e.Reported.Notices[FrozenGauges] = e.Reported.Notices[FrozenGauges] && e.Reported.Condition == Idle
 		e.Reported.Notices[WorkloadShift] = e.Reported.Notices[WorkloadShift] && e.Reported.Condition == Healthy
+		e.Reported.Notices[ClientsGiveUp] = e.Reported.Notices[ClientsGiveUp] && e.Reported.Condition == Healthy
 		return
 	}
 	e.Reported.Notices[FrozenGauges] = e.Reported.Condition == Idle && e.frozen(&e.last)
+	e.Reported.Notices[ClientsGiveUp] = e.GivenUp.On && e.Reported.Condition == Healthy
 	grown := 0.0
 	served := e.last.recent.firsts > 0 || e.last.runningNow > 0 // A window can have work that has ended.
 	if served && e.Reported.Condition == Healthy && e.baseline.Ready() && e.last.FirstTokens >= leastObjectiveSeen {

@@ -81,6 +81,7 @@ var latencies = []signal.Signal{
 	signal.Running, signal.Waiting, signal.KVUtilization, signal.TimeToFirstToken, signal.InterTokenLatency, signal.QueueWait, signal.QueueTime,
 	signal.PrefillTime, signal.FirstTokenRate, signal.StepTime, signal.Preemptions, signal.ErrorRatio, signal.CorruptedRatio,
 	signal.FailedTransfers, signal.MissedRatio, signal.DroppedRatio, signal.GenerationRate,
+	signal.CancelledRatio,
 }
 
 // suspicious is the score from which on what may be a change is not learned.

@@ -34,6 +34,9 @@ type reading struct {
 	// received are the same as the server sends them: a collector that has restarted reads the
 	// same.
 	received [numProgress]number
+	// cancelled is the number of requests in the window that clients cancelled, of all that ended; both are 0
+	// where it is not known.
+	cancelled, ended float64
 	// endedByEngine is what the engine has finished, as a total.
 	endedByEngine float64
 	// doubtful is true where the gauges may be those of requests that are gone.
@@ -173,6 +176,10 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	ended := value(v.Increase(input.RequestSuccess))
 	if derive.Reasons(v) {
 		s[signal.ErrorRatio] = value(v.IncreaseOf(input.RequestSuccess, "error")) / ended
+	}
+	if gone, of, reason := derive.Cancelled(v); reason == derive.OK {
+		out.cancelled, out.ended = gone, of
+		s[signal.CancelledRatio] = gone / of
 	}
 	s[signal.CorruptedRatio] = min(value(v.Increase(input.CorruptedRequests))/ended, 1)
 	out.finished = signal.Or(finished, ended)

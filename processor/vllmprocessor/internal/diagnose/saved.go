@@ -84,8 +84,9 @@ type saved struct {
 	BrokenAt   [numFactors]int64        `json:",omitzero"`
 	GrownSince [longerOutputs + 1]int64 `json:",omitzero"`
 	Felt       felt
-	Hidden     hidden `json:",omitzero"`
-	Canary     canary `json:",omitzero"`
+	Hidden     hidden  `json:",omitzero"`
+	GivenUp    givenUp `json:",omitzero"`
+	Canary     canary  `json:",omitzero"`
 	Backlog    backlog
 	Without    backlogs
 	Progress   progress

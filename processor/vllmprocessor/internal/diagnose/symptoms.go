@@ -152,10 +152,12 @@ type losses struct{ first, gap, mayFirst, mayGap float64 }
 func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, windows float64) (s symptoms) {
 	few := !(r.FirstTokens >= fewFirstTokens)
 	ended := e.observeFelt(settings, v, r, &s)
+	e.GivenUp.observe(r, e.baseline, settings.Window)
+	leftQueue := e.GivenUp.On && r.Signals[signal.Waiting]-signal.OrZero(r.Signals[signal.Deferred]) > 1 && !r.doubtful
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
-	over := e.Backlog.Over || e.Felt.On && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
+	over := e.Backlog.Over || (e.Felt.On || leftQueue) && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
 	s.effects = newEffects(r, e.reference(), &c, over, queues)
 	mayBe := s.effects
 	if perhaps != c {
@@ -204,8 +206,9 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
-	s.firstToken, s.tokenGap = e.Harms[lateFirst].On || e.Felt.On && e.Felt.First, e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
-	s.suspect = s.suspect && !ended
+	// Those who leave a queue have waited too long, although the latencies are of those who stay.
+	s.firstToken, s.tokenGap = e.Harms[lateFirst].On || e.Felt.On && e.Felt.First || leftQueue, e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
+	s.suspect = s.suspect && !ended || leftQueue
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)
 	return s

@@ -101,9 +101,10 @@ const (
 	// Imbalanced and UpstreamStarved are of pools.
 	Imbalanced
 	UpstreamStarved
-	// WorkloadShift and FrozenGauges are notices.
+	// WorkloadShift, FrozenGauges and ClientsGiveUp are notices.
 	WorkloadShift
 	FrozenGauges
+	ClientsGiveUp
 
 	// NumCauses is the number of causes, for arrays over them.
 	NumCauses
@@ -128,6 +129,7 @@ var causeNames = [NumCauses]string{
 	UpstreamStarved:       "upstream_starved",
 	WorkloadShift:         "workload_shift",
 	FrozenGauges:          "frozen_gauges",
+	ClientsGiveUp:         "clients_give_up",
 }
 
 // String is the cause's name in the catalogue.

@@ -71,7 +71,8 @@ const (
 var floor = [Count]float64{
 	QueueWait: 0.01, QueueTime: 0.01, FrontEnd: 0.002, Preemptions: 0.01, Waiting: 0.5,
 	Deferred: 0.5, KVUtilization: 0.01, ErrorRatio: 0.01, CorruptedRatio: 0.01,
-	DroppedRatio: 0.01, FailedTransfers: 0.01, MissedRatio: 0.02, ArrivalRate: 0.01,
+	CancelledRatio: 0.01,
+	DroppedRatio:   0.01, FailedTransfers: 0.01, MissedRatio: 0.02, ArrivalRate: 0.01,
 	ComputedTokens: 1, Running: 0.1,
 }
 

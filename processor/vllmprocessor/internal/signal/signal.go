@@ -47,6 +47,7 @@ const (
 	DroppedRatio
 	GenerationRate
 	Standstill
+	CancelledRatio
 
 	// Count is the number of signals, for arrays over them.
 	Count
@@ -83,6 +84,7 @@ var names = [Count]string{
 	DroppedRatio:      "dropped_ratio",
 	GenerationRate:    "generation_throughput",
 	Standstill:        "standstill",
+	CancelledRatio:    "cancelled_ratio",
 }
 
 // String is the signal's name in the catalogue.
