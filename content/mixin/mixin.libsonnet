@@ -69,6 +69,10 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( last_over_time(vllm_slo_target_ratio{%(selector)s}[1h]) )' % $._config,
           },
           {
+            record: 'vllm_slo:valid:rate2m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_valid_total{%(selector)s}[2m]) )' % $._config,
+          },
+          {
             record: 'vllm_slo:valid:rate5m',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_valid_total{%(selector)s}[5m]) )' % $._config,
           },
@@ -89,6 +93,10 @@
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_valid_total{%(selector)s}[6h]) )' % $._config,
           },
           {
+            record: 'vllm_slo:good:rate2m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_good_total{%(selector)s}[2m]) )' % $._config,
+          },
+          {
             record: 'vllm_slo:good:rate5m',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_good_total{%(selector)s}[5m]) )' % $._config,
           },
@@ -107,6 +115,10 @@
           {
             record: 'vllm_slo:good:rate6h',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_good_total{%(selector)s}[6h]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:undecided:rate2m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ( rate(vllm_slo_undecided_total{%(selector)s}[2m]) )' % $._config,
           },
           {
             record: 'vllm_slo:undecided:rate5m',
@@ -133,6 +145,10 @@
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[2h]) )' % $._config,
           },
           {
+            record: 'vllm_slo:requests:rate2m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[2m]) )' % $._config,
+          },
+          {
             record: 'vllm_slo:requests:rate30m',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[30m]) )' % $._config,
           },
@@ -143,6 +159,10 @@
           {
             record: 'vllm_slo:requests:rate6h',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(vllm_time_to_first_token_seconds_count{%(selector)s}[6h]) )' % $._config,
+          },
+          {
+            record: 'vllm_slo:error_ratio_lower:rate2m',
+            expr: 'clamp_min(1 - (vllm_slo:good:rate2m + vllm_slo:undecided:rate2m) / (vllm_slo:valid:rate2m > 0), 0)',
           },
           {
             record: 'vllm_slo:error_ratio_lower:rate5m',
@@ -304,6 +324,14 @@
         name: 'vllm-gateway.rules',
         rules: [
           {
+            record: 'vllm_gateway:requests:rate2m',
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[2m]) or rate( inference_gateway_epp_request_errors_total{error_code!="ModelServerError",%(selector)s}[2m] ) )' % $._config,
+          },
+          {
+            record: 'vllm_gateway:error_ratio:rate2m',
+            expr: '( sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_request_errors_total{%(selector)s}[2m]) ) or vllm_gateway:requests:rate2m * 0 ) / (vllm_gateway:requests:rate2m > 0)' % $._config,
+          },
+          {
             record: 'vllm_gateway:requests:rate5m',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[5m]) or rate( inference_gateway_epp_request_errors_total{error_code!="ModelServerError",%(selector)s}[5m] ) )' % $._config,
           },
@@ -350,9 +378,8 @@
           },
           {
             alert: 'VLLMServerNotServing',
-            expr: 'vllm_server:severity:max >= 3 unless vllm_server:severity_in_pool:max',
+            expr: 'vllm_server:severity:max >= 3 unless vllm_server:severity_in_pool:max or vllm_server:severity:max >= 2 and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMServerNotServing",alertstate="firing",%(selector)s}' % $._config,
             'for': '1m',
-            keep_firing_for: '5m',
             labels: {
               severity: 'page',
             },
@@ -378,9 +405,8 @@
           },
           {
             alert: 'VLLMServerDegraded',
-            expr: 'vllm_server:severity:max >= 2 unless min_over_time(vllm_server:severity:max[2m]) >= 3',
+            expr: 'vllm_server:severity:max >= 2 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMServerNotServing|VLLMReplicaNotServing",alertstate="firing",%(selector)s}' % $._config,
             'for': '5m',
-            keep_firing_for: '15m',
             labels: {
               severity: 'ticket',
             },
@@ -438,7 +464,6 @@
             alert: 'VLLMGPUSlowsServer',
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name, detail) ( vllm_diagnosis_cause{cause="slow_steps",detail=~"power_cap|thermal|memory_error|interconnect|clocks_low",%(selector)s} ) == 1' % $._config,
             'for': '5m',
-            keep_firing_for: '15m',
             labels: {
               severity: 'ticket',
             },
@@ -451,7 +476,6 @@
           {
             alert: 'VLLMGPUMemoryErrors',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected",%(selector)s}[1h]) ) > 0 or sum by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( increase(hw_errors_total{error_type="uncorrected",%(selector)s}[1h]) ) > 0 or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( vllm_accelerator_row_remap_failed{%(selector)s} ) > 0' % $._config,
-            keep_firing_for: '15m',
             labels: {
               severity: 'ticket',
             },
@@ -481,8 +505,7 @@
         rules: [
           {
             alert: 'VLLMBudgetBurnFast',
-            expr: 'vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate5m * 300 < %(eventsFast)g' % $._config,
-            keep_firing_for: '5m',
+            expr: '( vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate5m * 300 < %(eventsFast)g or vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate5m > 0.5 * clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and on (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ALERTS{alertname=~"VLLMBudgetBurnFast",alertstate="firing",%(selector)s} ) unless ( vllm_slo:error_ratio_lower:rate2m < 0.5 * clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2m * 120 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate2m * 120 < %(eventsFast)g )' % $._config,
             labels: {
               severity: 'page',
             },
@@ -494,8 +517,7 @@
           },
           {
             alert: 'VLLMBudgetBurnMedium',
-            expr: 'vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate30m * 1800 < %(eventsMedium)g' % $._config,
-            keep_firing_for: '5m',
+            expr: '( vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate30m * 1800 < %(eventsMedium)g or vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate30m > 0.5 * clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and on (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ALERTS{alertname=~"VLLMBudgetBurnMedium",alertstate="firing",%(selector)s} ) unless ( vllm_slo:error_ratio_lower:rate2m < 0.5 * clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2m * 120 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate2m * 120 < %(eventsFast)g )' % $._config,
             labels: {
               severity: 'page',
             },
@@ -554,9 +576,8 @@
         rules: [
           {
             alert: 'VLLMGatewayErrors',
-            expr: 'vllm_gateway:error_ratio:rate5m > %(gatewayErrorRatio)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g' % $._config,
+            expr: 'vllm_gateway:error_ratio:rate5m > %(gatewayErrorRatio)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g unless vllm_gateway:error_ratio:rate2m < 0.5 * %(gatewayErrorRatio)g' % $._config,
             'for': '5m',
-            keep_firing_for: '5m',
             labels: {
               severity: 'page',
             },
@@ -570,7 +591,6 @@
             alert: 'VLLMGatewayNoReadyEndpoints',
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, job, pool) ( inference_gateway_pool_endpoint_ready{%(selector)s} ) == 0' % $._config,
             'for': '1m',
-            keep_firing_for: '5m',
             labels: {
               severity: 'page',
             },
@@ -584,7 +604,6 @@
             alert: 'VLLMGatewayLatencyHigh',
             expr: 'histogram_quantile( 0.99, sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, le) ( rate(inference_gateway_epp_request_duration_seconds_bucket{%(selector)s}[5m]) ) ) > %(gatewayLatencySeconds)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g' % $._config,
             'for': '10m',
-            keep_firing_for: '10m',
             labels: {
               severity: 'ticket',
             },
@@ -642,7 +661,6 @@
             alert: 'VLLMCollectorSendFailing',
             expr: 'sum by (job, instance, exporter) (rate(otelcol_exporter_send_failed_metric_points[5m])) > 0 or sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0',
             'for': '5m',
-            keep_firing_for: '15m',
             labels: {
               severity: 'ticket',
             },

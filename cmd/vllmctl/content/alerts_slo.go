@@ -5,7 +5,7 @@ import "fmt"
 // burnAlert is an alert on two windows. The long one says that the budget is really used, the
 // short one that it still is. Alerts go by what is certain.
 func burnAlert(p parameters, factor, long, short, events string) string {
-	return fmt.Sprintf("%s and %s and %s", missed(p, factor, long, "> "), missed(p, factor, short, "> "), busy(p, short, events))
+	return fmt.Sprintf("%s and %s and %s", misses(p, factor, long, "> "), misses(p, factor, short, "> "), busy(p, short, events))
 }
 
 // pageBurn is burnAlert, which stays while the short window misses half as much, and ends when users are served
@@ -13,13 +13,13 @@ func burnAlert(p parameters, factor, long, short, events string) string {
 // whole length.
 func pageBurn(p parameters, name, factor, long, short, events string) string {
 	return fmt.Sprintf("(%s or %s and %s and on (%s) %s) unless (%s and %s)",
-		burnAlert(p, factor, long, short, events), missed(p, factor, long, "> "), missed(p, factor, short, "> 0.5 * "), objectiveLabels, firing(name),
-		missed(p, factor, "2m", "< 0.5 * "), busy(p, "2m", "eventsFast"))
+		burnAlert(p, factor, long, short, events), misses(p, factor, long, "> "), misses(p, factor, short, "> 0.5 * "), objectiveLabels, firing(name),
+		misses(p, factor, "2m", "< 0.5 * "), busy(p, "2m", "eventsFast"))
 }
 
-// missed compares the share of missed events with what is enough for an alert. The burn rate cannot exceed
+// misses compares the share of missed events with what is enough for an alert. The burn rate cannot exceed
 // 1 / (1 - target): where not even an outage reaches the factor, a share of missed events is enough.
-func missed(p parameters, factor, window, compared string) string {
+func misses(p parameters, factor, window, compared string) string {
 	return fmt.Sprintf("vllm_slo:error_ratio_lower:rate%s %sclamp_max(%s * (1 - vllm_slo:target:last1h), %s)",
 		window, compared, p.number(factor), p.number("errorRatioAlways"))
 }
