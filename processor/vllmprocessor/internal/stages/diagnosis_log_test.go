@@ -2,8 +2,10 @@ package stages
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -254,4 +256,16 @@ func TestABoardHasTheVariablesOfItsServer(t *testing.T) {
 		since.Add(-30*time.Minute).UnixMilli()), l.board(&change, resource))
 	l.boards = ""
 	assert.Empty(t, l.board(&change, resource))
+	// The shipped board has all of them.
+	shipped, err := os.ReadFile("../../../../content/grafana/suffixed/vllm-engine.json")
+	require.NoError(t, err)
+	var board struct {
+		UID        string
+		Templating struct{ List []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal(shipped, &board))
+	assert.Equal(t, "vllm-engine", board.UID)
+	for _, v := range variables {
+		assert.Contains(t, board.Templating.List, struct{ Name string }{v.name})
+	}
 }
