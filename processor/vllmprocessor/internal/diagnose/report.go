@@ -317,8 +317,7 @@ type Judgement struct {
 	Shares    Shares
 	Details   [NumCauses]string
 	Reference Reference
-	// Signals are those of the pool as a whole, Usual what is usual for them.
-	Signals, Usual signal.Values
+	Signals   signal.Values
 }
 
 // NewReport returns the report of a pool with a number and attributes.
@@ -338,9 +337,6 @@ func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
-	for i := range s.transitions {
-		s.transitions[i].Usual = j.Usual
-	}
 	return s.transitions
 }
 

@@ -93,10 +93,12 @@ func (p *Diagnosis) Evaluate(settings *diagnose.Settings, at int64, enabled map[
 		}
 		one.conclude(at)
 		judged := one.judge(settings, at)
-		judged.Usual = one.usual()
 		continues, holds := one.resume(settings, at)
 		if p.transitions = append(p.transitions, continues...); !holds {
-			p.transitions = append(p.transitions, one.report.Observe(settings, judged)...)
+			for _, change := range one.report.Observe(settings, judged) {
+				change.Usual = one.usual()
+				p.transitions = append(p.transitions, change)
+			}
 		}
 		p.values = one.report.Values(enabled, p.values)
 	}

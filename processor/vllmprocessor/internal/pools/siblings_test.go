@@ -173,3 +173,23 @@ func TestAServerLeavesPlacesForTheSiblingsOfOthers(t *testing.T) {
 	add(many)
 	assert.Len(t, p.siblings[0].found, mostOfSource, "the next evaluation counts anew")
 }
+
+// What is usual for a pool is so for its engines together. Of a sum it is not known while one of them has to learn it.
+func TestWhatIsUsualForAPoolIsSoForItsEngines(t *testing.T) {
+	t.Parallel()
+	p := &pool{}
+	for _, m := range learned(t, 2).members {
+		p.members = append(p.members, newMember(&m))
+	}
+	usual := p.usual()
+	assert.InDelta(t, 2+2, usual[signal.Running], 1e-6)
+	assert.InDelta(t, 0.1, usual[signal.TimeToFirstToken], 1e-6)
+	lost := (&one{condition: diagnose.Unreachable}).member("m")
+	p.members = append(p.members, newMember(&lost))
+	assert.InDelta(t, 2+2, p.usual()[signal.Running], 1e-6, "a server that cannot be read is in neither sum")
+	fresh := (&one{condition: diagnose.Healthy}).member("m")
+	p.members = append(p.members, newMember(&fresh))
+	usual = p.usual()
+	assert.False(t, signal.Known(usual[signal.Running]))
+	assert.InDelta(t, 0.1, usual[signal.TimeToFirstToken], 1e-6, "a mean is that of those who know it")
+}

@@ -2,8 +2,10 @@ package stages
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -236,4 +238,34 @@ func TestContributingCausesAreRanked(t *testing.T) {
 	l.logs(&change, nil)
 	require.Equal(t, 1, logs.Len())
 	assert.Equal(t, []any{"decode_load", "kv_pressure"}, logs.All()[0].ContextMap()["contributing"])
+}
+
+// A board gets the values of its variables from the server and the engine. What a server calls itself is escaped, and
+// left out where it is long: the board then shows all.
+func TestABoardHasTheVariablesOfItsServer(t *testing.T) {
+	t.Parallel()
+	l := &changeLog{boards: "https://grafana.example.com/"}
+	resource := pcommon.NewMap()
+	resource.PutStr("service.instance.id", "a:1&var-x=y z")
+	resource.PutStr("k8s.pod.name", strings.Repeat("p", 201))
+	resource.PutStr("k8s.namespace.name", "chat")
+	resource.PutStr("model_name", "not this")
+	since := time.Date(2026, 1, 2, 3, 30, 0, 0, time.UTC)
+	change := diagnose.Transition{Since: since.UnixNano(), Attributes: []input.Attribute{{Name: "engine", Value: "0"}, {Name: "model_name", Value: "m"}}}
+	assert.Equal(t, fmt.Sprintf("https://grafana.example.com/d/vllm-engine?from=%d&to=now&var-namespace=chat&var-instance=a%%3A1%%26var-x%%3Dy+z&var-model=m",
+		since.Add(-30*time.Minute).UnixMilli()), l.board(&change, resource))
+	l.boards = ""
+	assert.Empty(t, l.board(&change, resource))
+	// The shipped board has all of them.
+	shipped, err := os.ReadFile("../../../../content/grafana/suffixed/vllm-engine.json")
+	require.NoError(t, err)
+	var board struct {
+		UID        string
+		Templating struct{ List []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal(shipped, &board))
+	assert.Equal(t, "vllm-engine", board.UID)
+	for _, v := range variables {
+		assert.Contains(t, board.Templating.List, struct{ Name string }{v.name})
+	}
 }
