@@ -213,9 +213,16 @@ func queueWait(w *Window, _ map[string]string) Answer {
 	return ratio(capacity, served)
 }
 
+// cancelled are the requests whose clients left. Where one engine and one API server count them, they are those; an
+// engine finishes a request for several choices, or one of a beam search, several times, so that there can be
+// fewer. Else they are estimated.
 func cancelled(w *Window, _ map[string]string) Answer {
 	first := w.begun()
+	counted, of := 0.0, &w.Case.Config
 	left := w.sum(engine.EventEnd, func(e *engine.Event) float64 {
+		if e.End == engine.EndLeft && w.Case.dialect() != surface.Rust {
+			counted++
+		}
 		// Before 0.13 also requests that failed; none behind the Rust front end, which counts
 		// them with the reason abort.
 		if w.Case.dialect() != surface.Rust && (e.End == engine.EndLeft || (e.End == engine.EndError && !w.ended(e))) && first[e.Request] {
@@ -228,7 +235,15 @@ func cancelled(w *Window, _ map[string]string) Answer {
 		return w.between(at, engine.EventFirst, engine.EventEnd) - running
 	}
 	missed := math.Abs(off(w.To) - off(w.From))
-	return within(max(0, left-missed)/w.Elapsed(), (left+missed)/w.Elapsed())
+	estimate := within(max(0, left-missed)/w.Elapsed(), (left+missed)/w.Elapsed())
+	switch dialect := w.Case.dialect(); {
+	case dialect == surface.V0, w.Case.before("0.8.3"), w.Case.engines() > 1:
+		return estimate
+	case of.Workload != nil && (of.Workload.ChoicesShare > 0 || of.Workload.BeamShare > 0):
+		return within(0, max(counted/w.Elapsed(), estimate.intervals[0][1]))
+	}
+	// A path or a server process that is new in the window is not counted.
+	return Answer{intervals: append(exactly(counted/w.Elapsed()).intervals, estimate.intervals...)}
 }
 
 // iterationTokens counts the steps with output. Where a request that failed before its first

@@ -97,7 +97,7 @@ var rows = slices.Concat([]Row{
 	},
 	{
 		Metric: "vllm.request.cancelled_estimate", Long: true, Additive: true, Truth: cancelled,
-		Exact: "bounded: running requests without a first token, and requests that wait again, at both ends of the window",
+		Exact: "exact where one engine and one API server count the same requests; else bounded: running requests without a first token, and requests that wait again, at both ends of the window",
 	},
 	{
 		Metric: "vllm.tokens_per_iteration", Truth: iterationTokens,

@@ -47,21 +47,17 @@ func Cancelled(v *window.View) (gone, ended float64, reason Reason) {
 		if _, status := other.Total(input.RequestSuccess); status != window.Missing && other.Group() != v.Group() {
 			return 0, 0, Missing
 		}
-		switch _, status := other.Increase(input.HTTPRequests); status {
-		case window.Missing:
-			continue
-		case window.Present:
-			counts = true
-		default:
+		if _, status := other.Total(input.HTTPRequests); status == window.Pending || status == window.Defective {
 			return 0, 0, Because(status)
 		}
+		// A path that is new in the window is left out, because nobody knows how it began.
 		for label, n := range other.Increases(input.HTTPRequests) {
 			class, handler := label.Value(httpStatus), label.Value(httpHandler)
 			switch {
-			case n == 0 || class == "" || class[0] != '2' || slices.Contains(unserved, handler):
+			case class == "" || class[0] != '2' || slices.Contains(unserved, handler):
 			case slices.Contains(generating, handler):
-				ended += n
-			case label.Value(httpMethod) != "GET":
+				ended, counts = ended+n, true
+			case n > 0 && label.Value(httpMethod) != "GET":
 				return 0, 0, Missing
 			}
 		}
