@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
@@ -120,11 +121,11 @@ func (a *alerting) firings(ctx context.Context, said []judge.Said, gaps []judge.
 // seriesOf is what a Prometheus has of the reports: the severity, the condition and the cause.
 func seriesOf(said []judge.Said, gaps []judge.Fault, from, to float64) []rulestore.Series {
 	all := map[string]*rulestore.Series{}
-	add := func(at float64, v float64, name string, more ...string) {
+	add := func(at, v float64, name string, more ...string) {
 		key := name + strings.Join(more, " ")
 		if all[key] == nil {
 			all[key] = &rulestore.Series{Labels: labels.FromStrings(append([]string{
-				labels.MetricName, name, "job", "vllm", "instance", "vllm-0:8000", "model_name", "model", "engine", "0",
+				model.MetricNameLabel, name, "job", "vllm", "instance", "vllm-0:8000", "model_name", "model", "engine", "0",
 			}, more...)...)}
 		}
 		one := all[key]
@@ -166,15 +167,15 @@ func (a *alerting) measured(ctx context.Context) (out []content.Alert, err error
 
 // falseFirings counts, by alert, how often it fired in a healthy story, and how often falsely: nothing excuses it
 // in any minute in which it was pending. Where an objective is missed for longer, it is not false.
-func falseFirings(s *Score, alerts []content.Alert, all []fired) (any, wrong map[string]float64) {
-	any, wrong = map[string]float64{}, map[string]float64{}
+func falseFirings(s *Score, alerts []content.Alert, all []fired) (every, wrong map[string]float64) {
+	every, wrong = map[string]float64{}, map[string]float64{}
 	minutes := s.excuses(0, s.harmful(0))
 	for _, f := range all {
 		i := slices.IndexFunc(alerts, func(a content.Alert) bool { return a.Name == f.alert })
 		if i < 0 {
 			continue
 		}
-		any[f.alert]++
+		every[f.alert]++
 		first, last := int((f.from-alerts[i].For.Seconds())/window), int(f.from/window)
 		right := false
 		for m := max(0, first); m <= min(last, len(minutes.excused)-1); m++ {
@@ -184,7 +185,7 @@ func falseFirings(s *Score, alerts []content.Alert, all []fired) (any, wrong map
 			wrong[f.alert]++
 		}
 	}
-	return any, wrong
+	return every, wrong
 }
 
 // falseAlerts is the table of how often each alert fires in healthy stories, by the size of a fleet.
@@ -216,15 +217,15 @@ func falseAlerts(ctx context.Context, o *options, records []Record) (string, err
 			for r := range next {
 				all, err := a.firings(ctx, r.Said, r.Faults, r.Seconds)
 				s := score(r)
-				any, wrong := falseFirings(&s, alerts, all)
+				every, wrong := falseFirings(&s, alerts, all)
 				mu.Lock()
 				errs = append(errs, err)
 				played += r.hours()
 				for name, c := range counts {
-					c.pages += int(any[name])
+					c.pages += int(every[name])
 					c.warnings += int(wrong[name])
 					c.hours += s.Healthy
-					c.byStory = append(c.byStory, [4]float64{wrong[name], any[name], s.Healthy})
+					c.byStory = append(c.byStory, [4]float64{wrong[name], every[name], s.Healthy})
 				}
 				mu.Unlock()
 			}
