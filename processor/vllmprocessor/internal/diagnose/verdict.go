@@ -104,6 +104,8 @@ const (
 	// WorkloadShift and FrozenGauges are notices.
 	WorkloadShift
 	FrozenGauges
+	// ServersLost is of pools, and the last one: saved states have these numbers.
+	ServersLost
 
 	// NumCauses is the number of causes, for arrays over them.
 	NumCauses
@@ -128,6 +130,7 @@ var causeNames = [NumCauses]string{
 	UpstreamStarved:       "upstream_starved",
 	WorkloadShift:         "workload_shift",
 	FrozenGauges:          "frozen_gauges",
+	ServersLost:           "servers_lost",
 }
 
 // String is the cause's name in the catalogue.
