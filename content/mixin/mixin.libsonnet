@@ -7,6 +7,8 @@
     runbookBase: 'https://github.com/otelcol-vllm/otelcol-vllm/blob/main/docs/runbooks/',
     // The number of servers below which VLLMTooFewServers fires.
     serversExpected: 1,
+    // The share of a pool's users at a replica that does not serve them from which on it pages.
+    replicaShare: 0.05,
     // The burn rate over 1h and 5m that pages.
     burnFast: 14.4,
     // The burn rate over 6h and 30m that pages.
@@ -322,7 +324,7 @@
             alert: 'VLLMPoolNotServing',
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 3' % $._config,
             'for': '1m',
-            keep_firing_for: '5m',
+            keep_firing_for: '1m',
             labels: {
               severity: 'page',
             },
@@ -334,9 +336,9 @@
           },
           {
             alert: 'VLLMPoolDegraded',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 2 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( min_over_time(vllm_pool_diagnosis_severity{%(selector)s}[2m]) ) >= 3' % $._config,
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 2 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( min_over_time(vllm_pool_diagnosis_severity{%(selector)s}[2m]) ) >= 3 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_cause{cause="servers_lost",role="primary",%(selector)s} ) == 1' % $._config,
             'for': '5m',
-            keep_firing_for: '15m',
+            keep_firing_for: '1m',
             labels: {
               severity: 'ticket',
             },
@@ -361,15 +363,29 @@
             },
           },
           {
+            alert: 'VLLMReplicaHarmsUsers',
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) vllm_server:severity_in_pool:max >= 3' % $._config,
+            'for': '1m',
+            keep_firing_for: '30s',
+            labels: {
+              severity: 'page',
+            },
+            annotations: {
+              description: 'The router still sends to this server, and it does not serve. Take it out of rotation first: the others serve its users.',
+              runbook_url: $._config.runbookBase + 'VLLMReplicaHarmsUsers.md',
+              summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, and the router still sends to it: {{ $value | humanizePercentage }} of the pool\'s users{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+            },
+          },
+          {
             alert: 'VLLMReplicaNotServing',
-            expr: 'vllm_server:severity_in_pool:max >= 3' % $._config,
+            expr: 'vllm_server:severity_in_pool:max >= 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g' % $._config,
             'for': '2m',
-            keep_firing_for: '2m',
+            keep_firing_for: '1m',
             labels: {
               severity: 'ticket',
             },
             annotations: {
-              description: 'One server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool\'s alerts say how many users notice.',
+              description: 'One server of a pool does not serve, and few users or none are known to be sent to it. The pool has less capacity.',
               runbook_url: $._config.runbookBase + 'VLLMReplicaNotServing.md',
               summary: '{{ $labels.instance }}, of a pool, does not serve {{ with $labels.model_name }}{{ . }}{{else}}its model{{end}}, or far too late{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },

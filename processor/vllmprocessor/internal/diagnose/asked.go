@@ -31,7 +31,7 @@ type asked struct {
 
 func (a *asked) observe(r *reading) {
 	before := *a
-	a.at, a.Requests = r.At, signal.OrZero(r.runningNow) + signal.OrZero(r.waitingNow) + r.hidden
+	a.at, a.Requests = r.At, signal.OrZero(r.runningNow)+signal.OrZero(r.waitingNow)+r.hidden
 	a.ended = max(signal.OrZero(r.endedByEngine), signal.OrZero(r.front.ended))
 	// Requests that fail at once are only counted when they end.
 	a.Arrivals = signal.OrZero(r.Signals[signal.ArrivalRate])

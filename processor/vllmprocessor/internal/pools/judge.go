@@ -69,7 +69,7 @@ func newMember(e *diagnose.Member, server string) member {
 	s := &e.Signals
 	return member{
 		Member: *e, server: server,
-		load:   signal.OrZero(s[signal.Running]) + signal.OrZero(s[signal.Waiting]), waiting: signal.OrZero(s[signal.Waiting]),
+		load: signal.OrZero(s[signal.Running]) + signal.OrZero(s[signal.Waiting]), waiting: signal.OrZero(s[signal.Waiting]),
 		kv:   s[signal.KVUtilization],
 		work: s[signal.ArrivalRate] * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])), rate: s[signal.FirstTokenRate],
 	}
