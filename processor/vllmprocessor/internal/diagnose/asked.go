@@ -46,11 +46,10 @@ func (a *asked) observe(r *reading) {
 // userShare is the share of the users of its pool that an engine harms greatly: its share of the requests, or of
 // those that come, whichever is greater. It is 0 where no request is sent to it any more, or nothing is known of that.
 func (e *engine) userShare() (share float64, pool Load) {
-	if e.pool == nil || e.Reported.Severity < 3 || e.Reported.Condition == Unreachable || e.last.At-e.asked.last > int64(sentFor) {
+	if e.beside == nil || e.Reported.Severity < 3 || e.Reported.Condition == Unreachable || e.last.At-e.asked.last > int64(sentFor) {
 		return 0, Load{}
 	}
-	others := e.pool.Plus(Load{-e.inPool.Requests, -e.inPool.Arrivals})
-	pool = Load{max(others.Requests, 0), max(others.Arrivals, 0)}.Plus(e.asked.Load)
+	pool = e.beside.Plus(e.asked.Load)
 	for _, of := range [][2]float64{{e.asked.Requests, pool.Requests}, {e.asked.Arrivals, pool.Arrivals}} {
 		if of[1] > 0 {
 			share = max(share, of[0]/of[1])
@@ -72,7 +71,7 @@ func (e *engine) sentThere() string {
 // Beside tells an engine what its pool was asked for at the evaluation before, and takes what it is asked for now.
 func (m *Member) Beside(pool Load) {
 	if e := m.engine; e != nil {
-		pool = pool.Plus(Load{-e.inPool.Requests, -e.inPool.Arrivals})
-		e.pool, e.inPool = &pool, m.Asked
+		e.beside = &Load{max(pool.Requests-e.inPool.Requests, 0), max(pool.Arrivals-e.inPool.Arrivals, 0)}
+		e.inPool = m.Asked
 	}
 }

@@ -143,7 +143,7 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	if wait, _ := e.Felt.wait(&e.last); signal.Known(wait) && e.Reported.Condition != Unreachable {
 		add(rows.wait, derive.Extra{}, wait)
 	}
-	if e.memory.users = e.memory.users || e.pool != nil && e.Reported.Severity >= 3; e.memory.users {
+	if e.memory.users = e.memory.users || e.beside != nil && e.Reported.Severity >= 3; e.memory.users {
 		share, _ := e.userShare()
 		add(rows.users, derive.Extra{}, share)
 	}
