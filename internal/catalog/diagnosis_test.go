@@ -168,5 +168,5 @@ func TestTheMetricsOfTheDiagnosisHaveItsAttributes(t *testing.T) {
 			count++
 		}
 	}
-	assert.Equal(t, 11, count)
+	assert.Equal(t, 12, count)
 }

@@ -63,8 +63,12 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	advise := func(next []catalog.Step, name string) {
 		w.Next, w.Runbook = catalog.StepsWith(next, enabled), catalog.RunbookURL(name)
 	}
+	cause, known := catalog.CauseByName(d.Cause)
+	ofPool := known && cause.Level == catalog.LevelPool
 	if condition, known := catalog.ConditionByName(d.Condition); known {
-		sentences = append(sentences, condition.Sentence)
+		if !ofPool || condition.Severity < 3 || condition.Name == "critical" { // The others speak of one server.
+			sentences = append(sentences, condition.Sentence)
+		}
 		if d.Size != "" {
 			sentences = append(sentences, d.Size)
 		}
@@ -73,7 +77,7 @@ func Of(d *Diagnosis, enabled func(metric string) bool) Words {
 	} else {
 		sentences = append(sentences, "The condition is "+d.Condition+".")
 	}
-	if cause, known := catalog.CauseByName(d.Cause); known {
+	if known {
 		sentences = append(sentences, cause.Sentence)
 		for _, detail := range cause.Details {
 			if detail.Name == d.Detail {

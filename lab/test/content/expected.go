@@ -178,7 +178,9 @@ func ofStories() map[string]expected {
 		"server drained":                 nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed":                 gone.with(poolDegraded, "two servers carry the load of three"),
 		"server lost with its collector": gone.with(poolDegraded, "two servers carry the load of three"),
-		"whole pool down":                expected{from: onset, to: over}.with(poolDegraded, "on the way back the servers answer one after the other"),
+		// Half an hour of requests waits at it when it continues.
+		"one of three replicas hangs": expected{from: onset, to: over}.with(poolDegraded, "it serves those that waited, and the pool has them"),
+		"whole pool down":             expected{from: onset, to: over}.with(poolDegraded, "on the way back the servers answer one after the other"),
 		"lone server crashes again and again": {either: []string{serverNotServing, serverDegraded}, from: onset, to: over, may: map[string]string{
 			serverNotServing: "it is unreachable again and again", serverDegraded: "it loses its requests again and again",
 		}},

@@ -190,7 +190,9 @@ func judge(t *testing.T, h *history.History, e *entry, fired []history.Firing) s
 			}
 		}
 	}
-	for _, f := range fired { t.Log("DBG", f) }
+	for _, f := range fired {
+		t.Log("DBG", f)
+	}
 	return table(e, compare(t, e.want, fired, truth))
 }
 
