@@ -159,7 +159,8 @@ func diagnosisGroup(p parameters) Group {
 				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages. What is sent to an `unreachable` server is not known, and of one that hangs only if its gauges, `/load` or its open files show it: then it has `VLLMReplicaNotServing`.",
 				NoMonitor:    "Datadog cannot join a server with its pool. VLLMServerNotServing has its query.",
 				FiresIn: map[string][]string{
-					"one of three replicas hangs": {"chat-b-0:8000"}, "one of four replicas fails": {"chat-b-0:8000"}, "replica-imbalance": lone,
+					"one of three replicas hangs": {"chat-b-0:8000"}, "one of four replicas fails": {"chat-b-0:8000"},
+					"engine-imbalance": lone, "replica-imbalance": lone,
 				},
 			},
 			{
@@ -213,7 +214,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				FiresIn: map[string][]string{
 					"admission-deferred": lone, "bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
-					"engine-imbalance": lone, "fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
+					"fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
 					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,
 					"gpu-link-errors": lone, "gpu-memory-errors": lone, "gpu-no-counters": lone, "gpu-partition": lone,
 					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
