@@ -375,6 +375,17 @@ var causes = []Cause{
 		NotSeparable: "Servers that differ by design are uneven, too; put each kind into its own pool.",
 	},
 	{
+		Name: "servers_lost", Level: LevelPool,
+		Meaning:  "Servers of the pool are `stalled`, `failing` or `unreachable`.",
+		Sentence: "The pool has lost servers: the others carry the load, and what a router still sends to the lost ones is not served.",
+		Signals:  []string{"running", "waiting", "arrival_rate"},
+		Next: []Step{
+			{Text: "See which servers they are, and open the runbook of their condition: `stalled`, `failing` or `unreachable`.", Queries: []string{"vllm_diagnosis_severity >= 3"}, Board: "vllm-overview", Panel: "Condition of each engine"},
+			{Text: "See whether the router still sends to them: `vllm.diagnosis.user_share` is above 0. Then take them out of rotation first.", Queries: []string{"vllm_diagnosis_user_share_ratio > 0"}},
+		},
+		NotSeparable: "A server that cannot be read may still serve its users: only its requests and the gateway show that.",
+	},
+	{
 		Name: "upstream_starved", Level: LevelPool,
 		Meaning:  "The servers of the pool have room, while requests wait in the queue of the gateway.",
 		Sentence: "The servers have room, but requests do not reach them: look at the gateway in front of them.",

@@ -248,7 +248,7 @@ func TestAServerThatIsWorseIsNotImbalance(t *testing.T) {
 func TestAPoolWithoutOneOfItsServersIsDegraded(t *testing.T) {
 	t.Parallel()
 	h := recordPool(t, &poolStory{faults: [4][]Fault{{{Unreachable, poolOnset, poolEnds}}}})
-	within(t, h.pool, "degraded", reportedWithin)
+	within(t, h.pool, "degraded servers_lost", reportedWithin)
 	within(t, h.servers[hot], "unreachable", reportedWithin)
 	h.all(t, 1, noAlarms)
 }

@@ -66,7 +66,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	want.Diagnosis = stages.DiagnosisConfig{
 		Enabled: true, Hold: 3, RelearnAfter: 2 * time.Hour, StartTimeout: 20 * time.Minute, SpeculationBreakEven: 1.5,
 		BatchModels: []string{"batch/*"},
-		Runbooks: "https://wiki.example.com/vllm", Boards: "http://grafana.example.com:3000/a",
+		Runbooks:    "https://wiki.example.com/vllm", Boards: "http://grafana.example.com:3000/a",
 	}
 	assert.Equal(t, want, fromFile(t, "vllm"))
 }

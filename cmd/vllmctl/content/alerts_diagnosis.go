@@ -1,6 +1,9 @@
 package content
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // The pools that a server belongs to. A pool has the labels that the processor groups by: the
 // model by default, the namespace and the cluster where "group_by" says so.
@@ -51,7 +54,7 @@ func diagnosisGroup(p parameters) Group {
 		Records: append(severityRecords(), serversExpected(p)),
 		Alerts: []Alert{
 			{
-				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: 5 * minute,
+				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: minute,
 				Expr:        "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
 				Description: "Half or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.",
@@ -79,12 +82,14 @@ func diagnosisGroup(p parameters) Group {
 				FiresIn: map[string][]string{"whole pool down": nil},
 			},
 			{
-				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: 15 * minute,
+				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: minute,
 				Expr: "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 2" +
-					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3",
+					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3" +
+					// Each of these servers has an alert with its name.
+					" unless max by (" + poolLabels + `) (vllm_pool_diagnosis_cause{cause="servers_lost", role="primary"}) == 1`,
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
 				Description: "A part of the requests of this pool is served badly, or not at all.",
-				Meaning:     "The diagnosis of the pool has severity 2: some servers do not serve, or a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
+				Meaning:     "The diagnosis of the pool has severity 2: a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room. Where it has mostly lost servers, their own alerts name them.",
 				Impact:      "Some users wait longer than usual or get errors. Which users depends on the server that their request is routed to.",
 				Diagnosis: []Step{
 					{Text: "Read the causes of the pool; each has a page.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes now"},
@@ -96,16 +101,16 @@ func diagnosisGroup(p parameters) Group {
 					"Take a server that is worse than the others out of the routing, and restart it there. The others get its requests, so look first whether they have room.",
 					"Follow the page of the primary cause.",
 				},
-				LooksTheSame: "A pool with one server of many down has no cause: the condition of that server explains it.",
+				LooksTheSame: "A pool with one server of many down is `degraded`, too, with the cause `servers_lost`: the alert of that server says more.",
 				NotConclude:  "Do not conclude that all servers are slow: the weight of a server is the number of its requests, and one busy server can be a fifth of them.",
-				CannotFire:   "As `VLLMPoolNotServing`. It is silent after the pool has had severity 3 for two minutes.",
+				CannotFire:   "As `VLLMPoolNotServing`. It is silent after the pool has had severity 3 for two minutes, and while its primary cause is `servers_lost`.",
 				Monitor: &Monitor{
 					Query: "min(last_5m):max:vllm.pool.diagnosis.severity{*} by {model_name} == 2",
 					Text:  "The pool of {{model_name.name}} serves some of its users badly.",
 				},
 				FiresIn: map[string][]string{
 					"engine-imbalance": nil, "gateway holds requests back": nil, "lockstep": nil,
-					"one of three replicas down": nil, "one of three replicas slow": nil, "replica-imbalance": nil,
+					"one of three replicas slow": nil, "replica-imbalance": nil,
 				},
 			},
 			{
@@ -131,7 +136,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				LooksTheSame: "A scrape that times out because the API server is busy, while requests still succeed: the condition is `unreachable` then, and the outcome of the failure is timeout.",
 				NotConclude:  "Do not conclude that the engine is dead because it is `unreachable`: only its metrics cannot be read.",
-				CannotFire:   "A pool has the model of the server: then it is a ticket (`VLLMReplicaNotServing`) and the pool pages. A server that discovery removed has no series; see `VLLMServerVanished`. A pool whose `group_by` lacks the cluster silences servers of the same model in all clusters of one Prometheus: add `k8s.cluster.name` to `group_by`.",
+				CannotFire:   "A pool has the model of the server: then it is `VLLMReplicaHarmsUsers` or `VLLMReplicaNotServing`, and the pool pages. A server that discovery removed has no series; see `VLLMServerVanished`. A pool whose `group_by` lacks the cluster silences servers of the same model in all clusters of one Prometheus: add `k8s.cluster.name` to `group_by`.",
 				Monitor: &Monitor{
 					Query:   "min(last_2m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} >= 3",
 					Text:    "{{[service.instance.id].name}} does not serve {{model_name.name}}.",
@@ -143,15 +148,43 @@ func diagnosisGroup(p parameters) Group {
 				},
 			},
 			{
-				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute, KeepFiringFor: 2 * minute,
-				Expr:        pooledSeverity + " >= 3",
-				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
-				Description: "One server of a pool does not serve. A router can still send requests to it, above all where it hangs: its metrics and its health check can answer. The pool's alerts say how many users notice.",
-				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and a pool of the processor has its model.",
-				Impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait; no router stops sending because an engine hangs.",
+				Name: "VLLMReplicaHarmsUsers", Severity: Page, For: minute, KeepFiringFor: 30 * time.Second,
+				Expr: byServerModel("vllm_diagnosis_user_share_ratio") + " >= " + p.number("replicaShare") +
+					" and on (" + serverModelLabels + ") " + pooledSeverity + " >= 3" +
+					" or " + pooledSeverity + " == 2 and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
+				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", and the router still sends to it: {{ $value | humanizePercentage }} of the pool's users",
+				Description: "The router still sends to this server, and it does not serve. Take it out of rotation first: the others serve its users.",
+				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % of the pool's requests or more, or of those that come, are at this server. 5 % is also the share of failed requests at which `VLLMGatewayErrors` pages.",
+				Impact:      "The users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
-					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "See what is still sent to it.", Query: "vllm_diagnosis_user_share_ratio > 0"},
+					{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+				},
+				Mitigation: []string{
+					"Take the server out of rotation. The alert ends within two minutes of the last request that is sent to it; if the server stays as it is, `VLLMReplicaNotServing` follows.",
+					"If it is `stalled`, save what its page asks for before you restart it. If it is `critical` because the router sends it more than the others, correct the routing.",
+				},
+				LooksTheSame: "Clients that know the address of the server and do not use the router.",
+				NotConclude:  "Do not conclude that its health check fails: a server that hangs can still answer it, and so it gets requests.",
+				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages. What is sent to an `unreachable` server is not known, and of one that hangs only if its gauges, `/load` or its open files show it: then it has `VLLMReplicaNotServing`.",
+				NoMonitor:    "Datadog cannot join a server with its pool. VLLMServerNotServing has its query.",
+				FiresIn: map[string][]string{
+					"one of three replicas hangs": {"chat-b-0:8000"}, "one of four replicas fails": {"chat-b-0:8000"},
+					"engine-imbalance": lone, "replica-imbalance": lone,
+				},
+			},
+			{
+				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute, KeepFiringFor: minute,
+				Expr: pooledSeverity + " >= 3 unless on (" + serverModelLabels + ") " +
+					byServerModel("vllm_diagnosis_user_share_ratio") + " >= " + p.number("replicaShare"),
+				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
+				Description: "One server of a pool does not serve, and few users or none are known to be sent to it. The pool has less capacity.",
+				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, a pool of the processor has its model, and less than 5 % of the pool's users are at it, as far as is known.",
+				Impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait.",
+				Diagnosis: []Step{
+					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
+					{Text: "If it is unreachable, see why the scrape fails, and at the gateway whether requests to it fail.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
 					{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
 				},
 				Mitigation: []string{
@@ -160,17 +193,17 @@ func diagnosisGroup(p parameters) Group {
 					"If it ends again on the same node, keep it away from the node until the GPU was tested.",
 				},
 				LooksTheSame: "A server that was stopped on purpose without a deletion of its pod. A pod that is being deleted is `draining` and has no alert.",
-				NotConclude:  "Do not conclude that users notice: that is what the alerts of the pool and of the objectives are for.",
-				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages.",
+				NotConclude:  "Do not conclude that users notice: then `VLLMReplicaHarmsUsers` or the alerts of the pool and of the objectives page.",
+				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages. With many users at it, `VLLMReplicaHarmsUsers` pages instead.",
 				NoMonitor:    "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",
 				FiresIn: map[string][]string{
-					"one of three replicas down": {"chat-b-0:8000"}, "replica-imbalance": lone,
+					"a hung replica out of rotation": {"chat-b-0:8000"}, "one of three replicas down": {"chat-b-0:8000"},
 					"whole pool down": {"chat-a-0:8000", "chat-b-0:8000", "chat-c-0:8000"},
 				},
 			},
 			{
 				Name: "VLLMServerDegraded", Severity: Ticket, For: 5 * minute,
-				Expr:        serverSeverity + " >= 2 unless on (" + serverModelLabels + ") " + firing("VLLMServerNotServing", "VLLMReplicaNotServing"),
+				Expr:        serverSeverity + " >= 2 unless on (" + serverModelLabels + ") " + firing("VLLMServerNotServing", "VLLMReplicaHarmsUsers", "VLLMReplicaNotServing"),
 				Summary:     "{{ $labels.instance }} serves " + model("its model") + " badly",
 				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled.",
 				Meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
@@ -192,7 +225,7 @@ func diagnosisGroup(p parameters) Group {
 				FiresIn: map[string][]string{
 					"batch jobs":         {"chat-a-0:8000"},
 					"admission-deferred": lone, "bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
-					"engine-imbalance": lone, "fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
+					"fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
 					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,
 					"gpu-link-errors": lone, "gpu-memory-errors": lone, "gpu-no-counters": lone, "gpu-partition": lone,
 					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
@@ -290,5 +323,10 @@ func servers(metric string) string { return "count by (" + jobLabels + ") (" + b
 
 // byServer is the highest value of each server.
 func byServer(metric string) string { return "max by (" + serverLabels + ") (" + metric + ")" }
+
+// byServerModel is the highest value of each model on a server.
+func byServerModel(metric string) string {
+	return "max by (" + serverModelLabels + ") (" + metric + ")"
+}
 
 const conditionNow = "vllm_diagnosis_condition == 1"

@@ -89,6 +89,56 @@ func TestAServerPagesOnlyWhereItIsInNoPool(t *testing.T) {
 	}
 }
 
+// share is what a server of model m harms of its pool's users.
+func share(server string, v float64) series {
+	return constant(fmt.Sprintf(`vllm_diagnosis_user_share_ratio{job="vllm",instance=%q,engine="0",model_name="m"}`, server), v)
+}
+
+// One incident is one open alert, which names the server.
+func TestAReplicaThatDoesNotServeHasOneAlert(t *testing.T) {
+	lost := constant(`vllm_pool_diagnosis_cause{job="otelcol-vllm",instance="x",model_name="m",cause="servers_lost",role="primary"}`, 1)
+	for name, c := range map[string]struct {
+		story []series
+		want  []string
+	}{
+		"users are sent to it":       {[]series{severity("a", "m", 3, ""), share("a", 0.05), pool("x", "m", 2, ""), lost}, []string{"VLLMReplicaHarmsUsers a"}},
+		"hardly any are":             {[]series{severity("a", "m", 3, ""), share("a", 0.04), pool("x", "m", 2, ""), lost}, []string{"VLLMReplicaNotServing a"}},
+		"it is not known":            {[]series{severity("a", "m", 3, ""), share("b", 0.5), pool("x", "m", 2, ""), lost}, []string{"VLLMReplicaNotServing a"}},
+		"the others are harmed, too": {[]series{severity("a", "m", 3, ""), share("a", 0.3), pool("x", "m", 2, "")}, []string{"VLLMReplicaHarmsUsers a", "VLLMPoolDegraded m"}},
+		"it serves them badly":       {[]series{severity("a", "m", 2, ""), share("a", 0), pool("x", "m", 2, "")}, []string{"VLLMServerDegraded a", "VLLMPoolDegraded m"}},
+		"half of the pool is lost":   {[]series{severity("a", "m", 3, ""), share("a", 0.3), pool("x", "m", 3, ""), lost}, []string{"VLLMReplicaHarmsUsers a", "VLLMPoolNotServing m"}},
+		"no pool has its model":      {[]series{severity("a", "m", 3, ""), share("a", 0.3), pool("x", "n", 0, "")}, []string{"VLLMServerNotServing a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.ElementsMatch(t, c.want, affected(t, c.story...))
+		})
+	}
+}
+
+// A server that is back, and requests that are sent elsewhere, end the alerts within two minutes.
+func TestTheAlertsOfAPoolEndSoon(t *testing.T) {
+	const end = 10 * minute
+	until10 := func(s series, after float64) series {
+		return series{s.name, func(now time.Duration) float64 {
+			if now >= end {
+				return after
+			}
+			return s.at(now)
+		}}
+	}
+	for alert, story := range map[string][]series{
+		"VLLMReplicaHarmsUsers": {severity("a", "m", 3, ""), until10(share("a", 0.3), 0), pool("x", "m", 0, "")},
+		"VLLMReplicaNotServing": {until10(severity("a", "m", 3, ""), 0), pool("x", "m", 0, "")},
+		"VLLMPoolNotServing":    {until10(pool("x", "m", 3, ""), 0)},
+		"VLLMPoolDegraded":      {until10(pool("x", "m", 2, ""), 0)},
+	} {
+		f := first(t, newPlayer(t, "vllm-diagnosis").play(20*minute, 15*time.Second, story...), alert)
+		assert.LessOrEqual(t, f.to, end+2*minute, alert)
+		assert.GreaterOrEqual(t, f.to, end, alert)
+	}
+}
+
 func TestAVanishedServerIsReported(t *testing.T) {
 	const end = 30 * minute
 	a, b := severity("a", "m", 0, ""), severity("b", "m", 0, "")

@@ -79,6 +79,7 @@ type Parameter struct {
 func Parameters() []Parameter {
 	return []Parameter{
 		{"serversExpected", "The number of servers below which VLLMTooFewServers fires.", 1},
+		{"replicaShare", "The share of a pool's users at a replica that does not serve them from which on it pages.", 0.05},
 		{"burnFast", "The burn rate over 1h and 5m that pages.", 14.4},
 		{"burnMedium", "The burn rate over 6h and 30m that pages.", 6},
 		{"burnSlow", "The burn rate over 1d and 2h that opens a ticket.", 3},

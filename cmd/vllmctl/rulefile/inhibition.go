@@ -19,8 +19,8 @@ func AlertmanagerFiles() (map[string][]byte, error) {
 func inhibitRules() []inhibitRule {
 	const unknown = `alertname=~"VLLMServerVanished|VLLMTooFewServers|VLLMDiagnosisMissing"`
 	var rules []inhibitRule
-	// A pool over its servers, but not over a replica that does not serve: only that alert names it.
-	// Which labels a pool has depends on the processor's group_by, so there
+	// A pool over its servers: its text names them. One that is only degraded is not over a replica that does not
+	// serve, whose alert says more. Which labels a pool has depends on the processor's group_by, so there
 	// is one rule for each: with equal labels only, a pool without a namespace would
 	// mute no server that has one.
 	for _, pool := range []struct{ source, equal []string }{
@@ -32,6 +32,9 @@ func inhibitRules() []inhibitRule {
 		rules = append(rules, inhibitRule{
 			Source: append([]string{`alertname=~"VLLMPoolNotServing|VLLMPoolDegraded"`}, pool.source...),
 			Target: []string{`alertname="VLLMServerDegraded"`}, Equal: pool.equal,
+		}, inhibitRule{
+			Source: append([]string{`alertname="VLLMPoolNotServing"`}, pool.source...),
+			Target: []string{`alertname=~"VLLMReplica(NotServing|HarmsUsers)"`}, Equal: pool.equal,
 		})
 	}
 	poolLabels := []string{"k8s_cluster_name", "k8s_namespace_name", "model_name"}
@@ -40,7 +43,8 @@ func inhibitRules() []inhibitRule {
 	return append(rules,
 		// keep_firing_for holds the lesser alert a while when things get worse.
 		inhibitRule{[]string{`alertname="VLLMPoolNotServing"`}, []string{`alertname="VLLMPoolDegraded"`}, poolLabels},
-		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplicaNotServing"`}, []string{`alertname="VLLMServerDegraded"`}, server},
+		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplica(NotServing|HarmsUsers)"`}, []string{`alertname="VLLMServerDegraded"`}, server},
+		inhibitRule{[]string{`alertname="VLLMReplicaHarmsUsers"`}, []string{`alertname="VLLMReplicaNotServing"`}, server},
 		// The faster burn over the slower ones.
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnFast"`}, []string{`alertname=~"VLLMBudgetBurn(Medium|Slow|Leak)"`}, objective},
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnMedium"`}, []string{`alertname=~"VLLMBudgetBurn(Slow|Leak)"`}, objective},

@@ -81,8 +81,14 @@ func TestAnAlertOfAPoolMutesItsServersAndNoOthers(t *testing.T) {
 	assert.False(t, muted(t, server("VLLMServerDegraded", "blue", "m").Merge(model.LabelSet{"k8s_cluster_name": "east"}), west))
 	// A server that is in no pool pages whatever a pool does.
 	assert.False(t, muted(t, server("VLLMServerNotServing", "blue", "m"), byModel))
-	// Nor is a replica muted that does not serve: no other alert names it.
-	assert.False(t, muted(t, server("VLLMReplicaNotServing", "blue", "m"), byModel, blue))
+	// A pool of which half is lost has one page, with the servers in its text. A degraded one leaves the replica
+	// that is lost its alert.
+	for _, replica := range []string{"VLLMReplicaNotServing", "VLLMReplicaHarmsUsers"} {
+		assert.True(t, muted(t, server(replica, "blue", "m"), byModel))
+		assert.False(t, muted(t, server(replica, "blue", "other"), byModel))
+		assert.False(t, muted(t, server(replica, "blue", "m"), blue))
+		assert.False(t, muted(t, blue, server(replica, "blue", "m")), "nor the pool its servers: the pool names others")
+	}
 	assert.False(t, muted(t, byModel, server(target, "blue", "m")), "never the other way")
 }
 
@@ -107,7 +113,9 @@ func TestTheWorseConditionMutesTheLesserOfTheSame(t *testing.T) {
 	on := func(name, instance string) model.LabelSet {
 		return model.LabelSet{"alertname": model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance), "model_name": "m"}
 	}
-	for _, worse := range []string{"VLLMServerNotServing", "VLLMReplicaNotServing"} {
+	assert.True(t, muted(t, on("VLLMReplicaNotServing", "a"), on("VLLMReplicaHarmsUsers", "a")))
+	assert.False(t, muted(t, on("VLLMReplicaNotServing", "b"), on("VLLMReplicaHarmsUsers", "a")))
+	for _, worse := range []string{"VLLMServerNotServing", "VLLMReplicaNotServing", "VLLMReplicaHarmsUsers"} {
 		assert.True(t, muted(t, on("VLLMServerDegraded", "a"), on(worse, "a")))
 		assert.False(t, muted(t, on("VLLMServerDegraded", "b"), on(worse, "a")), "another server")
 		assert.False(t, muted(t, on(worse, "a"), on("VLLMServerDegraded", "a")))

@@ -23,6 +23,8 @@ type expected struct {
 	// lingers is how long after to an alert may still fire or begin to fire: until queues
 	// are drained, and for keep_firing_for. 0 is twentyMinutes.
 	lingers time.Duration
+	// ends is how long after to the alerts that must fire end at most; 0 is late and lingers.
+	ends time.Duration
 	// forgets is true where nothing ends, but the alert does after a while.
 	forgets bool
 }
@@ -150,6 +152,7 @@ func ofScenarios() map[string]expected {
 		"gpu-throttled-before": during(12, 20),
 		// At the server that gets most requests they wait for many seconds.
 		"replica-imbalance": during(10, 20).with(serverDegraded, alsoDegraded),
+		"engine-imbalance":  during(10, 20).with(serverDegraded, alsoDegraded),
 	}
 	for _, name := range []string{
 		"overload", "long-prompts", "longer-outputs", "prefix-reuse-fell", "cache-thrash", "admission-deferred", "slow-steps", "bandwidth-loss",
@@ -158,7 +161,7 @@ func ofScenarios() map[string]expected {
 		// The GPU is not the cause, or it cannot be known.
 		"gpu-clean", "gpu-no-counters", "gpu-shared", "gpu-partition",
 		// All engines of the pool do harm, and a pool of several engines reports it.
-		"engine-imbalance", "lockstep",
+		"lockstep",
 	} {
 		all[name] = during(10, 20)
 	}
@@ -183,7 +186,14 @@ func ofStories() map[string]expected {
 		"server drained":                 nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed":                 gone.with(poolDegraded, "two servers carry the load of three"),
 		"server lost with its collector": gone.with(poolDegraded, "two servers carry the load of three"),
-		"whole pool down":                expected{from: onset, to: over}.with(poolDegraded, "on the way back the servers answer one after the other"),
+		// Half an hour of requests waits at it when it continues.
+		"one of three replicas hangs": expected{from: onset, to: over}.with(poolDegraded, "it serves those that waited, and the pool has them"),
+		// Servers that answer again, and serve.
+		"one of three replicas down":     {from: onset, to: over, ends: 2 * time.Minute},
+		"a hung replica out of rotation": {from: onset, to: over, ends: 2 * time.Minute},
+		// Errors have to be gone for a window.
+		"one of four replicas fails": {from: onset, to: over, ends: 3 * time.Minute},
+		"whole pool down":            expected{from: onset, to: over, ends: 2 * time.Minute}.with(poolDegraded, "on the way back the servers answer one after the other"),
 		"lone server crashes again and again": {either: []string{serverNotServing, serverDegraded}, from: onset, to: over, may: map[string]string{
 			serverNotServing: "it is unreachable again and again", serverDegraded: "it loses its requests again and again",
 		}},

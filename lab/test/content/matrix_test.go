@@ -238,7 +238,7 @@ func compare(t *testing.T, want expected, fired []history.Firing, truth map[stri
 			named[f.Labels.Get("instance")] = true
 			assert.GreaterOrEqual(t, f.From, want.from, "%s is too early", f)
 			assert.LessOrEqual(t, f.From, want.to+lingers, "%s is too late", f)
-			assert.LessOrEqual(t, f.To, want.to+late+lingers, "%s does not end", f)
+			assert.LessOrEqual(t, f.To, want.to+cmp.Or(want.ends, late+lingers), "%s does not end", f)
 		}
 		assert.LessOrEqual(t, got[0].From, want.from+late, "%s is too late", got[0])
 		if len(servers) > 0 {

@@ -6,6 +6,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/scenario"
 )
 
 // The times of the stories that examples/scenarios cannot express: what happens begins at
@@ -39,6 +40,20 @@ func replicas(n int, each func(i int, s *history.Servers)) (all []history.Server
 
 // jobs gives a server many clients that send the next request with the answer to the last one: hundreds always wait.
 func jobs(s *history.Servers) { s.Config.Workload.Clients, s.Config.Workload.Think = 1000, 0.01 }
+
+// second changes parameters of the second of several servers from onset to over.
+func second(values map[engine.Parameter]float64) func(i int, s *history.Servers) {
+	return func(i int, s *history.Servers) {
+		if i != 1 {
+			return
+		}
+		var all []scenario.Injection
+		for p, value := range values {
+			all = append(all, scenario.Injection{Parameter: p, Value: value, At: onset.Seconds(), Until: over.Seconds()})
+		}
+		s.Config.Changes = scenario.Changes(all, 0, 1)
+	}
+}
 
 // away makes a server unreachable from onset to over.
 func away(s *history.Servers) {
@@ -111,14 +126,19 @@ func stories() []*history.Story {
 		}),
 		// So slow that gaps between tokens miss the objective of 100 ms.
 		story("one of three replicas slow", func(s *history.Story) {
-			s.Servers = replicas(3, func(i int, s *history.Servers) {
-				if i == 1 {
-					s.Config.Changes = []engine.Change{
-						{At: onset.Seconds(), Parameter: engine.ParamBandwidth, Value: 0.15},
-						{At: over.Seconds(), Parameter: engine.ParamBandwidth, Value: 1},
-					}
-				}
-			})
+			s.Servers = replicas(3, second(map[engine.Parameter]float64{engine.ParamBandwidth: 0.15}))
+		}),
+		// Its traffic keeps coming, as it does from a router that only asks whether /health answers.
+		story("one of three replicas hangs", func(s *history.Story) {
+			s.Servers = replicas(3, second(map[engine.Parameter]float64{engine.ParamStall: 1}))
+		}),
+		// The router sends nothing more to it from the begin of the hang on.
+		story("a hung replica out of rotation", func(s *history.Story) {
+			s.Servers = replicas(3, second(map[engine.Parameter]float64{engine.ParamStall: 1, engine.ParamArrivalRate: 0}))
+		}),
+		// Requests that fail end early, so that it has few at any time.
+		story("one of four replicas fails", func(s *history.Story) {
+			s.Servers = replicas(4, second(map[engine.Parameter]float64{engine.ParamErrorRate: 0.8}))
 		}),
 		story("lone server down", func(s *history.Story) { away(&s.Servers[0]) }),
 		// A crash loop with a fast start: it is never gone for a minute.

@@ -62,7 +62,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	case e.Reported.Condition == before.Condition && (e.Reported.Condition == Healthy || e.Reported.Condition == Idle):
 		e.Resumed = 0
 	}
-	if e.Reported.Harms() {
+	if e.hasCauses() {
 		e.causes(settings, &before, found)
 		e.memory.share(&e.Shares)
 	} else {
@@ -152,7 +152,7 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Failure = s.server.failure
 	default:
 	}
-	if e.Reported.Harms() {
+	if e.hasCauses() {
 		t.Shares = e.Shares
 	}
 	for s := range signal.Count {
@@ -163,6 +163,7 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		if to == Stalled {
 			t.Felt = strings.TrimSpace(t.Felt + " " + e.Canary.sentence(e.last.At))
 		}
+		t.Felt = strings.TrimSpace(t.Felt + " " + e.sentThere())
 	}
 	if e.Reported.Notices[ClientsGiveUp] {
 		t.Felt = e.GivenUp.sentence(&e.last)
@@ -237,9 +238,17 @@ func (e *engine) causes(settings *Settings, before *Verdict, found *symptoms) {
 	}
 }
 
+// hasCauses reports whether causes are reported: where users are harmed, and of a pool also where servers stand still.
+func (e *engine) hasCauses() bool {
+	return e.Reported.Harms() || e.described != nil && conditions[e.Reported.Condition].Severity >= 2
+}
+
 // explains is the least share of the harm that makes a cause the primary one. Without a
 // baseline it has to be most of the harm. A pool compares nothing itself.
 func (e *engine) explains() float64 {
+	if e.explainsAny {
+		return leastShare
+	}
 	if e.described == nil && e.baseline != nil && !e.baseline.Ready() {
 		return explainsAlone
 	}

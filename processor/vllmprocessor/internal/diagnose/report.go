@@ -16,12 +16,12 @@ import (
 )
 
 // rows are the metrics of an engine, or of a pool, which has no wait and no signals.
-type rows struct{ severity, condition, cause, share, wait, signal, ratio *derive.Row }
+type rows struct{ severity, condition, cause, share, wait, users, signal, ratio *derive.Row }
 
 var (
 	engineRows = &rows{
 		row("vllm.diagnosis.severity"), row("vllm.diagnosis.condition", "condition"), row("vllm.diagnosis.cause", "cause", "role", "detail"),
-		row("vllm.diagnosis.cause_share", "cause"), row("vllm.diagnosis.first_token_wait"),
+		row("vllm.diagnosis.cause_share", "cause"), row("vllm.diagnosis.first_token_wait"), row("vllm.diagnosis.user_share"),
 		row("vllm.diagnosis.signal", "signal"), row("vllm.diagnosis.signal_ratio", "signal"),
 	}
 	poolRows = &rows{
@@ -39,7 +39,7 @@ func Rows() (all []*derive.Row) {
 	for _, of := range []*rows{engineRows, poolRows} {
 		all = append(all, of.severity, of.condition, of.cause, of.share)
 	}
-	return append(all, engineRows.wait, engineRows.signal, engineRows.ratio)
+	return append(all, engineRows.wait, engineRows.users, engineRows.signal, engineRows.ratio)
 }
 
 // reportedSeries are the series that an engine has ever had. Inactive series keep
@@ -49,6 +49,8 @@ type reportedSeries struct {
 	causes     []reportedCause
 	// shares are the causes that have ever had a share of the harm worth a series.
 	shares [NumCauses]bool
+	// users is true once an engine of a pool had severity 3.
+	users bool
 }
 
 // leastShare is the least share of the harm that gives a cause a series: less reads as 0 %.
@@ -131,7 +133,7 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 		add(rows.cause, derive.Extra{c.cause.String(), c.role, c.detail}, truth(c.on))
 	}
 	shares := e.Shares
-	if !e.Reported.Harms() {
+	if !e.hasCauses() {
 		shares = Shares{}
 	}
 	for c, ever := range e.memory.shares {
@@ -141,6 +143,10 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	}
 	if wait, _ := e.Felt.wait(&e.last); signal.Known(wait) && e.Reported.Condition != Unreachable {
 		add(rows.wait, derive.Extra{}, wait)
+	}
+	if e.memory.users = e.memory.users || e.beside != nil && e.Reported.Severity >= 3; e.memory.users {
+		share, _ := e.userShare()
+		add(rows.users, derive.Extra{}, share)
 	}
 	if !enabled[rows.signal] && !enabled[rows.ratio] {
 		return values
@@ -250,6 +256,8 @@ type Member struct {
 	Verdict    Verdict
 	Shares     Shares
 	Signals    signal.Values
+	// Asked is what is sent to it; 0 where it cannot be read.
+	Asked Load
 	// Details are those of the causes, where the engine is degraded or failing.
 	Details [NumCauses]string
 	// Model is the name of the served model, Blocks the number of KV blocks; 0 where it is not
@@ -278,6 +286,9 @@ func (s *State) Members() iter.Seq[Member] {
 		for e := range s.known() {
 			m := Member{Attributes: e.attributes, Verdict: e.Reported, Shares: e.Shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
 			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
+			if e.Reported.Condition != Unreachable {
+				m.Asked = e.asked.Load
+			}
 			if m.Harmed() {
 				for c := range NumCauses {
 					m.Details[c] = e.detail(c)
@@ -318,6 +329,9 @@ type Judgement struct {
 	Details   [NumCauses]string
 	Reference Reference
 	Signals   signal.Values
+	// Explained is true where a server of the pool has a primary cause. Servers names those that do not serve.
+	Explained bool
+	Servers   string
 }
 
 // NewReport returns the report of a pool with a number and attributes.
@@ -329,7 +343,7 @@ func NewReport(number int, attributes []input.Attribute) *Report {
 
 // Observe takes a judgement and returns the changes that follow from it. There is no hold.
 func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
-	r.Shares, r.Reported.Reference = j.Shares, j.Reference
+	r.Shares, r.Reported.Reference, r.explainsAny = j.Shares, j.Reference, j.Explained
 	for c := range NumCauses {
 		r.judged.follow(c, j.Details[c], j.At, settings.HoldTime())
 	}
@@ -337,6 +351,9 @@ func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
+	for i := range s.transitions {
+		s.transitions[i].Felt = j.Servers
+	}
 	return s.transitions
 }
 

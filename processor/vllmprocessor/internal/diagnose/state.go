@@ -78,8 +78,15 @@ type engine struct {
 	saved
 	number     int
 	attributes []input.Attribute
+	// asked is what is sent to it, inPool what its pool has taken of that, and beside what the others of the pool
+	// are asked for; nil where it is in no pool.
+	asked  asked
+	inPool Load
+	beside *Load
 	// described are the details of a pool's causes; nil for an engine, see detail.
 	described *[NumCauses]string
+	// explainsAny is true of a pool of which a server has a primary cause: so has the pool.
+	explainsAny bool
 	// began is the time of its first batch since the collector started, at that of its newest
 	// reading, both in Unix nanoseconds.
 	began, at int64

@@ -105,6 +105,8 @@ const (
 	WorkloadShift
 	FrozenGauges
 	ClientsGiveUp
+	// ServersLost is of pools, and the last one: saved states have these numbers.
+	ServersLost
 
 	// NumCauses is the number of causes, for arrays over them.
 	NumCauses
@@ -130,6 +132,7 @@ var causeNames = [NumCauses]string{
 	WorkloadShift:         "workload_shift",
 	FrozenGauges:          "frozen_gauges",
 	ClientsGiveUp:         "clients_give_up",
+	ServersLost:           "servers_lost",
 }
 
 // String is the cause's name in the catalogue.

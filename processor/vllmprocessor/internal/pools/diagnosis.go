@@ -34,9 +34,9 @@ func NewDiagnosis(limit int, keeper diagnose.Keeper) *Diagnosis {
 // Begin removes the members of the last evaluation.
 func (p *Diagnosis) Begin() { p.empty() }
 
-// Add adds the engines of a source. It returns false where an engine was left
+// Add adds the engines of a source, which is a server of that name. It returns false where an engine was left
 // out because there are too many pools.
-func (p *Diagnosis) Add(s Source, attributesOf AttributesOf) (complete bool) {
+func (p *Diagnosis) Add(s Source, server string, attributesOf AttributesOf) (complete bool) {
 	complete = true
 	for engine := range s.Members() {
 		to := p.pool(s, attributesOf(nil, engine.Attributes))
@@ -46,7 +46,9 @@ func (p *Diagnosis) Add(s Source, attributesOf AttributesOf) (complete bool) {
 		}
 		p.join(to, s)
 		to.meet(s, &engine)
-		to.members = append(to.members, newMember(&engine))
+		engine.Beside(to.askedBefore)
+		to.asked = to.asked.Plus(engine.Asked)
+		to.members = append(to.members, newMember(&engine, server))
 	}
 	return complete
 }

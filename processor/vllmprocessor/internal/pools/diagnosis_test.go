@@ -79,7 +79,7 @@ func (r *poolRig) evaluate(models map[string][]one, queues ...diagnose.Queue) {
 	r.pools.Begin()
 	for _, model := range []string{"m", "n"} {
 		for i := range models[model] {
-			r.pools.Add(server(models[model][i].member(model)), itsModel)
+			r.pools.Add(server(models[model][i].member(model)), "s", itsModel)
 		}
 	}
 	r.pools.Queue(&source{queues: queues})
@@ -165,14 +165,14 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"all idle":                              {times(4, idle), "idle"},
 		"all asleep":                            {times(4, asleep), "asleep"},
 		"all starting":                          {times(4, starting), "starting"},
-		"all stalled":                           {times(4, halted), "stalled"},
-		"all unreachable":                       {times(4, lost), "unreachable"},
+		"all stalled":                           {times(4, halted), "stalled servers_lost"},
+		"all unreachable":                       {times(4, lost), "unreachable servers_lost"},
 		"all failing":                           {times(4, fails), "failing erroring"},
 		"all unknown":                           {times(4, unsure), "unknown"},
 		"all are critical":                      {times(4, late), "critical slow_steps"},
 		"one of four is critical":               {several(times(3, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, late)), "degraded slow_steps"},
-		"a third is critical, a third is lost":  {several(times(1, well), times(1, late), times(1, lost)), "critical slow_steps"},
-		"half is lost, another one is critical": {several(times(1, well), times(1, late), times(2, halted)), "stalled"},
+		"a third is critical, a third is lost":  {several(times(1, well), times(1, late), times(1, lost)), "critical slow_steps +servers_lost"},
+		"half is lost, another one is critical": {several(times(1, well), times(1, late), times(2, halted)), "stalled slow_steps +servers_lost"},
 		"one works, others are idle":            {several(times(1, well), times(3, idle)), "healthy"},
 		"one works, others sleep":               {several(times(1, well), times(3, asleep)), "healthy"},
 		"more idle than asleep":                 {several(times(2, idle), times(1, asleep)), "idle"},
@@ -181,16 +181,16 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"idle and starting":                     {several(times(1, starting), times(1, idle)), "idle"},
 		"one cannot be judged":                  {several(times(3, well), times(1, unsure)), "healthy"},
 		"most cannot be judged":                 {several(times(1, well), times(3, unsure)), "unknown"},
-		"one of ten has stalled":                {several(times(9, well), times(1, halted)), "degraded"},
-		"one of four is unreachable":            {several(times(3, well), times(1, lost)), "degraded"},
-		"one of four fails":                     {several(times(3, well), times(1, fails)), "degraded erroring"},
-		"half is unreachable":                   {several(times(2, well), times(2, lost)), "unreachable"},
-		"one less than half is unreachable":     {several(times(3, well), times(2, lost)), "degraded"},
-		"half is lost in two ways":              {several(times(2, well), times(1, lost), times(1, halted)), "unreachable"},
-		"half is lost, more of it stalled":      {several(times(3, well), times(1, lost), times(2, halted)), "stalled"},
-		"half of those that should serve":       {several(times(1, well), times(1, lost), times(6, asleep)), "unreachable"},
-		"half of those that are not starting":   {several(times(1, well), times(1, halted), times(2, starting)), "stalled"},
-		"the only one that does not sleep":      {several(times(1, lost), times(3, asleep)), "unreachable"},
+		"one of ten has stalled":                {several(times(9, well), times(1, halted)), "degraded servers_lost"},
+		"one of four is unreachable":            {several(times(3, well), times(1, lost)), "degraded servers_lost"},
+		"one of four fails":                     {several(times(3, well), times(1, fails)), "degraded servers_lost +erroring"},
+		"half is unreachable":                   {several(times(2, well), times(2, lost)), "unreachable servers_lost"},
+		"one less than half is unreachable":     {several(times(3, well), times(2, lost)), "degraded servers_lost"},
+		"half is lost in two ways":              {several(times(2, well), times(1, lost), times(1, halted)), "unreachable servers_lost"},
+		"half is lost, more of it stalled":      {several(times(3, well), times(1, lost), times(2, halted)), "stalled servers_lost"},
+		"half of those that should serve":       {several(times(1, well), times(1, lost), times(6, asleep)), "unreachable servers_lost"},
+		"half of those that are not starting":   {several(times(1, well), times(1, halted), times(2, starting)), "stalled servers_lost"},
+		"the only one that does not sleep":      {several(times(1, lost), times(3, asleep)), "unreachable servers_lost"},
 		"a tenth of the load is harmed":         {several(times(9, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "healthy"},
 		"a fifth of the load is harmed":         {several(times(4, one{condition: diagnose.Healthy, load: 40, kv: 0.3, in: 2}), times(1, slow)), "degraded slow_steps"},
 		"errors that keep all requests away":    {times(2, refuse), "degraded erroring"},
@@ -198,7 +198,7 @@ func TestAPoolIsAsMostOfItsEngines(t *testing.T) {
 		"a rollout of one of four":              {several(times(3, well), times(1, drains)), "healthy"},
 		"a rollout of half":                     {several(times(2, well), times(2, drains)), "healthy"},
 		"all are deleted":                       {times(4, drains), "draining"},
-		"half of those that are not deleted":    {several(times(1, well), times(1, lost), times(2, drains)), "unreachable"},
+		"half of those that are not deleted":    {several(times(1, well), times(1, lost), times(2, drains)), "unreachable servers_lost"},
 		"degraded, and another one is starting": {several(times(1, slow), times(1, starting)), "degraded slow_steps"},
 		"little of the harm is explained":       {times(2, one{condition: diagnose.Degraded, load: 9, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 0.25}}), "degraded +slow_steps"},
 	} {
@@ -374,7 +374,7 @@ func TestAPoolHasTheDetailsOfItsEngines(t *testing.T) {
 		r := newPoolRig()
 		for range 2 {
 			r.pools.Begin()
-			r.pools.Add(server(f, e), itsModel)
+			r.pools.Add(server(f, e), "s", itsModel)
 			r.values, r.changes = r.pools.Evaluate(&r.settings, 1, enabled("vllm.pool.diagnosis.cause"))
 		}
 		assert.Equal(t, map[string]float64{"cause decode_load primary " + detail: 1}, r.emitted())
@@ -413,14 +413,14 @@ func TestThereAreAtMostMaxPools(t *testing.T) {
 	t.Parallel()
 	p := NewDiagnosis(2, nil)
 	add := func(pool string) bool {
-		return p.Add(server(well.member("m")), func(_, _ []input.Attribute) []input.Attribute {
+		return p.Add(server(well.member("m")), "s", func(_, _ []input.Attribute) []input.Attribute {
 			return []input.Attribute{{Name: "zone", Value: pool}, {Name: "model_name", Value: "m"}}
 		})
 	}
 	p.Begin()
 	assert.True(t, add("a") && add("b") && add("a"))
 	assert.False(t, add("c"), "no place")
-	assert.False(t, NewDiagnosis(0, nil).Add(server(well.member("m")), itsModel))
+	assert.False(t, NewDiagnosis(0, nil).Add(server(well.member("m")), "s", itsModel))
 	values, _ := p.Evaluate(&diagnose.Settings{Window: time.Minute, Hold: 2}, 1, enabled("vllm.pool.diagnosis.severity"))
 	assert.Len(t, values, 2)
 	p.Begin()
@@ -446,7 +446,7 @@ func TestAServerWithManyModelsTakesNoDiagnosesFromOthers(t *testing.T) {
 	evaluate := func(in ...*source) (all []string) {
 		p.Begin()
 		for _, s := range in {
-			p.Add(s, itsModel)
+			p.Add(s, "s", itsModel)
 		}
 		values, _ := p.Evaluate(&diagnose.Settings{Window: time.Minute, Hold: 2}, 1, enabled("vllm.pool.diagnosis.severity"))
 		for _, v := range values {

@@ -37,6 +37,8 @@ type pool struct {
 	siblings []*siblings
 	// queued is how many requests wait before the pool's servers.
 	queued float64
+	// asked is what its engines are asked for, askedBefore the same at the evaluation before.
+	asked, askedBefore diagnose.Load
 	// before is its diagnosis before the collector restarted, until the first evaluation; nil
 	// without one. It holds for a window from resumed on, a time in Unix nanoseconds; 0 where
 	// it does not hold, or not any more.
@@ -49,6 +51,7 @@ func (p *pool) empty() bool { return len(p.members) == 0 }
 func (p *pool) clear() { //nolint:unused // of placed, which the linter does not follow
 	clear(p.members)
 	p.members, p.queued = p.members[:0], 0
+	p.asked, p.askedBefore = diagnose.Load{}, p.asked
 }
 
 // member is an engine of a pool.
@@ -58,13 +61,15 @@ type member struct {
 	// tokens per second of the requests that arrive, rate the first tokens per second; NaN
 	// where one is not known.
 	load, waiting, kv, work, rate float64
+	// server is the name of its server.
+	server string
 }
 
-func newMember(e *diagnose.Member) member {
+func newMember(e *diagnose.Member, server string) member {
 	s := &e.Signals
 	return member{
-		Member: *e,
-		load:   signal.OrZero(s[signal.Running]) + signal.OrZero(s[signal.Waiting]), waiting: signal.OrZero(s[signal.Waiting]),
+		Member: *e, server: server,
+		load: signal.OrZero(s[signal.Running]) + signal.OrZero(s[signal.Waiting]), waiting: signal.OrZero(s[signal.Waiting]),
 		kv:   s[signal.KVUtilization],
 		work: s[signal.ArrivalRate] * (s[signal.PromptTokens] + signal.OrZero(s[signal.OutputTokens])), rate: s[signal.FirstTokenRate],
 	}
@@ -119,6 +124,7 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	var count [diagnose.NumConditions]float64
 	var load, harmed, serving float64
 	var shares diagnose.Shares
+	explained := false
 	for i := range p.members {
 		m := &p.members[i]
 		count[m.Verdict.Condition]++
@@ -129,11 +135,8 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 		if m.Harmed() {
 			harmed += m.weight()
 			shares = shares.Plus(m.Shares.Scale(m.weight()))
+			explained = explained || m.Verdict.Explained
 		}
-	}
-	if harmed > 0 {
-		// The unexplained part of an engine's harm stays unexplained in its pool.
-		shares = shares.Scale(1 / harmed)
 	}
 	starved := p.starved(settings, at)
 	enough := loadHarmed
@@ -141,7 +144,10 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 		enough *= stillHarmed
 	}
 	lost := count[diagnose.Failing] + count[diagnose.Stalled] + count[diagnose.Unreachable]
-	j := diagnose.Judgement{At: at, Signals: p.signals(), Details: p.details(), Reference: p.reference()}
+	shares = p.lose(shares, harmed, load/serving, lost < halfLost*serving)
+	j := diagnose.Judgement{
+		At: at, Signals: p.signals(), Details: p.details(), Reference: p.reference(), Explained: explained, Servers: p.sentence(),
+	}
 	switch {
 	case lost > 0 && lost >= halfLost*serving:
 		j.Condition, j.Shares = most(&count, diagnose.Unreachable, diagnose.Stalled, diagnose.Failing), p.balance(shares)
@@ -159,6 +165,28 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 		j.Condition = most(&count, diagnose.Idle, diagnose.Unknown, diagnose.Starting, diagnose.Asleep, diagnose.Draining)
 	}
 	return j
+}
+
+// lose adds that servers are lost to the sum of the causes of harmed engines, and returns the shares. One that does not
+// answer or stands still has no cause of its own; it weighs as much as the mean of all at least, because its requests are
+// not known. Where only a few fail, a part of their harm is that they still belong to the pool.
+func (p *pool) lose(s diagnose.Shares, harmed, mean float64, few bool) diagnose.Shares {
+	for i := range p.members {
+		switch m := &p.members[i]; {
+		case m.Verdict.Condition == diagnose.Stalled, m.Verdict.Condition == diagnose.Unreachable:
+			weight := max(m.weight(), m.Asked.Requests, mean)
+			s[diagnose.ServersLost] += weight
+			harmed += weight
+		case m.Verdict.Condition == diagnose.Failing && few:
+			s = s.Plus(m.Shares.Scale(-toLost * m.weight()))
+			s[diagnose.ServersLost] += toLost * m.weight()
+		}
+	}
+	if harmed > 0 {
+		// The unexplained part of an engine's harm stays unexplained in its pool.
+		s = s.Scale(1 / harmed)
+	}
+	return s
 }
 
 // most returns the condition that most members are in; of equal ones the first.
@@ -201,6 +229,8 @@ const (
 	// toImbalance is the share of an overload that is attributed to the routing. The rest
 	// stays with the causes of the engines.
 	toImbalance = 0.6
+	// toLost is the share of the harm of a few failing servers that is attributed to their place in the pool.
+	toLost = 0.6
 )
 
 // balance attributes a part of the overload of some engines to the imbalance, where

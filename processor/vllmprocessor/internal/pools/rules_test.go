@@ -16,7 +16,7 @@ func poolOf(engines ...one) *pool {
 	p := &pool{place: place[Source]{attributes: named("m")}, report: diagnose.NewReport(0, named("m"))}
 	for i := range engines {
 		m := engines[i].member("m")
-		p.members = append(p.members, newMember(&m))
+		p.members = append(p.members, newMember(&m, "s"))
 	}
 	return p
 }
@@ -73,9 +73,9 @@ func TestTheReferenceIsThatOfMostHarmedRequests(t *testing.T) {
 func TestTheWorkOfAnEngineIsItsArrivingTokens(t *testing.T) {
 	t.Parallel()
 	m := (&one{in: 2}).member("m")
-	assert.InDelta(t, 2*(900+100), newMember(&m).work, 1e-9)
+	assert.InDelta(t, 2*(900+100), newMember(&m, "s").work, 1e-9)
 	m.Signals[signal.OutputTokens] = math.NaN()
-	assert.InDelta(t, 2*900, newMember(&m).work, 1e-9)
+	assert.InDelta(t, 2*900, newMember(&m, "s").work, 1e-9)
 }
 
 func TestAnEngineHasRoomUpTo70PercentOfItsCacheAndWithoutAQueue(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAnEngineHasRoomUpTo70PercentOfItsCacheAndWithoutAQueue(t *testing.T) {
 		{one{condition: diagnose.Degraded, kv: 0.1}, false},
 	} {
 		m := test.one.member("m")
-		of := newMember(&m)
+		of := newMember(&m, "s")
 		assert.Equal(t, test.want, of.roomy(), "%+v", test.one)
 	}
 }
@@ -190,7 +190,7 @@ func TestAnEngineWithoutAPlaceIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	p := NewDiagnosis(1, nil)
 	p.Begin()
-	assert.False(t, p.Add(server(well.member("a"), well.member("b"), well.member("a")), itsModel))
+	assert.False(t, p.Add(server(well.member("a"), well.member("b"), well.member("a")), "s", itsModel))
 	assert.Len(t, p.byKey[string(keyOf(nil, named("a")))].members, 2)
 }
 
@@ -212,12 +212,12 @@ func TestASharedPoolIsNotEvicted(t *testing.T) {
 		p := NewDiagnosis(3, nil)
 		noisy, friend, other := several("a", "b", "shared"), several("shared"), several("m")
 		p.Begin()
-		p.Add(noisy, itsModel)
-		p.Add(friend, itsModel)
+		p.Add(noisy, "s", itsModel)
+		p.Add(friend, "s", itsModel)
 		if later {
 			p.Begin()
 		}
-		assert.True(t, p.Add(other, itsModel))
+		assert.True(t, p.Add(other, "s", itsModel))
 		assert.True(t, has(p, "m") && has(p, "a") && has(p, "shared"), later)
 		assert.False(t, has(p, "b"), "it is the newest that the first server has for itself")
 	}

@@ -71,7 +71,7 @@ func TestAReferenceOutlivesThePods(t *testing.T) {
 	evaluate := func(at int64, sources ...*source) {
 		r.pools.Begin()
 		for _, s := range sources {
-			r.pools.Add(s, func(_, of []input.Attribute) []input.Attribute { return of })
+			r.pools.Add(s, "s", func(_, of []input.Attribute) []input.Attribute { return of })
 		}
 		r.pools.Evaluate(&r.settings, at, nil)
 	}
@@ -150,7 +150,7 @@ func TestAServerLeavesPlacesForTheSiblingsOfOthers(t *testing.T) {
 	r := newPoolRig()
 	r.pools.Begin()
 	add := func(s *source) {
-		r.pools.Add(s, func(_, _ []input.Attribute) []input.Attribute {
+		r.pools.Add(s, "s", func(_, _ []input.Attribute) []input.Attribute {
 			return []input.Attribute{{Name: "model_name", Value: "m"}}
 		})
 	}

@@ -297,7 +297,7 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *emit.Output) (
 	}
 	d.pools.Begin()
 	live(func(server *Server, engines *diagnose.State) {
-		if !d.pools.Add(engines, s.attributesOf(server)) {
+		if !d.pools.Add(engines, nameOf(server.Attributes), s.attributesOf(server)) {
 			leftOut++
 		}
 	})
@@ -307,6 +307,16 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *emit.Output) (
 	out.Append(&s.judged, values, now.UnixNano())
 	out.Say("vllm.pool.diagnosis.severity", said)
 	return leftOut
+}
+
+// nameOf is what people call a server: its instance, else its service.
+func nameOf(resource pcommon.Map) string {
+	for _, name := range []string{"service.instance.id", "k8s.pod.name", "service.name"} {
+		if value, has := resource.Get(name); has && value.AsString() != "" {
+			return Cut(value.AsString())
+		}
+	}
+	return "without a name"
 }
 
 // attributesOf returns the attributes of the pool that an engine of a server belongs to: its own, or

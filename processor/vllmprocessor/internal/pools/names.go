@@ -1,0 +1,53 @@
+package pools
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+)
+
+// mostNamed bounds the servers that a sentence names: as many as one reads at a glance.
+const mostNamed = 5
+
+// sentence names the servers that do not serve their users well, the worst first; empty where all do.
+func (p *pool) sentence() string {
+	servers, last := 0, ""
+	harmed := map[diagnose.Condition][]string{}
+	for i := range p.members {
+		m := &p.members[i]
+		if m.server != last || servers == 0 {
+			servers, last = servers+1, m.server // Its engines follow each other.
+		}
+		if c := m.Verdict.Condition; m.Harmed() || c == diagnose.Stalled || c == diagnose.Unreachable {
+			if of := harmed[c]; len(of) == 0 || of[len(of)-1] != m.server {
+				harmed[c] = append(of, m.server)
+			}
+		}
+	}
+	var parts []string
+	room := mostNamed
+	for _, c := range []diagnose.Condition{diagnose.Stalled, diagnose.Failing, diagnose.Unreachable, diagnose.Critical, diagnose.Degraded} {
+		of := harmed[c]
+		if len(of) == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%d %s %s", len(of), map[bool]string{true: "is", false: "are"}[len(of) == 1], c)
+		if shown := of[:min(room, len(of))]; len(shown) > 0 {
+			part += ": " + strings.Join(shown, ", ")
+			if more := len(of) - len(shown); more > 0 {
+				part += fmt.Sprintf(" and %d more", more)
+			}
+			room -= len(shown)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	var name strings.Builder
+	for _, a := range p.attributes {
+		name.WriteString(" " + a.Value)
+	}
+	return fmt.Sprintf("Of %d servers of the pool%s %s.", servers, name.String(), strings.Join(parts, "; "))
+}
