@@ -182,7 +182,7 @@ var InfoFamilies = []InfoFamily{
 
 var attributeValues = map[string][]string{
 	"bound":                    []string{"lower", "upper"},
-	"cause":                    []string{"admission_deferred", "cache_thrash", "clients_give_up", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
+	"cause":                    []string{"admission_deferred", "cache_thrash", "clients_give_up", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "servers_lost", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
 	"clock_domain":             []string{"compute", "data", "fabric", "memory", "soc", "video"},
 	"component":                []string{"dram", "fp16", "fp32", "fp64", "graphics", "memory_copy", "sm", "tensor"},
 	"condition":                []string{"asleep", "critical", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
@@ -2957,6 +2957,13 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.canary.duration", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		BlindSpots:  "Which reference it is: see the log line of the change.",
+	},
+	{
+		Name: "vllm.diagnosis.user_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Description: "Share, from 0 to 1, of the pool's users that an engine with severity 3 harms: of the pool's requests, or of those that come, the greater of the two. 0 where no request was sent to it for a minute. The series starts when an engine of a pool first has severity 3.",
+		Attributes:  []string{"engine", "model_name"},
+		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.request.success", "vllm.server_load", "vllm.time_to_first_token"},
+		BlindSpots:  "What is sent to a server that cannot be read, and to one that hangs where neither its gauges nor `/load` nor open files show it: it is 0 then.",
 	},
 	{
 		Name: "vllm.diffusion.num_canvas_positions", Unit: "{position}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
