@@ -41,9 +41,9 @@ func inhibitRules() []inhibitRule {
 	server := []string{"k8s_cluster_name", "k8s_namespace_name", "k8s_pod_name", "job", "instance", "model_name"}
 	objective := []string{"k8s_cluster_name", "k8s_namespace_name", "job", "model_name", "objective"}
 	return append(rules,
-		// keep_firing_for holds the lesser alert a while when things get worse.
+		// The lesser alert stays a while when things get worse, and that on a GPU says more.
 		inhibitRule{[]string{`alertname="VLLMPoolNotServing"`}, []string{`alertname="VLLMPoolDegraded"`}, poolLabels},
-		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplica(NotServing|HarmsUsers)"`}, []string{`alertname="VLLMServerDegraded"`}, server},
+		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplica(NotServing|HarmsUsers)|VLLMGPUSlowsServer"`}, []string{`alertname="VLLMServerDegraded"`}, server},
 		inhibitRule{[]string{`alertname="VLLMReplicaHarmsUsers"`}, []string{`alertname="VLLMReplicaNotServing"`}, server},
 		// The faster burn over the slower ones.
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnFast"`}, []string{`alertname=~"VLLMBudgetBurn(Medium|Slow|Leak)"`}, objective},

@@ -108,14 +108,14 @@ func TestTheFasterBurnMutesTheSlowerOfItsObjective(t *testing.T) {
 	}
 }
 
-// keep_firing_for holds the lesser alert while things get worse.
+// The lesser alert stays for a while when things get worse.
 func TestTheWorseConditionMutesTheLesserOfTheSame(t *testing.T) {
 	on := func(name, instance string) model.LabelSet {
 		return model.LabelSet{"alertname": model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance), "model_name": "m"}
 	}
 	assert.True(t, muted(t, on("VLLMReplicaNotServing", "a"), on("VLLMReplicaHarmsUsers", "a")))
 	assert.False(t, muted(t, on("VLLMReplicaNotServing", "b"), on("VLLMReplicaHarmsUsers", "a")))
-	for _, worse := range []string{"VLLMServerNotServing", "VLLMReplicaNotServing", "VLLMReplicaHarmsUsers"} {
+	for _, worse := range []string{"VLLMServerNotServing", "VLLMReplicaNotServing", "VLLMReplicaHarmsUsers", "VLLMGPUSlowsServer"} {
 		assert.True(t, muted(t, on("VLLMServerDegraded", "a"), on(worse, "a")))
 		assert.False(t, muted(t, on("VLLMServerDegraded", "b"), on(worse, "a")), "another server")
 		assert.False(t, muted(t, on(worse, "a"), on("VLLMServerDegraded", "a")))
