@@ -45,19 +45,18 @@ func mixin(to spelling.Spelling) ([]byte, error) {
 // withSelector adds the place of the selector to each series that is not recorded by the rules, and is
 // not of the collector's own telemetry, which has no labels of what it observes.
 func withSelector(groups []content.Group) error {
-	mark := func(parsed parser.Expr) error {
+	mark := func(parsed parser.Expr) {
 		parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 			if s, is := node.(*parser.VectorSelector); is && s.Name != "" && !recorded(s.Name) && !strings.HasPrefix(s.Name, "otelcol_") {
 				s.LabelMatchers = append(s.LabelMatchers, labels.MustNewMatcher(labels.MatchEqual, selectorLabel, "x"))
 			}
 			return nil
 		})
-		return nil
 	}
 	add := func(expr *string) error {
 		parsed, err := spelling.Parse(*expr)
 		if err == nil {
-			err = mark(parsed)
+			mark(parsed)
 			*expr = spelling.Print(parsed)
 		}
 		return err
@@ -72,7 +71,7 @@ func withSelector(groups []content.Group) error {
 			a := &groups[i].Alerts[j]
 			err := add(&a.Expr)
 			if err == nil {
-				a.Description, err = spelling.Queries(a.Description, mark)
+				a.Description, err = spelling.Queries(a.Description, func(expr parser.Expr) error { mark(expr); return nil })
 			}
 			if err != nil {
 				return err
