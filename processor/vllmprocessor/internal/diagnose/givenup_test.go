@@ -96,7 +96,7 @@ func TestRetriesAreNotMoreDemand(t *testing.T) {
 // is at most too low.
 func cancelledRatio(t *testing.T) {
 	t.Helper()
-	of := func(version string, signs input.Sign, s scraped, engine scraped) float64 {
+	of := func(version string, signs input.Sign, s, engine scraped) float64 {
 		return signalsOf(t, version, signs, s, engine)[signal.CancelledRatio]
 	}
 	assert.InDelta(t, 5./20, of("0.27.0", 0, leaves(5), serves("0")), 1e-9)
