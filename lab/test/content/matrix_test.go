@@ -176,12 +176,8 @@ func TestAlertsOnRawNames(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			s, err := scenario.Load(filepath.Join(root, "examples", "scenarios", strings.TrimPrefix(name, "long ")+".yaml"))
-			require.NoError(t, err)
-			if name == "long stalled" {
-				s.Config.Changes[1].At, s.Length = 1500, 40*time.Minute
-			}
-			story := history.FromScenario(&s)
+			s := loaded(t, name)
+			story := history.FromScenario(s)
 			story.Wire, story.NoProcessor = true, true
 			h := history.Play(t, story, history.Suffixed)
 			fired := h.Stores[0].Rules(t, h.Begin, h.End, file)
