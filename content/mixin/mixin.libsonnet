@@ -354,7 +354,6 @@
             alert: 'VLLMPoolNotServing',
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 3' % $._config,
             'for': '1m',
-            keep_firing_for: '1m',
             labels: {
               severity: 'page',
             },
@@ -368,7 +367,6 @@
             alert: 'VLLMPoolDegraded',
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 2 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( min_over_time(vllm_pool_diagnosis_severity{%(selector)s}[2m]) ) >= 3 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_cause{cause="servers_lost",role="primary",%(selector)s} ) == 1' % $._config,
             'for': '5m',
-            keep_firing_for: '1m',
             labels: {
               severity: 'ticket',
             },
@@ -395,7 +393,6 @@
             alert: 'VLLMReplicaHarmsUsers',
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) vllm_server:severity_in_pool:max >= 3 or vllm_server:severity_in_pool:max == 2 and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMReplicaHarmsUsers",alertstate="firing",%(selector)s}' % $._config,
             'for': '1m',
-            keep_firing_for: '30s',
             labels: {
               severity: 'page',
             },
@@ -409,7 +406,6 @@
             alert: 'VLLMReplicaNotServing',
             expr: 'vllm_server:severity_in_pool:max >= 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g' % $._config,
             'for': '2m',
-            keep_firing_for: '1m',
             labels: {
               severity: 'ticket',
             },

@@ -1,9 +1,6 @@
 package content
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // The pools that a server belongs to. A pool has the labels that the processor groups by: the
 // model by default, the namespace and the cluster where "group_by" says so.
@@ -54,7 +51,7 @@ func diagnosisGroup(p parameters) Group {
 		Records: append(severityRecords(), serversExpected(p)),
 		Alerts: []Alert{
 			{
-				Name: "VLLMPoolNotServing", Severity: Page, For: minute, KeepFiringFor: minute,
+				Name: "VLLMPoolNotServing", Severity: Page, For: minute,
 				Expr:        "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
 				Description: "Half or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.",
@@ -82,7 +79,7 @@ func diagnosisGroup(p parameters) Group {
 				FiresIn: map[string][]string{"whole pool down": nil},
 			},
 			{
-				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute, KeepFiringFor: minute,
+				Name: "VLLMPoolDegraded", Severity: Ticket, For: 5 * minute,
 				Expr: "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 2" +
 					" unless max by (" + poolLabels + ") (min_over_time(vllm_pool_diagnosis_severity[2m])) >= 3" +
 					// Each of these servers has an alert with its name.
@@ -143,12 +140,13 @@ func diagnosisGroup(p parameters) Group {
 					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager.",
 				},
 				FiresIn: map[string][]string{
+					"admission-deferred": lone, "overload": lone,
 					"cold-cache": lone, "erroring": lone, "lone server down": {"chat-a-0:8000"}, "restart": lone,
 					"retry-storm": lone, "stalled": lone, "unreachable": lone,
 				},
 			},
 			{
-				Name: "VLLMReplicaHarmsUsers", Severity: Page, For: minute, KeepFiringFor: 30 * time.Second,
+				Name: "VLLMReplicaHarmsUsers", Severity: Page, For: minute,
 				Expr: byServerModel("vllm_diagnosis_user_share_ratio") + " >= " + p.number("replicaShare") +
 					" and on (" + serverModelLabels + ") " + pooledSeverity + " >= 3" +
 					" or " + pooledSeverity + " == 2 and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
@@ -175,7 +173,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 			},
 			{
-				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute, KeepFiringFor: minute,
+				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute,
 				Expr: pooledSeverity + " >= 3 unless on (" + serverModelLabels + ") " +
 					byServerModel("vllm_diagnosis_user_share_ratio") + " >= " + p.number("replicaShare"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
@@ -223,14 +221,14 @@ func diagnosisGroup(p parameters) Group {
 					Text:  "{{[service.instance.id].name}} serves {{model_name.name}} badly.",
 				},
 				FiresIn: map[string][]string{
-					"batch jobs":         {"chat-a-0:8000"},
-					"admission-deferred": lone, "bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
+					"batch jobs":     {"chat-a-0:8000"},
+					"bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
 					"fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
 					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,
 					"gpu-link-errors": lone, "gpu-memory-errors": lone, "gpu-no-counters": lone, "gpu-partition": lone,
 					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
-					"lockstep": lone, "long-prompts": lone, "longer-outputs": lone,
-					"one of three replicas slow": {"chat-b-0:8000"}, "overload": lone, "prefix-reuse-fell": lone,
+					"lockstep": lone, "longer-outputs": lone,
+					"one of three replicas slow": {"chat-b-0:8000"}, "prefix-reuse-fell": lone,
 					"slow-steps": lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},

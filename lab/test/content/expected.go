@@ -121,6 +121,8 @@ func ofScenarios() map[string]expected {
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "daily-ramp": nothing(),
 		// Slow for 16 s: too short for an alert.
 		"one-minute": nothing(),
+		// Users ask for more than before, and hardly feel it.
+		"long-prompts": nothing(),
 		// It was put to sleep on purpose; hardly a request comes.
 		"asleep": nothing(),
 		// There is nothing to serve.
@@ -155,7 +157,7 @@ func ofScenarios() map[string]expected {
 		"engine-imbalance":  during(10, 20).with(serverDegraded, alsoDegraded),
 	}
 	for _, name := range []string{
-		"overload", "long-prompts", "longer-outputs", "prefix-reuse-fell", "cache-thrash", "admission-deferred", "slow-steps", "bandwidth-loss",
+		"overload", "longer-outputs", "prefix-reuse-fell", "cache-thrash", "admission-deferred", "slow-steps", "bandwidth-loss",
 		"fewer-kv-blocks", "front-end-starved", "speculation-useless", "kv-transfer-failing", "two-causes", "closed-loop",
 		"gpu-power-cap", "gpu-hot", "gpu-link-errors", "gpu-clocks-low", "gpu-exporter-restarts", "gpu-amd", "gpu-memory-errors",
 		// The GPU is not the cause, or it cannot be known.
