@@ -45,6 +45,8 @@ func inhibitRules() []inhibitRule {
 		inhibitRule{[]string{`alertname="VLLMPoolNotServing"`}, []string{`alertname="VLLMPoolDegraded"`}, poolLabels},
 		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplica(NotServing|HarmsUsers)|VLLMGPUSlowsServer"`}, []string{`alertname="VLLMServerDegraded"`}, server},
 		inhibitRule{[]string{`alertname="VLLMReplicaHarmsUsers"`}, []string{`alertname="VLLMReplicaNotServing"`}, server},
+		// A page that says what is wrong over one that says that an objective is missed. When it ends, the other is heard.
+		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplicaHarmsUsers|VLLMPoolNotServing"`}, []string{`alertname=~"VLLMBudgetBurn(Fast|Medium)"`}, poolLabels},
 		// The faster burn over the slower ones.
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnFast"`}, []string{`alertname=~"VLLMBudgetBurn(Medium|Slow|Leak)"`}, objective},
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnMedium"`}, []string{`alertname=~"VLLMBudgetBurn(Slow|Leak)"`}, objective},

@@ -126,6 +126,12 @@ func TestTheWorseConditionMutesTheLesserOfTheSame(t *testing.T) {
 	assert.True(t, muted(t, of("VLLMPoolDegraded", "m"), of("VLLMPoolNotServing", "m")))
 	assert.False(t, muted(t, of("VLLMPoolDegraded", "other"), of("VLLMPoolNotServing", "m")))
 	assert.False(t, muted(t, of("VLLMPoolNotServing", "m"), of("VLLMPoolDegraded", "m")))
+	for _, page := range []string{"VLLMServerNotServing", "VLLMReplicaHarmsUsers", "VLLMPoolNotServing"} {
+		assert.True(t, muted(t, of("VLLMBudgetBurnFast", "m"), of(page, "m")), page)
+		assert.False(t, muted(t, of("VLLMBudgetBurnFast", "other"), of(page, "m")), page)
+		assert.False(t, muted(t, of("VLLMBudgetBurnSlow", "m"), of(page, "m")), "a ticket stays")
+		assert.False(t, muted(t, of(page, "m"), of("VLLMBudgetBurnFast", "m")), "it names the server")
+	}
 }
 
 func TestASilentCollectorMutesWhatFollowsFromIt(t *testing.T) {
