@@ -82,16 +82,6 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			[]string{condition("degraded").Sentence, cause("slow_steps").Sentence, cause("workload_shift").Sentence},
 			cause("slow_steps").Next, runbooks + "slow_steps.md",
 		},
-		"a pool is no engine that has stalled": {
-			Diagnosis{Condition: "stalled", Cause: "servers_lost", Size: "Two are."},
-			[]string{"Two are.", cause("servers_lost").Sentence},
-			cause("servers_lost").Next, runbooks + "servers_lost.md",
-		},
-		"but its users may wait": {
-			Diagnosis{Condition: "critical", Cause: "imbalanced"},
-			[]string{condition("critical").Sentence, cause("imbalanced").Sentence},
-			cause("imbalanced").Next, runbooks + "imbalanced.md",
-		},
 		"nor one with a condition that needs something": {
 			Diagnosis{Condition: "stalled", Notices: []string{"workload_shift"}},
 			[]string{condition("stalled").Sentence, cause("workload_shift").Sentence},
