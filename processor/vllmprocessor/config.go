@@ -184,7 +184,7 @@ func (c *Config) checkMetrics(invalid stages.Invalid) {
 // where nothing is missing.
 func (c *Config) lacks(name string) string {
 	switch {
-	case strings.HasPrefix(name, "vllm.pool.") && !c.Pool.HasValue():
+	case (strings.HasPrefix(name, "vllm.pool.") || name == "vllm.diagnosis.user_share") && !c.Pool.HasValue():
 		return "there are pools; write pool: {} next to metrics"
 	case strings.Contains(name, ".diagnosis.") && !c.Diagnosis.Enabled:
 		return "there is a diagnosis; leave out diagnosis::enabled"
