@@ -142,7 +142,7 @@ func TestABurnMonitorHasTheWindowsOfItsAlert(t *testing.T) {
 			assert.Contains(t, m.Expr, "vllm_slo:error_ratio_lower:rate"+window+" > ")
 		}
 		factor := query[strings.LastIndex(query, "> ")+2:]
-		assert.Equal(t, 2, strings.Count(m.Expr, "> clamp_max("+factor+" * (1 - vllm_slo:target:last1h)"), "%s: the same factor", m.Expr)
+		assert.GreaterOrEqual(t, strings.Count(m.Expr, "> clamp_max("+factor+" * (1 - vllm_slo:target:last1h)"), 2, "%s: the same factor", m.Expr)
 	}
 	assert.Equal(t, 4, seen)
 }
