@@ -24,20 +24,23 @@ type givenUp struct {
 	On    bool  `json:",omitzero"`
 }
 
-// observe takes a reading.
+// observe takes a reading. After a gap it shows nothing, and then a part of a window.
 func (g *givenUp) observe(r *reading, b *signal.Baseline, window time.Duration) {
+	if r.elapsed == 0 {
+		return
+	}
 	bar := max(cancelling, timesCancelling*signal.OrZero(b.Usual(signal.CancelledRatio)))
 	if g.On {
 		bar *= StillHarm
 	}
-	now := r.Signals[signal.CancelledRatio] >= bar && r.cancelled >= leastCancelled
+	now := r.Signals[signal.CancelledRatio] >= bar && r.cancelled >= leastCancelled*min(r.elapsed/window.Seconds(), 1)
 	since(&g.Since, now, r.At)
 	g.On = now && (g.On || lasts(g.Since, r.At, window))
 }
 
-// sentence says how many have given up in the window; empty where few did.
+// sentence says how many have given up in the window; empty where few did, or nothing is counted yet.
 func (g *givenUp) sentence(r *reading) string {
-	if g.Since == 0 {
+	if g.Since == 0 || r.cancelled == 0 {
 		return ""
 	}
 	return fmt.Sprintf("At least %.0f of %.0f clients gave up before their answer was complete.", r.cancelled, r.ended)

@@ -116,3 +116,35 @@ func cancelledRatio(t *testing.T) {
 	// Tokens of several steps are counted as one.
 	assert.InDelta(t, 5./20, of("0.8.5", input.V0, leaves(5), serves("0")), 1e-9)
 }
+
+// A collector that has just begun has counted nobody: it says no numbers, and the notice stays.
+func TestNobodyIsCountedBeforeTheFirstReading(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
+	r.minutes(15, leaves(0), serves("0"))
+	r.minutes(3, leaves(8), serves("0"))
+	r.restartCollector(r.state.Keeper.(*store))
+	r.changes = nil
+	for range 8 {
+		r.scrape(leaves(8), serves("0"))
+		assert.True(t, r.verdict("0").Notices[ClientsGiveUp])
+	}
+	assert.NotEmpty(t, r.changes)
+	for _, change := range r.changes {
+		assert.NotContains(t, change.Felt, " 0 of 0 ")
+	}
+}
+
+// Of completions in an editor most are cancelled, always. Who has seen nothing else does not know that it is harm.
+func TestWhoAlwaysLeavesAQueueIsNoHarm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := range 80 {
+		queued := serves("0")
+		queued.gauges[input.Waiting] = float64(n % 2 * 3) // It drains each time.
+		r.scrape(leaves(15), queued)
+		assert.LessOrEqual(t, r.verdict("0").Severity, 1)
+	}
+	assert.False(t, r.verdict("0").Notices[ClientsGiveUp], "it is usual by now")
+}
