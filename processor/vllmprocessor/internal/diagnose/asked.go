@@ -69,9 +69,14 @@ func (e *engine) sentThere() string {
 }
 
 // Beside tells an engine what its pool was asked for at the evaluation before, and takes what it is asked for now.
+// Before the first one nothing is known of the others.
 func (m *Member) Beside(pool Load) {
-	if e := m.engine; e != nil {
-		e.beside = &Load{max(pool.Requests-e.inPool.Requests, 0), max(pool.Arrivals-e.inPool.Arrivals, 0)}
-		e.inPool = m.Asked
+	e := m.engine
+	if e == nil {
+		return
 	}
+	if e.beside != nil || pool != (Load{}) {
+		e.beside = &Load{max(pool.Requests-e.inPool.Requests, 0), max(pool.Arrivals-e.inPool.Arrivals, 0)}
+	}
+	e.inPool = m.Asked
 }

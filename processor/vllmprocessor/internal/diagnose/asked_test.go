@@ -99,3 +99,24 @@ func TestAnEngineWithoutAPoolHarmsNoShareOfIt(t *testing.T) {
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 	assert.Equal(t, -1.0, r.share())
 }
+
+// At the first evaluation of a pool nobody knows what its engines are asked for: it is not all of it.
+func TestBeforeAPoolIsKnownThereIsNoShareOfIt(t *testing.T) {
+	t.Parallel()
+	r := follow(t, perRequest)
+	for n := range 8 {
+		r.scrape(hangs(0, 35+5*float64(n))...)
+	}
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	beside := func(pool Load) {
+		for m := range r.state.Members() {
+			m.Beside(pool)
+		}
+	}
+	beside(Load{})
+	assert.Equal(t, -1.0, r.share())
+	beside(r.engine("0").asked.Load.Plus(Load{20, 2}))
+	assert.InDelta(t, 30.0/50, r.share(), 0.01)
+	beside(r.engine("0").asked.Load)
+	assert.InDelta(t, 1, r.share(), 0.01, "all others have left")
+}
