@@ -3,6 +3,7 @@ package message
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,21 @@ func TestTheMessagesOfABatchAreBounded(t *testing.T) {
 		list, _ := to.Get(Key)
 		assert.Equal(t, map[string]int{"small": 64, "large": 2}[name], list.Slice().Len(), name)
 	}
+}
+
+// What nobody would read, because its attributes are too long, takes no room from others, nor does what is too long for
+// what room is left.
+func TestALongMessageHidesNoOther(t *testing.T) {
+	long := of("0")
+	long.Attributes.PutStr("model_name", strings.Repeat("x", 8000))
+	large := of("1")
+	large.Sentence = strings.Repeat("x", 2*maxSize)
+	to := pcommon.NewMap()
+	Write(to, 9, append(slices.Repeat([]Message{long, large}, 50), of("2")))
+	read := Read(to)
+	require.Len(t, read, 1)
+	engine, _ := read[0].Attributes.Get("engine")
+	assert.Equal(t, "2", engine.Str())
 }
 
 // Anybody may send metadata. What is read is short, printable, and of the right form.

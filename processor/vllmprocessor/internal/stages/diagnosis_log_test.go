@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -117,6 +118,20 @@ func changed(from, to diagnose.Condition) diagnose.Transition {
 		return diagnose.Verdict{Condition: c, Severity: described.Severity}
 	}
 	return diagnose.Transition{From: verdict(from), To: verdict(to)}
+}
+
+// A server with a thousand engines that become idle still says what the one does that stalls.
+func TestHarmIsSaidFirst(t *testing.T) {
+	t.Parallel()
+	l, _, _ := newLog(t)
+	changes := append(slices.Repeat([]diagnose.Transition{changed(diagnose.Healthy, diagnose.Idle)}, 1000), changed(diagnose.Healthy, diagnose.Stalled))
+	said := l.write(t.Context(), changes, pcommon.NewMap(), time.Unix(1, 0))
+	assert.Contains(t, said[0].Sentence, "has stalled")
+	assert.LessOrEqual(t, len(said), 1+message.Most)
+	continues := changed(diagnose.Healthy, diagnose.Healthy)
+	continues.Continues = true
+	said = l.write(t.Context(), []diagnose.Transition{continues, changed(diagnose.Healthy, diagnose.Stalled)}, pcommon.NewMap(), time.Unix(1, 0))
+	assert.Len(t, said, 1, "the newest of an engine counts")
 }
 
 // In one minute 100 changes have a line, and 100 more if they are into or out of harm. The
