@@ -72,6 +72,19 @@ func TestClientsThatLeaveAQueueAreHarm(t *testing.T) {
 	}
 }
 
+// Where nobody waits for each answer, a job that ends leaves a queue: that is worth a word, and no ticket.
+func TestABatchJobThatLeavesAQueueIsNoHarm(t *testing.T) {
+	t.Parallel()
+	queued := serves("0")
+	queued.gauges[input.Waiting] = 2
+	r := newRig(t)
+	r.settings.BatchModels = []string{"*"}
+	r.minutes(10, leaves(0), serves("0"))
+	r.minutes(4, leaves(8), queued)
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	assert.True(t, r.verdict("0").Notices[ClientsGiveUp])
+}
+
 // Who gives up may ask again: twice the arrivals, half of which are cancelled, are no more demand than before.
 func TestRetriesAreNotMoreDemand(t *testing.T) {
 	t.Parallel()
