@@ -72,6 +72,22 @@ func TestClientsThatLeaveAQueueAreHarm(t *testing.T) {
 	}
 }
 
+// A queue that comes and goes each minute, which a third always leave, is one incident.
+func TestAQueueThatComesAndGoesIsOneIncident(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(20, leaves(0), serves("0"))
+	r.changes = nil
+	for n := range 80 {
+		queued := serves("0")
+		queued.gauges[input.Waiting] = float64(n / 4 % 2 * 3)
+		r.scrape(leaves(8), queued)
+	}
+	assert.Equal(t, "degraded", r.conditions("0"))
+	r.minutes(2, leaves(0), serves("0"))
+	assert.Equal(t, "degraded healthy", r.conditions("0"), "nobody leaves any more")
+}
+
 // Where nobody waits for each answer, a job that ends leaves a queue: that is worth a word, and no ticket.
 func TestABatchJobThatLeavesAQueueIsNoHarm(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,7 @@ func (d *saved) sound() bool {
 }
 
 func (d *saved) soundTimes() bool {
-	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Newest, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.GivenUp.Since, d.Progress.At}
+	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Newest, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.GivenUp.Since, d.GivenUp.Queued, d.Progress.At}
 	times = append(append(times, d.BrokenAt[:]...), d.GrownSince[:]...)
 	return slices.Min(times) >= 0 && slices.Max(times) <= d.At && d.Progress.Scrapes >= 0 && d.Restarts.Count >= 0
 }

@@ -154,7 +154,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	ended := e.observeFelt(settings, v, r, &s)
 	e.GivenUp.observe(r, e.baseline, settings.Window)
 	model := v.Group().Value("model_name")
-	leftQueue := e.GivenUp.On && e.baseline.Ready() && !settings.batch(model) && r.Signals[signal.Waiting]-signal.OrZero(r.Signals[signal.Deferred]) > 1 && !r.doubtful
+	leftQueue := e.GivenUp.fromQueue(r.At) && e.baseline.Ready() && !settings.batch(model)
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
