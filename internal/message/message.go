@@ -34,8 +34,10 @@ const (
 	// maxText bounds a text in bytes, and maxList the steps, the signals and the attributes of a message.
 	maxText = 2 << 10
 	maxList = 16
-	// maxSize bounds all messages of one metric, in bytes.
-	maxSize = 128 << 10
+	// maxMessage bounds a message, which the connector keeps for each engine, and maxSize all messages of one metric,
+	// in bytes.
+	maxMessage = 16 << 10
+	maxSize    = 128 << 10
 )
 
 // Most is how many messages a metric has at most.
@@ -51,7 +53,7 @@ func Write(to pcommon.Map, at int64, all []Message) {
 	for i := range all {
 		m := &all[i]
 		size := m.size()
-		if size > room || identity.Size(m.Attributes) > maxText || list.Len() == Most {
+		if size > min(room, maxMessage) || identity.Size(m.Attributes) > maxText || list.Len() == Most {
 			continue
 		}
 		room -= size
@@ -116,7 +118,7 @@ func Read(from pcommon.Map) (all []Message) {
 				m.Signals = append(m.Signals, signal)
 			}
 		}
-		if m.Sentence != "" {
+		if m.Sentence != "" && m.size() <= maxMessage {
 			all = append(all, m)
 		}
 	}
