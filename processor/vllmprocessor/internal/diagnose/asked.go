@@ -35,7 +35,7 @@ func (a *asked) observe(r *reading) {
 	a.ended = max(signal.OrZero(r.endedByEngine), signal.OrZero(r.front.ended))
 	// Requests that fail at once are only counted when they end.
 	a.Arrivals = signal.OrZero(r.Signals[signal.ArrivalRate])
-	if ended := r.finished / r.elapsed; ended > a.Arrivals {
+	if ended := r.finished / r.elapsed; r.elapsed > 0 && ended > a.Arrivals {
 		a.Arrivals = ended
 	}
 	if before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended) {

@@ -120,3 +120,15 @@ func TestBeforeAPoolIsKnownThereIsNoShareOfIt(t *testing.T) {
 	beside(r.engine("0").asked.Load)
 	assert.InDelta(t, 1, r.share(), 0.01, "all others have left")
 }
+
+// After a gap there is no window yet. What the server says is in another part of the batch, and is known from before.
+func TestAGapIsNoEndlessNumberOfRequests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := answers(1)
+	http(&s, 5, 20)
+	r.minutes(3, s, serves("0"))
+	r.at += 4 * 60 * 1e9
+	r.scrape(serves("0"))
+	assert.Less(t, r.engine("0").asked.Arrivals, 5.0)
+}
