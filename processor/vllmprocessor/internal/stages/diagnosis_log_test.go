@@ -271,6 +271,11 @@ func TestABoardHasTheVariablesOfItsServer(t *testing.T) {
 		since.Add(-30*time.Minute).UnixMilli()), l.board(&change, resource))
 	l.boards = ""
 	assert.Empty(t, l.board(&change, resource))
+	l.boards = "https://grafana.example.com/" + strings.Repeat("a", maxAddress-28)
+	for _, v := range variables {
+		resource.PutStr(v.attribute, strings.Repeat("\u00e9", maxShown/2))
+	}
+	assert.Less(t, len(l.board(&change, resource)), 2<<10, "a record would cut it")
 	// The shipped board has all of them.
 	shipped, err := os.ReadFile("../../../../content/grafana/suffixed/vllm-engine.json")
 	require.NoError(t, err)
