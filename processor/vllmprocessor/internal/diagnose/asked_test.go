@@ -132,3 +132,21 @@ func TestAGapIsNoEndlessNumberOfRequests(t *testing.T) {
 	r.scrape(serves("0"))
 	assert.Less(t, r.engine("0").asked.Arrivals, 5.0)
 }
+
+// An alert on the share does not end and begin again because the collector restarts.
+func TestWhatIsSentIsKnownAfterARestartOfTheCollector(t *testing.T) {
+	t.Parallel()
+	r := follow(t, perRequest)
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
+	for n := range 8 {
+		r.scrape(hangs(2, 35+5*float64(n))...)
+	}
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	r.restartCollector(r.state.Keeper.(*store))
+	for _, sent := range []bool{true, true, true, true, false} {
+		r.scrape(hangs(2, 70)...)
+		r.inPool(Load{20, 2})
+		assert.Equal(t, Stalled, r.verdict("0").Condition)
+		assert.Equal(t, sent, r.share() > 0)
+	}
+}
