@@ -34,10 +34,14 @@ const (
 	// maxText bounds a text in bytes, and maxList the steps, the signals and the attributes of a message.
 	maxText = 2 << 10
 	maxList = 16
-	// maxMessages bounds the messages of one metric, and maxSize all of them, in bytes.
-	maxMessages = 64
-	maxSize     = 128 << 10
+	// maxMessage bounds a message, which the connector keeps for each engine, and maxSize all messages of one metric,
+	// in bytes.
+	maxMessage = 16 << 10
+	maxSize    = 128 << 10
 )
+
+// Most is how many messages a metric has at most.
+const Most = 64
 
 // Write writes the messages of one batch to the metadata of a metric whose points have a time in Unix nanoseconds.
 // Those for which there is no room are left out: their events have no evidence then.
@@ -46,11 +50,13 @@ func Write(to pcommon.Map, at int64, all []Message) {
 		return
 	}
 	list, room := to.PutEmptySlice(Key), maxSize
-	for i := range all[:min(len(all), maxMessages)] {
+	for i := range all {
 		m := &all[i]
-		if room -= m.size(); room < 0 {
-			return
+		size := m.size()
+		if size > min(room, maxMessage) || identity.Size(m.Attributes) > maxText || list.Len() == Most {
+			continue
 		}
+		room -= size
 		written := list.AppendEmpty().SetEmptyMap()
 		m.Attributes.CopyTo(written.PutEmptyMap("attributes"))
 		written.PutInt("at", at)
@@ -76,7 +82,7 @@ func Write(to pcommon.Map, at int64, all []Message) {
 
 // size is about what a message takes in a batch, in bytes.
 func (m *Message) size() int {
-	size := 256 + min(identity.Size(m.Attributes), maxSize) + len(m.Sentence) + len(m.Runbook) + len(m.Board)
+	size := 256 + identity.Size(m.Attributes) + len(m.Sentence) + len(m.Runbook) + len(m.Board)
 	for _, step := range m.Next {
 		size += 8 + len(step)
 	}
@@ -93,7 +99,7 @@ func Read(from pcommon.Map) (all []Message) {
 	if !has {
 		return nil
 	}
-	for _, read := range entries(list, maxMessages) {
+	for _, read := range entries(list, Most) {
 		at := field(read, "attributes")
 		if at.Type() != pcommon.ValueTypeMap || identity.Size(at.Map()) > maxText {
 			continue
@@ -112,7 +118,7 @@ func Read(from pcommon.Map) (all []Message) {
 				m.Signals = append(m.Signals, signal)
 			}
 		}
-		if m.Sentence != "" {
+		if m.Sentence != "" && m.size() <= maxMessage {
 			all = append(all, m)
 		}
 	}

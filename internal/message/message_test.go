@@ -3,6 +3,7 @@ package message
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 // A thousand engines that change at once do not make a batch large.
 func TestTheMessagesOfABatchAreBounded(t *testing.T) {
-	for name, m := range map[string]Message{"small": of("0"), "large": {Attributes: pcommon.NewMap(), Words: wording.Words{Sentence: strings.Repeat("x", 50_000)}}} {
+	for name, m := range map[string]Message{"small": of("0"), "large": {Attributes: pcommon.NewMap(), Words: wording.Words{Sentence: strings.Repeat("x", 15_000)}}} {
 		all := make([]Message, 1000)
 		for i := range all {
 			all[i] = m
@@ -55,8 +56,23 @@ func TestTheMessagesOfABatchAreBounded(t *testing.T) {
 		Write(to, 9, all)
 		assert.Less(t, len(fmt.Sprint(to.AsRaw())), 129<<10, name)
 		list, _ := to.Get(Key)
-		assert.Equal(t, map[string]int{"small": 64, "large": 2}[name], list.Slice().Len(), name)
+		assert.Equal(t, map[string]int{"small": 64, "large": 8}[name], list.Slice().Len(), name)
 	}
+}
+
+// What nobody would read, because its attributes are too long, takes no room from others, nor does what is too long for
+// what room is left.
+func TestALongMessageHidesNoOther(t *testing.T) {
+	long := of("0")
+	long.Attributes.PutStr("model_name", strings.Repeat("x", 8000))
+	large := of("1")
+	large.Sentence = strings.Repeat("x", 2*maxSize)
+	to := pcommon.NewMap()
+	Write(to, 9, append(slices.Repeat([]Message{long, large}, 50), of("2")))
+	read := Read(to)
+	require.Len(t, read, 1)
+	engine, _ := read[0].Attributes.Get("engine")
+	assert.Equal(t, "2", engine.Str())
 }
 
 // Anybody may send metadata. What is read is short, printable, and of the right form.
@@ -70,23 +86,19 @@ func TestForeignMetadataDoesNoHarm(t *testing.T) {
 		require.NoError(t, from.FromRaw(map[string]any{Key: raw}))
 		assert.Empty(t, Read(from), name)
 	}
-	long := strings.Repeat("é\x1b", 2000)
-	many := make([]any, 100)
+	long, name := strings.Repeat("é\x1b", 2000), strings.Repeat("é\x1b", 50)
+	many, steps, large := make([]any, 100), make([]any, 100), make([]any, 100)
 	for i := range many {
-		many[i] = map[string]any{"name": long, "value": 1.0, "usual": math.Inf(1)}
-	}
-	steps := make([]any, 100)
-	for i := range steps {
-		steps[i] = long
+		many[i], steps[i], large[i] = map[string]any{"name": name, "value": 1.0, "usual": math.Inf(1)}, name, long
 	}
 	one := map[string]any{"attributes": map[string]any{}, "at": "x", "sentence": long, "board": long, "runbook": int64(1), "next": steps, "signals": many}
 	from := pcommon.NewMap()
-	require.NoError(t, from.FromRaw(map[string]any{Key: []any{one, map[string]any{"attributes": map[string]any{}, "sentence": "x", "next": "x", "signals": []any{
+	require.NoError(t, from.FromRaw(map[string]any{Key: []any{one, map[string]any{"attributes": map[string]any{}, "sentence": "x", "next": large}, map[string]any{"attributes": map[string]any{}, "sentence": "x", "next": "x", "signals": []any{
 		"x", map[string]any{"value": 1.0}, map[string]any{"name": "a"}, map[string]any{"name": "b", "value": math.Inf(1)},
 	}}}}))
 	read := Read(from)
 	require.Len(t, read, 2)
-	assert.Less(t, len(fmt.Sprint(read[0])), 80<<10)
+	assert.Less(t, len(fmt.Sprint(read[0])), 16<<10)
 	assert.NotContains(t, fmt.Sprint(read[0]), "\x1b")
 	assert.Len(t, read[0].Next, 16)
 	assert.Len(t, read[0].Signals, 16)

@@ -52,12 +52,12 @@ func Cancelled(v *window.View) (gone, ended float64, reason Reason) {
 		}
 		// A path that is new in the window is left out, because nobody knows how it began.
 		for label, n := range other.Increases(input.HTTPRequests) {
-			class, handler := label.Value(httpStatus), label.Value(httpHandler)
+			class, handler, method := label.Value(httpStatus), label.Value(httpHandler), label.Value(httpMethod)
 			switch {
-			case class == "" || class[0] != '2' || slices.Contains(unserved, handler):
+			case class == "" || class[0] != '2' || slices.Contains(unserved, handler) || method != "" && method != "POST":
 			case slices.Contains(generating, handler):
 				ended, counts = ended+n, true
-			case n > 0 && label.Value(httpMethod) != "GET":
+			case n > 0:
 				return 0, 0, Missing
 			}
 		}

@@ -30,6 +30,7 @@ func TestCancelledRequestsAreTheAnswersThatNoEngineFinished(t *testing.T) {
 			count(input.HTTPRequests, 9, "4xx", path, "POST"), count(input.HTTPRequests, 9, "5xx", path, "POST"),
 			count(input.HTTPRequests, 9, "2xx", "/health", "GET"), count(input.HTTPRequests, 9, "2xx", "/tokenize", "POST"),
 			count(input.HTTPRequests, 9, "2xx", "/v1/responses/{response_id}", "GET"), count(input.HTTPRequests, 9, "4xx", "none", "POST"),
+			count(input.HTTPRequests, 9, "2xx", path, "OPTIONS"), // A browser asks before each request.
 		}},
 		"both paths":        {want: 50, more: []point{count(input.HTTPRequests, 10, "2xx", "/v1/completions", "POST")}},
 		"no paths":          {reason: derive.Missing, more: []point{count(input.HTTPRequests, 1, "2xx", "none", "POST")}},

@@ -23,30 +23,28 @@ const sentFor = time.Minute
 // asked is what is sent to an engine.
 type asked struct {
 	Load
-	// ended is how many requests it or its server has answered, at the time of that reading and last when a
-	// request came.
-	ended    float64
-	at, last int64
+	// ended is how many requests it or its server has answered, at the time of that reading.
+	ended float64
+	at    int64
 }
 
-func (a *asked) observe(r *reading) {
+// observe reports whether requests have come since the reading before.
+func (a *asked) observe(r *reading) (came bool) {
 	before := *a
 	a.at, a.Requests = r.At, signal.OrZero(r.runningNow)+signal.OrZero(r.waitingNow)+r.hidden
 	a.ended = max(signal.OrZero(r.endedByEngine), signal.OrZero(r.front.ended))
 	// Requests that fail at once are only counted when they end.
 	a.Arrivals = signal.OrZero(r.Signals[signal.ArrivalRate])
-	if ended := r.finished / r.elapsed; ended > a.Arrivals {
+	if ended := r.finished / r.elapsed; r.elapsed > 0 && ended > a.Arrivals {
 		a.Arrivals = ended
 	}
-	if before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended) {
-		a.last = r.At
-	}
+	return before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended)
 }
 
 // userShare is the share of the users of its pool that an engine harms greatly: its share of the requests, or of
 // those that come, whichever is greater. It is 0 where no request is sent to it any more, or nothing is known of that.
 func (e *engine) userShare() (share float64, pool Load) {
-	if e.beside == nil || e.Reported.Severity < 3 || e.Reported.Condition == Unreachable || e.last.At-e.asked.last > int64(sentFor) {
+	if e.beside == nil || e.Reported.Severity < 3 || e.Reported.Condition == Unreachable || e.last.At-e.Sent > int64(sentFor) {
 		return 0, Load{}
 	}
 	pool = e.beside.Plus(e.asked.Load)
@@ -69,9 +67,14 @@ func (e *engine) sentThere() string {
 }
 
 // Beside tells an engine what its pool was asked for at the evaluation before, and takes what it is asked for now.
+// Before the first one nothing is known of the others.
 func (m *Member) Beside(pool Load) {
-	if e := m.engine; e != nil {
-		e.beside = &Load{max(pool.Requests-e.inPool.Requests, 0), max(pool.Arrivals-e.inPool.Arrivals, 0)}
-		e.inPool = m.Asked
+	e := m.engine
+	if e == nil {
+		return
 	}
+	if e.beside != nil || pool != (Load{}) {
+		e.beside = &Load{max(pool.Requests-e.inPool.Requests, 0), max(pool.Arrivals-e.inPool.Arrivals, 0)}
+	}
+	e.inPool = m.Asked
 }

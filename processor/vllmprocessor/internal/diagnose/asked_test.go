@@ -99,3 +99,54 @@ func TestAnEngineWithoutAPoolHarmsNoShareOfIt(t *testing.T) {
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 	assert.Equal(t, -1.0, r.share())
 }
+
+// At the first evaluation of a pool nobody knows what its engines are asked for: it is not all of it.
+func TestBeforeAPoolIsKnownThereIsNoShareOfIt(t *testing.T) {
+	t.Parallel()
+	r := follow(t, perRequest)
+	for n := range 8 {
+		r.scrape(hangs(0, 35+5*float64(n))...)
+	}
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	beside := func(pool Load) {
+		for m := range r.state.Members() {
+			m.Beside(pool)
+		}
+	}
+	beside(Load{})
+	assert.Equal(t, -1.0, r.share())
+	beside(r.engine("0").asked.Load.Plus(Load{20, 2}))
+	assert.InDelta(t, 30.0/50, r.share(), 0.01)
+	beside(r.engine("0").asked.Load)
+	assert.InDelta(t, 1, r.share(), 0.01, "all others have left")
+}
+
+// After a gap there is no window yet. What the server says is in another part of the batch, and is known from before.
+func TestAGapIsNoEndlessNumberOfRequests(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := answers(1)
+	http(&s, 5, 20)
+	r.minutes(3, s, serves("0"))
+	r.at += 4 * 60 * 1e9
+	r.scrape(serves("0"))
+	assert.Less(t, r.engine("0").asked.Arrivals, 5.0)
+}
+
+// An alert on the share does not end and begin again because the collector restarts.
+func TestWhatIsSentIsKnownAfterARestartOfTheCollector(t *testing.T) {
+	t.Parallel()
+	r := follow(t, perRequest)
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
+	for n := range 8 {
+		r.scrape(hangs(2, 35+5*float64(n))...)
+	}
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	r.restartCollector(r.state.Keeper.(*store))
+	for _, sent := range []bool{true, true, true, true, false} {
+		r.scrape(hangs(2, 70)...)
+		r.inPool(Load{20, 2})
+		assert.Equal(t, Stalled, r.verdict("0").Condition)
+		assert.Equal(t, sent, r.share() > 0)
+	}
+}

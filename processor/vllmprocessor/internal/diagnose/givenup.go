@@ -22,22 +22,35 @@ type givenUp struct {
 	// as long as a window.
 	Since int64 `json:",omitzero"`
 	On    bool  `json:",omitzero"`
+	// Queued is when requests waited last meanwhile.
+	Queued int64 `json:",omitzero"`
 }
 
-// observe takes a reading.
+// observe takes a reading. After a gap it shows nothing, and then a part of a window.
 func (g *givenUp) observe(r *reading, b *signal.Baseline, window time.Duration) {
+	if r.elapsed == 0 {
+		return
+	}
 	bar := max(cancelling, timesCancelling*signal.OrZero(b.Usual(signal.CancelledRatio)))
 	if g.On {
 		bar *= StillHarm
 	}
-	now := r.Signals[signal.CancelledRatio] >= bar && r.cancelled >= leastCancelled
+	now := r.Signals[signal.CancelledRatio] >= bar && r.cancelled >= leastCancelled*min(r.elapsed/window.Seconds(), 1)
 	since(&g.Since, now, r.At)
 	g.On = now && (g.On || lasts(g.Since, r.At, window))
+	if g.On && r.Signals[signal.Waiting]-signal.OrZero(r.Signals[signal.Deferred]) > 1 && !r.doubtful {
+		g.Queued = r.At
+	}
 }
 
-// sentence says how many have given up in the window; empty where few did.
+// fromQueue reports whether they leave a queue, which may come and go.
+func (g *givenUp) fromQueue(at int64) bool {
+	return g.On && g.Queued > 0 && at-g.Queued < int64(fallsAfter)
+}
+
+// sentence says how many have given up in the window; empty where few did, or nothing is counted yet.
 func (g *givenUp) sentence(r *reading) string {
-	if g.Since == 0 {
+	if g.Since == 0 || r.cancelled == 0 {
 		return ""
 	}
 	return fmt.Sprintf("At least %.0f of %.0f clients gave up before their answer was complete.", r.cancelled, r.ended)

@@ -72,6 +72,35 @@ func TestClientsThatLeaveAQueueAreHarm(t *testing.T) {
 	}
 }
 
+// A queue that comes and goes each minute, which a third always leave, is one incident.
+func TestAQueueThatComesAndGoesIsOneIncident(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(20, leaves(0), serves("0"))
+	r.changes = nil
+	for n := range 80 {
+		queued := serves("0")
+		queued.gauges[input.Waiting] = float64(n / 4 % 2 * 3)
+		r.scrape(leaves(8), queued)
+	}
+	assert.Equal(t, "degraded", r.conditions("0"))
+	r.minutes(2, leaves(0), serves("0"))
+	assert.Equal(t, "degraded healthy", r.conditions("0"), "nobody leaves any more")
+}
+
+// Where nobody waits for each answer, a job that ends leaves a queue: that is worth a word, and no ticket.
+func TestABatchJobThatLeavesAQueueIsNoHarm(t *testing.T) {
+	t.Parallel()
+	queued := serves("0")
+	queued.gauges[input.Waiting] = 2
+	r := newRig(t)
+	r.settings.BatchModels = []string{"*"}
+	r.minutes(10, leaves(0), serves("0"))
+	r.minutes(4, leaves(8), queued)
+	assert.Equal(t, Healthy, r.verdict("0").Condition)
+	assert.True(t, r.verdict("0").Notices[ClientsGiveUp])
+}
+
 // Who gives up may ask again: twice the arrivals, half of which are cancelled, are no more demand than before.
 func TestRetriesAreNotMoreDemand(t *testing.T) {
 	t.Parallel()
@@ -115,4 +144,36 @@ func cancelledRatio(t *testing.T) {
 	assert.False(t, signal.Known(of("0.27.0", 0, lost, serves("0"))))
 	// Tokens of several steps are counted as one.
 	assert.InDelta(t, 5./20, of("0.8.5", input.V0, leaves(5), serves("0")), 1e-9)
+}
+
+// A collector that has just begun has counted nobody: it says no numbers, and the notice stays.
+func TestNobodyIsCountedBeforeTheFirstReading(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
+	r.minutes(15, leaves(0), serves("0"))
+	r.minutes(3, leaves(8), serves("0"))
+	r.restartCollector(r.state.Keeper.(*store))
+	r.changes = nil
+	for range 8 {
+		r.scrape(leaves(8), serves("0"))
+		assert.True(t, r.verdict("0").Notices[ClientsGiveUp])
+	}
+	assert.NotEmpty(t, r.changes)
+	for _, change := range r.changes {
+		assert.NotContains(t, change.Felt, " 0 of 0 ")
+	}
+}
+
+// Of completions in an editor most are cancelled, always. Who has seen nothing else does not know that it is harm.
+func TestWhoAlwaysLeavesAQueueIsNoHarm(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := range 80 {
+		queued := serves("0")
+		queued.gauges[input.Waiting] = float64(n % 2 * 3) // It drains each time.
+		r.scrape(leaves(15), queued)
+		assert.LessOrEqual(t, r.verdict("0").Severity, 1)
+	}
+	assert.False(t, r.verdict("0").Notices[ClientsGiveUp], "it is usual by now")
 }

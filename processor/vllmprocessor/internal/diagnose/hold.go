@@ -152,6 +152,9 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Failure = s.server.failure
 	default:
 	}
+	if failing := s.server.contact.failingSince(); e.Reported.Condition == Unreachable && failing > 0 {
+		t.Since = min(t.Since, failing)
+	}
 	if e.hasCauses() {
 		t.Shares = e.Shares
 	}

@@ -68,6 +68,19 @@ func TestANoticeOutlastsAScrapeThatFailed(t *testing.T) {
 	assert.Empty(t, s.transitions, "nothing has changed")
 }
 
+// A server is lost after some scrapes, and since the first of them.
+func TestALostServerIsSoSinceItsFirstFailedScrape(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.minutes(10, answers(1), serves("0"))
+	r.scrape(answers(0))
+	failed := r.at
+	r.minutes(1, answers(0))
+	last := r.changes[len(r.changes)-1]
+	assert.Equal(t, Unreachable, last.To.Condition)
+	assert.Equal(t, failed, last.Since)
+}
+
 // A line says since when it has been so: of harm, since it began, whatever its condition was meanwhile.
 func TestATransitionSaysSinceWhen(t *testing.T) {
 	t.Parallel()

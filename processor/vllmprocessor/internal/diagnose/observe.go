@@ -210,7 +210,9 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
-	e.asked.observe(&r)
+	if e.asked.observe(&r) {
+		e.Sent = r.At
+	}
 	raw := e.judge(settings, &r, &found)
 	if s.server.contact.lost {
 		// It answers now and then.

@@ -329,9 +329,8 @@ type Judgement struct {
 	Details   [NumCauses]string
 	Reference Reference
 	Signals   signal.Values
-	// Explained is true where a server of the pool has a primary cause. Servers names those that do not serve.
+	// Explained is true where a server of the pool has a primary cause.
 	Explained bool
-	Servers   string
 }
 
 // NewReport returns the report of a pool with a number and attributes.
@@ -351,9 +350,6 @@ func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
 	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
-	for i := range s.transitions {
-		s.transitions[i].Felt = j.Servers
-	}
 	return s.transitions
 }
 

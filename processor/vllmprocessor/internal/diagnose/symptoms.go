@@ -153,7 +153,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	few := !(r.FirstTokens >= fewFirstTokens)
 	ended := e.observeFelt(settings, v, r, &s)
 	e.GivenUp.observe(r, e.baseline, settings.Window)
-	leftQueue := e.GivenUp.On && r.Signals[signal.Waiting]-signal.OrZero(r.Signals[signal.Deferred]) > 1 && !r.doubtful
+	model := v.Group().Value("model_name")
+	leftQueue := e.GivenUp.fromQueue(r.At) && e.baseline.Ready() && !settings.batch(model)
 	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
 	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
@@ -190,7 +191,6 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		// Limits for any engine leave no doubt that the harm has ended.
 		ends = 1
 	}
-	model := v.Group().Value("model_name")
 	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) || settings.batch(model) {
 		e.Harms[lateFirst] = evidence{} // The objective says what is harm, or nobody waits.
 	} else {
@@ -206,7 +206,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if c[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
-	// Those who leave a queue have waited too long, although the latencies are of those who stay.
+	// Those who leave a queue have waited too long, although the latencies are of those who stay, unless they always do.
 	s.firstToken, s.tokenGap = e.Harms[lateFirst].On || e.Felt.On && e.Felt.First || leftQueue, e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended || leftQueue
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)

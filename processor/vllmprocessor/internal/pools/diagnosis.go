@@ -98,7 +98,7 @@ func (p *Diagnosis) Evaluate(settings *diagnose.Settings, at int64, enabled map[
 		continues, holds := one.resume(settings, at)
 		if p.transitions = append(p.transitions, continues...); !holds {
 			for _, change := range one.report.Observe(settings, judged) {
-				change.Usual = one.usual()
+				change.Usual, change.Felt = one.usual(), one.sentence()
 				p.transitions = append(p.transitions, change)
 			}
 		}

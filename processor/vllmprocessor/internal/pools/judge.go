@@ -146,7 +146,7 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	lost := count[diagnose.Failing] + count[diagnose.Stalled] + count[diagnose.Unreachable]
 	shares = p.lose(shares, harmed, load/serving, lost < halfLost*serving)
 	j := diagnose.Judgement{
-		At: at, Signals: p.signals(), Details: p.details(), Reference: p.reference(), Explained: explained, Servers: p.sentence(),
+		At: at, Signals: p.signals(), Details: p.details(), Reference: p.reference(), Explained: explained,
 	}
 	switch {
 	case lost > 0 && lost >= halfLost*serving:

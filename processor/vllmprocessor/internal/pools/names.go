@@ -45,9 +45,5 @@ func (p *pool) sentence() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	var name strings.Builder
-	for _, a := range p.attributes {
-		name.WriteString(" " + a.Value)
-	}
-	return fmt.Sprintf("Of %d servers of the pool%s %s.", servers, name.String(), strings.Join(parts, "; "))
+	return fmt.Sprintf("Of %d servers %s.", servers, strings.Join(parts, "; "))
 }

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,9 +31,9 @@ func said(t *testing.T, all ...one) string {
 // Each server has two engines, and is named once.
 func TestAPoolNamesTheServersThatDoNotServe(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, "Of 3 servers of the pool m 1 is stalled: s1.", said(t, well, halted, well))
-	assert.Equal(t, "Of 6 servers of the pool m 1 is failing: s3; 2 are unreachable: s0, s4; 1 is degraded: s5.", said(t, lost, well, idle, fails, lost, flooded))
-	assert.Equal(t, "Of 8 servers of the pool m 6 are stalled: s0, s1, s2, s3, s4 and 1 more; 1 is critical.", said(t, append(times(6, halted), late, well)...))
+	assert.Equal(t, "Of 3 servers 1 is stalled: s1.", said(t, well, halted, well))
+	assert.Equal(t, "Of 6 servers 1 is failing: s3; 2 are unreachable: s0, s4; 1 is degraded: s5.", said(t, lost, well, idle, fails, lost, flooded))
+	assert.Equal(t, "Of 8 servers 6 are stalled: s0, s1, s2, s3, s4 and 1 more; 1 is critical.", said(t, append(times(6, halted), late, well)...))
 	assert.Empty(t, said(t, well, idle))
 }
 
@@ -70,5 +71,19 @@ func TestAPoolHasACauseWhereAServerHasOne(t *testing.T) {
 			r.pools.Evaluate(&r.settings, r.at, enabled("vllm.pool.diagnosis.cause"))
 		}
 		assert.Equal(t, map[bool]string{false: "degraded", true: "degraded slow_steps"}[explained], r.verdict())
+	}
+}
+
+// The name of a model is what its server says. Each sentence begins with the name of the pool, which is cut.
+func TestALongNameOfAPoolIsCut(t *testing.T) {
+	t.Parallel()
+	r, long := newPoolRig(), strings.Repeat("x", 8000)
+	for range 2 {
+		r.pools.Begin()
+		r.pools.Add(server(halted.member(long)), "s", itsModel)
+		_, changes := r.pools.Evaluate(&r.settings, 1, enabled("vllm.pool.diagnosis.cause"))
+		for _, change := range changes {
+			assert.Less(t, len(change.Words("", func(string) bool { return true }).Sentence), 1000)
+		}
 	}
 }

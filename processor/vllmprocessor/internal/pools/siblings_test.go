@@ -179,16 +179,16 @@ func TestWhatIsUsualForAPoolIsSoForItsEngines(t *testing.T) {
 	t.Parallel()
 	p := &pool{}
 	for _, m := range learned(t, 2).members {
-		p.members = append(p.members, newMember(&m, ""))
+		p.members = append(p.members, newMember(&m, "s"))
 	}
 	usual := p.usual()
 	assert.InDelta(t, 2+2, usual[signal.Running], 1e-6)
 	assert.InDelta(t, 0.1, usual[signal.TimeToFirstToken], 1e-6)
 	lost := (&one{condition: diagnose.Unreachable}).member("m")
-	p.members = append(p.members, newMember(&lost, ""))
+	p.members = append(p.members, newMember(&lost, "s"))
 	assert.InDelta(t, 2+2, p.usual()[signal.Running], 1e-6, "a server that cannot be read is in neither sum")
 	fresh := (&one{condition: diagnose.Healthy}).member("m")
-	p.members = append(p.members, newMember(&fresh, ""))
+	p.members = append(p.members, newMember(&fresh, "s"))
 	usual = p.usual()
 	assert.False(t, signal.Known(usual[signal.Running]))
 	assert.InDelta(t, 0.1, usual[signal.TimeToFirstToken], 1e-6, "a mean is that of those who know it")

@@ -58,8 +58,8 @@ func (l *changeLog) board(t *diagnose.Transition, resource pcommon.Map) string {
 			value = known.Str()
 		}
 		// A name that is too long shows too much, a part of it shows nothing.
-		if value != "" && len(value) <= maxShown {
-			b.WriteString("&var-" + v.name + "=" + url.QueryEscape(value))
+		if value = url.QueryEscape(value); value != "" && len(value) <= maxShown {
+			b.WriteString("&var-" + v.name + "=" + value)
 		}
 	}
 	return b.String()

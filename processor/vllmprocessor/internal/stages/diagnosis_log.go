@@ -47,9 +47,9 @@ type changeLog struct {
 	unlogged map[string]int
 }
 
-// write logs the changes of a server or of the pools, one line each, and returns what it says about each of them,
-// also about those without a line.
-func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) (said []message.Message) {
+// write logs the changes of a server or of the pools, one line each, and returns what it says about them, also about
+// those without a line: first about harm, because a batch has room for so many.
+func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) []message.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
@@ -57,15 +57,19 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 		l.since, l.logged = now, [2]int{}
 	}
 	var server []zap.Field
+	var said [2][]message.Message // As logged.
 	for i := range changes {
 		t := &changes[i]
-		said = append(said, l.message(t, resource))
-		if !t.News() {
-			continue
-		}
 		harm := 0
 		if max(t.From.Severity, t.To.Severity) >= 2 {
 			harm = 1
+		}
+		m := l.message(t, resource)
+		if len(said[harm]) < message.Most && (harm == 1 || !t.Continues) { // What is well goes on without a word.
+			said[harm] = append(said[harm], m)
+		}
+		if !t.News() {
+			continue
 		}
 		if l.logged[harm] >= maxChanges {
 			if l.unlogged == nil {
@@ -79,9 +83,9 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 		if server == nil && !t.Pool {
 			server = ServerFields(resource)
 		}
-		l.line(t, &said[i], server)
+		l.line(t, &m, server)
 	}
-	return said
+	return append(said[1], said[0]...)
 }
 
 // summary logs in one line what was not logged one by one. It has at most one field

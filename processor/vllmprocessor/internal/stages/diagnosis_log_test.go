@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -117,6 +118,20 @@ func changed(from, to diagnose.Condition) diagnose.Transition {
 		return diagnose.Verdict{Condition: c, Severity: described.Severity}
 	}
 	return diagnose.Transition{From: verdict(from), To: verdict(to)}
+}
+
+// A server with a thousand engines that become idle still says what the one does that stalls.
+func TestHarmIsSaidFirst(t *testing.T) {
+	t.Parallel()
+	l, _, _ := newLog(t)
+	changes := append(slices.Repeat([]diagnose.Transition{changed(diagnose.Healthy, diagnose.Idle)}, 1000), changed(diagnose.Healthy, diagnose.Stalled))
+	said := l.write(t.Context(), changes, pcommon.NewMap(), time.Unix(1, 0))
+	assert.Contains(t, said[0].Sentence, "has stalled")
+	assert.LessOrEqual(t, len(said), 1+message.Most)
+	continues := changed(diagnose.Healthy, diagnose.Healthy)
+	continues.Continues = true
+	said = l.write(t.Context(), []diagnose.Transition{continues, changed(diagnose.Healthy, diagnose.Stalled)}, pcommon.NewMap(), time.Unix(1, 0))
+	assert.Len(t, said, 1, "the newest of an engine counts")
 }
 
 // In one minute 100 changes have a line, and 100 more if they are into or out of harm. The
@@ -256,6 +271,11 @@ func TestABoardHasTheVariablesOfItsServer(t *testing.T) {
 		since.Add(-30*time.Minute).UnixMilli()), l.board(&change, resource))
 	l.boards = ""
 	assert.Empty(t, l.board(&change, resource))
+	l.boards = "https://grafana.example.com/" + strings.Repeat("a", maxAddress-28)
+	for _, v := range variables {
+		resource.PutStr(v.attribute, strings.Repeat("\u00e9", maxShown/2))
+	}
+	assert.Less(t, len(l.board(&change, resource)), 2<<10, "a record would cut it")
 	// The shipped board has all of them.
 	shipped, err := os.ReadFile("../../../../content/grafana/suffixed/vllm-engine.json")
 	require.NoError(t, err)
