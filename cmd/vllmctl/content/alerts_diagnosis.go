@@ -115,9 +115,9 @@ func diagnosisGroup(p parameters) Group {
 				},
 			},
 			{
-				Name: "VLLMServerNotServing", Severity: Page, For: minute, KeepFiringFor: 30 * time.Second,
-				// One incident is one page: it stays while users are still harmed, though less.
-				Expr: "(" + serverSeverity + " >= 3 or " + serverSeverity + " >= 2 and on (" + serverModelLabels + ") " +
+				Name: "VLLMServerNotServing", Severity: Page, For: minute,
+				// One incident is one page: it stays while users are still harmed, though less, or a scrape fails.
+				Expr: "(" + serverSeverity + " >= 3 or last_over_time(" + serverSeverity + "[2m]) >= 2 and on (" + serverModelLabels + ") " +
 					firing("VLLMServerNotServing") + ") unless " + pooledSeverity,
 				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 				Description: "No pool of the collector has this server, so no other is known to take its requests.",
@@ -141,10 +141,10 @@ func diagnosisGroup(p parameters) Group {
 				Monitor: &Monitor{
 					Query:   "min(last_2m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} >= 3",
 					Text:    "{{[service.instance.id].name}} does not serve {{model_name.name}}.",
-					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager.",
+					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager. It ends below severity 3.",
 				},
 				FiresIn: map[string][]string{
-					"cold-cache": lone, "erroring": lone, "lone server down": {"chat-a-0:8000"}, "restart": lone,
+					"cold-cache": lone, "erroring": lone, "lone server down": {"chat-a-0:8000"}, "overload": lone, "restart": lone,
 					"retry-storm": lone, "stalled": lone, "unreachable": lone,
 				},
 			},
@@ -155,7 +155,7 @@ func diagnosisGroup(p parameters) Group {
 					" or (" + share + " >= 0.5 * " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3 or " + share + " and " + pooledSeverity + " == 2)" +
 					" and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
-				Description: "The router still sends to this server, and it does not serve. Take it out of rotation first: the others serve its users.",
+				Description: "Take it out of rotation first: the others serve its users.",
 				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % of the pool's requests or more, or of those that come, are at this server. 5 % is also the share of failed requests at which `VLLMGatewayErrors` pages.",
 				Impact:      "The users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
@@ -231,7 +231,7 @@ func diagnosisGroup(p parameters) Group {
 					"gpu-link-errors": lone, "gpu-memory-errors": lone, "gpu-no-counters": lone, "gpu-partition": lone,
 					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
 					"lockstep": lone, "long-prompts": lone, "longer-outputs": lone,
-					"one of three replicas slow": {"chat-b-0:8000"}, "overload": lone, "prefix-reuse-fell": lone,
+					"one of three replicas slow": {"chat-b-0:8000"}, "prefix-reuse-fell": lone,
 					"slow-steps": lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},

@@ -163,7 +163,7 @@ const (
 	burnImpact       = "The users of the model miss what was promised to them: the share of late or slow requests is many times what the objective allows."
 	burnCannot       = "There are no `objectives` in the processor, or fewer events or fewer requests in the short window than the guard asks for. The processor is older than `vllm.slo.target`: without a target there is no limit to compare with. Requests that the histogram misses do not count: cancelled ones, and all of them while no server answers. `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed: choose a threshold that is a bound of the histogram."
 	burnLooks        = "A few requests on a quiet night: with ten events two are enough. Look at the number of events first."
-	burnEnds         = " It ends when the last two minutes miss less than half of that, where they have ten events and ten requests."
+	burnEnds         = " It ends when two minutes miss less than half of that, where they have ten events and ten requests."
 	burnNot          = "Do not conclude which server is at fault: the sums are over all servers of the model."
 	burnUnreachable  = " The burn rate cannot exceed 1 / (1 - target). Where not even an outage reaches the factor, 90 % missed events are enough."
 	burnQueryServers = "sum by (instance, model_name, objective) (rate(vllm_slo_good_total[5m])) / (sum by (instance, model_name, objective) (rate(vllm_slo_valid_total[5m])) > 0)"

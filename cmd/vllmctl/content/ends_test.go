@@ -147,13 +147,14 @@ func TestAMessageIsReadAloud(t *testing.T) {
 	story := []series{pool("c", "m", 3, ""), constant(`vllm_scrape_failure{job="vllm",instance="lone",outcome="timeout"}`, 1),
 		constant(`vllm_scrape_failure{job="vllm",instance="lone",outcome="refused"}`, 1)}
 	story = append(story, state(`job="vllm",instance="lone",model_name="other"`, 3, "unreachable", "", "")...)
+	story = append(story, share("a", 0.25))
 	for _, s := range "abcdef" {
 		of := `job="vllm",instance="` + string(s) + `",model_name="m",engine=`
 		story = append(story, state(of+`"0"`, 3, "critical", "", "")...)
 		story = append(story, constant("vllm_diagnosis_severity{"+of+`"1"}`, 0), constant("vllm_diagnosis_condition{"+of+`"1",condition="serving"}`, 1))
 	}
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, story...)
-	assert.Contains(t, said["VLLMPoolNotServing"], "Server a: critical, cause not known\n")
+	assert.Contains(t, said["VLLMPoolNotServing"], "Server a: critical, cause not known; the router still sends 25% of the users to it\n")
 	assert.Contains(t, said["VLLMPoolNotServing"], "\nAnd 1 more\n")
 	assert.Contains(t, said["VLLMServerNotServing"], "Cause: the scrape fails: refused, timeout, see RUNBOOKS/unreachable.md\n")
 }

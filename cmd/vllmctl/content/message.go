@@ -133,8 +133,10 @@ var atFault = "{{ range query (printf `sort_desc(topk(5, " + harming + "))` $ser
 	"{{ $s := printf `%s,instance=%q` $servers .Labels.instance -}}\n" +
 	"Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}: " +
 	each(badEngines, "$s $s", "condition", aCondition, "condition not reported now") + ", cause " +
-	each(fmt.Sprintf(primary, "vllm_diagnosis"), "$s", "cause", aCause, "not known") + "\n" +
-	"{{ else }}No server is reported that harms its users now.\n{{ end -}}"
+	each(fmt.Sprintf(primary, "vllm_diagnosis"), "$s", "cause", aCause, "not known") +
+	// A page of the pool mutes that of the replica.
+	"{{ range query (printf `max(vllm_diagnosis_user_share_ratio{%s}) > 0` $s) }}; the router still sends {{ .Value | humanizePercentage }} of the users to it{{ end }}\n" +
+	"{{ else }}No server with these labels harms its users now.\n{{ end -}}"
 
 func (n shown) text() string {
 	of := "$servers"
