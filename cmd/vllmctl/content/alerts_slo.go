@@ -12,9 +12,9 @@ func burnAlert(p parameters, factor, long, short, events string) string {
 // again: two minutes of the last five miss less than that. The short window alone would forget an outage only after
 // its whole length. What is known of two minutes counts for five, so that it does not begin again between two scrapes.
 func pageBurn(p parameters, name, factor, long, short, events string) string {
-	return fmt.Sprintf("(%s or %s and %s and on (%s) %s) unless last_over_time(vllm_slo:error_ratio_lower:rate2m[5m]) < 0.5 * %s",
-		burnAlert(p, factor, long, short, events), misses(p, factor, long, "> "), misses(p, factor, short, "> 0.5 * "), objectiveLabels, firing(name),
-		enough(p, factor))
+	return fmt.Sprintf("%s and (%s and %s or %s and on (%s) %s) unless last_over_time(vllm_slo:error_ratio_lower:rate2m[5m]) < 0.5 * %s",
+		misses(p, factor, long, "> "), misses(p, factor, short, "> "), busy(p, short, events),
+		misses(p, factor, short, "> 0.5 * "), objectiveLabels, firing(name), enough(p, factor))
 }
 
 // misses compares the share of missed events with what is enough for an alert. The burn rate cannot exceed
