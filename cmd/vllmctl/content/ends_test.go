@@ -144,8 +144,10 @@ func TestErrorsThatComeTogetherPage(t *testing.T) {
 // Two engines of a server, of which one is well; and six servers.
 func TestAMessageIsReadAloud(t *testing.T) {
 	t.Parallel()
-	story := []series{pool("c", "m", 3, ""), constant(`vllm_scrape_failure{job="vllm",instance="lone",outcome="timeout"}`, 1),
-		constant(`vllm_scrape_failure{job="vllm",instance="lone",outcome="refused"}`, 1)}
+	story := []series{
+		pool("c", "m", 3, ""), constant(`vllm_scrape_failure{job="vllm",instance="lone",outcome="timeout"}`, 1),
+		constant(`vllm_scrape_failure{job="vllm",instance="lone",outcome="refused"}`, 1),
+	}
 	story = append(story, state(`job="vllm",instance="lone",model_name="other"`, 3, "unreachable", "", "")...)
 	story = append(story, share("a", 0.25))
 	for _, s := range "abcdef" {
