@@ -46,6 +46,7 @@ var lone = []string{"vllm-0:8000"}
 
 func diagnosisGroup(p parameters) Group {
 	before := servers("vllm_diagnosis_severity offset 1h")
+	share := byServerModel("vllm_diagnosis_user_share_ratio")
 	return Group{
 		Name: "vllm-diagnosis", Set: Stable,
 		Records: append(severityRecords(), serversExpected(p)),
@@ -112,9 +113,9 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute,
-				// One incident is one page: it stays while users are still harmed, though less.
-				Expr: serverSeverity + " >= 3 unless " + pooledSeverity +
-					" or " + serverSeverity + " >= 2 and on (" + serverModelLabels + ") " + firing("VLLMServerNotServing"),
+				// One incident is one page: it stays while users are still harmed, though less, or a scrape fails.
+				Expr: "(" + serverSeverity + " >= 3 or last_over_time(" + serverSeverity + "[2m]) >= 2 and on (" + serverModelLabels + ") " +
+					firing("VLLMServerNotServing") + ") unless " + pooledSeverity,
 				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 				Description: "No pool of the collector has this server, so no other is known to take its requests.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
@@ -137,7 +138,7 @@ func diagnosisGroup(p parameters) Group {
 				Monitor: &Monitor{
 					Query:   "min(last_2m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} >= 3",
 					Text:    "{{[service.instance.id].name}} does not serve {{model_name.name}}.",
-					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager.",
+					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager. It ends below severity 3.",
 				},
 				FiresIn: map[string][]string{
 					"admission-deferred": lone, "overload": lone,
@@ -147,11 +148,12 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMReplicaHarmsUsers", Severity: Page, For: minute,
-				Expr: byServerModel("vllm_diagnosis_user_share_ratio") + " >= " + p.number("replicaShare") +
-					" and on (" + serverModelLabels + ") " + pooledSeverity + " >= 3" +
-					" or " + pooledSeverity + " == 2 and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
-				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", and the router still sends to it: {{ $value | humanizePercentage }} of the pool's users",
-				Description: "The router still sends to this server, and it does not serve. Take it out of rotation first: the others serve its users.",
+				// A share around the limit is one page, too. Where the harm is less, the share is 0.
+				Expr: share + " >= " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3" +
+					" or (" + share + " >= 0.5 * " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3 or " + share + " and " + pooledSeverity + " == 2)" +
+					" and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
+				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
+				Description: "Take it out of rotation first: the others serve its users.",
 				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % of the pool's requests or more, or of those that come, are at this server. 5 % is also the share of failed requests at which `VLLMGatewayErrors` pages.",
 				Impact:      "The users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
@@ -174,8 +176,7 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute,
-				Expr: pooledSeverity + " >= 3 unless on (" + serverModelLabels + ") " +
-					byServerModel("vllm_diagnosis_user_share_ratio") + " >= " + p.number("replicaShare"),
+				Expr:        pooledSeverity + " >= 3 unless on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
 				Description: "One server of a pool does not serve, and few users or none are known to be sent to it. The pool has less capacity.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, a pool of the processor has its model, and less than 5 % of the pool's users are at it, as far as is known.",

@@ -10,11 +10,14 @@ func gatewayGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMGatewayErrors", Severity: Page, For: 5 * minute,
+				// Two minutes without errors are no recovery before it fires, nor where they have few requests.
 				Expr: "vllm_gateway:error_ratio:rate5m > " + p.number("gatewayErrorRatio") + enough +
-					" unless vllm_gateway:error_ratio:rate2m < 0.5 * " + p.number("gatewayErrorRatio"),
+					" unless (vllm_gateway:error_ratio:rate2m < 0.5 * " + p.number("gatewayErrorRatio") +
+					" and vllm_gateway:requests:rate2m * 120 >= 4 * " + p.number("gatewayRequests") +
+					" and on (" + gatewayLabels + ") " + firing("VLLMGatewayErrors") + ")",
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
 				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
-				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
+				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that, where they have 80 requests. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
 					{Text: "See which error it is.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Errors by code"},

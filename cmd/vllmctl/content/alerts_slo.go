@@ -9,19 +9,22 @@ func burnAlert(p parameters, factor, long, short, events string) string {
 }
 
 // pageBurn is burnAlert, which stays while the short window misses half as much, and ends when users are served
-// again: the last two minutes miss less than that. The short window alone would forget an outage only after its
-// whole length.
+// again: two minutes of the last five miss less than that. The short window alone would forget an outage only after
+// its whole length. What is known of two minutes counts for five, so that it does not begin again between two scrapes.
 func pageBurn(p parameters, name, factor, long, short, events string) string {
-	return fmt.Sprintf("(%s or %s and %s and on (%s) %s) unless (%s and %s)",
-		burnAlert(p, factor, long, short, events), misses(p, factor, long, "> "), misses(p, factor, short, "> 0.5 * "), objectiveLabels, firing(name),
-		misses(p, factor, "2m", "< 0.5 * "), busy(p, "2m", "eventsFast"))
+	return fmt.Sprintf("%s and (%s and %s or %s and on (%s) %s) unless last_over_time(vllm_slo:error_ratio_lower:rate2m[5m]) < 0.5 * %s",
+		misses(p, factor, long, "> "), misses(p, factor, short, "> "), busy(p, short, events),
+		misses(p, factor, short, "> 0.5 * "), objectiveLabels, firing(name), enough(p, factor))
 }
 
 // misses compares the share of missed events with what is enough for an alert. The burn rate cannot exceed
 // 1 / (1 - target): where not even an outage reaches the factor, a share of missed events is enough.
 func misses(p parameters, factor, window, compared string) string {
-	return fmt.Sprintf("vllm_slo:error_ratio_lower:rate%s %sclamp_max(%s * (1 - vllm_slo:target:last1h), %s)",
-		window, compared, p.number(factor), p.number("errorRatioAlways"))
+	return "vllm_slo:error_ratio_lower:rate" + window + " " + compared + enough(p, factor)
+}
+
+func enough(p parameters, factor string) string {
+	return fmt.Sprintf("clamp_max(%s * (1 - vllm_slo:target:last1h), %s)", p.number(factor), p.number("errorRatioAlways"))
 }
 
 // busy is a guard: one request may be hundreds of events, of an objective about tokens for example. Where the
@@ -56,13 +59,13 @@ var seconds = map[string]int{"2m": 120, "5m": 300, "30m": 1800, "2h": 7200, "6h"
 func sloGroup(p parameters) Group {
 	return Group{
 		Name: "vllm-slo", Set: Stable,
-		Records: sloRecords(),
+		Records: sloRecords(p),
 		Alerts: []Alert{
 			{
 				Name: "VLLMBudgetBurnFast", Severity: Page,
 				Expr:         pageBurn(p, "VLLMBudgetBurnFast", "burnFast", "1h", "5m", "eventsFast"),
 				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 2 % of the month's budget go in an hour",
-				Description:  "{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective, and the last five minutes are as bad.",
+				Description:  "{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective.",
 				Meaning:      "Over an hour and over five minutes, the share of events that certainly missed the objective is more than 14.4 times what the target allows. At this rate 2 % of the budget of 30 days is gone in an hour." + burnEnds + burnUnreachable + " A total outage at a target of 99 % pages after 8.6 minutes, at 95 % after 43, at 90 % after 54.",
 				Impact:       burnImpact,
 				Diagnosis:    burnSteps("5m"),
@@ -77,7 +80,7 @@ func sloGroup(p parameters) Group {
 				Name: "VLLMBudgetBurnMedium", Severity: Page,
 				Expr:         pageBurn(p, "VLLMBudgetBurnMedium", "burnMedium", "6h", "30m", "eventsMedium"),
 				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 5 % of the month's budget go in six hours",
-				Description:  "{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective, and the last half hour is as bad.",
+				Description:  "{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective.",
 				Meaning:      "Over six hours and over 30 minutes, the share of events that certainly missed the objective is more than 6 times what the target allows. At this rate 5 % of the budget of 30 days is gone in six hours." + burnEnds + burnUnreachable,
 				Impact:       burnImpact,
 				Diagnosis:    burnSteps("30m"),
@@ -160,7 +163,7 @@ const (
 	burnImpact       = "The users of the model miss what was promised to them: the share of late or slow requests is many times what the objective allows."
 	burnCannot       = "There are no `objectives` in the processor, or fewer events or fewer requests in the short window than the guard asks for. The processor is older than `vllm.slo.target`: without a target there is no limit to compare with. Requests that the histogram misses do not count: cancelled ones, and all of them while no server answers. `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed: choose a threshold that is a bound of the histogram."
 	burnLooks        = "A few requests on a quiet night: with ten events two are enough. Look at the number of events first."
-	burnEnds         = " It ends when the last two minutes miss less than half of that, where they have ten events and ten requests."
+	burnEnds         = " It ends when two minutes miss less than half of that, where they have ten events and ten requests."
 	burnNot          = "Do not conclude which server is at fault: the sums are over all servers of the model."
 	burnUnreachable  = " The burn rate cannot exceed 1 / (1 - target). Where not even an outage reaches the factor, 90 % missed events are enough."
 	burnQueryServers = "sum by (instance, model_name, objective) (rate(vllm_slo_good_total[5m])) / (sum by (instance, model_name, objective) (rate(vllm_slo_valid_total[5m])) > 0)"

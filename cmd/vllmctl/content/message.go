@@ -95,32 +95,48 @@ func message(a *Alert, s *subject) string {
 	return strings.Join(append(lines, "Since {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.", boardOf(s)), "\n")
 }
 
+// each lists the values of a label in what a query finds, as the text says; nothing has the text otherwise.
+func each(query, arguments, label, text, otherwise string) string {
+	return "{{ range $i, $x := query (printf `" + query + "` " + arguments + ") | sortByLabel \"" + label + "\" }}{{ if $i }}, {{ end }}" + text +
+		"{{ else }}" + otherwise + "{{ end }}"
+}
+
+// What a query of the state of engines or of a pool finds.
+const (
+	aCondition = "{{ .Labels.condition }}"
+	aCause     = "{{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{ end }}"
+	primary    = `count by (cause, detail) (%s_cause{%%s,role="primary"} == 1)`
+	// badEngines leaves out the engines of a server that are well.
+	badEngines = "count by (condition) (vllm_diagnosis_condition{%s} == 1 and on (engine) vllm_diagnosis_severity{%s} >= 2)"
+)
+
 // diagnosis names the condition, and the cause with its detail and its page. A condition without a cause
 // has a page, too.
 func (s *subject) diagnosis() string {
-	worst, unknown := "`count by (condition) ("+s.state+"_condition{%s} == 1)` $of", "not known"
-	if !s.lists {
-		worst = "`count by (condition) (" + s.state + "_condition{%s} == 1 and on (engine) " + s.state + "_severity{%s} >= 2)` $of $of"
-		unknown = "{{ range query (printf `count by (outcome) (vllm_scrape_failure{%s} == 1)` $reads) }}the scrape fails ({{ .Labels.outcome }}){{ else }}not known{{ end }}"
+	worst, of, unknown := badEngines, "$of $of",
+		each("count by (outcome) (vllm_scrape_failure{%s} == 1)", "$reads", "outcome", "{{ if not $i }}the scrape fails: {{ end }}{{ .Labels.outcome }}", "not known")
+	if s.lists {
+		worst, of, unknown = "count by (condition) ("+s.state+"_condition{%s} == 1)", "$of", "not known"
 	}
-	return "Condition: {{ range $i, $c := query (printf " + worst + ") }}{{ if $i }}, {{ end }}{{ $c.Labels.condition }}{{ else }}not reported now{{ end }}. Cause: " +
-		"{{ range $i, $c := query (printf `count by (cause, detail) (" + s.state + `_cause{%s,role="primary"} == 1)` + "` $of) }}{{ if $i }}, {{ end }}" +
-		"{{ $c.Labels.cause }}{{ with $c.Labels.detail }} ({{ . }}){{ end }}, see {{ $runbooks }}{{ $c.Labels.cause }}.md" +
-		"{{ else }}" + unknown + "{{ range query (printf " + worst + ") }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{ end }}{{ end }}"
+	return "Condition: " + each(worst, of, "condition", aCondition, "not reported now") + ". Cause: " +
+		each(fmt.Sprintf(primary, s.state), "$of", "cause", aCause+", see {{ $runbooks }}{{ .Labels.cause }}.md",
+			unknown+"{{ range query (printf `"+worst+"` "+of+") }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{ end }}")
 }
 
 // atFault lists the servers that harm users, the worst first; others says how many it leaves out.
 const (
 	harming = "max by (k8s_pod_name, instance) (vllm_diagnosis_severity{%s}) >= 2"
-	atFault = "{{ range query (printf `sort_desc(topk(5, " + harming + "))` $servers) -}}\n" +
-		"{{ $s := printf `%s,instance=%q` $servers .Labels.instance -}}\n" +
-		"Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}:" +
-		"{{ range query (printf `count by (condition) (vllm_diagnosis_condition{%s} == 1)` $s) }} {{ .Labels.condition }}{{ else }} condition not reported now{{ end }}, cause" +
-		"{{ range query (printf `count by (cause, detail) (vllm_diagnosis_cause{%s,role=\"primary\"} == 1)` $s) }} {{ .Labels.cause }}" +
-		"{{ with .Labels.detail }} ({{ . }}){{ end }}{{ else }} not known{{ end }}\n" +
-		"{{ else }}No server is reported that harms its users now.\n{{ end -}}"
-	others = "{{ range query (printf `count(" + harming + ") - 5 > 0` $servers) }}And {{ .Value }} more servers\n{{ end -}}"
+	others  = "{{ range query (printf `count(" + harming + ") - 5 > 0` $servers) }}And {{ .Value }} more\n{{ end -}}"
 )
+
+var atFault = "{{ range query (printf `sort_desc(topk(5, " + harming + "))` $servers) -}}\n" +
+	"{{ $s := printf `%s,instance=%q` $servers .Labels.instance -}}\n" +
+	"Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}: " +
+	each(badEngines, "$s $s", "condition", aCondition, "condition not reported now") + ", cause " +
+	each(fmt.Sprintf(primary, "vllm_diagnosis"), "$s", "cause", aCause, "not known") +
+	// A page of the pool mutes that of the replica.
+	"{{ range query (printf `max(vllm_diagnosis_user_share_ratio{%s}) > 0` $s) }}; the router still sends {{ .Value | humanizePercentage }} of the users to it{{ end }}\n" +
+	"{{ else }}No server with these labels harms its users now.\n{{ end -}}"
 
 func (n shown) text() string {
 	of := "$servers"

@@ -102,7 +102,7 @@ func TestAMessageAboutAScrapeThatFailsSaysWhy(t *testing.T) {
 	t.Parallel()
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, append(state(server, 3, "unreachable", "", ""),
 		constant(`vllm_scrape_failure{job="vllm",instance="a:8000",outcome="timeout"}`, 1))...)
-	assert.Contains(t, said["VLLMServerNotServing"], "Condition: unreachable. Cause: the scrape fails (timeout), see RUNBOOKS/unreachable.md\n")
+	assert.Contains(t, said["VLLMServerNotServing"], "Condition: unreachable. Cause: the scrape fails: timeout, see RUNBOOKS/unreachable.md\n")
 }
 
 // The pool has no namespace, its servers have. The worst come first, and five are enough.
@@ -124,7 +124,7 @@ func TestAPoolsMessageNamesTheWorstServers(t *testing.T) {
 	for _, line := range lines[3:7] {
 		assert.Regexp(t, `^Server s[0-6]:8000 \(chat-[0-6]\): degraded, cause kv_pressure$`, line)
 	}
-	assert.Equal(t, []string{"And 2 more servers", "Wait for the first token, worst server: 14.25s now, usual 400ms"}, lines[7:9])
+	assert.Equal(t, []string{"And 2 more", "Wait for the first token, worst server: 14.25s now, usual 400ms"}, lines[7:9])
 }
 
 func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {

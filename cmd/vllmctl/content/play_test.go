@@ -78,6 +78,8 @@ type player struct {
 	groups  []*rules.Group
 	at      map[string]int // the series that have a sample now, by name
 	engine  *promql.Engine
+	// noMarkers is true where a moment without a sample is one between two scrapes.
+	noMarkers bool
 }
 
 var epoch = time.Unix(1_700_000_000, 0).Truncate(time.Hour)
@@ -183,7 +185,7 @@ func (p *player) scrape(t time.Duration, story []series) {
 	for _, s := range story {
 		v := s.at(t)
 		if math.IsNaN(v) {
-			if p.at[s.name] == 0 {
+			if p.at[s.name] == 0 || p.noMarkers {
 				continue
 			}
 			v, p.at[s.name] = math.Float64frombits(value.StaleNaN), 0

@@ -13,7 +13,7 @@ var sloWindows = []string{"5m", "30m", "1h", "2h", "6h"}
 
 // sloRecords are the error ratios and burn rates over the servers of a model. Numerators and
 // denominators are summed before they are divided, so that a budget outlives a pod.
-func sloRecords() []Record {
+func sloRecords(p parameters) []Record {
 	records := []Record{{
 		Name:    "vllm_slo:target:last1h",
 		Meaning: "The target of an objective. It stays for an hour after the last server is gone; of different targets the strictest counts.",
@@ -39,8 +39,10 @@ func sloRecords() []Record {
 			Expr:    "sum by (" + modelLabels + ") (rate(vllm_time_to_first_token_seconds_count[" + window + "]))",
 		})
 	}
-	// Whether it is over. No burn rate is over so short a time.
-	records = append(records, ratioRecords("2m", "vllm_slo:good:rate2m", "vllm_slo:undecided:rate2m", "vllm_slo:valid:rate2m")[0])
+	// Whether it is over, where the events are evidence. No burn rate is over so short a time.
+	over := ratioRecords("2m", "vllm_slo:good:rate2m", "vllm_slo:undecided:rate2m", "vllm_slo:valid:rate2m")[0]
+	over.Expr += " and " + busy(p, "2m", "eventsFast")
+	records = append(records, over)
 	for _, window := range sloWindows {
 		records = append(records, ratioRecords(window,
 			"vllm_slo:good:rate"+window, "vllm_slo:undecided:rate"+window, "vllm_slo:valid:rate"+window)...)

@@ -84,7 +84,7 @@ func withSelector(groups []content.Group) error {
 // recorded reports whether a series is of our rules: vllm_slo:burn_lower:rate1h. The names of vLLM
 // itself begin with "vllm:".
 func recorded(name string) bool {
-	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":") || name == "ALERTS_FOR_STATE"
+	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":") || strings.HasPrefix(name, "ALERTS")
 }
 
 // recordsSuffix ends the names of a mixin's groups of recording rules.
