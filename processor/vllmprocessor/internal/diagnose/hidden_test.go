@@ -67,6 +67,42 @@ func TestAHangIsSeenByOpenFiles(t *testing.T) {
 	assert.NotEqual(t, Stalled, r.verdict("0").Condition)
 }
 
+// With few or short requests the files hardly change while it works. As many more as requests would have come are
+// requests; connections that are opened ahead are fewer.
+func TestAHangIsSeenByOpenFilesThatWereSteady(t *testing.T) {
+	t.Parallel()
+	quiet := func() *rig { // One request a second: half of those of a minute are 30.
+		r := newRig(t)
+		for n := range 60 {
+			r.scrape(connected(float64(n%2), 35+float64(n%2))...)
+		}
+		r.scrape(connected(0, 35)...)
+		return r
+	}
+	r := quiet()
+	r.stay(2, 35)
+	for n := range 6 {
+		r.scrape(hangs(0, 36+15*float64(n))...)
+	}
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	r.stay(40, 60)
+	assert.Equal(t, Stalled, r.verdict("0").Condition, "clients that give up leave no more than some")
+	r.stay(10, 35)
+	assert.NotEqual(t, Stalled, r.verdict("0").Condition, "nobody is there any more")
+
+	for name, files := range map[string]func(n int) float64{
+		"its traffic stops":            func(int) float64 { return 35 },
+		"connections are opened ahead": func(int) float64 { return 35 + 20 },
+	} {
+		r := quiet()
+		r.stay(2, 35)
+		for n := range 40 {
+			r.scrape(hangs(0, files(n))...)
+		}
+		assert.Equal(t, Idle, r.verdict("0").Condition, name)
+	}
+}
+
 // A server that counts its requests itself needs no open files.
 func TestAHangIsSeenByWhatTheServerCounts(t *testing.T) {
 	t.Parallel()
@@ -129,7 +165,7 @@ func TestWhatIsOpenWhileItWorksIsNotHidden(t *testing.T) {
 		at += int64(15 * time.Second)
 		r := reading{runningNow: requests, fromServer: fromServer{files: files}}
 		r.At = at
-		return h.observe(&r, moved)
+		return h.observe(&r, moved, 0)
 	}
 	for n := range 50 {
 		assert.Zero(t, see(float64(n%8), 35+float64(n%8), true))

@@ -239,7 +239,8 @@ func (e *engine) observeStandstill(r *reading) {
 	if moved && before.Scrapes > 1 && r.At-before.At >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
 		e.Resumed = r.At // It stood still for too short a time to be certain of it.
 	}
-	r.hidden = e.Hidden.observe(r, before.At > 0 && moved)
+	expected := e.baseline.Usual(signal.ArrivalRate) * unservedFor.Seconds()
+	r.hidden = e.Hidden.observe(r, before.At > 0 && moved, expected)
 	if e.still = e.Progress.judge(r); e.Canary.observe(r, &e.Progress) || e.Hidden.certain(r.At) && e.Progress.none(r.At) {
 		e.still = stuck
 	}

@@ -216,6 +216,11 @@ const (
 	countsLess    = 0.98
 	// Files that do not belong to requests may become more by so many in a minute.
 	otherFiles = 1.0
+	// With few or short requests the files hardly change. Where they have stayed within a band of steadyFiles in
+	// steadyReadings with progress, files beyond it are requests as well, if they are at least unservedShare of
+	// those that would have come in unservedFor: connections that are opened ahead are fewer.
+	steadyFiles, steadyReadings = 4.0, 20
+	unservedShare, unservedFor  = 0.5, time.Minute
 )
 
 type hidden struct {
@@ -226,19 +231,24 @@ type hidden struct {
 	Shown, Changes, Followed float64
 	// Slow is how many files are open, if they become more slowly.
 	Slow float64
+	// Low and High are the fewest and the most files in readings with progress, of late, and Readings how many
+	// of these there were.
+	Low, High float64
+	Readings  int
 	// Since is since when requests are hidden; 0 where none are.
 	Since int64
 	at    int64
 }
 
 // observe takes a reading, and returns how many requests are hidden. moved is whether the engine has made
-// progress since the reading before.
-func (h *hidden) observe(r *reading, moved bool) (requests float64) {
+// progress since the reading before, expected how many requests come in unservedFor at the usual rate; NaN where
+// that is not known.
+func (h *hidden) observe(r *reading, moved bool, expected float64) (requests float64) {
 	if r.restarted == r.At {
 		*h = hidden{}
 	}
 	if signal.Known(r.files) {
-		requests = h.observeFiles(r, moved)
+		requests = h.observeFiles(r, moved, expected)
 	}
 	// What the server says itself is exact.
 	if more := r.load - signal.OrZero(r.runningNow) - signal.OrZero(r.waitingNow); !moved && more > 0 {
@@ -248,13 +258,15 @@ func (h *hidden) observe(r *reading, moved bool) (requests float64) {
 	return requests
 }
 
-func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
+func (h *hidden) observeFiles(r *reading, moved bool, expected float64) (requests float64) {
 	shown := signal.OrZero(r.runningNow) + signal.OrZero(r.waitingNow)
 	minutes := float64(r.At-h.at) / float64(time.Minute)
 	switch {
 	case h.at == 0:
-		*h = hidden{Moving: r.files, Slow: r.files, Shown: shown, Since: h.Since}
+		*h = hidden{Moving: r.files, Slow: r.files, Shown: shown, Since: h.Since, Low: r.files, High: r.files}
 	case moved:
+		h.Low, h.High = min(r.files, h.Low+otherFiles*minutes), max(r.files, h.High-otherFiles*minutes)
+		h.Readings = min(h.Readings+1, steadyReadings)
 		if change := shown - h.Shown; math.Abs(change) >= leastChange {
 			h.Changes, h.Followed = h.Changes*countsLess+1, h.Followed*countsLess
 			if math.Abs(r.files-h.Moving-change) < math.Abs(change)/2 {
@@ -275,6 +287,14 @@ func (h *hidden) observeFiles(r *reading, moved bool) (requests float64) {
 		}
 		if more := r.files - most; more >= leastHidden && h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes {
 			requests = more
+		}
+		// A queue that is served leaves files behind for a while: only what an engine without requests has counts.
+		enough := leastHidden + 0.0
+		if h.Since == 0 {
+			enough = max(enough, unservedShare*expected)
+		}
+		if more := r.files - h.High; shown == 0 && h.Readings == steadyReadings && h.High-h.Low <= steadyFiles && more >= enough {
+			requests = max(requests, more)
 		}
 	}
 	h.at = r.At
