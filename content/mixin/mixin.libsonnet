@@ -378,7 +378,7 @@
           },
           {
             alert: 'VLLMServerNotServing',
-            expr: '( vllm_server:severity:max >= 3 or last_over_time(vllm_server:severity:max[2m]) >= 2 and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMServerNotServing",alertstate="firing"} ) unless vllm_server:severity_in_pool:max',
+            expr: '( vllm_server:severity:max >= 3 or last_over_time(vllm_server:severity:max[2m]) >= 2 and max_over_time(vllm_server:severity:max[5m]) >= 3 and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMServerNotServing",alertstate="firing"} ) unless vllm_server:severity_in_pool:max',
             'for': '1m',
             labels: {
               severity: 'page',
@@ -391,7 +391,7 @@
           },
           {
             alert: 'VLLMReplicaHarmsUsers',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g and vllm_server:severity_in_pool:max >= 3 or ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= 0.5 * %(replicaShare)g and vllm_server:severity_in_pool:max >= 3 or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) and vllm_server:severity_in_pool:max == 2 ) and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMReplicaHarmsUsers",alertstate="firing"}' % $._config,
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g and vllm_server:severity_in_pool:max >= 3 or ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= 0.5 * %(replicaShare)g and vllm_server:severity_in_pool:max >= 3 or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) and vllm_server:severity_in_pool:max == 2 and max_over_time(vllm_server:severity_in_pool:max[5m]) >= 3 ) and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMReplicaHarmsUsers",alertstate="firing"}' % $._config,
             'for': '1m',
             labels: {
               severity: 'page',

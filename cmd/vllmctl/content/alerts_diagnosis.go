@@ -113,9 +113,10 @@ func diagnosisGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMServerNotServing", Severity: Page, For: minute,
-				// One incident is one page: it stays while users are still harmed, though less, or a scrape fails.
-				Expr: "(" + serverSeverity + " >= 3 or last_over_time(" + serverSeverity + "[2m]) >= 2 and on (" + serverModelLabels + ") " +
-					firing("VLLMServerNotServing") + ") unless " + pooledSeverity,
+				// One incident is one page: it stays for five minutes while users are still harmed, though less, or a
+				// scrape fails. What lasts is a ticket.
+				Expr: "(" + serverSeverity + " >= 3 or last_over_time(" + serverSeverity + "[2m]) >= 2 and max_over_time(" + serverSeverity + "[5m]) >= 3" +
+					" and on (" + serverModelLabels + ") " + firing("VLLMServerNotServing") + ") unless " + pooledSeverity,
 				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 				Description: "No pool of the collector has this server, so no other is known to take its requests.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
@@ -150,7 +151,7 @@ func diagnosisGroup(p parameters) Group {
 				Name: "VLLMReplicaHarmsUsers", Severity: Page, For: minute,
 				// A share around the limit is one page, too. Where the harm is less, the share is 0.
 				Expr: share + " >= " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3" +
-					" or (" + share + " >= 0.5 * " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3 or " + share + " and " + pooledSeverity + " == 2)" +
+					" or (" + share + " >= 0.5 * " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3 or " + share + " and " + pooledSeverity + " == 2 and max_over_time(" + pooledSeverity + "[5m]) >= 3)" +
 					" and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
 				Description: "Take it out of rotation first: the others serve its users.",

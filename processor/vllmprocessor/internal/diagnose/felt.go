@@ -38,8 +38,8 @@ const (
 	// docs/why/accuracy.md. It is critical once that is no short burst: the alert waits for a minute more, and has
 	// to page two and a half minutes after the beginning.
 	clearAfter, greatAfter, pagesAfter = 40 * time.Second, 15 * time.Second, 45 * time.Second
-	// fallsAfter is how long harm of a level was not measured until what is left is less.
-	fallsAfter = 2 * time.Minute
+	// greatFalls and fallsAfter are for how long great harm, and harm, was not measured until what is left is less.
+	greatFalls, fallsAfter = time.Minute, 2 * time.Minute
 	// asUsual is by how much a latency may exceed the usual, as a multiple of it, at an all-clear.
 	asUsual = 2.0
 	// usualFor is how long they must be served as usual until harm has ended, usualAgain the same of harm that
@@ -199,7 +199,7 @@ func (f *felt) observe(settings *Settings, b *signal.Baseline, v *window.View, r
 	case now && lasts(f.clearSince, r.At, clearAfter):
 		f.On = true
 	}
-	f.Great = f.Great && r.At-f.greatAt < int64(fallsAfter)
+	f.Great = f.Great && r.At-f.greatAt < int64(greatFalls)
 	f.again = f.On && (f.again || f.endedAt > 0 && r.At-f.endedAt < int64(comesBack))
 	return now
 }
