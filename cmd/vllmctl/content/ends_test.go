@@ -49,7 +49,10 @@ func TestOneIncidentIsOnePage(t *testing.T) {
 			map[string]int{"VLLMServerNotServing": 1},
 		},
 		"harm that becomes less and great again": {
-			[]series{steps(severityOfA, 0*minute, 3., 10*minute, 2., 20*minute, 3.)}, map[string]int{"VLLMServerNotServing": 1},
+			[]series{steps(severityOfA, 0*minute, 3., 10*minute, 2., 14*minute, 3.)}, map[string]int{"VLLMServerNotServing": 1},
+		},
+		"less harm that lasts is a ticket": {
+			[]series{steps(severityOfA, 0*minute, 3., 10*minute, 2.)}, map[string]int{"VLLMServerNotServing": 1, "VLLMServerDegraded": 1},
 		},
 		"a share of the users around the limit": {
 			[]series{severity("a", "m", 3, ""), well, {shareOfA, func(now time.Duration) float64 { return 0.05 + 0.01*math.Cos(now.Minutes()) }}},
@@ -79,7 +82,7 @@ func TestAReplicasPageNamesNoShareThatIsNotMeasured(t *testing.T) {
 		2: "a, of a pool, does not serve m, or far too late",
 	} {
 		p := newPlayer(t, "vllm-diagnosis")
-		p.play(20*minute, 15*time.Second, steps(severityOfA, 0*minute, 3., 10*minute, severity), steps(shareOfA, 0*minute, 0.3, 10*minute, 0.3*(severity-2)),
+		p.play(13*minute, 15*time.Second, steps(severityOfA, 0*minute, 3., 10*minute, severity), steps(shareOfA, 0*minute, 0.3, 10*minute, 0.3*(severity-2)),
 			pool("x", "m", 0, ""))
 		var said []string
 		for _, rule := range p.groups[0].AlertingRules() {
