@@ -158,7 +158,8 @@ func stories() []*history.Story {
 			jobs(&s.Servers[0])
 			s.Servers[0].Config.Changes = []engine.Change{
 				{At: 0, Parameter: engine.ParamArrivalRate, Value: 0.005},
-				{At: onset.Seconds(), Parameter: engine.ParamArrivalRate, Value: 1}, {At: over.Seconds(), Parameter: engine.ParamArrivalRate, Value: 0.005},
+				{At: onset.Seconds(), Parameter: engine.ParamArrivalRate, Value: 1},
+				{At: over.Seconds(), Parameter: engine.ParamArrivalRate, Value: 0.005},
 			}
 			s.Processor = map[string]any{"objectives": []any{}, "diagnosis": map[string]any{"batch_models": []any{"*"}}}
 		}),

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,7 +49,7 @@ func TestHarmEndsSoonAfterItIsOver(t *testing.T) {
 				assert.InDelta(t, -1, got, 0)
 				return
 			}
-			assert.GreaterOrEqual(t, got, time.Duration(soundFor).Seconds()-1)
+			assert.GreaterOrEqual(t, got, soundFor.Seconds()-1)
 			assert.LessOrEqual(t, got, test.within)
 			r.minutes(5, answers(1), test.after(0))
 			assert.Equal(t, Healthy, r.verdict("0").Condition, "it does not come back by itself")
@@ -70,7 +69,7 @@ func TestAMissedObjectiveEndsSoonAfterItIsMet(t *testing.T) {
 	require.GreaterOrEqual(t, r.after(Degraded, func(int) scraped { return late }), 0.0)
 	r.minutes(3, answers(1), late)
 	got := r.after(Healthy, func(int) scraped { return serves("0") })
-	assert.GreaterOrEqual(t, got, time.Duration(soundFor).Seconds()-1)
+	assert.GreaterOrEqual(t, got, soundFor.Seconds()-1)
 	assert.LessOrEqual(t, got, 90.0)
 }
 
