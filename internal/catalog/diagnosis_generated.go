@@ -86,8 +86,8 @@ var conditions = []Condition{
 		Sentence: "The engine has stalled: it has requests and makes no progress on any of them.",
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []Step{
+			{Text: "Take the server out of rotation, and save a stack dump of the engine process (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."},
 			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0, or while `process_open_fds` rises: a hang that begins without requests leaves the gauges at 0.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds"}, Board: "vllm-engine", Panel: "Generated tokens"},
-			{Text: "Take the server out of rotation, and save a stack dump of the engine process before you restart it."},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token."},
 		},
 		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, an engine that hangs, and gauges that froze when all requests were aborted, can look the same; then the condition is `unknown` with severity 2. A single step of more than a minute looks the same as a stall.",

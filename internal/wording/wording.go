@@ -273,10 +273,11 @@ func (f *Felt) Sentence() string {
 		}
 		return fmt.Sprintf(" (usual %.3g s)", seconds)
 	}
-	out := fmt.Sprintf("In the last 30 s requests waited about %.3g s for their first token%s", f.FirstToken, usual(f.UsualFirstToken))
+	waited, still := "waited about %.3g s", ""
 	if f.Waiting >= 1 {
-		out += fmt.Sprintf(", and %.0f still wait", f.Waiting)
+		waited, still = "have waited about %.3g s so far", fmt.Sprintf("; %.0f of them still wait", f.Waiting)
 	}
+	out := fmt.Sprintf("In the last 30 s requests "+waited+" for their first token%s%s", f.FirstToken, usual(f.UsualFirstToken), still)
 	if f.Token > 0 {
 		out += fmt.Sprintf("; a further token took %.3g s%s", f.Token, usual(f.UsualToken))
 	}

@@ -208,3 +208,11 @@ func TestASentenceIsOnePrintableLine(t *testing.T) {
 		assert.NotRegexp(t, `[[:cntrl:]]`, sentence, name)
 	}
 }
+
+// A mean of waits of which some go on is no wait that anybody had.
+func TestWaitsThatGoOnAreSaidToGoOn(t *testing.T) {
+	felt := Felt{FirstToken: 14.84, UsualFirstToken: 0.169, Token: math.NaN(), UsualToken: math.NaN()}
+	assert.Equal(t, "In the last 30 s requests waited about 14.8 s for their first token (usual 0.169 s).", felt.Sentence())
+	felt.Waiting, felt.Token, felt.UsualFirstToken = 106, 0.5, math.NaN()
+	assert.Equal(t, "In the last 30 s requests have waited about 14.8 s so far for their first token; 106 of them still wait; a further token took 0.5 s.", felt.Sentence())
+}

@@ -21,7 +21,7 @@ func gpuGroup() Group {
 					"`memory_error` or `interconnect` (its memory or its links have errors). A detail is reported only if the GPU shows it while steps are slow and did not show it before.",
 				Impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",
 				Diagnosis: []Step{
-					{Text: "Read the detail.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes now"},
+					{Text: "Read the detail: the page of this alert has a step for each.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes now"},
 					{Text: "For `power_cap` and `thermal`: see which GPU it is, and since when.", Query: `rate(vllm_accelerator_throttle_time_seconds_total{reason=~"power|thermal"}[5m])`, Board: "vllm-engine", Panel: "GPU throttled"},
 					{Text: "For `thermal`: compare the temperature with other GPUs of the node. All are hot: it is the room or the fans. One is hot: it is that GPU.", Query: "hw_temperature_celsius", Board: "vllm-engine", Panel: "GPU temperature"},
 					{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a clock that was fixed, and the limits that are active.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},

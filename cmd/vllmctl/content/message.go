@@ -26,19 +26,19 @@ type subject struct {
 	numbers []shown
 }
 
-// shown is something whose value now is shown beside the usual one.
+// shown is something whose value now is shown beside the usual one. of is an expression of the metric.
 type shown struct {
-	title, expr, format string
+	title, metric, of, format string
 	// worst is true where the value is that of the worst engine.
 	worst bool
 }
 
-// What users of a model and its engines feel now.
+// What users of a model and its engines feel now. A wait counts requests that still wait with their wait so far.
 var (
-	firstToken = shown{"Wait for the first token", "max(vllm_diagnosis_first_token_wait_seconds{%s}) >= 0", "humanizeDuration", true}
-	eachToken  = shown{"Time between tokens", "max(vllm_inter_token_latency_mean_seconds{%s}) >= 0", "humanizeDuration", true}
-	waiting    = shown{"Requests that wait", "sum(max by (instance, engine) (vllm_num_requests_waiting{%s}))", `printf "%.0f"`, false}
-	missed     = shown{"Missed the objective in 5 minutes", "max(vllm_slo:error_ratio_lower:rate5m{%s}) >= 0", "humanizePercentage", false}
+	firstToken = shown{"Wait for the first token so far", "vllm_diagnosis_first_token_wait_seconds", "max(%s) >= 0", "humanizeDuration", true}
+	eachToken  = shown{"Time between tokens", "vllm_inter_token_latency_mean_seconds", "max(%s) >= 0", "humanizeDuration", true}
+	waiting    = shown{"Requests that wait", "vllm_num_requests_waiting", "sum(max by (instance, engine) (%s))", `printf "%.0f"`, false}
+	missed     = shown{"Missed the objective in 5 minutes", "vllm_slo:error_ratio_lower:rate5m", "max(%s) >= 0", "humanizePercentage", false}
 )
 
 // subjectOf returns nil for an alert that is not about servers, pools or objectives.
@@ -77,6 +77,8 @@ func message(a *Alert, s *subject) string {
 		`{{ $runbooks := "` + catalog.RunbookBase + `" }}{{ ` + NoGrafana + ` -}}`,
 		"{{ $of := " + s.of + " -}}",
 		"{{ $servers := " + s.servers + " -}}",
+		// What the parts of the message find out for later ones.
+		`{{ $why := "" }}{{ $pages := "" }}{{ $hangs := "" }}{{ $late := false -}}`,
 		"{{ $since := 0.0 }}{{ range query (printf `max(" + begin + ") or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}",
 		a.Description,
 	}
@@ -87,12 +89,12 @@ func message(a *Alert, s *subject) string {
 		lines = append(lines, atFault, others)
 	}
 	for _, n := range s.numbers {
-		if s.lists && n.worst {
-			n.title += ", worst server"
-		}
-		lines = append(lines, n.text())
+		lines = append(lines, n.text(s.lists))
 	}
-	return strings.Join(append(lines, "Since {{ $since | humanizeTimestamp }}. Usual is the median of the 24 hours before.", boardOf(s)), "\n")
+	stalled, _ := catalog.ConditionByName("stalled")
+	next := "{{ if $hangs }}" + stalled.Next[0].Text + "{{ else }}" + a.Diagnosis[0].Text + "{{ end }}"
+	return strings.Join(append(lines, "Reported since {{ $since | humanizeTimestamp }}. Usual is the median of up to 24 hours before.",
+		"Next: "+strings.ReplaceAll(next, "`", ""), boardOf(s)), "\n")
 }
 
 // each lists the values of a label in what a query finds, as the text says; nothing has the text otherwise.
@@ -103,24 +105,28 @@ func each(query, arguments, label, text, otherwise string) string {
 
 // What a query of the state of engines or of a pool finds.
 const (
-	aCondition = "{{ .Labels.condition }}"
-	aCause     = "{{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{ end }}"
-	primary    = `count by (cause, detail) (%s_cause{%%s,role="primary"} == 1)`
+	// Where a server answers nothing or only errors, its metrics cannot show why: that is no riddle of the diagnosis.
+	aCondition = "{{ .Labels.condition }}{{ $pages = printf \"%s %s%s.md\" $pages $runbooks .Labels.condition }}" +
+		`{{ if match "^(stalled|unreachable|failing)$" .Labels.condition }}{{ $why = "not visible from outside" }}{{ end }}` +
+		`{{ if eq .Labels.condition "stalled" }}{{ $hangs = ", as no request makes progress" }}{{ end }}`
+	aCause  = "{{ .Labels.cause }}{{ with .Labels.detail }} ({{ . }}){{ end }}"
+	primary = `count by (cause, detail) (%s_cause{%%s,role="primary"} == 1)`
+	orWhy   = `{{ or $why "not known" }}`
 	// badEngines leaves out the engines of a server that are well.
 	badEngines = "count by (condition) (vllm_diagnosis_condition{%s} == 1 and on (engine) vllm_diagnosis_severity{%s} >= 2)"
 )
 
-// diagnosis names the condition, and the cause with its detail and its page. A condition without a cause
-// has a page, too.
+// diagnosis names the condition, the cause with its detail, and the pages of the cause, or else of the condition.
 func (s *subject) diagnosis() string {
 	worst, of, unknown := badEngines, "$of $of",
-		each("count by (outcome) (vllm_scrape_failure{%s} == 1)", "$reads", "outcome", "{{ if not $i }}the scrape fails: {{ end }}{{ .Labels.outcome }}", "not known")
+		each("count by (outcome) (vllm_scrape_failure{%s} == 1)", "$reads", "outcome", "{{ if not $i }}the scrape fails: {{ end }}{{ .Labels.outcome }}", orWhy)
 	if s.lists {
-		worst, of, unknown = "count by (condition) ("+s.state+"_condition{%s} == 1)", "$of", "not known"
+		worst, of, unknown = "count by (condition) ("+s.state+"_condition{%s} == 1)", "$of", orWhy
 	}
 	return "Condition: " + each(worst, of, "condition", aCondition, "not reported now") + ". Cause: " +
-		each(fmt.Sprintf(primary, s.state), "$of", "cause", aCause+", see {{ $runbooks }}{{ .Labels.cause }}.md",
-			unknown+"{{ range query (printf `"+worst+"` "+of+") }}, see {{ $runbooks }}{{ .Labels.condition }}.md{{ end }}")
+		each(fmt.Sprintf(primary, s.state), "$of", "cause",
+			`{{ if not $i }}{{ $pages = "" }}{{ end }}`+aCause+`{{ $pages = printf "%s %s%s.md" $pages $runbooks .Labels.cause }}`, unknown) +
+		"{{ with $pages }}. What to do:{{ . }}{{ end }}"
 }
 
 // atFault lists the servers that harm users, the worst first; others says how many it leaves out.
@@ -131,21 +137,37 @@ const (
 
 var atFault = "{{ range query (printf `sort_desc(topk(5, " + harming + "))` $servers) -}}\n" +
 	"{{ $s := printf `%s,instance=%q` $servers .Labels.instance -}}\n" +
-	"Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}: " +
+	`{{ $why = "" }}Server {{ .Labels.instance }}{{ with .Labels.k8s_pod_name }} ({{ . }}){{ end }}: ` +
 	each(badEngines, "$s $s", "condition", aCondition, "condition not reported now") + ", cause " +
-	each(fmt.Sprintf(primary, "vllm_diagnosis"), "$s", "cause", aCause, "not known") +
+	each(fmt.Sprintf(primary, "vllm_diagnosis"), "$s", "cause", aCause, orWhy) +
 	// A page of the pool mutes that of the replica.
 	"{{ range query (printf `max(vllm_diagnosis_user_share_ratio{%s}) > 0` $s) }}; the router still sends {{ .Value | humanizePercentage }} of the users to it{{ end }}\n" +
 	"{{ else }}No server with these labels harms its users now.\n{{ end -}}"
 
-func (n shown) text() string {
-	of := "$servers"
-	if n == missed {
+// text is the line of a number. Where a message lists servers, the number is that of those which harm users now,
+// also the usual one: in a pool, servers that serve look better than usual while another hangs.
+func (n shown) text(lists bool) string {
+	series, of := n.metric+"{%s}", "$servers"
+	switch {
+	case n == missed:
 		of = "$of"
+	case lists:
+		series, of = series+" and on ("+serverModelLabels+") vllm_diagnosis_severity{%s} @ end() >= 2", "$servers $servers"
+		if n.worst {
+			n.title += ", worst of these servers"
+		}
 	}
-	show := "{{ . | first | value | " + n.format + " }}"
-	return n.title + ": {{ with query (printf `" + n.expr + "` " + of + ") }}" + show + " now{{ else }}not measured now{{ end }}, " +
-		"{{ with query (printf `quantile_over_time(0.5, (" + n.expr + ")[1d:5m] @ %.3f)` " + of + " $since) }}usual " + show +
+	expr, show := fmt.Sprintf(n.of, series), "{{ . | first | value | "+n.format+" }}"
+	now := show + " now"
+	switch n.metric {
+	case waiting.metric:
+		// The gauge of an engine that hangs can stay at 0, whatever waits in front of it.
+		now = "{{ if or (. | first | value) (not (or $hangs $late)) }}" + now + "{{ else }}none that gauges show{{ end }}"
+	case firstToken.metric:
+		now += "{{ $late = gt (. | first | value) 5.0 }}"
+	}
+	return n.title + ": {{ with query (printf `" + expr + "` " + of + ") }}" + now + `{{ else }}not measured{{ or $hangs " now" }}{{ end }}, ` +
+		"{{ with query (printf `quantile_over_time(0.5, (" + expr + ")[1d:5m] @ %.3f)` " + of + " $since) }}usual " + show +
 		"{{ else }}no usual value yet{{ end }}"
 }
 

@@ -2,6 +2,7 @@ package content_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -74,12 +75,13 @@ func TestAServersMessageSaysAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			story := append(state(server, 3, "critical", "slow_steps", "thermal"), felt(server)...)
-			assert.Equal(t, `No pool of the collector has this server, so no other is known to take its requests.
-Condition: critical. Cause: slow_steps (thermal), see RUNBOOKS/slow_steps.md
-Wait for the first token: 14.25s now, usual 400ms
+			assert.Equal(t, `Its users get no answer or errors, or wait many times longer than usual.
+Condition: critical. Cause: slow_steps (thermal). What to do: RUNBOOKS/slow_steps.md
+Wait for the first token so far: 14.25s now, usual 400ms
 Time between tokens: 85ms now, usual 20ms
 Requests that wait: 40 now, usual 1
-Since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of the 24 hours before.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
+Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before.
+Next: Send one request of your own. It is the only proof that users are served.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
 		})
 	}
 }
@@ -88,13 +90,14 @@ Since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of the 24 hours before.
 func TestAMessageWithoutDataSaysSo(t *testing.T) {
 	t.Parallel()
 	said := messages(t, "vllm-diagnosis", 10*minute, 5*minute, severity("a:8000", "m", 3, ""), pool("c", "m", 3, ""))
-	assert.Equal(t, `Half or more of the servers of this pool are critical, failing, stalled or unreachable. The worst are named first.
+	assert.Equal(t, `Half or more of the servers of this pool do not serve, or far too late. The worst are named first.
 Condition: not reported now. Cause: not known
 Server a:8000: condition not reported now, cause not known
-Wait for the first token, worst server: not measured now, no usual value yet
-Time between tokens, worst server: not measured now, no usual value yet
+Wait for the first token so far, worst of these servers: not measured now, no usual value yet
+Time between tokens, worst of these servers: not measured now, no usual value yet
 Requests that wait: not measured now, no usual value yet
-Since 2023-11-14 22:00:00 +0000 UTC. Usual is the median of the 24 hours before.`, said["VLLMPoolNotServing"])
+Reported since 2023-11-14 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before.
+Next: See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.`, said["VLLMPoolNotServing"])
 	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: not reported now. Cause: not known\nWait")
 }
 
@@ -102,7 +105,7 @@ func TestAMessageAboutAScrapeThatFailsSaysWhy(t *testing.T) {
 	t.Parallel()
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, append(state(server, 3, "unreachable", "", ""),
 		constant(`vllm_scrape_failure{job="vllm",instance="a:8000",outcome="timeout"}`, 1))...)
-	assert.Contains(t, said["VLLMServerNotServing"], "Condition: unreachable. Cause: the scrape fails: timeout, see RUNBOOKS/unreachable.md\n")
+	assert.Contains(t, said["VLLMServerNotServing"], "Condition: unreachable. Cause: the scrape fails: timeout. What to do: RUNBOOKS/unreachable.md\n")
 }
 
 // The pool has no namespace, its servers have. The worst come first, and five are enough.
@@ -119,12 +122,49 @@ func TestAPoolsMessageNamesTheWorstServers(t *testing.T) {
 	}
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, story...)["VLLMPoolNotServing"]
 	lines := strings.Split(said, "\n")
-	require.Len(t, lines, 12, said)
-	assert.Equal(t, "Server s3:8000 (chat-3): stalled, cause not known", lines[2])
+	require.Len(t, lines, 13, said)
+	assert.Equal(t, "Server s3:8000 (chat-3): stalled, cause not visible from outside", lines[2])
 	for _, line := range lines[3:7] {
 		assert.Regexp(t, `^Server s[0-6]:8000 \(chat-[0-6]\): degraded, cause kv_pressure$`, line)
 	}
-	assert.Equal(t, []string{"And 2 more", "Wait for the first token, worst server: 14.25s now, usual 400ms"}, lines[7:9])
+	assert.Equal(t, []string{"And 2 more", "Wait for the first token so far, worst of these servers: 14.25s now, usual 400ms"}, lines[7:9])
+}
+
+// One of two servers hangs, and the other is as fast as never before.
+func TestAPoolsNumbersAreThoseOfTheServersThatHarm(t *testing.T) {
+	t.Parallel()
+	const hangs, serves = `job="vllm",instance="a",engine="0",model_name="m"`, `job="vllm",instance="b",engine="0",model_name="m"`
+	story := append(state(hangs, 3, "stalled", "", ""), pool("c", "m", 3, ""), constant("vllm_diagnosis_severity{"+serves+"}", 0),
+		// Nothing is measured where no request gets a token; the gauges do not show who waits.
+		series{"vllm_diagnosis_first_token_wait_seconds{" + hangs + "}", func(now time.Duration) float64 {
+			if now < day {
+				return 0.25
+			}
+			return math.NaN()
+		}},
+		turns("vllm_num_requests_waiting{"+hangs+"}", 2, 0),
+		turns("vllm_diagnosis_first_token_wait_seconds{"+serves+"}", 0.5, 0.03125), constant("vllm_num_requests_waiting{"+serves+"}", 7),
+	)
+	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, story...)
+	assert.Contains(t, said["VLLMPoolNotServing"], `
+Server a: stalled, cause not visible from outside
+Wait for the first token so far, worst of these servers: not measured, as no request makes progress, usual 250ms
+Time between tokens, worst of these servers: not measured, as no request makes progress, no usual value yet
+Requests that wait: none that gauges show, usual 2
+`)
+	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: stalled. Cause: not visible from outside. What to do: RUNBOOKS/stalled.md\n")
+	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: Take the server out of rotation, and save a stack dump")
+}
+
+// A gauge of 0 is not what people read beside a wait of many seconds.
+func TestAGaugeOfNoneIsNotBelievedBesideALongWait(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[float64]string{49.83: "none that gauges show, usual 0", 0.4: "0 now, usual 0"} {
+		said := messages(t, "vllm-diagnosis", day+10*minute, 30*minute, append(state(server, 3, "critical", "", ""),
+			turns("vllm_diagnosis_first_token_wait_seconds{"+server+"}", 0.4, wait), constant("vllm_num_requests_waiting{"+server+"}", 0))...)
+		assert.Contains(t, said["VLLMServerNotServing"], "\nRequests that wait: "+want+"\n")
+		assert.Contains(t, said["VLLMServerNotServing"], "Cause: not known. What to do: RUNBOOKS/critical.md\n")
+	}
 }
 
 func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {
@@ -136,8 +176,9 @@ func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {
 	_, said["VLLMBudgetBurnFast"], _ = strings.Cut(said["VLLMBudgetBurnFast"], "\n")
 	assert.Regexp(t, `^Server a: degraded, cause kv_pressure
 Missed the objective in 5 minutes: 50% now, usual 0%
-Wait for the first token, worst server: 14.25s now, usual 400ms
-Since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of the 24 hours before.$`, said["VLLMBudgetBurnFast"])
+Wait for the first token so far, worst of these servers: 14.25s now, usual 400ms
+Reported since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of up to 24 hours before.
+Next: See how fast the budget is used now, and whether it gets worse.$`, said["VLLMBudgetBurnFast"])
 }
 
 // Whatever a server calls its model, no query fails, and no other server's numbers appear.
@@ -153,7 +194,7 @@ func TestAHostileNameBreaksNoMessage(t *testing.T) {
 				if said := a.Annotations.Get("description"); strings.Contains(said, "Condition") {
 					assert.NotContains(t, said, "<error")
 					assert.Contains(t, said, "stalled", "%s of %q", rule.Name(), name)
-					assert.Contains(t, said, ": not measured now, no usual value yet", "%s of %q", rule.Name(), name)
+					assert.Contains(t, said, ": not measured, as no request makes progress, no usual value yet", "%s of %q", rule.Name(), name)
 					seen++
 				}
 			}
