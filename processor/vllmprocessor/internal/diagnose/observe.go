@@ -210,8 +210,13 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
+	since := e.asked.at
 	if e.asked.observe(&r) {
 		e.Sent = r.At
+	}
+	if since > 0 {
+		seconds := min(time.Duration(at-since), settings.Window).Seconds()
+		e.Users.observe(&r, e.asked.Load, e.beside, seconds, e.Progress.At == at)
 	}
 	raw := e.judge(settings, &r, &found)
 	if s.server.contact.lost {
