@@ -45,7 +45,7 @@ func (a *asked) observe(r *reading) (came bool) {
 	if ended := r.finished / r.elapsed; r.elapsed > 0 && ended > a.Arrivals {
 		a.Arrivals = ended
 	}
-	return r.hidden > 0 || r.load > 0 || before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended)
+	return r.hidden > 0 || before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended)
 }
 
 // came are requests that came to an engine, and to all of its pool, in a time.

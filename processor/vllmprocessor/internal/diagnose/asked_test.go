@@ -268,3 +268,36 @@ func TestTheShareOfAnEngineThatRestsIsThatOfAllTheTime(t *testing.T) {
 	assert.Equal(t, Stalled, r.verdict("0").Condition)
 	assert.InDelta(t, 0.2, r.share(), 0.03, "3 in two minutes, and 12 to the others")
 }
+
+// What comes to the others while it hangs says nothing about its share, also where the hang shows late.
+func TestAHangIsNotCountedInTheShareThatItHadBefore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.scrape(connected(0, 35)...)
+	r.inPool(Load{1, 1})
+	r.follow(perRequest)
+	r.minutes(10, freezes(3, 38, -1)...)
+	r.scrape(connected(0, 35)...)
+	r.scrape(connected(0, 35)...)
+	rests := func(files float64) []scraped { return freezes(0, files, -1) }
+	r.minutes(2, rests(35)...)
+	for n := range 8 {
+		r.scrape(rests(40 + 5*float64(n))...)
+	}
+	assert.Equal(t, Stalled, r.verdict("0").Condition)
+	assert.InDelta(t, 0.5, r.share(), 0.02)
+}
+
+// A server that counts its requests shows that no more come.
+func TestWhatAServerCountsShowsThatNothingIsSent(t *testing.T) {
+	t.Parallel()
+	for load, sent := range map[float64]bool{-1: true, 3: false} {
+		r := newRig(t)
+		r.scrape(connected(0, 60)...)
+		r.inPool(Load{1, 1})
+		r.follow(func(float64) float64 { return 60 })
+		r.minutes(4, freezes(3, 60, load)...)
+		assert.Equal(t, Stalled, r.verdict("0").Condition)
+		assert.Equal(t, sent, r.share() > 0, load)
+	}
+}
