@@ -2960,11 +2960,11 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.diagnosis.user_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
-		Description: "Share, from 0 to 1, of the pool's users that an engine with severity 3 harms: of the pool's requests, or of those that come, the greater of the two. 0 where no request was sent to it for a minute. The series starts when an engine of a pool first has severity 3.",
+		Description: "Share, from 0 to 1, of the pool's users that an engine with severity 3 harms: of the pool's requests, or of those that come, the greater of the two; of one that stands still those that came before. 0 where no request was sent to it for a minute. The series starts when an engine of a pool first has severity 3.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.request.success", "vllm.server_load", "vllm.time_to_first_token"},
 		Needs:       "`pool`",
-		BlindSpots:  "What is sent to a server that cannot be read, and to one that hangs where neither its gauges nor `/load` nor open files show it: it is 0 then.",
+		BlindSpots:  "What is sent to a server that cannot be read: it is 0 then. Where neither `/load` nor open files show what is sent to one that stands still, it keeps its share for 15 minutes.",
 	},
 	{
 		Name: "vllm.diffusion.num_canvas_positions", Unit: "{position}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -16,9 +17,15 @@ func (l Load) Plus(other Load) Load {
 	return Load{l.Requests + other.Requests, l.Arrivals + other.Arrivals}
 }
 
-// sentFor is how long after the last request a router still sends to an engine. The gauges of one that hangs keep
-// the requests that it had, so that alone the growth shows that more come.
-const sentFor = time.Minute
+const (
+	// sentFor is how long after the last request a router still sends to an engine.
+	sentFor = time.Minute
+	// unseenFor is the same of an engine that stands still where nothing can show that requests come: its gauges
+	// keep the requests that it had, and its counters count only what it serves.
+	unseenFor = 15 * time.Minute
+	// sharesOver is over how long the share of an engine is measured, knownAfter how long it takes until it is known.
+	sharesOver, knownAfter = 5 * time.Minute, time.Minute
+)
 
 // asked is what is sent to an engine.
 type asked struct {
@@ -28,7 +35,7 @@ type asked struct {
 	at    int64
 }
 
-// observe reports whether requests have come since the reading before.
+// observe reports whether requests have come since the reading before, or are there that only the server shows.
 func (a *asked) observe(r *reading) (came bool) {
 	before := *a
 	a.at, a.Requests = r.At, signal.OrZero(r.runningNow)+signal.OrZero(r.waitingNow)+r.hidden
@@ -38,16 +45,79 @@ func (a *asked) observe(r *reading) (came bool) {
 	if ended := r.finished / r.elapsed; r.elapsed > 0 && ended > a.Arrivals {
 		a.Arrivals = ended
 	}
-	return before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended)
+	return r.hidden > 0 || before.at > 0 && (a.Requests > before.Requests || r.served > 0 || a.ended > before.ended)
+}
+
+// came are requests that came to an engine, and to all of its pool, in a time.
+type came struct{ Own, Pool, Seconds float64 }
+
+// users is the share of its pool's requests that came to an engine while it worked. Once it stands still, nothing
+// shows its share any more.
+type users struct {
+	came
+	// Hidden is when requests were hidden last, in Unix nanoseconds; 0 for never.
+	Hidden int64 `json:",omitzero"`
+	// idle came since the last progress. It counts once there is progress again: who stands still looks idle.
+	idle came
+}
+
+// observe takes a reading, which is so many seconds after the one before. moved is whether it shows progress.
+func (u *users) observe(r *reading, a Load, beside *Load, seconds float64, moved bool) {
+	if r.hidden > 0 {
+		u.Hidden = r.At
+	}
+	if beside == nil || r.elapsed == 0 || !moved && a.Requests > 0 {
+		return
+	}
+	u.idle.Own += a.Arrivals * seconds
+	u.idle.Pool += (a.Arrivals + beside.Arrivals) * seconds
+	u.idle.Seconds += seconds
+	if moved {
+		keep := math.Exp(-u.idle.Seconds / sharesOver.Seconds())
+		u.came = came{u.Own*keep + u.idle.Own, u.Pool*keep + u.idle.Pool, u.Seconds*keep + u.idle.Seconds}
+		u.idle = came{}
+	}
+}
+
+// before is the share that an engine had before it stood still; 0 where it does not, or nothing is known of that.
+func (e *engine) before() float64 {
+	if e.Reported.Condition != Stalled || e.Progress.At == e.last.At || e.Users.Seconds < knownAfter.Seconds() || e.Users.Pool == 0 {
+		return 0
+	}
+	return e.Users.Own / e.Users.Pool
+}
+
+// sends reports whether a router still sends requests to an engine; seen is false where nothing shows that.
+func (e *engine) sends() (sends, seen bool) {
+	if e.last.At-e.Sent <= int64(sentFor) {
+		return true, e.before() == 0 || e.Sent > e.Progress.At
+	}
+	// What has shown requests in this standstill shows as well that none are there any more.
+	blind := e.before() > 0 && !signal.Known(e.last.load) && e.Users.Hidden <= e.Progress.At
+	return blind && e.last.At-max(e.Sent, e.Progress.At) <= int64(unseenFor), false
+}
+
+// load is what an engine is asked for; one that stands still as much as before.
+func (e *engine) load() Load {
+	l := e.asked.Load
+	if sends, _ := e.sends(); sends && e.before() > 0 {
+		l.Arrivals = e.Users.Own / e.Users.Seconds
+	}
+	return l
 }
 
 // userShare is the share of the users of its pool that an engine harms greatly: its share of the requests, or of
-// those that come, whichever is greater. It is 0 where no request is sent to it any more, or nothing is known of that.
+// those that come, whichever is greater, and where it stands still that of those that came before. It is 0 where no
+// request is sent to it any more, or nothing is known of that.
 func (e *engine) userShare() (share float64, pool Load) {
-	if e.beside == nil || e.Reported.Severity < 3 || e.Reported.Condition == Unreachable || e.last.At-e.Sent > int64(sentFor) {
+	sends, _ := e.sends()
+	if e.beside == nil || e.Reported.Severity < 3 || e.Reported.Condition == Unreachable || !sends {
 		return 0, Load{}
 	}
 	pool = e.beside.Plus(e.asked.Load)
+	if share = e.before(); share > 0 {
+		return share, pool
+	}
 	for _, of := range [][2]float64{{e.asked.Requests, pool.Requests}, {e.asked.Arrivals, pool.Arrivals}} {
 		if of[1] > 0 {
 			share = max(share, of[0]/of[1])
@@ -59,11 +129,18 @@ func (e *engine) userShare() (share float64, pool Load) {
 // sentThere says that users still reach an engine that does not serve them; empty where they do not.
 func (e *engine) sentThere() string {
 	share, pool := e.userShare()
-	if share == 0 {
+	_, seen := e.sends()
+	switch had := fmt.Sprintf("t had about %.0f %% of the pool's requests before it stood still", 100*share); {
+	case share == 0:
 		return ""
+	case e.before() == 0:
+		return fmt.Sprintf("The router still sends requests to it: it has %.0f of the pool's %.0f requests, and %.0f %% of its users.",
+			e.asked.Requests, pool.Requests, 100*share)
+	case seen:
+		return "The router still sends requests to it: i" + had + "."
+	default:
+		return "I" + had + ", and nothing shows whether the router still sends requests to it."
 	}
-	return fmt.Sprintf("The router still sends requests to it: it has %.0f of the pool's %.0f requests, and %.0f %% of its users.",
-		e.asked.Requests, pool.Requests, 100*share)
 }
 
 // Beside tells an engine what its pool was asked for at the evaluation before, and takes what it is asked for now.

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -92,5 +94,33 @@ func TestDraftsBelowTheBreakEvenTakeTheirShareFromTheOthers(t *testing.T) {
 		shares := e.others(c, &r, &symptoms{}, Shares{SlowSteps: 3}, 3)
 		require.InDelta(t, want[0], shares[SlowSteps], 1e-12, length)
 		require.InDelta(t, want[1], shares[SpeculationWasteful], 1e-12, length)
+	}
+}
+
+// A hang that begins without requests leaves the gauges at 0, and where nothing else shows it, it is only known by
+// those who waited for it to end. A request that comes after a rest has not waited.
+func TestAStandstillThatNobodySawHasStillEnded(t *testing.T) {
+	t.Parallel()
+	for waited, want := range map[float64]Cause{109: Restarting, 20: DemandExceedsCapacity} {
+		r := newRig(t)
+		r.minutes(12, answers(1), serves("0"))
+		r.minutes(5, answers(1), rests("0"))
+		require.Equal(t, Idle, r.verdict("0").Condition)
+		// Those who have not given up: 60 get their first token, and 20 wait for room.
+		late := serves("0")
+		late.gauges[input.Waiting] = 20
+		late.observed[input.TimeToFirstToken] = [2]float64{60, waited}
+		r.scrape(answers(1), late)
+		assert.Equal(t, want == Restarting, r.engine("0").Resumed == r.at)
+		late.observed[input.TimeToFirstToken] = [2]float64{15, waited}
+		for range 4 {
+			r.scrape(answers(1), late)
+			v := r.verdict("0")
+			require.True(t, v.Harms(), waited)
+			assert.Equal(t, want, v.Primary, "waited %g s", waited)
+		}
+		r.minutes(8, answers(1), serves("0"))
+		require.Equal(t, Healthy, r.verdict("0").Condition)
+		assert.Zero(t, r.engine("0").Resumed, "what comes later has another cause")
 	}
 }

@@ -210,8 +210,13 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	found := e.observeHarm(settings, v, &r, windows)
 	e.last = r
+	since := e.asked.at
 	if e.asked.observe(&r) {
 		e.Sent = r.At
+	}
+	if since > 0 {
+		seconds := min(time.Duration(at-since), settings.Window).Seconds()
+		e.Users.observe(&r, e.asked.Load, e.beside, seconds, e.Progress.At == at)
 	}
 	raw := e.judge(settings, &r, &found)
 	if s.server.contact.lost {
@@ -226,7 +231,11 @@ func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64)
 	}
 	e.explain(settings, &r, &found, raw)
 	e.followGPUs(settings, s, at, raw)
+	resumed := e.Resumed
 	e.report(settings, s, raw, at, &found)
+	if e.Resumed == 0 && at-resumed < warmingUp*int64(settings.Window) {
+		e.Resumed = resumed // What the standstill has left may not be reported yet.
+	}
 	e.learn(settings, s, &r, &found, raw)
 }
 
@@ -236,8 +245,11 @@ func (e *engine) observeStandstill(r *reading) {
 	before := e.Progress
 	e.Progress.observe(r)
 	moved := e.Progress.At == r.At
-	if moved && before.Scrapes > 1 && r.At-before.At >= int64(hiddenFor) && (e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0) {
-		e.Resumed = r.At // It stood still for too short a time to be certain of it.
+	requests := e.last.runningNow > 0 || e.last.waitingNow > 0 || e.last.hidden > 0
+	// Those that got their first token now were there at the reading before, and its gauges did not show them.
+	unseen := r.servedAfter >= max(hiddenFor, time.Duration(r.At-e.last.At)).Seconds()
+	if moved && before.Scrapes > 1 && r.At-before.At >= int64(hiddenFor) && (requests || unseen) {
+		e.Resumed = r.At // It was not certain that it stood still.
 	}
 	expected := e.baseline.Usual(signal.ArrivalRate) * unservedFor.Seconds()
 	r.hidden = e.Hidden.observe(r, before.At > 0 && moved, expected)

@@ -287,7 +287,7 @@ func (s *State) Members() iter.Seq[Member] {
 			m := Member{Attributes: e.attributes, Verdict: e.Reported, Shares: e.Shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
 			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
 			if e.Reported.Condition != Unreachable {
-				m.Asked = e.asked.Load
+				m.Asked = e.load()
 			}
 			if m.Harmed() {
 				for c := range NumCauses {

@@ -91,7 +91,8 @@ type saved struct {
 	Without    backlogs
 	Progress   progress
 	// Sent is when requests have come to it last.
-	Sent int64 `json:",omitzero"`
+	Sent  int64 `json:",omitzero"`
+	Users users `json:",omitzero"`
 	// The requests of a pool have waited for no reason since Starved, until Fed.
 	Starved int64 `json:",omitzero"`
 	Fed     int64 `json:",omitzero"`
@@ -158,7 +159,7 @@ func (d *saved) sound() bool {
 }
 
 func (d *saved) soundTimes() bool {
-	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Newest, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.GivenUp.Since, d.GivenUp.Queued, d.Sent, d.Progress.At}
+	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Newest, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.GivenUp.Since, d.GivenUp.Queued, d.Sent, d.Users.Hidden, d.Progress.At}
 	times = append(append(times, d.BrokenAt[:]...), d.GrownSince[:]...)
 	return slices.Min(times) >= 0 && slices.Max(times) <= d.At && d.Progress.Scrapes >= 0 && d.Restarts.Count >= 0
 }
@@ -183,6 +184,9 @@ func (d *saved) soundNumbers() bool {
 	}
 	within(d.Shares.total(), 1+1e-6)
 	within(d.Process, math.MaxFloat64)
+	within(d.Users.Own, d.Users.Pool)
+	within(d.Users.Pool, math.MaxFloat64)
+	within(d.Users.Seconds, math.MaxFloat64)
 	within(d.Without.Waiting, math.MaxFloat64)
 	return sound
 }
