@@ -92,9 +92,15 @@ func (e *engine) sends() (sends, seen bool) {
 	if e.last.At-e.Sent <= int64(sentFor) {
 		return true, e.before() == 0 || e.Sent > e.Progress.At
 	}
-	// What has shown requests in this standstill shows as well that none are there any more.
-	blind := e.before() > 0 && !signal.Known(e.last.load) && e.Users.Hidden <= e.Progress.At
-	return blind && e.last.At-max(e.Sent, e.Progress.At) <= int64(unseenFor), false
+	if e.before() == 0 || signal.Known(e.last.load) || e.Users.Hidden > e.Progress.At {
+		return false, false // What has shown requests in this standstill shows as well that none are there any more.
+	}
+	stood := time.Duration(e.last.At - max(e.Sent, e.Progress.At))
+	if h := &e.Hidden; signal.Known(e.last.files) && h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes &&
+		stood.Seconds()*e.Users.Own/e.Users.Seconds >= 2*leastHidden {
+		return false, false // Open files would show as many as came before.
+	}
+	return stood <= unseenFor, false
 }
 
 // load is what an engine is asked for; one that stands still as much as before.

@@ -301,3 +301,25 @@ func TestWhatAServerCountsShowsThatNothingIsSent(t *testing.T) {
 		assert.Equal(t, sent, r.share() > 0, load)
 	}
 }
+
+// One that is out of rotation before it hangs: open files that are requests would be more by now. Of few requests
+// they would not.
+func TestOpenFilesThatAreRequestsShowThatNothingIsSent(t *testing.T) {
+	t.Parallel()
+	for few, sent := range map[bool]bool{false: false, true: true} {
+		r := newRig(t)
+		r.scrape(connected(0, 35)...)
+		r.inPool(Load{1, 1})
+		r.follow(perRequest)
+		one := connected(0, 35)
+		one[1].observed[input.TimeToFirstToken] = [2]float64{1, 0.1}
+		one[1].observed[input.RequestGenerationTokens] = [2]float64{1, 100}
+		one[1].labelledCounts = nil
+		if few {
+			r.minutes(30, one...)
+		}
+		r.minutes(2, freezes(3, 38, -1)...)
+		assert.Equal(t, Stalled, r.verdict("0").Condition)
+		assert.Equal(t, sent, r.share() > 0, few)
+	}
+}
