@@ -205,7 +205,7 @@ func TestTheMixinTakesTheConfigurationOfTheUser(t *testing.T) {
 	assert.Contains(t, said["description"], "vllm_diagnosis_condition{cluster=\"east\",%s}")
 	assert.Contains(t, said["description"], "ALERTS_FOR_STATE{alertname=\"VLLMServerDegraded\",%s}")
 	whole := rendered(t, said["description"], spelling.Suffixed, map[string]string{"instance": "a:8000", "model_name": "org/m 1"}, nil)
-	assert.True(t, strings.HasSuffix(whole, "before.\nBoard: https://boards/d/vllm-engine?from=now-6h&to=now&var-model=org%2Fm+1&var-instance=a%3A8000"), whole)
+	assert.True(t, strings.HasSuffix(whole, "\nBoard: https://boards/d/vllm-engine?from=now-6h&to=now&var-model=org%2Fm+1&var-instance=a%3A8000"), whole)
 	// Each series of a target has the selector, and no series of the rules or of the collector itself. An alert has only
 	// the labels that its expression leaves.
 	for name, rule := range rules {
