@@ -125,7 +125,7 @@ func everything(fromBlocks bool) map[string]any {
 	metrics := map[string]any{}
 	for _, m := range catalog.All() {
 		// Pools and objectives are switched on by settings of their own.
-		if m.EmittedBy == "processor" && !strings.HasPrefix(m.Name, "vllm.pool.") && !strings.HasPrefix(m.Name, "vllm.slo.") {
+		if m.EmittedBy == "processor" && m.Needs != "`pool`" && !strings.HasPrefix(m.Name, "vllm.pool.") && !strings.HasPrefix(m.Name, "vllm.slo.") {
 			metrics[m.Name] = map[string]any{"enabled": true}
 		}
 	}
