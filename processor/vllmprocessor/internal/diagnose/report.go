@@ -265,6 +265,8 @@ type Member struct {
 	Model  string
 	Blocks float64
 
+	// usual is copied, because a pool speaks of its members when their servers are not locked any more.
+	usual  signal.Values
 	engine *engine
 }
 
@@ -277,7 +279,7 @@ func (m *Member) Usual(s signal.Signal) float64 {
 	if m.engine == nil {
 		return math.NaN()
 	}
-	return m.engine.baseline.Usual(s)
+	return m.usual[s]
 }
 
 // Members goes through the engines of the resource.
@@ -286,6 +288,9 @@ func (s *State) Members() iter.Seq[Member] {
 		for e := range s.known() {
 			m := Member{Attributes: e.attributes, Verdict: e.Reported, Shares: e.Shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
 			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
+			for s := range m.usual {
+				m.usual[s] = e.baseline.Usual(signal.Signal(s))
+			}
 			if e.Reported.Condition != Unreachable {
 				m.Asked = e.load()
 			}
