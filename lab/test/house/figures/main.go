@@ -48,7 +48,7 @@ const (
 // code are lines of Go that a person wrote, without tests; a file counts for the first that matches.
 var code = []figure{
 	{"receiver", regexp.MustCompile(`^receiver/`), written, 15_550},
-	{"processor", regexp.MustCompile(`^processor/`), written, 23_700},
+	{"processor", regexp.MustCompile(`^processor/`), written, 23_750},
 	{"connector and extensions", regexp.MustCompile(`^(connector|extension)/`), written, 2_950},
 	{"support of components' tests", regexp.MustCompile(`^internal/test/`), written, 1_050},
 	{"what components share", regexp.MustCompile(`^internal/`), written, 2_550},
