@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 )
@@ -29,6 +30,18 @@ func Replace(page []byte, parts map[string]string) ([]byte, error) {
 		page = slices.Concat(head, []byte(from), []byte(parts[name]), []byte(to), tail)
 	}
 	return page, nil
+}
+
+// Rewrite is Replace of a file. Where it returns an error, the file is as before.
+func Rewrite(file string, parts map[string]string) error {
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if page, err = Replace(page, parts); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, page, 0o644)
 }
 
 // Cell returns a text as it has to be in a cell of a table.

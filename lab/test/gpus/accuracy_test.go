@@ -3,7 +3,6 @@ package gpus
 import (
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -174,12 +173,8 @@ func TestDetailsAreRightInRandomStories(t *testing.T) {
 	if !*flagWrite || t.Failed() {
 		return
 	}
-	page, err := os.ReadFile(accuracyPage)
-	require.NoError(t, err)
 	text := fmt.Sprintf(head, *flagStories, heldOutSeed) + strings.Join(rows, "\n") + "\n"
-	page, err = pageparts.Replace(page, map[string]string{"gpus": text})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(accuracyPage, page, 0o644))
+	require.NoError(t, pageparts.Rewrite(accuracyPage, map[string]string{"gpus": text}))
 }
 
 // head is the text above the table.

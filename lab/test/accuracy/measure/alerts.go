@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -270,9 +269,5 @@ func writeAlerts(ctx context.Context, o *options, records []Record) error {
 		return err
 	}
 	fmt.Print(table)
-	page, err := os.ReadFile(alertsFile)
-	if err == nil {
-		page, err = pageparts.Replace(page, map[string]string{alertsPart: table})
-	}
-	return cmp.Or(err, os.WriteFile(alertsFile, page, 0o644))
+	return pageparts.Rewrite(alertsFile, map[string]string{alertsPart: table})
 }
