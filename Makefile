@@ -469,8 +469,8 @@ prometheus: ## Fetch a Prometheus server and an Alertmanager for the end-to-end 
 		echo '==> unpacking the packages prometheus and prometheus-alertmanager into $(TOOLS)/prometheus'; \
 		rm -rf build/deb && mkdir -p build/deb $(TOOLS) && \
 		{ [ "$$(id -u)" -ne 0 ] || apt-get update -qq; } && \
-		( cd build/deb && apt-get download -qq prometheus prometheus-alertmanager && for p in *.deb; do dpkg-deb -x $$p root || exit 1; done ) && \
-		rm -rf build/deb/root/usr/share/doc $(TOOLS)/prometheus && mv build/deb/root $(TOOLS)/prometheus || \
+		( cd build/deb && apt-get download -qq prometheus prometheus-alertmanager && for p in *.deb; do dpkg-deb -x $$p unpacked || exit 1; done && rm -rf unpacked/usr/share/doc ) && \
+		rm -rf $(TOOLS)/prometheus && mv build/deb/unpacked $(TOOLS)/prometheus || \
 		{ echo '==> apt-get cannot fetch the packages'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,7 +80,7 @@ func first(pages []history.Firing, from time.Duration, open bool) time.Duration 
 	return neverPaged
 }
 
-// verdictOn compares the pages of a story with the begin of the harm.
+// verdictOn compares the pages of a story with the start of the harm.
 func (p *paged) verdictOn(begin time.Duration) (ours, wire time.Duration, later bool) {
 	ours, wire = first(p.ours, begin, true), first(p.wire, begin, false)
 	return ours, wire, wire != neverPaged && (ours == neverPaged || ours > wire)
@@ -117,7 +116,7 @@ func delayed(s *scenario.Scenario) *history.Story {
 }
 
 // After an hour of ordinary traffic our page is never later than one on vLLM's own names that follows
-// the begin of the harm.
+// the start of the harm.
 func TestAlertsPageBeforeThoseOnRawNames(t *testing.T) {
 	race.SkipSequential(t)
 	wanted := firing(content.Stable, ofScenarios())
@@ -149,11 +148,8 @@ func TestAlertsPageBeforeThoseOnRawNames(t *testing.T) {
 	if !*flagMatrix || slices.Contains(played, false) {
 		return
 	}
-	page, err := os.ReadFile(alertsPage)
-	require.NoError(t, err)
-	page, err = pageparts.Replace(page, map[string]string{"raw pages": "|Scenario|Ours|On vLLM's own names|\n|---|---|---|\n" + strings.Join(rows, "")})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(alertsPage, page, 0o644))
+	table := "|Scenario|Ours|On vLLM's own names|\n|---|---|---|\n" + strings.Join(rows, "")
+	require.NoError(t, pageparts.Rewrite(alertsPage, map[string]string{"raw pages": table}))
 }
 
 func scenarioFile(name string) string {
