@@ -250,10 +250,8 @@ func (p *vllmProcessor) logDefects(r *resource, attributes pcommon.Map, now time
 }
 
 func serverName(attributes pcommon.Map) string {
-	for _, name := range []string{"service.instance.id", "k8s.pod.name"} {
-		if value, has := attributes.Get(name); has && value.AsString() != "" {
-			return stages.Cut(value.AsString())
-		}
+	if name := stages.Named(attributes, "service.instance.id", "k8s.pod.name"); name != "" {
+		return name
 	}
 	var parts []string
 	for _, field := range stages.ServerFields(attributes) {

@@ -96,8 +96,7 @@ func (e *engine) sends() (sends, seen bool) {
 		return false, false // What has shown requests in this standstill shows as well that none are there any more.
 	}
 	stood := time.Duration(e.last.At - max(e.Sent, e.Progress.At))
-	if h := &e.Hidden; signal.Known(e.last.files) && h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes &&
-		stood.Seconds()*e.Users.Own/e.Users.Seconds >= 2*leastHidden {
+	if signal.Known(e.last.files) && e.Hidden.follow() && stood.Seconds()*e.Users.Own/e.Users.Seconds >= 2*leastHidden {
 		return false, false // Open files would show as many as came before.
 	}
 	return stood <= unseenFor, false
@@ -136,16 +135,16 @@ func (e *engine) userShare() (share float64, pool Load) {
 func (e *engine) sentThere() string {
 	share, pool := e.userShare()
 	_, seen := e.sends()
-	switch had := fmt.Sprintf("t had about %.0f %% of the pool's requests before it stood still", 100*share); {
+	switch had := fmt.Sprintf("had about %.0f %% of the pool's requests before it stood still", 100*share); {
 	case share == 0:
 		return ""
 	case e.before() == 0:
 		return fmt.Sprintf("The router still sends requests to it: it has %.0f of the pool's %.0f requests, and %.0f %% of its users.",
 			e.asked.Requests, pool.Requests, 100*share)
 	case seen:
-		return "The router still sends requests to it: i" + had + "."
+		return "The router still sends requests to it: it " + had + "."
 	default:
-		return "I" + had + ", and nothing shows whether the router still sends requests to it."
+		return "It " + had + ", and nothing shows whether the router still sends requests to it."
 	}
 }
 

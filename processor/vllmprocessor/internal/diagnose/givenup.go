@@ -22,7 +22,7 @@ type givenUp struct {
 	// as long as a window.
 	Since int64 `json:",omitzero"`
 	On    bool  `json:",omitzero"`
-	// Queued is when requests waited last meanwhile.
+	// Queued is when requests waited last while On was true.
 	Queued int64 `json:",omitzero"`
 }
 

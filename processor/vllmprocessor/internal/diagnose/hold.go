@@ -3,10 +3,10 @@ package diagnose
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 )
 
@@ -96,7 +96,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 // requests at a time are no harm either.
 func (e *engine) asksForMore(settings *Settings) bool {
 	v := &e.Reported
-	batch := settings.batch((&input.Group{Attributes: e.attributes}).Value("model_name"))
+	batch := settings.batch(e.served())
 	longer := func(c Cause) bool {
 		return c == PrefillHeavy && e.detail(c) == promptsGrew || c == DecodeLoad && (batch || e.detail(c) == longerAnswers) ||
 			c == DemandExceedsCapacity && batch
@@ -162,11 +162,12 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Usual[s] = e.baseline.Usual(s)
 	}
 	if to := e.Reported.Condition; to.harms() || to == Stalled || to == Healthy && (before.Harms() || before.Condition == Stalled) {
-		t.Felt = strings.TrimSpace(e.Felt.sentence(&e.last, &t.Usual) + " " + e.GivenUp.sentence(&e.last))
+		said := []string{e.Felt.sentence(&e.last, &t.Usual), e.GivenUp.sentence(&e.last)}
 		if to == Stalled {
-			t.Felt = strings.TrimSpace(t.Felt + " " + e.Canary.sentence(e.last.At))
+			said = append(said, e.Canary.sentence(e.last.At))
 		}
-		t.Felt = strings.TrimSpace(t.Felt + " " + e.sentThere())
+		said = append(said, e.sentThere())
+		t.Felt = strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), " ")
 	}
 	if e.Reported.Notices[ClientsGiveUp] {
 		t.Felt = e.GivenUp.sentence(&e.last)

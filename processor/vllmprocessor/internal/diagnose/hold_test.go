@@ -81,7 +81,7 @@ func TestALostServerIsSoSinceItsFirstFailedScrape(t *testing.T) {
 	assert.Equal(t, failed, last.Since)
 }
 
-// A line says since when it has been so: of harm, since it began, whatever its condition was meanwhile.
+// A line says since when it has been so: of harm, since it began, whatever its condition has been since.
 func TestATransitionSaysSinceWhen(t *testing.T) {
 	t.Parallel()
 	minute := int64(time.Minute)

@@ -287,7 +287,7 @@ func (s *State) Members() iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		for e := range s.known() {
 			m := Member{Attributes: e.attributes, Verdict: e.Reported, Shares: e.Shares, Signals: e.last.Signals, Blocks: e.blocks, engine: e}
-			m.Model = (&input.Group{Attributes: e.attributes}).Value("model_name")
+			m.Model = e.served()
 			for s := range m.usual {
 				m.usual[s] = e.baseline.Usual(signal.Signal(s))
 			}

@@ -205,7 +205,7 @@ func frontOf(v *window.View) front {
 const (
 	// leastHidden is the number of such files of which something can be said, hiddenFor how long they
 	// must be open while nothing changes.
-	leastHidden = 5
+	leastHidden = 5.0
 	hiddenFor   = 30 * time.Second
 	// The open files follow the requests where this share of the changes of the requests, by at least
 	// leastChange from one reading to the next, changed the files as well, by half of it or more exactly. There
@@ -285,11 +285,11 @@ func (h *hidden) observeFiles(r *reading, moved bool, expected float64) (request
 		if shown == 0 {
 			most = max(most, h.Quiet)
 		}
-		if more := r.files - most; more >= leastHidden && h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes {
+		if more := r.files - most; more >= leastHidden && h.follow() {
 			requests = more
 		}
 		// A queue that is served leaves files behind for a while: only what an engine without requests has counts.
-		enough := leastHidden + 0.0
+		enough := leastHidden
 		if h.Since == 0 {
 			enough = max(enough, unservedShare*expected)
 		}
@@ -299,6 +299,11 @@ func (h *hidden) observeFiles(r *reading, moved bool, expected float64) (request
 	}
 	h.at = r.At
 	return requests
+}
+
+// follow reports whether the open files have followed the requests.
+func (h *hidden) follow() bool {
+	return h.Changes >= leastFollowed && h.Followed >= followsShare*h.Changes
 }
 
 // certain reports whether requests have been hidden for so long that the engine does not work on them.

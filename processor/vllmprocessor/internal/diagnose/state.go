@@ -127,6 +127,9 @@ type engine struct {
 	listed bool
 }
 
+// served is the name of the model that an engine serves; empty without one.
+func (e *engine) served() string { return (&input.Group{Attributes: e.attributes}).Value("model_name") }
+
 // Transition is a change of the reported diagnosis.
 type Transition struct {
 	// At is the time of the reading, Since that of the first reading that showed it, both in Unix nanoseconds.

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -311,12 +312,7 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *emit.Output) (
 
 // nameOf is what people call a server: its instance, else its service.
 func nameOf(resource pcommon.Map) string {
-	for _, name := range []string{"service.instance.id", "k8s.pod.name", "service.name"} {
-		if value, has := resource.Get(name); has && value.AsString() != "" {
-			return Cut(value.AsString())
-		}
-	}
-	return "without a name"
+	return cmp.Or(Named(resource, "service.instance.id", "k8s.pod.name", "service.name"), "without a name")
 }
 
 // attributesOf returns the attributes of the pool that an engine of a server belongs to: its own, or

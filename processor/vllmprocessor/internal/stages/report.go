@@ -72,5 +72,15 @@ const (
 	maxNamed = 20
 )
 
+// Named is the first of some attributes that a resource has, fit for a log line; empty without any.
+func Named(resource pcommon.Map, names ...string) string {
+	for _, name := range names {
+		if value, has := resource.Get(name); has && value.AsString() != "" {
+			return Cut(value.AsString())
+		}
+	}
+	return ""
+}
+
 // Cut makes a text of a sender fit for a log line.
 func Cut(text string) string { return wording.Cut(text, maxShown) }
