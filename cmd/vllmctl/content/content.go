@@ -58,7 +58,7 @@ type Alert struct {
 	// Summary is one line that names what is affected, as a template of Prometheus.
 	Summary string
 	// Description is what happens to users and what to do first, as a template. GroupsWith adds condition,
-	// cause, numbers and the begin where the alert is about servers, pools or objectives.
+	// cause, numbers and since when where the alert is about servers, pools or objectives.
 	Description string
 
 	// Set is "stable" for the names of this project, "wire" for vLLM's own names.

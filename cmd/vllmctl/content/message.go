@@ -105,7 +105,7 @@ func each(query, arguments, label, text, otherwise string) string {
 
 // What a query of the state of engines or of a pool finds.
 const (
-	// Where a server answers nothing or only errors, its metrics cannot show why: that is no riddle of the diagnosis.
+	// Where a server answers nothing or only errors, its metrics cannot show why, and no diagnosis could.
 	aCondition = "{{ .Labels.condition }}{{ $pages = printf \"%s %s%s.md\" $pages $runbooks .Labels.condition }}" +
 		`{{ if match "^(stalled|unreachable|failing)$" .Labels.condition }}{{ $why = "not visible from outside" }}{{ end }}` +
 		`{{ if eq .Labels.condition "stalled" }}{{ $hangs = ", as no request makes progress" }}{{ end }}`

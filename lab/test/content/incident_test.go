@@ -51,7 +51,7 @@ func saw(all []engine.Outcome, from time.Duration) (m means) {
 	return means{m.first / max(1, m.waited), m.token / max(1, read), m.failed / max(1, ended), m.waited}
 }
 
-// recovered is when the clients of a server are served as usual again: the begin of the first minute
+// recovered is when the clients of a server are served as usual again: the start of the first minute
 // from the end of the fault on in which first tokens are no more than 30 % and 100 ms, tokens no more than
 // 30 % and 5 ms later than in the median minute before the fault, and 5 % fail at most: the judge's bar. It knows nothing of the collector. Without clients it is the end of the fault.
 func recovered(all []engine.Outcome, from, to, length time.Duration) time.Duration {

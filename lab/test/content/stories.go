@@ -132,7 +132,7 @@ func stories() []*history.Story {
 		story("one of three replicas hangs", func(s *history.Story) {
 			s.Servers = replicas(3, second(map[engine.Parameter]float64{engine.ParamStall: 1}))
 		}),
-		// The router sends nothing more to it from the begin of the hang on.
+		// The router sends nothing more to it once it hangs.
 		story("a hung replica out of rotation", func(s *history.Story) {
 			s.Servers = replicas(3, second(map[engine.Parameter]float64{engine.ParamStall: 1, engine.ParamArrivalRate: 0}))
 		}),
