@@ -74,7 +74,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"pool", "name: ${env:POOL_${env:POOL_INDEX}_NAME}", "name: ${env:POOL_${env:POOL_INDEX}1_NAME}", "reads POOL_01_NAME, which nothing sets"},
 		{"shards", "name: SHARD\n", "name: NUMBER\n", "reads SHARD, which nothing sets"},
 		{"pool", "  - inferencepools\n", "  - services\n", "grants the resource services"},
-		{"pool-prometheus-operator", "- interval: 30s\n    port: metrics", "- interval: 30s\n    port: http", "no container has the port http"},
+		{"pool-prometheus-operator", "- interval: 15s\n    port: metrics", "- interval: 15s\n    port: http", "no container has the port http"},
 		{"agent", "port: health\n", "port: healthz\n", "asks a port that is not there"},
 		{"agent", "value: 400MiB", "value: 600MiB", "GOMEMLIMIT"},
 		{"agent", "    matchLabels:\n      app.kubernetes.io/component: agent", "    matchLabels:\n      app.kubernetes.io/component: other", "selector does not match"},
