@@ -1,6 +1,8 @@
 package history
 
 import (
+	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -75,4 +77,25 @@ func ownSeries(name string, attributes attribute.Set, more ...string) string {
 
 func quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text) + `"`
+}
+
+// up returns what a Prometheus server knows that scrapes the servers itself. Only stories
+// with vLLM's own names have it.
+func (c *running) up() (out []Sample) {
+	if !c.story.Wire {
+		return nil
+	}
+	for i := range c.story.Servers {
+		for _, host := range c.story.Servers[i].hosts() {
+			request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+host+"/metrics", http.NoBody)
+			require.NoError(c.t, err)
+			answers := 0.0
+			if response, err := c.network.RoundTrip(request); err == nil {
+				answers = 1
+				require.NoError(c.t, response.Body.Close())
+			}
+			out = append(out, Sample{fmt.Sprintf("up{job=%q,instance=%q}", "vllm", host), answers})
+		}
+	}
+	return out
 }

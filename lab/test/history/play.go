@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -32,6 +31,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/gpu"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/recording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -62,6 +62,7 @@ func Play(t *testing.T, s *Story, strategies ...Strategy) *History {
 
 func (h *History) play(t *testing.T, s *Story) {
 	t.Helper()
+	time.Sleep(time.Until(s.Begin))
 	h.Begin = time.Now()
 	h.End = h.Begin.Add(s.Length)
 	hosts := network.New()
@@ -98,6 +99,12 @@ func (h *History) serve(t *testing.T, to *network.Network, servers *Servers, tap
 	config := servers.Config
 	config.Clock, config.Start = time.Now, h.Begin
 	hosts := servers.hosts()
+	if servers.Recorded != "" {
+		recorded, err := recording.Open(servers.Recorded, recording.PlayerOptions{Every: RecordedEvery, Version: config.Version})
+		require.NoError(t, err)
+		to.Put(hosts[0], tap.of(hosts[0], recorded))
+		return
+	}
 	config.Truth = func(target int, o engine.Outcome) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -130,6 +137,8 @@ type running struct {
 	processor processor.Metrics
 	receivers map[string]receiver.Metrics // By the name of their servers.
 	reader    *sdkmetric.ManualReader
+	// begin adds a receiver of a source, empty for servers.
+	begin func(name, source string, targets []any)
 
 	mu sync.Mutex
 	// last has the newest batch of each server.
@@ -150,7 +159,11 @@ func (c *running) follow(at time.Duration) {
 	}
 	for i := range c.story.Servers {
 		servers := &c.story.Servers[i]
-		if r, runs := c.receivers[servers.Name]; runs && servers.Gone > 0 && at >= servers.Gone {
+		r, runs := c.receivers[servers.Name]
+		if !runs && servers.present(at) {
+			c.add(servers)
+		}
+		if runs && !servers.present(at) {
 			require.NoError(c.t, r.Shutdown(c.t.Context()))
 			delete(c.receivers, servers.Name)
 			if !servers.Silently {
@@ -210,7 +223,7 @@ func (c *running) start(at time.Duration) {
 		return next.ConsumeMetrics(ctx, metrics)
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
-	begin := func(name, source string, targets []any) {
+	c.begin = func(name, source string, targets []any) {
 		factory := vllmreceiver.NewFactory()
 		config := factory.CreateDefaultConfig().(*vllmreceiver.Config)
 		section := map[string]any{
@@ -236,33 +249,36 @@ func (c *running) start(at time.Duration) {
 		c.receivers[name] = r
 	}
 	for i := range c.story.Servers {
-		servers := &c.story.Servers[i]
-		if servers.Gone > 0 && at >= servers.Gone {
-			continue
-		}
-		var targets []any
-		for i, host := range servers.hosts() {
-			target := map[string]any{"endpoint": "http://" + host}
-			if attributes := servers.attributes(i); attributes != nil {
-				target["resource_attributes"] = attributes
-			}
-			targets = append(targets, target)
-		}
-		begin(servers.Name, "", targets)
-		if gpus := servers.Config.GPUs; gpus != nil {
-			var exporters []any
-			for i := range targets {
-				exporters = append(exporters, map[string]any{"endpoint": "http://" + exporterHost(servers, i)})
-			}
-			begin(servers.Name+"-gpus", cmp.Or(gpus.Kind, gpu.DCGM), exporters)
+		if servers := &c.story.Servers[i]; servers.present(at) {
+			c.add(servers)
 		}
 	}
 	namespace := map[string]any{"k8s.cluster.name": "prod", "k8s.namespace.name": "chat"}
 	if c.story.Gateway != nil {
-		begin("gateway", "", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": namespace}})
+		c.begin("gateway", "", []any{map[string]any{"endpoint": "http://" + gatewayHost, "resource_attributes": namespace}})
 	}
 	for i := range c.story.Syncers {
-		begin(fmt.Sprintf("syncer-%d", i), "", []any{map[string]any{"endpoint": "http://" + syncerHost(i), "resource_attributes": namespace}})
+		c.begin(fmt.Sprintf("syncer-%d", i), "", []any{map[string]any{"endpoint": "http://" + syncerHost(i), "resource_attributes": namespace}})
+	}
+}
+
+// add makes servers and the exporters of their GPUs targets of the collector.
+func (c *running) add(servers *Servers) {
+	var targets []any
+	for i, host := range servers.hosts() {
+		target := map[string]any{"endpoint": "http://" + host}
+		if attributes := servers.attributes(i); attributes != nil {
+			target["resource_attributes"] = attributes
+		}
+		targets = append(targets, target)
+	}
+	c.begin(servers.Name, "", targets)
+	if gpus := servers.Config.GPUs; gpus != nil {
+		var exporters []any
+		for i := range targets {
+			exporters = append(exporters, map[string]any{"endpoint": "http://" + exporterHost(servers, i)})
+		}
+		c.begin(servers.Name+"-gpus", cmp.Or(gpus.Kind, gpu.DCGM), exporters)
 	}
 }
 
@@ -375,25 +391,4 @@ func (h *History) ConsumeMetrics(ctx context.Context, metrics pmetric.Metrics) e
 		}
 	}
 	return nil
-}
-
-// up returns what a Prometheus server knows that scrapes the servers itself. Only stories
-// with vLLM's own names have it.
-func (c *running) up() (out []Sample) {
-	if !c.story.Wire {
-		return nil
-	}
-	for i := range c.story.Servers {
-		for _, host := range c.story.Servers[i].hosts() {
-			request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+host+"/metrics", http.NoBody)
-			require.NoError(c.t, err)
-			answers := 0.0
-			if response, err := c.network.RoundTrip(request); err == nil {
-				answers = 1
-				require.NoError(c.t, response.Body.Close())
-			}
-			out = append(out, Sample{fmt.Sprintf("up{job=%q,instance=%q}", "vllm", host), answers})
-		}
-	}
-	return out
 }

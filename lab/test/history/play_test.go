@@ -124,6 +124,24 @@ func TestWireNames(t *testing.T) {
 	assert.Zero(t, count(t, h.Stores[0], "vllm_num_requests_running", h.End))
 }
 
+// Recorded pages are played at their times, from when their server is added.
+func TestRecordedPages(t *testing.T) {
+	race.SkipSequential(t)
+	folder := t.TempDir()
+	for i := range 40 {
+		page := fmt.Sprintf("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine=\"0\",model_name=\"m\"} %d\n", i)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%03d.txt", i)), []byte(page), 0o600))
+	}
+	recorded := Servers{Config: vllmsim.Config{Version: "0.32.0"}, Name: "real", Recorded: folder, From: 2 * time.Minute}
+	begin := time.Date(2026, 11, 28, 14, 0, 0, 0, time.UTC)
+	h := Play(t, &Story{Begin: begin, Length: 5 * time.Minute, Servers: []Servers{recorded}}, Suffixed)
+	require.Equal(t, begin, h.Begin.UTC())
+	const running = `vllm_num_requests_running{service_version="0.32.0"}`
+	assert.Zero(t, count(t, h.Stores[0], running, begin.Add(2*time.Minute)))
+	assert.InDelta(t, 12, value(t, h, running, 3*time.Minute+2*time.Second), 0)
+	assert.InDelta(t, 24, value(t, h, running, 4*time.Minute+2*time.Second), 0)
+}
+
 // A server that does not answer is at 0, and the rule engine waits, fires and holds as
 // the rule says.
 func TestRulesFireWhenTheyMust(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 // Story is what happens to a deployment, and how the collector is set up.
 type Story struct {
 	Name string
+	// Begin is the time of the first moment; nothing is the begin of virtual time, in the year 2000.
+	Begin time.Time
 	// Length is how long the story takes, Every is the time between two scrapes; 0 is 15 s.
 	Length, Every time.Duration
 	Servers       []Servers
@@ -57,12 +59,25 @@ type Servers struct {
 	Name string
 	// Namespace is that of Kubernetes; empty for servers outside of Kubernetes.
 	Namespace string
+	// Recorded is a folder with the pages of one real server, a page for each RecordedEvery. They are
+	// played from From on; of Config only the version counts then.
+	Recorded string
+	// From is when the servers are added to the collector's targets; 0 is the begin.
+	From time.Duration
 	// Gone is when the servers are removed from the collector's targets; 0 is never.
 	// Silently is without the ends of their series, as if the collector ended with them.
 	Gone     time.Duration
 	Silently bool
 	// Drains is when Kubernetes begins to delete the pods; 0 is never.
 	Drains time.Duration
+}
+
+// RecordedEvery is the time between two recorded pages.
+const RecordedEvery = 5 * time.Second
+
+// present reports whether the servers are among the collector's targets at a time.
+func (s *Servers) present(at time.Duration) bool {
+	return at >= s.From && (s.Gone == 0 || at < s.Gone)
 }
 
 // hosts returns the addresses of the servers.
