@@ -534,8 +534,9 @@ build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 		{ tail -n 5 npm.log >&2; echo 'boards: npm cannot install the packages; is the registry reachable? build/boards/npm.log has more' >&2; exit 1; }
 	@touch $@
 
-# BOARD=overview draws the boards with that in their names; PNG=folder also writes pictures
-# that any program shows.
+# The pictures have the data of a day on a real vLLM, which SHARED has. BOARD=overview draws those
+# with that in their names; PNG=folder also writes whole boards as pictures that any program shows.
+DAY := $(SHARED)/vllm/series/day-0.32.0.tar.xz
 .PHONY: boards
 boards: chromium build/boards/installed ## Check the dashboards against Grafana's types, and draw them into docs/images
 	$(say) 'tsc: the dashboards against the types of @grafana/schema'
@@ -546,10 +547,11 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 	$(say) 'esbuild: the page that draws a dashboard'
 	@mkdir -p build/boards/page && cp $(UI)/index.html build/boards/page/ && cp $(UI)/build.mjs build/boards/
 	@cd build/boards && timeout 300 node build.mjs $(CURDIR)/$(UI) page
+	@[ -r '$(DAY)' ] || { echo 'boards: the dashboards have the right types; they are not drawn, because $(DAY) is not there (SHARED=folder names another place)' >&2; exit 1; }
 	$(say) 'go test ./lab/test/boards draws the dashboards into docs/images (two minutes)'
-	@mkdir -p docs/images
+	@mkdir -p docs/images && rm -rf build/boards/day && tar -xJf '$(DAY)' -C build/boards
 	@{ $(GO) test ./lab/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
-		-boards.source $(CURDIR)/build/boards/content/perses -boards.images $(CURDIR)/docs/images -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
+		-boards.source $(CURDIR)/build/boards/content/perses -boards.images $(CURDIR)/docs/images -boards.day $(CURDIR)/build/boards/day -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
 		echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \

@@ -204,15 +204,15 @@ func (b *browser) evaluate(ctx context.Context, script string, result any) error
 	return json.Unmarshal(r.Result.Value, result)
 }
 
-// screenshot returns a picture of the upper left of the page.
-func (b *browser) screenshot(ctx context.Context, width, height int, format string) ([]byte, error) {
+// screenshot returns a picture of a part of the page.
+func (b *browser) screenshot(ctx context.Context, width, from, to int, format string) ([]byte, error) {
 	var shot struct {
 		Data string `json:"data"`
 	}
 	// Of 100. Charts of thin lines are still sharp, and a board has less than 200 KB.
 	const quality = 70
 	err := b.call(ctx, "Page.captureScreenshot", map[string]any{
-		"format": format, "quality": quality, "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
+		"format": format, "quality": quality, "clip": map[string]any{"x": 0, "y": from, "width": width, "height": to - from, "scale": 1},
 	}, &shot)
 	if err != nil {
 		return nil, err

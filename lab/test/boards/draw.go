@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,27 +21,28 @@ type shot struct {
 	start, end time.Time
 	variables  map[string]string
 	width      int
-	// before is the title of a row; what is above of it makes a picture of its own.
-	before string
 }
 
 // seen is what stands on the page.
 type seen struct {
-	Height int `json:"height"`
-	// First is where the row begins that shot.before names; top is the picture above of it.
-	First  int     `json:"first"`
+	Height int     `json:"height"`
 	Panels []panel `json:"panels"`
-	top    []byte
 	// Failed is the text of errors outside of panels.
 	Failed []string `json:"failed"`
-	// Rows and Variables are the titles of groups and the labels of variables.
-	Rows      []string `json:"rows"`
-	Variables []string `json:"variables"`
+	Rows   []row    `json:"rows"`
+}
+
+// row is the title of a group of panels.
+type row struct {
+	Title string `json:"title"`
+	Top   int    `json:"top"`
 }
 
 // panel is one drawn panel.
 type panel struct {
-	Title string `json:"title"`
+	Title  string `json:"title"`
+	Top    int    `json:"top"`
+	Bottom int    `json:"bottom"`
 	// Empty: the panel says that there is no data.
 	Empty bool `json:"empty"`
 	// Errors are its error messages; Cut are the texts that do not fit.
@@ -49,7 +52,7 @@ type panel struct {
 }
 
 // look reads the page. Perses marks panels with a data attribute only.
-const look = `((before) => {
+const look = `(() => {
   const shown = (e) => e.offsetParent !== null;
   const cut = (root) => [...root.querySelectorAll('h2,h3,h4,h5,h6,p,span,td,th,div')].filter((e) =>
     shown(e) && e.children.length === 0 && e.textContent.trim() !== '' && e.scrollWidth > e.clientWidth + 1 &&
@@ -60,6 +63,8 @@ const look = `((before) => {
     bottom = Math.max(bottom, card.getBoundingClientRect().bottom);
     const text = card.innerText.trim();
     return {
+      top: Math.floor(card.getBoundingClientRect().top),
+      bottom: Math.ceil(card.getBoundingClientRect().bottom),
       title: (card.querySelector('h2,h3,h4,h5,h6')?.innerText ?? '').trim(),
       empty: /\bNo data\b/i.test(text) || (card.querySelector('canvas, table, [data-testid="stat"]') === null && text.split('\n').length < 2),
       errors: [...card.querySelectorAll('[role="alert"]')].map((e) => e.innerText.trim()),
@@ -72,13 +77,10 @@ const look = `((before) => {
   });
   return {
     height: Math.ceil(bottom),
-    first: Math.floor([...document.querySelectorAll('[data-testid="panel-group-header"]')].find((e) =>
-      before !== '' && e.innerText.trim() === before)?.getBoundingClientRect().top ?? 0),
     panels: panels,
     failed: [...document.querySelectorAll('[role="alert"]')].filter((e) => !cards.some((c) => c.contains(e))).map((e) => e.innerText.trim())
       .concat(document.body.textContent.startsWith('ERROR') ? [document.body.textContent] : []),
-    rows: [...document.querySelectorAll('[data-testid="panel-group-header"] h2, [data-testid="panel-group-header"] h3')].map((e) => e.innerText.trim()),
-    variables: [...document.querySelectorAll('[data-testid="variable-list"] label, [data-testid="variable"] label')].map((e) => e.innerText.trim()),
+    rows: [...document.querySelectorAll('[data-testid="panel-group-header"]')].map((e) => ({ title: e.innerText.trim(), top: Math.floor(e.getBoundingClientRect().top) })),
   };
 })`
 
@@ -89,8 +91,40 @@ const settled = `document.fonts.status === 'loaded' && document.querySelectorAll
 // tall is the height of the page while panels load: Perses loads only what is in view.
 const tall = 6000
 
-// draw shows a dashboard of a site and returns its picture and what stands on it.
-func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]byte, seen, error) {
+// screen is how much of a page is in one picture.
+const screen = 900
+
+// screens cuts a page into screens of whole panels and returns where each begins and ends. The first
+// one begins at the row whose title has the words; without words it begins at the top.
+func (p *seen) screens(words string) (cut [][2]int) {
+	from := 0
+	if i := slices.IndexFunc(p.Rows, func(r row) bool { return strings.Contains(r.Title, words) }); words != "" && i >= 0 {
+		from = p.Rows[i].Top
+	}
+	for {
+		to, lowest := 0, 0
+		for _, panel := range p.Panels {
+			if panel.Top < from {
+				continue
+			}
+			if panel.Bottom <= from+screen || to == 0 {
+				to = max(to, panel.Bottom)
+			}
+			lowest = max(lowest, panel.Bottom)
+		}
+		if to == 0 {
+			return cut
+		}
+		// Of a row of panels with unequal heights, the next screen shows those that did not fit.
+		cut, from = append(cut, [2]int{from, to + 8}), to
+		if to == lowest {
+			return cut
+		}
+	}
+}
+
+// draw shows a dashboard of a site and returns what stands on it.
+func (b *browser) draw(ctx context.Context, s *site, at string, what shot) (page seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	query := url.Values{
@@ -102,40 +136,30 @@ func (b *browser) draw(ctx context.Context, s *site, at string, what shot) ([]by
 	for name, value := range what.variables {
 		query.Set("var-"+name, value)
 	}
-	var page seen
 	if err := b.size(ctx, what.width, tall, 1); err != nil {
-		return nil, page, err
+		return page, err
 	}
 	if err := b.call(ctx, "Page.navigate", map[string]any{"url": at + "/?" + query.Encode()}, nil); err != nil {
-		return nil, page, err
+		return page, err
 	}
 	if err := b.wait(ctx, s); err != nil {
-		return nil, page, err
+		return page, err
 	}
-	if err := b.evaluate(ctx, look+"("+strconv.Quote(what.before)+")", &page); err != nil {
-		return nil, page, err
+	if err := b.evaluate(ctx, look+"()", &page); err != nil {
+		return page, err
 	}
 	if page.Height == 0 {
-		return nil, page, fmt.Errorf("no panel was drawn: %q", page.Failed)
+		return page, fmt.Errorf("no panel was drawn: %q", page.Failed)
 	}
-	height := min(page.Height+16, tall)
-	if err := errors.Join(b.size(ctx, what.width, height, 1), b.wait(ctx, s)); err != nil {
-		return nil, page, err
-	}
-	whole, err := b.picture(ctx, what.width, height, "webp")
-	if err != nil || page.First == 0 {
-		return whole, page, err
-	}
-	page.top, err = b.picture(ctx, what.width, page.First, "webp")
-	return whole, page, err
+	return page, errors.Join(b.size(ctx, what.width, min(page.Height+16, tall), 1), b.wait(ctx, s))
 }
 
 // picture takes pictures until two in a row are the same: on a busy machine parts of one can
 // still be blank.
-func (b *browser) picture(ctx context.Context, width, height int, format string) ([]byte, error) {
+func (b *browser) picture(ctx context.Context, width int, part [2]int, format string) ([]byte, error) {
 	var last []byte
 	for range 10 {
-		picture, err := b.screenshot(ctx, width, height, format)
+		picture, err := b.screenshot(ctx, width, part[0], part[1], format)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ var (
 	looks    = flag.String("boards.png", "", "directory that the pictures are also written to as PNG, to look at them")
 	only     = flag.String("boards.only", "", "part of the name of the dashboards to draw")
 	rules    = flag.String("boards.rules", "../../../content/rules/suffixed", "directory of the recording rules")
+	day      = flag.String("boards.day", "", "directory with the pages of a day on a real vLLM")
 	source   = flag.String("boards.source", "", "directory of dashboards")
 )
 
@@ -34,6 +34,25 @@ func newEngine() *promql.Engine {
 	})
 }
 
+// pictures are the screens of the boards that docs/start/dashboards.md shows, by name.
+var pictures = []struct {
+	name, board, server string
+	// words are in the title of the row at which the picture begins. Rows are open then.
+	words  string
+	screen int
+}{
+	{name: "vllm-overview", board: "vllm-overview"},
+	{name: "vllm-overview-2", board: "vllm-overview", screen: 1},
+	{name: "vllm-engine", board: "vllm-engine", server: asRecorded},
+	{name: "vllm-engine-gpu", board: "vllm-engine", server: simulated, words: "GPU"},
+	{name: "vllm-pool", board: "vllm-pool"},
+	{name: "vllm-objectives", board: "vllm-objectives"},
+	{name: "vllm-features", board: "vllm-features", server: simulated, words: "Speculative"},
+	{name: "vllm-collector", board: "vllm-collector"},
+	{name: "vllm-wall", board: "vllm-wall"},
+	{name: "vllm-wire", board: "vllm-wire"},
+}
+
 func TestPictures(t *testing.T) {
 	if *page == "" {
 		t.Skip("make boards draws the pictures")
@@ -41,93 +60,71 @@ func TestPictures(t *testing.T) {
 	b, err := startBrowser(t.Context(), *chromium)
 	require.NoError(t, err)
 	defer b.stop()
-	wired := pictureStory()
-	wired.Wire = true
-	drawn := drawBoards(t, b, "suffixed", pictureStory()) + drawBoards(t, b, "wire", wired)
-	require.Positive(t, drawn, "there is no such dashboard")
-}
-
-// drawBoards draws the boards of a folder from a story.
-func drawBoards(t *testing.T, b *browser, folder string, story *history.Story) int {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(*source, folder, "*.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files, "there is no dashboard in %s", folder)
-	files = slices.DeleteFunc(files, func(f string) bool { return !strings.Contains(filepath.Base(f), *only) })
-	if len(files) == 0 {
-		return 0
-	}
-	store := recorded(t, story)
-	s := newSite(*page, *source, NewAPI(store.DB, store.Engine, drawnEnd))
-	server := httptest.NewServer(s)
-	defer server.Close()
-	for _, f := range files {
-		name := strings.TrimSuffix(filepath.Base(f), ".json")
-		t.Run(name, func(t *testing.T) {
-			what := shot{
-				file: folder + "/" + name + ".json", start: drawnEnd.Add(-shown), end: drawnEnd,
-				width: 1400,
+	sites := map[string]*site{}
+	drawn := 0
+	for _, p := range pictures {
+		if !strings.Contains(p.name, *only) {
+			continue
+		}
+		drawn++
+		folder := "suffixed"
+		if p.board == "vllm-wire" {
+			folder = "wire"
+		}
+		if sites[folder] == nil {
+			store := recorded(t, folder == "wire")
+			sites[folder] = newSite(*page, *source, NewAPI(store.DB, store.Engine, end))
+		}
+		t.Run(p.name, func(t *testing.T) {
+			server := httptest.NewServer(sites[folder])
+			defer server.Close()
+			what := shot{file: folder + "/" + p.board + ".json", start: end.Add(-shown), end: end, width: 1400}
+			if p.server != "" {
+				what.variables = map[string]string{"instance": p.server}
 			}
-			switch name {
-			case "vllm-overview":
-				what.before = "What users experience"
-			case "vllm-engine":
-				what.variables = map[string]string{"instance": restarted}
-			case "vllm-features":
-				// The simulator has no offloading and no images.
-				what.open = []string{"Speculative decoding", "LoRA", "KV connector", "Work of the GPU", "Sleep"}
+			if p.words != "" {
+				what.open = []string{""}
 			}
-			picture, page, err := b.draw(t.Context(), s, server.URL, what)
+			page, err := b.draw(t.Context(), sites[folder], server.URL, what)
 			require.NoError(t, err)
 			check(t, page)
-			assert.Equal(t, what.before != "", page.top != nil, "the row %q", what.before)
-			write(t, name+".webp", picture)
-			if page.top != nil {
-				write(t, name+"-top.webp", page.top)
-			}
+			screens := page.screens(p.words)
+			t.Logf("%d screens, %d points high", len(screens), page.Height)
+			require.Greater(t, len(screens), p.screen)
+			picture, err := b.picture(t.Context(), what.width, screens[p.screen], "webp")
+			require.NoError(t, err)
+			// A repository must bear it.
+			assert.Less(t, len(picture), 120_000)
+			require.NoError(t, os.WriteFile(filepath.Join(*images, p.name+".webp"), picture, 0o600))
 			if *looks != "" {
-				png, err := b.picture(t.Context(), what.width, page.Height+16, "png")
+				png, err := b.picture(t.Context(), what.width, [2]int{0, page.Height + 16}, "png")
 				require.NoError(t, err)
-				require.NoError(t, os.WriteFile(filepath.Join(*looks, name+".png"), png, 0o600))
+				require.NoError(t, os.WriteFile(filepath.Join(*looks, p.name+".png"), png, 0o600))
 			}
 		})
 	}
-	return len(files)
+	require.Positive(t, drawn, "there is no such picture")
 }
 
-// write writes a picture of a size that a repository can bear.
-func write(t *testing.T, name string, picture []byte) {
-	t.Helper()
-	assert.Less(t, len(picture), 220_000, "%s is too large", name)
-	require.NoError(t, os.WriteFile(filepath.Join(*images, name), picture, 0o600))
-}
-
-// recorded plays a story and moves it to the time of the pictures.
-func recorded(t *testing.T, story *history.Story) *history.Store {
+// recorded plays the story of the pictures, and the rules.
+func recorded(t *testing.T, wire bool) *history.Store {
 	t.Helper()
 	began := time.Now()
-	played := history.Play(t, story, history.Suffixed)
-	to := history.NewStore(t, history.Suffixed)
-	moved(t, played.Stores[0], to, drawnEnd.Sub(played.End))
-	to.Rules(t, drawnEnd.Add(-length), drawnEnd, filepath.Join(*rules, "vllm.yaml"))
+	story := pictureStory(*day)
+	story.Wire = wire
+	store := history.Play(t, story, history.Suffixed).Stores[0]
+	store.Rules(t, story.Begin, end, filepath.Join(*rules, "vllm.yaml"))
 	t.Logf("the story took %s", time.Since(began).Round(time.Second))
-	logReports(t, to)
-	return to
-}
-
-// logReports logs what the processor reported, so that it can be compared with the story.
-func logReports(t *testing.T, s *history.Store) {
-	t.Helper()
-	for _, query := range []string{`vllm_diagnosis_condition == 1`, `vllm_diagnosis_cause{role="primary"} == 1`} {
-		all, err := s.Range(t.Context(), query, drawnEnd.Add(-length), drawnEnd, 15*time.Second)
+	for _, query := range []string{`vllm_diagnosis_condition{condition!="healthy"} == 1`, `vllm_diagnosis_cause{role="primary"} == 1`, `ALERTS{alertstate="firing"}`} {
+		all, err := store.Range(t.Context(), query, story.Begin, end, 15*time.Second)
 		require.NoError(t, err)
-		for _, series := range all {
-			name := series.Metric.Get("condition") + series.Metric.Get("cause")
-			t.Logf("%s %s: %d x 15 s from minute %.1f to %.1f", series.Metric.Get("instance"), name, len(series.Floats),
-				time.UnixMilli(series.Floats[0].T).Sub(drawnEnd.Add(-length)).Minutes(),
-				time.UnixMilli(series.Floats[len(series.Floats)-1].T).Sub(drawnEnd.Add(-length)).Minutes())
+		for _, s := range all {
+			at := func(i int) string { return time.UnixMilli(s.Floats[i].T).UTC().Format(time.TimeOnly) }
+			t.Logf("%s %s%s%s %s: %d x 15 s from %s to %s", s.Metric.Get("instance"), s.Metric.Get("condition"), s.Metric.Get("cause"), s.Metric.Get("detail"),
+				s.Metric.Get("alertname"), len(s.Floats), at(0), at(len(s.Floats)-1))
 		}
 	}
+	return store
 }
 
 // check reports what a reader of the board would stumble over.

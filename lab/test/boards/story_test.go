@@ -1,70 +1,70 @@
 package boards
 
 import (
-	"testing"
 	"time"
-
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/gpu"
 )
 
-// The story of the pictures. Two models are healthy for a while. Then the memory of one chat
-// server gets slow, its queue grows, and the gateway refuses requests; it recovers. Later
-// the server of the other model restarts. At the end, longer prompts come to that server.
+// The story of the pictures is a day of a real vLLM: its pages are those of the first server, at
+// their own times. Two servers that join the pool later play the same pages again. Another model,
+// with GPUs, adapters and speculation, is simulated, and so is the gateway.
 const (
-	length   = 95 * time.Minute
-	slowFrom = 50 * time.Minute
-	slowTo   = 63 * time.Minute
-	downFrom = 74 * time.Minute
-	downTo   = 77 * time.Minute
-	longFrom = 88 * time.Minute
-	// shown is the part at the end that the pictures show: before it, engines are learned.
-	shown = time.Hour
-	// restarted is the server that restarts and gets longer prompts at the end.
-	restarted = "large-0:8000"
+	// shown is the part at the end that the pictures show.
+	shown      = time.Hour
+	asRecorded = "chat-a-0:8000"
+	simulated  = "llama-0:8000"
+	second     = 20 * time.Minute
+	third      = 37*time.Minute + 45*time.Second
+	// overload and relief are when the first server gets four times its load, and when no more.
+	overload, relief = 15 * time.Minute, 17*time.Minute + 30*time.Second
+	// hotFrom and hotTo are when the fan of the simulated server stands still.
+	hotFrom, hotTo = 35 * time.Minute, 45 * time.Minute
 )
 
-// drawnEnd is the end of the story in the pictures.
-var drawnEnd = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+var (
+	// begin is when the first page was received.
+	begin = time.Date(2026, 11, 28, 13, 58, 8, 949e6, time.UTC)
+	end   = time.Date(2026, 11, 28, 15, 0, 0, 0, time.UTC)
+)
 
-func pictureStory() *history.Story {
-	chat := func(seed uint64) vllmsim.Config {
-		load := engine.Chat(4)
-		return vllmsim.Config{Model: "llama-8b", Hardware: "8b-h100", Version: "0.25.0", Seed: seed, Workload: &load}
+// pictureStory returns the story with the pages of a folder.
+func pictureStory(pages string) *history.Story {
+	chat := func(name string, from time.Duration) history.Servers {
+		return history.Servers{Config: vllmsim.Config{Version: "0.32.0"}, Name: name, Namespace: "chat", Recorded: pages, From: from}
 	}
-	slow := chat(2)
-	slow.Changes = []engine.Change{
-		{At: slowFrom.Seconds(), Parameter: engine.ParamBandwidth, Value: 0.2},
-		{At: slowTo.Seconds(), Parameter: engine.ParamBandwidth, Value: 1},
-	}
-	load := engine.Chat(1)
+	load := engine.Chat(5)
 	load.AdapterShare, load.Adapters = 0.6, 3
-	code := vllmsim.Config{
-		Model: "llama-70b", Hardware: "70b-tp4-h100", Version: "0.25.0", Seed: 4, Workload: &load,
+	llama := vllmsim.Config{
+		Model: "llama-8b", Hardware: "8b-h100", Version: "0.32.0", Seed: 4, Workload: &load,
 		LoRA: true, MaxLoRAs: 2, SpecDecode: true, FlopsCounters: true, FollowBlocks: 0.1,
 		Transfer: engine.Transfer{Share: 0.3, Latency: 0.005, BytesPerSecond: 50e9},
-		Faults:   []vllmsim.Fault{{At: downFrom.Seconds(), Until: downTo.Seconds(), Kind: vllmsim.FaultRestart}},
-		Changes:  []engine.Change{{At: longFrom.Seconds(), Parameter: engine.ParamPromptLength, Value: 5}},
+		GPUs:     &gpu.Config{Families: gpu.Groups(), PodUID: true},
+		Changes: []engine.Change{
+			{At: hotFrom.Seconds(), Parameter: engine.ParamCooling, Value: 0.15},
+			{At: hotTo.Seconds(), Parameter: engine.ParamCooling, Value: 1},
+		},
+	}
+	calm := history.GatewayPhase{Served: 1.5, Duration: 2 * time.Second, Ready: 1}
+	phases := []history.GatewayPhase{calm}
+	for i, from := range []time.Duration{0, second, third} {
+		joined, busy := calm, calm
+		joined.From, joined.Served, joined.Ready = from, 1.5*float64(i+1), float64(i+1)
+		busy.From, busy.Served, busy.Refused, busy.Failed, busy.Queued, busy.Ready = from+overload, joined.Served+4, 0.8, 0.1, 9, joined.Ready
+		over := joined
+		over.From = from + relief
+		phases = append(phases, joined, busy, over)
 	}
 	return &history.Story{
-		Name: "pictures", Length: length,
+		Name: "pictures", Begin: begin, Length: end.Sub(begin),
 		Servers: []history.Servers{
-			{Config: chat(1), Name: "chat-a", Namespace: "chat"},
-			{Config: slow, Name: "chat-b", Namespace: "chat"},
-			{Config: chat(3), Name: "chat-c", Namespace: "chat"},
-			{Config: code, Name: "large", Namespace: "chat"},
+			chat("chat-a", 0), chat("chat-b", second), chat("chat-c", third),
+			{Config: llama, Name: "llama", Namespace: "chat"},
 		},
-		Gateway: &history.Gateway{Model: "llama-8b", Pool: "chat", Phases: []history.GatewayPhase{
-			{Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
-			{From: slowFrom + 2*time.Minute, Served: 14, Refused: 0.8, Failed: 0.3, Duration: 2500 * time.Millisecond, Ready: 2, Queued: 9},
-			{From: slowTo, Served: 15, Duration: 1200 * time.Millisecond, Ready: 3},
-		}},
+		Gateway: &history.Gateway{Model: "tiny", Pool: "chat", Phases: phases[1:]},
 		Syncers: []history.Syncer{{Adapters: []string{"docs", "sql"}}},
 		Own:     ownTelemetry,
 		Processor: map[string]any{
@@ -75,7 +75,7 @@ func pictureStory() *history.Story {
 			},
 			"objectives": []any{
 				map[string]any{"name": "ttft", "metric": "vllm.time_to_first_token", "threshold": "1s", "target": 0.95},
-				map[string]any{"name": "tpot", "metric": "vllm.request.time_per_output_token", "threshold": "100ms", "target": 0.99},
+				map[string]any{"name": "tpot", "metric": "vllm.request.time_per_output_token", "threshold": "75ms", "target": 0.95},
 				map[string]any{"name": "e2e", "metric": "vllm.e2e_request_latency", "threshold": "30s", "target": 0.99},
 			},
 		},
@@ -86,34 +86,6 @@ func pictureStory() *history.Story {
 // minutes the backend does not accept data, and the queue grows.
 func ownTelemetry(at time.Duration) []history.Sample {
 	since := func(from time.Duration) float64 { return max(0, at-from).Seconds() }
-	full := min(since(58*time.Minute), (5*time.Minute).Seconds()) - min(since(63*time.Minute), (time.Minute).Seconds())*5
-	const process = `{job="otelcol-vllm",instance="collector-a:8888"}`
-	return append(history.Exporters(func(time.Duration) float64 { return full }, func(time.Duration) float64 { return 12 * min(since(58*time.Minute), 300) })(at),
-		history.Sample{Series: "otelcol_process_uptime" + process, Value: at.Seconds()},
-		history.Sample{Series: "otelcol_process_cpu_seconds" + process, Value: 0.02 * at.Seconds()},
-		history.Sample{Series: "otelcol_process_memory_rss" + process, Value: 110e6 + 1e3*at.Seconds() + 2e4*full},
-	)
-}
-
-// moved copies all series of a storage into an empty one, with other times.
-func moved(t *testing.T, from, to *history.Store, by time.Duration) {
-	t.Helper()
-	querier, err := from.DB.Querier(0, 1<<62)
-	require.NoError(t, err)
-	defer querier.Close()
-	// In the order of series: each has its own order of time.
-	app := to.DB.Appender(t.Context())
-	found := querier.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
-	for found.Next() {
-		series := found.At()
-		samples := series.Iterator(nil)
-		for samples.Next() == chunkenc.ValFloat {
-			at, value := samples.At()
-			_, err := app.Append(storage.SeriesRef(0), series.Labels(), at+by.Milliseconds(), value)
-			require.NoError(t, err)
-		}
-		require.NoError(t, samples.Err())
-	}
-	require.NoError(t, found.Err())
-	require.NoError(t, app.Commit())
+	full := min(since(25*time.Minute), (5*time.Minute).Seconds()) - min(since(30*time.Minute), (time.Minute).Seconds())*5
+	return history.Exporters(func(time.Duration) float64 { return full }, func(time.Duration) float64 { return 12 * min(since(25*time.Minute), 300) })(at)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -81,12 +82,16 @@ func quote(text string) string {
 
 // up returns what a Prometheus server knows that scrapes the servers itself. Only stories
 // with vLLM's own names have it.
-func (c *running) up() (out []Sample) {
+func (c *running) up(at time.Duration) (out []Sample) {
 	if !c.story.Wire {
 		return nil
 	}
 	for i := range c.story.Servers {
-		for _, host := range c.story.Servers[i].hosts() {
+		servers := &c.story.Servers[i]
+		if at < servers.From {
+			continue
+		}
+		for _, host := range servers.hosts() {
 			request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+host+"/metrics", http.NoBody)
 			require.NoError(c.t, err)
 			answers := 0.0

@@ -171,7 +171,7 @@ func (c *running) follow(at time.Duration) {
 			}
 		}
 	}
-	samples := append(c.own(), c.up()...)
+	samples := append(c.own(), c.up(at)...)
 	if c.story.Own != nil {
 		samples = append(samples, c.story.Own(at)...)
 	}
