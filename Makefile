@@ -529,7 +529,7 @@ build/boards/installed: $(UI)/package.json $(UI)/package-lock.json
 	@command -v npm > /dev/null || { [ "$$(id -u)" -eq 0 ] && timeout 600 apt-get install -y -qq nodejs npm > /dev/null 2>&1; } || \
 		{ echo 'boards: npm is missing; install Node.js 18 or newer (apt-get install nodejs npm)' >&2; exit 1; }
 	$(say) 'npm ci: the user interface of Perses and the types of Grafana (530 MB in build/boards)'
-	@mkdir -p build/boards && cp $^ build/boards/
+	@mkdir -p build/boards && cp $^ build/boards/ && echo 'module boards' > build/boards/go.mod # Packages bring files of Go.
 	@cd build/boards && timeout 900 npm ci --legacy-peer-deps --ignore-scripts --no-audit --no-fund > npm.log 2>&1 || \
 		{ tail -n 5 npm.log >&2; echo 'boards: npm cannot install the packages; is the registry reachable? build/boards/npm.log has more' >&2; exit 1; }
 	@touch $@

@@ -104,11 +104,11 @@ func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 		shippedRules, rules,
 	).Replace(string(example))
 	const evaluation = "global: {evaluation_interval: 200ms}\n"
-	prometheus, addr := startPrometheus(t, evaluation+config)
+	prometheus, addr := collector.Prometheus(t, evaluation+config)
 	// The same without the line that the example explains.
 	without := strings.Replace(config, "honor_labels: true", "honor_labels: false", 1)
 	require.NotEqual(t, config, without)
-	mixing, mixed := startPrometheus(t, evaluation+without)
+	mixing, mixed := collector.Prometheus(t, evaluation+without)
 
 	c := collector.Collector(t, map[string]string{"PROMETHEUS_ADDR": exporter},
 		filepath.Join(root, "examples", "quickstart.yaml"),

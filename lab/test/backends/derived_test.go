@@ -87,7 +87,7 @@ func TestDerivedValuesEqualWhatPrometheusComputes(t *testing.T) {
 	vllm := httptest.NewServer(server)
 	t.Cleanup(vllm.Close)
 	exporter := collector.FreeAddr(t)
-	prometheus, addr := startPrometheus(t, fmt.Sprintf("global: {scrape_interval: 150ms, scrape_timeout: 150ms}\n"+
+	prometheus, addr := collector.Prometheus(t, fmt.Sprintf("global: {scrape_interval: 150ms, scrape_timeout: 150ms}\n"+
 		"scrape_configs: [{job_name: collector, static_configs: [{targets: [%q]}]}]\n", exporter))
 	c := collector.Collector(t, map[string]string{"VLLM_ENDPOINT": vllm.URL, "PROMETHEUS_ADDR": exporter},
 		filepath.Join(root, "examples", "quickstart.yaml"),

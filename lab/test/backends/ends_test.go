@@ -97,7 +97,7 @@ var ofTheTarget = regexp.MustCompile(`^(vllm_up|vllm_scrape_.*|target_info|vllm_
 // translator for remote write.
 func TestNothingAnswersAfterAnEnd(t *testing.T) {
 	t.Parallel()
-	prometheus, addr := startPrometheus(t, "global: {scrape_interval: 1m}\n")
+	prometheus, addr := collector.Prometheus(t, "global: {scrape_interval: 1m}\n")
 	otlp := startOTLP(t)
 	away, families, engines := startShrinking(t, "away"), startShrinking(t, "families"), startShrinking(t, "engines")
 	c := collector.RunWith(t, fmt.Sprintf(endsConfig, away.instance, families.instance, engines.instance, addr, otlp.url))

@@ -77,7 +77,7 @@ receivers:
 // startAlertmanager runs a real one with the shipped inhibition rules.
 func startAlertmanager(t *testing.T, receiver string) (*collector.Process, string) {
 	t.Helper()
-	program := tool(t, "prometheus-alertmanager")
+	program := collector.Tool(t, "prometheus-alertmanager")
 	inhibition, err := os.ReadFile(filepath.Join(root, "content", "alertmanager", "inhibition.yaml"))
 	require.NoError(t, err)
 	dir, addr := t.TempDir(), collector.FreeAddr(t)
@@ -190,7 +190,7 @@ func TestAMessageThatArrivesSaysItAll(t *testing.T) {
 	sed := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sed "+command)
 	sed.Dir = dir
 	require.NoError(t, sed.Run(), command)
-	prometheus, addr := startPrometheus(t, fmt.Sprintf(`
+	prometheus, addr := collector.Prometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 400ms, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs: [{job_name: c, honor_labels: true, static_configs: [{targets: [%q]}]}]

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -37,25 +36,6 @@ const (
 	// place of a float64 (1.1e-16 each).
 	tolerance = 1e-13
 )
-
-// tool finds a program of Prometheus: on the path, or where "make prometheus" puts it. Its
-// absence is a failure only for root on a machine with apt-get, where "make prometheus" can
-// always fetch it.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	if file, err := exec.LookPath(name); err == nil {
-		return file
-	}
-	file, err := filepath.Abs(filepath.Join(root, "bin", "tools", "prometheus", "usr", "bin", name))
-	require.NoError(t, err)
-	if _, err := os.Stat(file); err != nil {
-		if _, none := exec.LookPath("apt-get"); none == nil && os.Geteuid() == 0 && os.Getenv("OTELCOL_VLLM_REQUIRED") != "" {
-			require.NoError(t, err, "%s is required; run make prometheus", name)
-		}
-		t.Skip(name, "is not installed; run make prometheus:", err)
-	}
-	return file
-}
 
 var aborted = regexp.MustCompile(`(?m)^(vllm:request_success_total\{.*finished_reason="abort".*\}) 0.0$`)
 
@@ -140,26 +120,6 @@ scrape_configs:
   - {job_name: collector, metrics_path: /collector, static_configs: [{targets: [%[1]q]}]}
 `
 
-// startPrometheus runs a real server and returns its address. A history is what it has stored before, as
-// text of OpenMetrics.
-func startPrometheus(t *testing.T, config string, history ...string) (*collector.Process, string) {
-	t.Helper()
-	program := tool(t, "prometheus")
-	dir, addr := t.TempDir(), collector.FreeAddr(t)
-	for _, text := range history {
-		before := filepath.Join(dir, "before.txt")
-		require.NoError(t, os.WriteFile(before, []byte(text), 0o600))
-		output, err := exec.CommandContext(t.Context(), tool(t, "promtool"), "tsdb", "create-blocks-from", "openmetrics", before, filepath.Join(dir, "data")).CombinedOutput()
-		require.NoError(t, err, string(output))
-	}
-	file := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	p := collector.Start(t, nil, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+addr, "--web.enable-remote-write-receiver", "--log.level=warn")
-	p.WaitFor(t, "Prometheus", func() bool { return len(collector.Get(t, "http://"+addr+"/-/ready")) > 0 })
-	return p, addr
-}
-
 // answer is the result of a query: values by series and time.
 type answer map[string]map[string]float64
 
@@ -216,7 +176,7 @@ func TestPrometheusAnswersTheSameThroughTheCollector(t *testing.T) {
 	offered := httptest.NewServer(both)
 	t.Cleanup(offered.Close)
 
-	prometheus, addr := startPrometheus(t, fmt.Sprintf(prometheusConfig, strings.TrimPrefix(offered.URL, "http://")))
+	prometheus, addr := collector.Prometheus(t, fmt.Sprintf(prometheusConfig, strings.TrimPrefix(offered.URL, "http://")))
 	exporter := collector.FreeAddr(t)
 	c := collector.Collector(t, map[string]string{"VLLM_ENDPOINT": vllm.URL, "PROMETHEUS_ADDR": exporter},
 		filepath.Join(root, "examples", "quickstart.yaml"), "yaml:receivers::vllm::collection_interval: 300ms")
@@ -320,7 +280,7 @@ func moves(a answer) bool {
 // naming; the collector is responsible for a page that can be read.
 func lint(t *testing.T, page []byte) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), tool(t, "promtool"), "check", "metrics")
+	command := exec.CommandContext(t.Context(), collector.Tool(t, "promtool"), "check", "metrics")
 	command.Stdin = bytes.NewReader(page)
 	output, err := command.CombinedOutput()
 	t.Logf("promtool check metrics:\n%s", output)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/shipped"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 )
 
 // The Prometheus of the distribution accepts the shipped rules and evaluates them as the newest
@@ -25,7 +26,7 @@ func TestPromtoolAcceptsTheShippedRules(t *testing.T) {
 	require.NoError(t, shipped.WriteIn(dir, readable...))
 	for _, to := range readable {
 		rules := filepath.Join(dir, "rules", string(to), "vllm.yaml")
-		output, err := exec.CommandContext(t.Context(), tool(t, "promtool"), "check", "rules", "--lint-fatal", rules).CombinedOutput()
+		output, err := exec.CommandContext(t.Context(), collector.Tool(t, "promtool"), "check", "rules", "--lint-fatal", rules).CombinedOutput()
 		assert.NoError(t, err, string(output))
 	}
 }
@@ -42,6 +43,6 @@ func TestPromtoolPlaysTheShippedAlerts(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, to), data, 0o600))
 	}
-	output, err := exec.CommandContext(t.Context(), tool(t, "promtool"), "test", "rules", filepath.Join(dir, "alerts.yaml")).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), collector.Tool(t, "promtool"), "test", "rules", filepath.Join(dir, "alerts.yaml")).CombinedOutput()
 	assert.NoError(t, err, string(output))
 }

@@ -39,7 +39,7 @@ func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 	vllm := httptest.NewServer(server)
 	t.Cleanup(vllm.Close)
 
-	prometheus, addr := startPrometheus(t, fmt.Sprintf(scrapeOne, strings.TrimPrefix(vllm.URL, "http://")))
+	prometheus, addr := collector.Prometheus(t, fmt.Sprintf(scrapeOne, strings.TrimPrefix(vllm.URL, "http://")))
 	var file backend
 	for _, b := range backends {
 		if b.file == "prometheus-remote-write.yaml" {

@@ -46,7 +46,6 @@ func NewAPI(from storage.Queryable, engine *promql.Engine, now time.Time) http.H
 		"query":               a.query,
 		"query_range":         a.queryRange,
 		"series":              a.series,
-		"labels":              a.labelNames,
 		"label/{name}/values": a.labelValues,
 		"metadata":            func(*http.Request) (any, error) { return map[string]any{}, nil },
 		"parse_query":         func(*http.Request) (any, error) { return nil, errors.New("parse_query is not supported") },
@@ -127,11 +126,7 @@ func run(r *http.Request, q promql.Query) (any, error) {
 }
 
 func newPoint(ms int64, value float64) point {
-	written := strconv.FormatFloat(value, 'f', -1, 64)
-	if math.IsInf(value, 0) || math.IsNaN(value) {
-		written = model.SampleValue(value).String()
-	}
-	return point{float64(ms) / 1000, written}
+	return point{float64(ms) / 1000, model.SampleValue(value).String()}
 }
 
 func (a *prometheusAPI) series(r *http.Request) (any, error) {
@@ -144,17 +139,6 @@ func (a *prometheusAPI) series(r *http.Request) (any, error) {
 		return found.Err()
 	})
 	return list, err
-}
-
-func (a *prometheusAPI) labelNames(r *http.Request) (any, error) {
-	all := []string{}
-	err := a.each(r, func(q storage.Querier, matchers []*labels.Matcher) error {
-		names, _, err := q.LabelNames(r.Context(), nil, matchers...)
-		all = append(all, names...)
-		return err
-	})
-	slices.Sort(all)
-	return slices.Compact(all), err
 }
 
 func (a *prometheusAPI) labelValues(r *http.Request) (any, error) {

@@ -60,10 +60,6 @@ func TestAPI(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, model.SampleValue(0.25), scalar.(*model.Scalar).Value)
 
-	names, _, err := prometheus.LabelNames(t.Context(), nil, time.Time{}, time.Time{})
-	require.NoError(t, err)
-	assert.Equal(t, model.LabelNames{"__name__", "k8s.pod.name"}, names)
-
 	values, _, err := prometheus.LabelValues(t.Context(), "U__k8s_2e_pod_2e_name", []string{`queue{"k8s.pod.name"!="b"}`}, start, end)
 	require.NoError(t, err)
 	assert.Equal(t, model.LabelValues{"a"}, values)

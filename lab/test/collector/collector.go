@@ -23,7 +23,7 @@ const (
 	Patience = time.Minute
 	// lifetime is how long a program may run before it is killed: a test that
 	// hangs must not leave it behind.
-	lifetime = 4 * Patience
+	lifetime = 8 * Patience
 	// look is the time between two checks of what a test waits for.
 	look = 20 * time.Millisecond
 )

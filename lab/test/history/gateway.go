@@ -91,6 +91,9 @@ func (g *Gateway) phase(at time.Duration) GatewayPhase {
 	return now
 }
 
+// Handler serves the page of the picker, whose first phase begins at a time.
+func (g *Gateway) Handler(begin time.Time) http.Handler { return &pages{begin: begin, page: g.page} }
+
 // page returns what the picker exports at a time. It adds up the seconds until then.
 func (g *Gateway) page(at time.Duration) string {
 	var requests, refused, failed float64
@@ -169,6 +172,9 @@ type Syncer struct {
 	// the syncer unloads it because its configuration says so, which leaves 0.
 	Lost, Unloaded map[string]time.Duration
 }
+
+// Handler serves the page of the syncer, which begins at a time.
+func (s *Syncer) Handler(begin time.Time) http.Handler { return &pages{begin: begin, page: s.page} }
 
 func (s *Syncer) page(at time.Duration) string {
 	var b strings.Builder

@@ -70,10 +70,10 @@ func (h *History) play(t *testing.T, s *Story) {
 		h.serve(t, hosts, &s.Servers[i], s.Tap)
 	}
 	if s.Gateway != nil {
-		hosts.Put(gatewayHost, &pages{begin: h.Begin, page: s.Gateway.page})
+		hosts.Put(gatewayHost, s.Gateway.Handler(h.Begin))
 	}
 	for i := range s.Syncers {
-		hosts.Put(syncerHost(i), &pages{begin: h.Begin, page: s.Syncers[i].page})
+		hosts.Put(syncerHost(i), s.Syncers[i].Handler(h.Begin))
 	}
 	c := &running{t: t, story: s, network: hosts, history: h}
 	for at := time.Duration(0); at <= s.Length; at += s.every() {
@@ -267,7 +267,7 @@ func (c *running) add(servers *Servers) {
 	var targets []any
 	for i, host := range servers.hosts() {
 		target := map[string]any{"endpoint": "http://" + host}
-		if attributes := servers.attributes(i); attributes != nil {
+		if attributes := servers.Attributes(i); attributes != nil {
 			target["resource_attributes"] = attributes
 		}
 		targets = append(targets, target)

@@ -96,7 +96,8 @@ func (s *Servers) gpus() gpu.Config {
 	return out
 }
 
-func (s *Servers) attributes(i int) map[string]any {
+// Attributes are those of the resource of a server; none outside of Kubernetes.
+func (s *Servers) Attributes(i int) map[string]any {
 	if s.Namespace == "" {
 		return nil
 	}

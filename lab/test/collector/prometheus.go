@@ -1,0 +1,51 @@
+package collector
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
+)
+
+// Tool finds a program of Prometheus: on the path, or where "make prometheus" puts it. Its
+// absence is a failure only for root on a machine with apt-get, where "make prometheus" can
+// always fetch it.
+func Tool(t *testing.T, name string) string {
+	t.Helper()
+	if file, err := exec.LookPath(name); err == nil {
+		return file
+	}
+	file, err := filepath.Abs(filepath.Join(captures.Root(t), "bin", "tools", "prometheus", "usr", "bin", name))
+	require.NoError(t, err)
+	if _, err := os.Stat(file); err != nil {
+		if _, none := exec.LookPath("apt-get"); none == nil && os.Geteuid() == 0 && os.Getenv("OTELCOL_VLLM_REQUIRED") != "" {
+			require.NoError(t, err, "%s is required; run make prometheus", name)
+		}
+		t.Skip(name, "is not installed; run make prometheus:", err)
+	}
+	return file
+}
+
+// Prometheus runs a real server and returns its address. A history is what it has stored before, as
+// text of OpenMetrics.
+func Prometheus(t *testing.T, config string, history ...string) (*Process, string) {
+	t.Helper()
+	program := Tool(t, "prometheus")
+	dir, addr := t.TempDir(), FreeAddr(t)
+	for _, text := range history {
+		before := filepath.Join(dir, "before.txt")
+		require.NoError(t, os.WriteFile(before, []byte(text), 0o600))
+		output, err := exec.CommandContext(t.Context(), Tool(t, "promtool"), "tsdb", "create-blocks-from", "openmetrics", before, filepath.Join(dir, "data")).CombinedOutput()
+		require.NoError(t, err, string(output))
+	}
+	file := filepath.Join(dir, "prometheus.yml")
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	p := Start(t, nil, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+addr, "--web.enable-remote-write-receiver", "--log.level=warn")
+	p.WaitFor(t, "Prometheus", func() bool { return len(Get(t, "http://"+addr+"/-/ready")) > 0 })
+	return p, addr
+}
