@@ -1,6 +1,7 @@
 package content
 
 import (
+	"context"
 	"maps"
 	"math"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -18,9 +20,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
-// data is a storage, and the part of its story that dashboards show.
+// data is what answers queries, and the part of its story that dashboards show.
 type data struct {
-	store    *history.Store
+	store interface {
+		Instant(ctx context.Context, query string, at time.Time) (promql.Vector, error)
+		Range(ctx context.Context, query string, from, to time.Time, step time.Duration) (promql.Matrix, error)
+	}
 	from, to time.Time
 }
 

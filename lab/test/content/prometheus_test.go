@@ -1,0 +1,141 @@
+//go:build e2e
+
+package content
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/history"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+)
+
+// withoutDataInPrometheus are the panels that have data in stories and none here.
+var withoutDataInPrometheus = map[string]string{}
+
+// seen is the real time of the test: some minutes, as scrapes come every 15 s.
+const seen = 330 * time.Second
+
+// With the shipped configuration of Prometheus, the built collector as quickstart.yaml has it, and
+// what Grafana fills in by default, each panel has data, or it is known why not. Servers of all kinds
+// are simulated in real time, and the incident of the showcase begins in the test's second minute.
+func TestPanelsBehindTheShippedPrometheus(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile(filepath.Join(root, "examples", "prometheus", "prometheus.yml"))
+	require.NoError(t, err)
+	settings := simulatedTargets(t)
+	began := time.Now()
+	asked := map[spelling.Spelling]prometheus{}
+	for to, naming := range map[spelling.Spelling]string{spelling.Suffixed: "canonical", spelling.Wire: "wire"} {
+		exporter, own := collector.FreeAddr(t), collector.FreeAddr(t)
+		_, addr := collector.Prometheus(t, strings.NewReplacer("127.0.0.1:9464", exporter, "127.0.0.1:8888", own,
+			"../../content", filepath.Join(root, "content")).Replace(string(example)))
+		host, port, _ := strings.Cut(own, ":")
+		collector.Start(t, map[string]string{"PROMETHEUS_ADDR": exporter}, collector.Binary(t),
+			"--config", filepath.Join(root, "examples", "quickstart.yaml"), "--config", "yaml:"+settings,
+			"--config", "yaml:receivers::vllm::naming: "+naming,
+			"--config", "yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: "+host+", port: "+port+"}}}}]")
+		client, err := api.NewClient(api.Config{Address: "http://" + addr})
+		require.NoError(t, err)
+		asked[to] = prometheus{v1.NewAPI(client)}
+	}
+	time.Sleep(time.Until(began.Add(seen)))
+	now := time.Now()
+	for to, from := range asked {
+		got := filledPanels(t, to, data{from, now.Add(-5 * time.Minute), now})
+		for _, name := range slices.Sorted(maps.Keys(got)) {
+			reason := withoutData[name] + withoutDataInPrometheus[name]
+			assert.Equal(t, reason == "", got[name], "%s, %s has data: %t; reason to have none: %q", to, name, got[name], reason)
+		}
+	}
+}
+
+// simulatedTargets starts the servers of the showcase with their exporters, gateway and syncers, and
+// returns the configuration of a collector that reads them, as JSON.
+func simulatedTargets(t *testing.T) string {
+	t.Helper()
+	story := history.Showcase(true)
+	begin := time.Now().Add(time.Minute - history.IncidentFrom)
+	target := func(handler http.Handler, attributes map[string]any) map[string]any {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		return map[string]any{"endpoint": server.URL, "resource_attributes": attributes}
+	}
+	var servers, exporters, others []any
+	for i := range story.Servers {
+		s := &story.Servers[i]
+		s.Config.Clock, s.Config.Start = time.Now, begin
+		gpus := *s.Config.GPUs
+		gpus.Name, gpus.Namespace = s.Name, s.Namespace
+		s.Config.GPUs = &gpus
+		simulated, err := vllmsim.New(s.Config)
+		require.NoError(t, err)
+		servers = append(servers, target(simulated.Targets()[0], s.Attributes(0)))
+		exporters = append(exporters, target(simulated.Exporters()[0], nil))
+	}
+	namespace := map[string]any{"k8s.cluster.name": "prod", "k8s.namespace.name": "chat"}
+	others = append(others, target(story.Gateway.Handler(begin), namespace))
+	for i := range story.Syncers {
+		others = append(others, target(story.Syncers[i].Handler(begin), namespace))
+	}
+	story.Processor["pool"] = map[string]any{}
+	settings, err := json.Marshal(map[string]any{
+		"receivers": map[string]any{
+			"vllm":         map[string]any{"endpoint": "", "targets": servers},
+			"vllm/gpus":    map[string]any{"source": "dcgm", "targets": exporters},
+			"vllm/gateway": map[string]any{"targets": others},
+		},
+		"processors": map[string]any{"vllm": story.Processor},
+		"exporters":  map[string]any{"prometheus": map[string]any{"resource_constant_labels": map[string]any{"included": []string{"*"}}}},
+		"service": map[string]any{"pipelines": map[string]any{"metrics": map[string]any{
+			"receivers": []string{"vllm", "vllm/gpus", "vllm/gateway"},
+		}}},
+	})
+	require.NoError(t, err)
+	return string(settings)
+}
+
+// prometheus is a real server.
+type prometheus struct{ api v1.API }
+
+// Instant evaluates a query at a time.
+func (p prometheus) Instant(ctx context.Context, query string, at time.Time) (out promql.Vector, err error) {
+	value, _, err := p.api.Query(ctx, query, at)
+	vector, _ := value.(model.Vector)
+	for _, s := range vector {
+		out = append(out, promql.Sample{F: float64(s.Value)})
+	}
+	return out, err
+}
+
+// Range evaluates a query between two times.
+func (p prometheus) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) (out promql.Matrix, err error) {
+	value, _, err := p.api.QueryRange(ctx, query, v1.Range{Start: from, End: to, Step: step})
+	matrix, _ := value.(model.Matrix)
+	for _, s := range matrix {
+		var one promql.Series
+		for _, v := range s.Values {
+			one.Floats = append(one.Floats, promql.FPoint{F: float64(v.Value)})
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
