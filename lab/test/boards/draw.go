@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -101,25 +102,30 @@ func (p *seen) screens(words string) (cut [][2]int) {
 	if i := slices.IndexFunc(p.Rows, func(r row) bool { return strings.Contains(r.Title, words) }); words != "" && i >= 0 {
 		from = p.Rows[i].Top
 	}
+	const never = math.MaxInt
 	for {
-		to, lowest := 0, 0
+		// The first row of panels is on the screen; the next one is where a panel does not fit.
+		first, next, to := never, never, 0
 		for _, panel := range p.Panels {
-			if panel.Top < from {
-				continue
+			if panel.Top >= from {
+				first = min(first, panel.Top)
 			}
-			if panel.Bottom <= from+screen || to == 0 {
+		}
+		for _, panel := range p.Panels {
+			if panel.Top > first && panel.Bottom > from+screen {
+				next = min(next, panel.Top)
+			}
+		}
+		for _, panel := range p.Panels {
+			if panel.Top >= first && panel.Top < next {
 				to = max(to, panel.Bottom)
 			}
-			lowest = max(lowest, panel.Bottom)
 		}
 		if to == 0 {
 			return cut
 		}
-		// Of a row of panels with unequal heights, the next screen shows those that did not fit.
-		cut, from = append(cut, [2]int{from, to + 8}), to
-		if to == lowest {
-			return cut
-		}
+		const margin = 8
+		cut, from = append(cut, [2]int{from, to + margin}), to
 	}
 }
 

@@ -43,6 +43,7 @@ var pictures = []struct {
 }{
 	{name: "vllm-overview", board: "vllm-overview"},
 	{name: "vllm-overview-2", board: "vllm-overview", screen: 1},
+	{name: "vllm-overview-3", board: "vllm-overview", screen: 2},
 	{name: "vllm-engine", board: "vllm-engine", server: asRecorded},
 	{name: "vllm-engine-gpu", board: "vllm-engine", server: simulated, words: "GPU"},
 	{name: "vllm-pool", board: "vllm-pool"},

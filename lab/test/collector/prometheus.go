@@ -39,7 +39,8 @@ func Prometheus(t *testing.T, config string, history ...string) (*Process, strin
 	for _, text := range history {
 		before := filepath.Join(dir, "before.txt")
 		require.NoError(t, os.WriteFile(before, []byte(text), 0o600))
-		output, err := exec.CommandContext(t.Context(), Tool(t, "promtool"), "tsdb", "create-blocks-from", "openmetrics", before, filepath.Join(dir, "data")).CombinedOutput()
+		output, err := exec.CommandContext(t.Context(), Tool(t, "promtool"), //nolint:gosec // our own program and files
+			"tsdb", "create-blocks-from", "openmetrics", before, filepath.Join(dir, "data")).CombinedOutput()
 		require.NoError(t, err, string(output))
 	}
 	file := filepath.Join(dir, "prometheus.yml")
