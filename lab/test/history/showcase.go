@@ -96,8 +96,7 @@ func Showcase(incident bool) *Story {
 }
 
 // Exporters returns what the collector's exporter reports about its queue and its
-// deliveries. The names are those of the collector: a test of the built binary compares
-// them. size is the number of batches in the queue, failed the number of points that could
+// deliveries. The names are those of the built collector: its boards have data of both. size is the number of batches in the queue, failed the number of points that could
 // not be sent so far; nil is none.
 func Exporters(size, failed func(at time.Duration) float64) func(at time.Duration) []Sample {
 	const exporter = `{job="otelcol-vllm",instance="collector-a:8888",exporter="otlp_http"`
