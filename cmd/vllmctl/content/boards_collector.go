@@ -19,7 +19,7 @@ func collectorBoard() Board {
 			choice("collector", "Collector", `otelcol_process_uptime{job=~"$scrapejob"}`, "instance"),
 		},
 		Rows: []Row{
-			{Title: "Is it well?", Panels: collectorPanels()},
+			{Title: "Health", Panels: collectorPanels()},
 			{Title: "Receiver", Panels: receiverPanels()},
 			{Title: "Processor", Panels: processorPanels()},
 			{Title: "Exporters", Panels: exporterPanels()},
@@ -74,24 +74,24 @@ func receiverPanels() []Panel {
 			Queries: increasesOf("otelcol_receiver_vllm_dropped_points", "reason", "{{reason}}"),
 		},
 		Panel{
-			Title: "Lines that could not be read", Kind: TimeSeries, Unit: "{line}/s", Min: number(0),
+			Title: "Unreadable lines", Kind: TimeSeries, Unit: "{line}/s", Min: number(0),
 			NoValue: "All lines could be read since the start of the collector, or its telemetry is not scraped.",
 			About:   "By reason. All other lines of the body were delivered.",
 			Queries: increasesOf("otelcol_receiver_vllm_bad_lines", "reason", "{{reason}}"),
 		},
 		Panel{
-			Title: "Time to parse a body, p99", Kind: TimeSeries, Unit: "s", Min: number(0), NoValue: notScraped,
+			Title: "Parse time, p99", Kind: TimeSeries, Unit: "s", Min: number(0), NoValue: notScraped,
 			About:   "Over all targets of a collector.",
 			Queries: one("histogram_quantile(0.99, sum by (le, instance) ("+rate(own("otelcol_receiver_vllm_parse_duration_bucket"))+"))", "{{instance}}"),
 		},
 		Panel{
-			Title: "Restarts of servers", Kind: TimeSeries, Unit: "{reset}/s", Min: number(0),
+			Title: "Server restarts", Kind: TimeSeries, Unit: "{reset}/s", Min: number(0),
 			NoValue: "No server has restarted since the start of the collector, or its telemetry is not scraped.",
 			About:   "Detected by counters that fell.",
 			Queries: increasesOf("otelcol_receiver_vllm_resets", "instance", "{{instance}}"),
 		},
 		Panel{
-			Title: "Targets beyond the limit", Kind: TimeSeries, Unit: "{target}", Min: number(0), NoValue: notScraped,
+			Title: "Targets over the limit", Kind: TimeSeries, Unit: "{target}", Min: number(0), NoValue: notScraped,
 			About:   "Discovered targets that are not scraped: raise `limits::targets`.",
 			Queries: one("sum by (instance) ("+own("otelcol_receiver_vllm_target_overflow")+")", "{{instance}}"),
 		},
@@ -111,7 +111,7 @@ func processorPanels() []Panel {
 			Queries: one("sum by (instance) ("+own("otelcol_processor_vllm_series")+")", "{{instance}}"),
 		},
 		Panel{
-			Title: "Points that could not be used", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			Title: "Ignored points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
 			NoValue: "All points were used since the start of the collector, or its telemetry is not scraped.",
 			About:   "By reason; they are passed on all the same.",
 			Queries: increasesOf("otelcol_processor_vllm_ignored_points", "reason", "{{reason}}"),
@@ -122,19 +122,19 @@ func processorPanels() []Panel {
 func exporterPanels() []Panel {
 	return sized(8, 7,
 		Panel{
-			Title: "Queue in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: "No exporter has a queue, or the telemetry of the collector is not scraped.",
+			Title: "Exporter queue usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: "No exporter has a queue, or the telemetry of the collector is not scraped.",
 			About: "Of each exporter. A queue that grows means that the backend does not keep up or does not answer.",
 			Queries: one("max by (instance, exporter) ("+own("otelcol_exporter_queue_size")+") / (max by (instance, exporter) ("+own("otelcol_exporter_queue_capacity")+") > 0)",
 				"{{exporter}} {{instance}}"),
 		},
 		Panel{
-			Title: "Points sent", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			Title: "Sent points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
 			NoValue: "Nothing was sent since the start of the collector, or its telemetry is not scraped. A Prometheus exporter is scraped and does not send.",
 			About:   "Accepted by the backend.",
 			Queries: increasesOf("otelcol_exporter_sent_metric_points", "exporter", "{{exporter}}"),
 		},
 		Panel{
-			Title: "Points lost", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			Title: "Lost points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
 			NoValue: "Nothing was lost since the start of the collector, or its telemetry is not scraped.",
 			About:   "Refused by the backend for good, or refused by a full queue.",
 			Queries: []Query{
@@ -148,7 +148,7 @@ func exporterPanels() []Panel {
 func diagnosisConnectorPanels() []Panel {
 	return sized(8, 7,
 		Panel{
-			Title: "Log records of the diagnosis", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
+			Title: "Diagnosis log records", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
 			NoValue: "No change of a diagnosis since the start of the collector, or no connector.",
 			About:   "One for each change of a condition or a cause.",
 			Queries: increasesOf("otelcol_connector_vllm_diagnosis_events", "instance", "{{instance}}"),
@@ -160,7 +160,7 @@ func diagnosisConnectorPanels() []Panel {
 			Queries: increasesOf("otelcol_connector_vllm_diagnosis_dropped_events", "instance", "{{instance}}"),
 		},
 		Panel{
-			Title: "Engines known", Kind: TimeSeries, Unit: "{engine}", Min: number(0), NoValue: "No connector.",
+			Title: "Known engines", Kind: TimeSeries, Unit: "{engine}", Min: number(0), NoValue: "No connector.",
 			About:   "Engines whose diagnosis the connector follows.",
 			Queries: one("sum by (instance) ("+own("otelcol_connector_vllm_diagnosis_engines")+")", "{{instance}}"),
 		},

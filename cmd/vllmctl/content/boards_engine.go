@@ -9,10 +9,10 @@ func engine() Board {
 		Question:  "What is different in this engine from how it usually works, and where does the time of a request go?",
 		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
-			{Title: "State", Panels: statePanels()},
-			{Title: "Signals against their reference", Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
-			{Title: "Where the time of a request goes", Panels: timePanels()},
-			{Title: "Steps", Panels: stepPanels()},
+			{Title: "Health", Panels: statePanels()},
+			{Title: "Signals against their baseline", Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
+			{Title: "Latency", Panels: timePanels()},
+			{Title: "Scheduler", Panels: stepPanels()},
 			{Title: "KV cache", Panels: kvPanels()},
 			{Title: "GPU", Collapsed: true, Needs: "an exporter of GPU metrics among the targets of the receiver (`source: dcgm` or `source: amd`)", Panels: gpuPanels()},
 		},
@@ -45,7 +45,7 @@ func statePanels() []Panel {
 			Queries: one(lowest("instance", server("vllm_up", notServers)), "{{instance}}"),
 		},
 		causesTable(Panel{
-			Title: "Causes now", Width: 16,
+			Title: "Causes", Width: 16,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
 		}, engineOf("vllm_diagnosis_cause"),
@@ -55,13 +55,13 @@ func statePanels() []Panel {
 			Column{Label: "engine", Title: "Engine"},
 		),
 		Panel{
-			Title: "Why a scrape failed", Kind: TimeSeries, Unit: "{state}", Width: 8, Min: number(0), Max: number(1),
+			Title: "Scrape failures", Kind: TimeSeries, Unit: "{state}", Width: 8, Min: number(0), Max: number(1),
 			About:   "The outcome of scrapes that failed.",
 			NoValue: "No scrape failed in this time.",
 			Queries: one("max by (instance, outcome) ("+server("vllm_scrape_failure", notServers)+")", "{{instance}} {{outcome}}"),
 		},
 		Panel{
-			Title: "Shares of the harm", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), Width: 24,
+			Title: "Share of the harm by cause", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), Width: 24,
 			About:   "How much of the harm each cause explains; what is missing to 1 is not explained.",
 			NoValue: noCauseOfEngine,
 			Queries: one(highest("instance, engine, cause", engineOf("vllm_diagnosis_cause_share_ratio")), "{{cause}} {{instance}} {{engine}}"),
@@ -87,11 +87,11 @@ func signalPanels() []Panel {
 		}
 	}
 	return sized(12, 8,
-		ratio("Latency", "What users feel, relative to the reference.", "time_to_first_token_mean|inter_token_latency_mean|queue_time_mean|prefill_time_mean|frontend_overhead_mean"),
-		ratio("Work", "What was asked for, relative to the reference.", "arrival_rate|prompt_tokens_per_request|output_tokens_per_request|computed_tokens_per_request|running"),
-		ratio("Engine", "How fast the same work is done, relative to the reference.", "step_time_mean|step_time_factor|prefill_time_factor|generation_throughput|acceptance_length"),
+		ratio("Latency signals", "What users feel, relative to the reference.", "time_to_first_token_mean|inter_token_latency_mean|queue_time_mean|prefill_time_mean|frontend_overhead_mean"),
+		ratio("Load signals", "What was asked for, relative to the reference.", "arrival_rate|prompt_tokens_per_request|output_tokens_per_request|computed_tokens_per_request|running"),
+		ratio("Speed signals", "How fast the same work is done, relative to the reference.", "step_time_mean|step_time_factor|prefill_time_factor|generation_throughput|acceptance_length"),
 		Panel{
-			Title: "Signals of failures", Kind: TimeSeries, Unit: "1", Min: number(0),
+			Title: "Failure signals", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Shares of requests that were dropped, ended in errors or have corrupted output.",
 			Queries: one(signalOf("vllm_diagnosis_signal", "dropped_ratio|error_ratio|corrupted_ratio|objective_missed_ratio"),
 				"{{signal}} {{instance}} {{engine}}"),
@@ -112,7 +112,7 @@ func timePanels() []Panel {
 	}
 	return sized(12, 8,
 		Panel{
-			Title: "Mean time of a request by phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
+			Title: "Mean time by request phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
 			About: "Of the requests that ended, over all chosen servers: sums of times divided by numbers of requests. The rest of the whole latency is the API server.",
 			Queries: []Query{
 				mean("vllm_request_queue_time_seconds", "queue"),
@@ -122,7 +122,7 @@ func timePanels() []Panel {
 			NoValue: "No request ended in this time; the metrics need vLLM 0.6.4.",
 		},
 		Panel{
-			Title: "Mean time in the API server", Kind: TimeSeries, Unit: "s",
+			Title: "API server overhead, mean", Kind: TimeSeries, Unit: "s",
 			About:   "Time outside of queue and engine: the worst engine of each server.",
 			Queries: one(ofEngine("vllm_frontend_overhead_mean_seconds"), "{{instance}} {{engine}} {{model_name}}"),
 		},
@@ -139,7 +139,7 @@ func timePanels() []Panel {
 			NoValue: "No request got its first token in this time.",
 		},
 		Panel{
-			Title: "Time between tokens, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Inter-token latency, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About: "Of each server. " + drawnByName + "a name with itl or inter.",
 			Queries: []Query{
 				{Expr: ofEngine("vllm_inter_token_latency_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
@@ -151,13 +151,13 @@ func timePanels() []Panel {
 			NoValue: "No tokens were generated in this time.",
 		},
 		Panel{
-			Title: "Time per output token of a request", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Time per output token (TPOT)", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "Each request counts once, so it hides single pauses: see the time between tokens for these. " + drawnByName + "a name with tpot or per_output.",
 			NoValue: "No request ended in this time; the metric needs vLLM 0.11.",
 			Queries: percentiles("vllm_request_time_per_output_token_seconds_bucket", tpotObjectives),
 		},
 		Panel{
-			Title: "Requests per server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
+			Title: "Requests by server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
 			About:   "First tokens per second. Servers of one pool should get similar shares.",
 			Queries: one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}"),
 			NoValue: "No server was read.",
@@ -168,35 +168,35 @@ func timePanels() []Panel {
 func stepPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Running", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			Title: "Running requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "Requests in the batch of each engine.",
 			Queries: one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}"),
 			NoValue: "No server was read.",
 		},
 		Panel{
-			Title: "Waiting", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			Title: "Waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "Requests that wait at each engine, for a place in its batch or for something else.",
 			Queries: one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}"),
 			NoValue: "No server was read.",
 		},
 		Panel{
-			Title: "Waiting, by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			Title: "Waiting requests by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
 			Queries: one(chosenSeries("topk", "sum", "instance, reason", engineOf("vllm_num_requests_waiting_by_reason")), "{{reason}} {{instance}}"),
 			NoValue: "No reasons: the metric needs vLLM 0.20.",
 		},
 		Panel{
-			Title: "Tokens per step", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			Title: "Tokens per engine step", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About:   "How well work is batched.",
 			Queries: one(ofEngine("vllm_tokens_per_iteration"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
-			Title: "Generated tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			Title: "Output token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About:   "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
 			Queries: one(leastOfEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
-			Title: "Prompt tokens computed", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			Title: "Prefill throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About:   "Without those from a cache: the work of prefill.",
 			Queries: one(ofEngine("vllm_prefill_compute_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
 		},
@@ -206,13 +206,13 @@ func stepPanels() []Panel {
 func kvPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "KV cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "Of each engine. A full cache is not bad by itself.",
 			Queries: one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}"),
 			NoValue: "No server was read.",
 		},
 		Panel{
-			Title: "Room for tokens", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			Title: "Free KV cache", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About:   "Tokens that still fit.",
 			Queries: one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}"),
 		},

@@ -21,12 +21,12 @@ func gpuPanels() []Panel {
 	)
 	return sized(8, 8,
 		Panel{
-			Title: "GPU busy", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: needs,
+			Title: "GPU utilization", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: needs,
 			About:   "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.",
 			Queries: ofEngineQuery("vllm_gpu_utilization_ratio"),
 		},
 		Panel{
-			Title: "GPU memory in use", Kind: TimeSeries, Unit: "By", Min: number(0), NoValue: needs,
+			Title: "GPU memory used", Kind: TimeSeries, Unit: "By", Min: number(0), NoValue: needs,
 			About:   "vLLM reserves it at its start, so it says nothing about load.",
 			Queries: ofEngineQuery("vllm_gpu_memory_usage_bytes"),
 		},
@@ -51,7 +51,7 @@ func gpuPanels() []Panel {
 			Queries: one(highest(perGPU, gpuOf("hw_temperature_celsius")), gpuLegend),
 		},
 		Panel{
-			Title: "GPU throttled", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: counts,
+			Title: "GPU throttling", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: counts,
 			About: "Share of the time in which the power limit or heat lowered the clock. A GPU at full load is often at its power limit: look at what is more than before.",
 			Queries: []Query{
 				{

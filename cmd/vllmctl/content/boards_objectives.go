@@ -76,10 +76,10 @@ func objectives() Board {
 			choice("objective", "Objective", engineOf("vllm_slo_target_ratio"), "objective"),
 		),
 		Rows: []Row{
-			{Title: "Now", Needs: "objectives in the processor vllm", Panels: budgetPanels()},
+			{Title: "Health", Needs: "objectives in the processor vllm", Panels: budgetPanels()},
 			{Title: "Attainment", Needs: "objectives in the processor vllm", Panels: attainmentPanels()},
-			{Title: "Burn", Needs: "objectives in the processor vllm", Panels: burnPanels()},
-			{Title: "What was observed", Needs: "objectives in the processor vllm", Panels: coveragePanels()},
+			{Title: "Burn rate", Needs: "objectives in the processor vllm", Panels: burnPanels()},
+			{Title: "Coverage", Needs: "objectives in the processor vllm", Panels: coveragePanels()},
 		},
 	}
 }
@@ -89,17 +89,17 @@ const fromSums = "Computed from the sums over all chosen servers, so it outlives
 func budgetPanels() []Panel {
 	return sized(24, 5,
 		Panel{
-			Title: "Budget left, at least", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
+			Title: "Error budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
 			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad.",
 			Queries: now(ofObjectives.budget("30d", lower), objectiveLegend),
 		},
 		Panel{
-			Title: "Certain burn of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
+			Title: "Burn rate of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
 			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % it is at most 10.",
 			Queries: now(ofObjectives.burn("1h", lower), objectiveLegend),
 		},
 		Panel{
-			Title: "What is promised", Kind: Table, Unit: "s", Width: 24, Height: 8,
+			Title: "Objectives", Kind: Table, Unit: "s", Width: 24, Height: 8,
 			About:   "The threshold of each objective, from the configuration of the processor.",
 			Queries: now("max by (objective, model_name, job, k8s_namespace_name) ("+objectiveOf("vllm_slo_threshold_seconds")+")", ""),
 			Columns: []Column{
@@ -126,13 +126,13 @@ func attainmentPanels() []Panel {
 			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
 		},
 		Panel{
-			Title: "Attainment of each model, at least", Kind: TimeSeries, Unit: "1", Max: number(1), Height: 9,
+			Title: "Attainment by model", Kind: TimeSeries, Unit: "1", Max: number(1), Height: 9,
 			About:   fromSums + "Over the last 5 minutes. What cannot be decided counts as bad.",
 			Queries: one(ofObjectives.attained("5m", lower), objectiveLegend),
 			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
 		},
 		Panel{
-			Title: "All objectives at once", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
+			Title: "All objectives together", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
 			About:   "The server with the smallest share of requests that met all objectives about ended requests.",
 			Queries: one("min by (model_name, bound) ("+engineOf("vllm_slo_joint_attainment_ratio")+")", "{{bound}} {{model_name}}"),
 		},
@@ -179,14 +179,14 @@ func coveragePanels() []Panel {
 			Queries: one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
 		},
 		Panel{
-			Title: "Undecided", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "Undecided share", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About: "Share of the events of the last hour in the bucket with the threshold. It is 0 if the threshold is a bound of the buckets.",
 			Queries: one(ofObjectives.events("vllm_slo_undecided_total", "1h")+" / ("+ofObjectives.events("vllm_slo_valid_total", "1h")+" > 0)",
 				objectiveLegend),
 			NoValue: "No traffic in this hour, or no `objectives` in the processor vllm.",
 		},
 		Panel{
-			Title: "Coverage of the least observed server", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "Observed share of each window", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
 			Queries: one("min by (objective, window) ("+objectiveOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}"),
 		},

@@ -7,12 +7,12 @@ func overview() Board {
 		Question:  "Are the servers well; if not, for whom, since when and why?",
 		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
-			{Title: "Is it well?", Panels: wellPanels()},
+			{Title: "Health", Panels: wellPanels()},
 			{Title: "For whom, and since when?", Panels: whenPanels()},
 			{Title: "Why?", Panels: whyPanels()},
-			{Title: "What users experience", Panels: userPanels()},
-			{Title: "What waits", Panels: waitingPanels()},
-			{Title: "Work and its shape", Panels: workPanels()},
+			{Title: "Traffic, errors and latency", Panels: userPanels()},
+			{Title: "Queue and KV cache", Panels: waitingPanels()},
+			{Title: "Workload", Panels: workPanels()},
 		},
 	}
 }
@@ -62,14 +62,14 @@ func wellPanels() []Panel {
 func whenPanels() []Panel {
 	return sized(24, 7,
 		Panel{
-			Title: "Condition of each engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(),
+			Title: "Condition by engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(),
 			About:   "One line for each engine. The colour is the severity of the condition.",
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
 			Queries: one(worstConditions(engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
 			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
 		},
 		Panel{
-			Title: "Condition of each pool", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16, Height: 5,
+			Title: "Condition by pool", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16, Height: 5,
 			About:   "A pool is what users meet: one bad server among many need not harm it.",
 			Queries: one(conditionCode("vllm_pool_diagnosis_condition", "k8s_namespace_name, model_name", poolMatchers), "{{model_name}} {{k8s_namespace_name}}"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
@@ -91,7 +91,7 @@ func whenPanels() []Panel {
 func whyPanels() []Panel {
 	return sized(24, 7,
 		causesTable(Panel{
-			Title: "Causes now", Width: 15,
+			Title: "Causes", Width: 15,
 			About:   "Begin with the primary cause. Each cause is a link to its runbook, each server to its signals. A notice does no harm.",
 			NoValue: noCauseOfEngine,
 			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
@@ -126,7 +126,7 @@ func userPanels() []Panel {
 			},
 		},
 		Panel{
-			Title: "Failed HTTP requests", Kind: TimeSeries, Unit: "1", Min: number(0),
+			Title: "HTTP error ratio", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Share of the answers of all chosen servers with a status of 4xx or 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
 			Queries: []Query{
 				{Expr: httpShare("4.."), Legend: "4xx"},
@@ -135,7 +135,7 @@ func userPanels() []Panel {
 			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
 		},
 		Panel{
-			Title: "Ended requests by reason", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
+			Title: "Finished requests by reason", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
 			About:   "Requests that ended, by reason. error is a failure of the engine, abort a request that the engine gave up. Requests whose client left are abort with vLLM's Rust front end and missing else; requests that failed before the engine are missing always.",
 			Queries: one("sum by (finished_reason) ("+rate(engineOf("vllm_request_success_total"))+")", "{{finished_reason}}"),
 		},
@@ -146,13 +146,13 @@ func userPanels() []Panel {
 			Queries: percentiles("vllm_time_to_first_token_seconds_bucket", ttftObjectives),
 		},
 		Panel{
-			Title: "Time between tokens", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Inter-token latency", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "How smoothly answers stream. With speculative decoding a gap can yield several tokens. " + drawnByName + "a name with itl or inter.",
 			NoValue: "No tokens were generated in this time.",
 			Queries: percentiles("vllm_inter_token_latency_seconds_bucket", itlObjectives),
 		},
 		Panel{
-			Title: "Whole request", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Request latency", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "From arrival to the last token; long answers take long. It changes when requests end. " + drawnByName + "a name with e2e or end.",
 			NoValue: "No request ended in this time.",
 			Queries: percentiles("vllm_e2e_request_latency_seconds_bucket", e2eObjectives),
@@ -175,7 +175,7 @@ func share(part, whole string) string {
 func waitingPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Requests that wait and run", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			Title: "Running and waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About: "A short queue is normal with bursts. A queue that grows is not.",
 			Queries: []Query{
 				{Expr: byModel(engineOf("vllm_num_requests_waiting")), Legend: "waiting {{model_name}}"},
@@ -184,19 +184,19 @@ func waitingPanels() []Panel {
 			NoValue: "No server was read.",
 		},
 		Panel{
-			Title: "Wait of a request that arrives now", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Estimated queue wait", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "Of each server's worst engine. It is live, while the queue time is known only when requests end.",
 			NoValue: "No request got its first token in this time, so the wait is not known.",
 			Queries: one(highest("instance, model_name", engineOf("vllm_request_queue_wait_estimate_seconds")), "{{instance}} {{model_name}}"),
 		},
 		Panel{
-			Title: "Time in the queue", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Queue time", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About:   "Percentiles over all chosen servers, of requests that ended.",
 			NoValue: "No request ended in this time; the metric needs vLLM 0.6.4.",
 			Queries: percentiles("vllm_request_queue_time_seconds_bucket", ""),
 		},
 		Panel{
-			Title: "KV cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About: "The fullest and the emptiest engine. A full cache is not bad by itself: preemptions and waiting show whether it is.",
 			Queries: []Query{
 				{Expr: "max(" + engineOf("vllm_kv_cache_utilization_ratio") + ")", Legend: "fullest"},
@@ -221,7 +221,7 @@ func waitingPanels() []Panel {
 func workPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			Title: "Token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About: "Prompt tokens include those from a cache. Fewer tokens can mean fewer requests, shorter answers, or slower ones.",
 			Queries: []Query{
 				{Expr: byModel(rate(engineOf("vllm_prompt_tokens_total"))), Legend: "prompt {{model_name}}"},
@@ -229,7 +229,7 @@ func workPanels() []Panel {
 			},
 		},
 		Panel{
-			Title: "Length of prompts", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			Title: "Prompt length", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About: "Percentiles over all chosen servers. Longer prompts need more prefill: a later first token need not be a fault.",
 			Queries: []Query{
 				{Expr: quantileOf(0.5, "vllm_request_prompt_tokens_bucket"), Legend: "p50 {{model_name}}"},
@@ -238,7 +238,7 @@ func workPanels() []Panel {
 			NoValue: "No request ended in this time.",
 		},
 		Panel{
-			Title: "Length of answers", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			Title: "Output length", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About: "Percentiles over all chosen servers. Longer answers hold their place in the batch and in the KV cache for longer.",
 			Queries: []Query{
 				{Expr: quantileOf(0.5, "vllm_request_generation_tokens_bucket"), Legend: "p50 {{model_name}}"},

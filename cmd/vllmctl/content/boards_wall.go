@@ -8,7 +8,7 @@ func wall() Board {
 		Variables: append(scopeVariables(),
 			choice("model", "Model", `vllm_diagnosis_severity{`+scopeMatchers+`}`, "model_name"),
 		),
-		Rows: []Row{{Title: "Now", Panels: wallPanels()}, {Title: "Since when?", Panels: wallTimelines()}},
+		Rows: []Row{{Title: "Health", Panels: wallPanels()}, {Title: "Timeline", Panels: wallTimelines()}},
 	}
 }
 
@@ -16,7 +16,7 @@ func wallPanels() []Panel {
 	const matchers = scopeMatchers + `,model_name=~"$model"`
 	return sized(12, 8,
 		Panel{
-			Title: "Worst severity of each model", Kind: Stat, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by model", Kind: Stat, Unit: "{level}", Mappings: severities(),
 			About:   "The worst engine of each model.",
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
 			Queries: now("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
@@ -52,7 +52,7 @@ func wallTimelines() []Panel {
 	const matchers = scopeMatchers + `,model_name=~"$model"`
 	return sized(24, 7,
 		Panel{
-			Title: "Worst severity of each model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severities(),
 			About:   "The worst engine of each model.",
 			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
 			Queries: one("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
