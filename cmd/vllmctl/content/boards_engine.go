@@ -35,20 +35,20 @@ func statePanels() []Panel {
 		Panel{
 			Title: "Condition", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16,
 			About:   "The colour is the severity of the condition.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one(worstConditions(engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Up", Kind: StateTimeline, Unit: "{state}", Mappings: upDown(), Width: 8,
 			About:   "Whether the last scrape could read the server.",
-			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
+			NoValue: noTarget,
 			Queries: one(lowest("instance", server("vllm_up", notServers)), "{{instance}}"),
 		},
 		causesTable(Panel{
 			Title: "Causes", Width: 16,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
-		}, engineOf("vllm_diagnosis_cause"),
+		}, []string{engineOf("vllm_diagnosis_cause")},
 			Column{Label: "detail", Title: "Detail"},
 			Column{Label: "model_name", Title: "Model"},
 			Column{Label: "instance", Title: "Server"},
@@ -78,7 +78,7 @@ func signalOf(metric, signals string) string {
 func signalPanels() []Panel {
 	ratio := func(title, about, signals string) Panel {
 		return Panel{
-			Title: title, Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			Title: title, Kind: TimeSeries, Unit: Multiple, Min: number(0),
 			About: about + " 1 is the reference: the objective, else the baseline of this engine, else a documented default.",
 			Queries: []Query{
 				{Expr: signalOf("vllm_diagnosis_signal_ratio", signals), Legend: "{{signal}} {{instance}} {{engine}}"},
@@ -160,7 +160,7 @@ func timePanels() []Panel {
 			Title: "Requests by server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
 			About:   "First tokens per second. Servers of one pool should get similar shares.",
 			Queries: one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}"),
-			NoValue: "No server was read.",
+			NoValue: noServer,
 		},
 	)
 }
@@ -171,13 +171,13 @@ func stepPanels() []Panel {
 			Title: "Running requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "Requests in the batch of each engine.",
 			Queries: one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: "No server was read.",
+			NoValue: noServer,
 		},
 		Panel{
 			Title: "Waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "Requests that wait at each engine, for a place in its batch or for something else.",
 			Queries: one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: "No server was read.",
+			NoValue: noServer,
 		},
 		Panel{
 			Title: "Waiting requests by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
@@ -209,7 +209,7 @@ func kvPanels() []Panel {
 			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "Of each engine. A full cache is not bad by itself.",
 			Queries: one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: "No server was read.",
+			NoValue: noServer,
 		},
 		Panel{
 			Title: "Free KV cache", Kind: TimeSeries, Unit: "{token}", Min: number(0),

@@ -94,7 +94,7 @@ func budgetPanels() []Panel {
 			Queries: now(ofObjectives.budget("30d", lower), objectiveLegend),
 		},
 		Panel{
-			Title: "Burn rate of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
+			Title: "Burn rate of the last hour", Kind: Stat, Unit: Multiple, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
 			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % it is at most 10.",
 			Queries: now(ofObjectives.burn("1h", lower), objectiveLegend),
 		},
@@ -149,7 +149,7 @@ func attainmentPanels() []Panel {
 func burnPanels() []Panel {
 	return sized(24, 11,
 		Panel{
-			Title: "Fast burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			Title: "Fast burn", Kind: TimeSeries, Unit: Multiple, Min: number(0),
 			About: fromSums + "A page needs more than 14.4 over one hour and over 5 minutes at once.",
 			Queries: []Query{
 				{Expr: ofObjectives.burn("1h", lower), Legend: "1h " + objectiveLegend},
@@ -159,7 +159,7 @@ func burnPanels() []Panel {
 			NoValue: "No traffic, or no `objectives` in the processor vllm.",
 		},
 		Panel{
-			Title: "Slow burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			Title: "Slow burn", Kind: TimeSeries, Unit: Multiple, Min: number(0),
 			About: fromSums + "A page needs more than 6 over six hours and over 30 minutes at once.",
 			Queries: []Query{
 				{Expr: ofObjectives.burn("6h", lower), Legend: "6h " + objectiveLegend},

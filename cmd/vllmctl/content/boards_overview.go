@@ -7,9 +7,10 @@ func overview() Board {
 		Question:  "Are the servers well; if not, for whom, since when and why?",
 		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
-			{Title: "Health", Panels: wellPanels()},
-			{Title: "For whom, and since when?", Panels: whenPanels()},
-			{Title: "Why?", Panels: whyPanels()},
+			{Title: "Health", Panels: append(headlines(), serversTable())},
+			{Title: "Models", Panels: []Panel{modelsTable()}},
+			{Title: "Timeline", Panels: timelinePanels()},
+			{Title: "Causes", Panels: []Panel{causesPanel()}},
 			{Title: "Traffic, errors and latency", Panels: userPanels()},
 			{Title: "Queue and KV cache", Panels: waitingPanels()},
 			{Title: "Workload", Panels: workPanels()},
@@ -17,102 +18,159 @@ func overview() Board {
 	}
 }
 
-func wellPanels() []Panel {
+// headlines are the numbers that a person reads first.
+func headlines() []Panel {
+	tile := func(title, about, unit, expr, noValue string) Panel {
+		return Panel{Title: title, Kind: Stat, Unit: unit, About: about, NoValue: noValue, Queries: now(expr, title)}
+	}
+	p95 := func(bucket string) string { return "histogram_quantile(0.95, sum by (le) (" + rate(engineOf(bucket)) + "))" }
+	attained := ofServers.attained("1h", upper)
+	kept := tile("Objectives met", "Share of the objectives that the last hour did not certainly miss, over all servers of a model.", "1",
+		"(count("+attained+" >= "+ofServers.target()+") or 0 * count("+attained+")) / count("+attained+")",
+		"No `objectives` in the processor vllm, or no traffic in the last hour.")
+	kept.Thresholds, kept.Links = []Threshold{{0, Orange}, {1, Green}}, []Link{{Title: "Objectives", Board: "vllm-objectives"}}
+	up := tile("Servers up", "Servers that the last scrape could read.", "{server}", "sum("+server("vllm_up", notServers)+")", noTarget)
+	down := tile("Servers down", "Servers that the last scrape could not read. One that discovery has removed is not among them.", "{server}",
+		"sum(1 - "+server("vllm_up", notServers)+")", noTarget)
+	down.Thresholds = anyIsBad(Red)
 	return sized(4, 4,
+		tile("Requests/s", "Finished requests.", "{request}/s", "sum("+rate(engineOf("vllm_request_success_total"))+")", noServer),
+		tile("Generated tokens/s", "Of all chosen servers.", "{token}/s", "sum("+rate(engineOf("vllm_generation_tokens_total"))+")", noServer),
+		tile("Time to first token, p95", "Of requests that got it. Those that still wait are in the table below.", "s",
+			p95("vllm_time_to_first_token_seconds_bucket"), "No request got its first token."),
+		tile("Inter-token latency, p95", "Pauses between the tokens of an answer.", "s", p95("vllm_inter_token_latency_seconds_bucket"), "No tokens were generated."),
+		tile("Request latency, p95", "From arrival to the last token, of finished requests.", "s", p95("vllm_e2e_request_latency_seconds_bucket"), "No request ended."),
+		kept, up, down,
 		Panel{
-			Title: "Worst severity", Kind: Stat, Unit: "{level}", Mappings: severities(),
-			About:   "The worst severity of all chosen engines. The causes are below.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
-			Queries: now("max("+engineOf("vllm_diagnosis_severity")+")", "worst"),
-			Links:   []Link{{Title: "Severities and conditions", URL: Repository + "docs/diagnosis.md"}},
-		},
-		Panel{
-			Title: "Worst severity of a pool", Kind: Stat, Unit: "{level}", Mappings: severities(),
-			About:   "A pool is at 3 while half or more of its servers do not serve.",
-			Queries: now("max("+poolOf("vllm_pool_diagnosis_severity")+")", "worst"),
-			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
-		},
-		Panel{
-			Title: "Servers up", Kind: Stat, Unit: "{server}",
-			About:   "Servers that the last scrape could read.",
-			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
-			Queries: now("sum("+server("vllm_up", notServers)+")", "up"),
-		},
-		Panel{
-			Title: "Servers down", Kind: Stat, Unit: "{server}", Thresholds: anyIsBad(Red),
-			About:   "Targets that the last scrape could not read. A target that discovery has removed is not among them.",
-			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
-			Queries: now("sum(1 - "+server("vllm_up", notServers)+")", "down"),
-		},
-		Panel{
-			Title: "Least budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
-			About:   "The error budget of 30 days of the objective that has least of it, from sums over all servers, so that it outlives a pod. What cannot be decided counts as bad. While less than 30 days were observed, it covers the time that was.",
-			Queries: now("min("+ofServers.budget("30d", lower)+")", "left"),
-			Links:   []Link{{Title: "Objectives", Board: "vllm-objectives"}},
-		},
-		Panel{
-			Title: "Fastest burn", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
-			About:   "How many times faster than allowed the budget was certainly used in the last hour. At 14.4 a budget of 30 days lasts two days.",
-			Queries: now("max("+ofServers.burn("1h", lower)+")", "burn"),
-			Links:   []Link{{Title: "Objectives", Board: "vllm-objectives"}},
+			Title: "Servers by condition", Kind: Table, Unit: "{server}", Width: 16,
+			About:   "A server with several engines counts in the condition of each.",
+			NoValue: noEngine,
+			Queries: now("count by (condition) (max by (instance, condition) ("+engineOf("vllm_diagnosis_condition")+" == 1))", ""),
+			Columns: []Column{
+				{Label: "condition", Title: "Condition", Mappings: conditionWords()},
+				{Label: ValueColumn, Title: "Servers", Descending: true},
+			},
+			Links: []Link{{Title: "Severities and conditions", URL: Repository + "docs/diagnosis.md"}},
 		},
 	)
 }
 
-func whenPanels() []Panel {
+const (
+	noEngine = "No engine is known: the processor vllm is missing, or it has read no server yet."
+	noServer = "No server was read."
+	noTarget = "No target: the receiver vllm has none, or the collector does not send."
+)
+
+// serversTable has a row for each server, the worst first. Its subqueries read one series of an engine at 288 to
+// 2,880 moments, so that a thousand engines stay at a tenth of what Prometheus loads for a query by default.
+func serversTable() Panel {
+	const by = "max by (instance, model_name) "
+	one := func(label, series string) string {
+		return "topk by (instance, model_name) (1, max by (instance, model_name, " + label + ") (" + series + "))"
+	}
+	severity := by + "(" + engineOf("vllm_diagnosis_severity") + ")"
+	firstToken := by + "(" + engineOf("vllm_diagnosis_first_token_wait_seconds") + ")"
+	eachToken := by + "(" + engineOf("vllm_inter_token_latency_mean_seconds") + ")"
+	total := func(metric string) string { return "sum by (instance, model_name) (" + engineOf(metric) + ")" }
+	// It is the usual value of the messages of alerts, without the start of the harm as its end.
+	usual := func(value string) string {
+		return value + " / (quantile_over_time(0.5, (" + value + ")[1d:5m]) > 0)"
+	}
+	value := func(query int, title, unit string) Column {
+		return Column{Label: ValueColumn, Query: query, Title: title, Unit: unit}
+	}
+	worst := value(0, "Severity", "{level}")
+	worst.Mappings, worst.Descending = severities(), true
+	return sized(24, 9, Panel{
+		Title: "Servers", Kind: Table, Unit: "1",
+		About: "The worst first. A cause links to its runbook, a server to its board. *Bad for* is the time since the severity was last below 2, " +
+			"up to a day. TTFT is the mean wait for the first token now, with the wait so far of those that still wait; *x usual* compares with the median of up to 24 hours.",
+		NoValue: noEngine,
+		Queries: []Query{
+			{Expr: one("condition", "("+engineOf("vllm_diagnosis_condition")+" == 1) * ignoring (condition) group_left () "+engineOf("vllm_diagnosis_severity")), Instant: true},
+			{Expr: one("cause", engineOf("vllm_diagnosis_cause", `role="primary"`)+" == 1"), Instant: true},
+			{Expr: "(time() - (max_over_time(timestamp(" + severity + " < 2)[1d:1m]) or min_over_time(timestamp(" + severity + ")[1d:1m]))) and " + severity + " >= 2", Instant: true},
+			{Expr: total("vllm_num_requests_running"), Instant: true},
+			{Expr: total("vllm_num_requests_waiting"), Instant: true},
+			{Expr: by + "(" + engineOf("vllm_kv_cache_utilization_ratio") + ")", Instant: true},
+			{Expr: firstToken, Instant: true},
+			{Expr: usual(firstToken), Instant: true},
+			{Expr: eachToken, Instant: true},
+			{Expr: usual(eachToken), Instant: true},
+		},
+		Columns: []Column{
+			{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
+			{Label: "model_name", Title: "Model"},
+			worst,
+			{Label: "condition", Title: "Condition", Mappings: conditionWords()},
+			{Label: "cause", Title: "Primary cause", Runbook: true},
+			value(2, "Bad for", "s"), value(3, "Running", "{request}"), value(4, "Waiting", "{request}"), value(5, "KV cache", "1"),
+			value(6, "TTFT", "s"), value(7, "TTFT, x usual", Multiple), value(8, "ITL", "s"), value(9, "ITL, x usual", Multiple),
+		},
+		Links: []Link{{Title: "Engine", Board: "vllm-engine"}, {Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
+	})[0]
+}
+
+// modelsTable says which models are harmed.
+func modelsTable() Panel {
+	p95 := func(bucket string) Query { return Query{Expr: quantileOf(0.95, bucket), Instant: true} }
+	severity := "max by (instance, model_name) (" + engineOf("vllm_diagnosis_severity") + ")"
+	all := "count by (model_name) (" + severity + ")"
+	return sized(24, 5, Panel{
+		Title: "Models", Kind: Table, Unit: "{server}",
+		About:   "Over all chosen servers of a model. A server is bad at severity 2 or 3. 5xx are in the panel of HTTP errors: they have no model.",
+		NoValue: noEngine,
+		Queries: []Query{
+			{Expr: all, Instant: true},
+			{Expr: "count by (model_name) (" + severity + " >= 2) or 0 * " + all, Instant: true},
+			{Expr: byModel(rate(engineOf("vllm_request_success_total"))), Instant: true},
+			{Expr: byModel(rate(engineOf("vllm_generation_tokens_total"))), Instant: true},
+			p95("vllm_time_to_first_token_seconds_bucket"), p95("vllm_inter_token_latency_seconds_bucket"), p95("vllm_e2e_request_latency_seconds_bucket"),
+		},
+		Columns: []Column{
+			{Label: "model_name", Title: "Model"},
+			{Label: ValueColumn, Title: "Servers"},
+			{Label: ValueColumn, Query: 1, Title: "Bad servers", Descending: true},
+			{Label: ValueColumn, Query: 2, Title: "Requests/s", Unit: "{request}/s"},
+			{Label: ValueColumn, Query: 3, Title: "Generated tokens/s", Unit: "{token}/s"},
+			{Label: ValueColumn, Query: 4, Title: "TTFT p95", Unit: "s"},
+			{Label: ValueColumn, Query: 5, Title: "ITL p95", Unit: "s"},
+			{Label: ValueColumn, Query: 6, Title: "Latency p95", Unit: "s"},
+		},
+		Links: []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
+	})[0]
+}
+
+func timelinePanels() []Panel {
 	return sized(24, 7,
 		Panel{
 			Title: "Condition by engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(),
 			About:   "One line for each engine. The colour is the severity of the condition.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one(worstConditions(engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
 			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
 		},
 		Panel{
-			Title: "Condition by pool", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16, Height: 5,
+			Title: "Condition by pool", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Height: 5,
 			About:   "A pool is what users meet: one bad server among many need not harm it.",
 			Queries: one(conditionCode("vllm_pool_diagnosis_condition", "k8s_namespace_name, model_name", poolMatchers), "{{model_name}} {{k8s_namespace_name}}"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
 		},
-		Panel{
-			Title: "Time at warning or page", Kind: Table, Unit: "s", Width: 8, Height: 5,
-			About:   "How long the worst engine of each server was at severity 2 or 3 within the chosen time, counted by the minute.",
-			NoValue: "No engine was at warning or page in this time, or no engine is known.",
-			Queries: now("max by (instance, model_name) (sum_over_time(("+engineOf("vllm_diagnosis_severity")+" >= bool 2)[$__range:1m])) * 60 > 0", ""),
-			Columns: []Column{
-				{Label: "model_name", Title: "Model"},
-				{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
-				{Label: ValueColumn, Title: "Time", Descending: true},
-			},
-		},
 	)
 }
 
-func whyPanels() []Panel {
-	return sized(24, 7,
-		causesTable(Panel{
-			Title: "Causes", Width: 15,
-			About:   "Begin with the primary cause. Each cause is a link to its runbook, each server to its signals. A notice does no harm.",
-			NoValue: noCauseOfEngine,
-			Links:   []Link{{Title: "Engine", Board: "vllm-engine"}},
-		}, engineOf("vllm_diagnosis_cause"),
-			Column{Label: "detail", Title: "Detail"},
-			Column{Label: "model_name", Title: "Model"},
-			Column{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
-			Column{Label: "engine", Title: "Engine"},
-			Column{Label: "k8s_pod_name", Title: "Pod"},
-		),
-		causesTable(Panel{
-			Title: "Causes of pools now", Width: 9,
-			About:   "Each cause is a link to its runbook.",
-			NoValue: noCauseOfPool,
-			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
-		}, poolOf("vllm_pool_diagnosis_cause"),
-			Column{Label: "detail", Title: "Detail"},
-			Column{Label: "model_name", Title: "Model"},
-			Column{Label: "k8s_namespace_name", Title: "Namespace"},
-		),
-	)
+func causesPanel() Panel {
+	return sized(24, 7, causesTable(Panel{
+		Title:   "Causes",
+		About:   "All causes, the primary ones first, with their details. A row without a server is about a pool. A notice does no harm.",
+		NoValue: noCauseOfEngine,
+	}, []string{engineOf("vllm_diagnosis_cause"), poolOf("vllm_pool_diagnosis_cause")},
+		Column{Label: "detail", Title: "Detail"},
+		Column{Label: "model_name", Title: "Model"},
+		Column{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
+		Column{Label: "engine", Title: "Engine"},
+		Column{Label: "k8s_pod_name", Title: "Pod"},
+	))[0]
 }
 
 func userPanels() []Panel {
@@ -181,7 +239,7 @@ func waitingPanels() []Panel {
 				{Expr: byModel(engineOf("vllm_num_requests_waiting")), Legend: "waiting {{model_name}}"},
 				{Expr: byModel(engineOf("vllm_num_requests_running")), Legend: "running {{model_name}}"},
 			},
-			NoValue: "No server was read.",
+			NoValue: noServer,
 		},
 		Panel{
 			Title: "Estimated queue wait", Kind: TimeSeries, Unit: "s", Min: number(0),
@@ -202,7 +260,7 @@ func waitingPanels() []Panel {
 				{Expr: "max(" + engineOf("vllm_kv_cache_utilization_ratio") + ")", Legend: "fullest"},
 				{Expr: "min(" + engineOf("vllm_kv_cache_utilization_ratio") + ")", Legend: "emptiest"},
 			},
-			NoValue: "No server was read.",
+			NoValue: noServer,
 		},
 		Panel{
 			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),

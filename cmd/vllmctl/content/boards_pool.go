@@ -48,7 +48,7 @@ func poolStatePanels() []Panel {
 			Title:   "Causes",
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfPool,
-		}, poolOf("vllm_pool_diagnosis_cause"),
+		}, []string{poolOf("vllm_pool_diagnosis_cause")},
 			Column{Label: "model_name", Title: "Model"},
 		),
 	)
@@ -101,7 +101,7 @@ func poolLoadPanels() []Panel {
 func balancePanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Imbalance: busiest server over the mean", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			Title: "Imbalance: busiest server over the mean", Kind: TimeSeries, Unit: Multiple, Min: number(0),
 			About:   "1 is an even spread. Twice the mean of running requests while others wait is imbalanced.",
 			Queries: one("max by (model_name, signal) ("+poolOf("vllm_pool_imbalance_max_ratio")+")", "{{signal}} {{model_name}}"),
 		},
@@ -252,7 +252,7 @@ func flowPanels() []Panel {
 			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
 		},
 		Panel{
-			Title: "Pool saturation", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			Title: "Pool saturation", Kind: TimeSeries, Unit: Multiple, Min: number(0),
 			About:   "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
 			Queries: one("max by (pool, stage) ("+gatewayOf("inference_gateway_epp_flow_control_pool_saturation_ratio")+")", "{{pool}} {{stage}}"),
 			NoValue: "No flow control in the endpoint picker.",

@@ -18,7 +18,7 @@ func wallPanels() []Panel {
 		Panel{
 			Title: "Severity by model", Kind: Stat, Unit: "{level}", Mappings: severities(),
 			About:   "The worst engine of each model.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: now("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
 			Links:   []Link{{Title: "Overview", Board: "vllm-overview"}},
 		},
@@ -31,7 +31,7 @@ func wallPanels() []Panel {
 		Panel{
 			Title: "Servers down", Kind: Stat, Unit: "{server}", Thresholds: anyIsBad(Red),
 			About:   "Targets that the last scrape could not read.",
-			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
+			NoValue: noTarget,
 			Queries: now("sum(1 - "+selector("vllm_up", scopeMatchers, []string{notServers})+")", "down"),
 		},
 		Panel{
@@ -54,7 +54,7 @@ func wallTimelines() []Panel {
 		Panel{
 			Title: "Severity by model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severities(),
 			About:   "The worst engine of each model.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
 		},
 	)

@@ -42,7 +42,7 @@ func wireUserPanels() []Panel {
 		Panel{
 			Title: "Finished requests by reason", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
 			About:   "By reason. abort is a request that the engine gave up. Requests whose client left are abort with vLLM's Rust front end and missing else; requests that failed before the engine are missing always.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: one("sum by (finished_reason) ("+rate(raw("vllm:request_success_total"))+")", "{{finished_reason}}"),
 		},
 		Panel{
@@ -83,7 +83,7 @@ func wireWaitingPanels() []Panel {
 		Panel{
 			Title: "Running and waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "A short queue is normal with bursts. A queue that grows is not.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: []Query{
 				{Expr: byModel(raw("vllm:num_requests_waiting")), Legend: "waiting {{model_name}}"},
 				{Expr: byModel(raw("vllm:num_requests_running")), Legend: "running {{model_name}}"},
@@ -92,7 +92,7 @@ func wireWaitingPanels() []Panel {
 		Panel{
 			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "The fullest and the emptiest engine. The name exists since vLLM 0.10; before it was vllm:gpu_cache_usage_perc. The unit is 1 in spite of its name.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: []Query{
 				{Expr: "max(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "fullest"},
 				{Expr: "min(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "emptiest"},
@@ -101,7 +101,7 @@ func wireWaitingPanels() []Panel {
 		Panel{
 			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
 			About:   "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}"),
 		},
 	)
@@ -122,7 +122,7 @@ func wireWorkPanels() []Panel {
 		Panel{
 			Title: "Token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About:   "Prompt tokens include those from a cache.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: []Query{
 				{Expr: byModel(rate(raw("vllm:prompt_tokens_total"))), Legend: "prompt {{model_name}}"},
 				{Expr: byModel(rate(raw("vllm:generation_tokens_total"))), Legend: "generated {{model_name}}"},
@@ -144,14 +144,14 @@ func wireDiagnosisPanels() []Panel {
 		Panel{
 			Title: "Condition by engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 14,
 			About:   "One line for each engine. The colour is the severity of the condition.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one(worstConditions(wireEngine), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		causesTable(Panel{
 			Title: "Causes", Width: 10,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
-		}, raw("vllm_diagnosis_cause"),
+		}, []string{raw("vllm_diagnosis_cause")},
 			Column{Label: "detail", Title: "Detail"},
 			Column{Label: "model_name", Title: "Model"},
 			Column{Label: "instance", Title: "Server"},

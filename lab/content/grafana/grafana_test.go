@@ -260,13 +260,27 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 				tables++
 				titles, labels := map[string]string{}, []string{}
 				for _, c := range p.Columns {
-					titles[c.Label] = c.Title
-					labels = append(labels, c.Label)
+					field := c.Label
+					if field == content.ValueColumn && len(p.Queries) > 1 {
+						field += " #" + of.Targets[c.Query].RefID
+					}
+					titles[field] = c.Title
+					labels = append(labels, field)
+					assert.Equal(t, c.Unit != "", slices.Contains(styled[c.Title], "unit"), "%s: %s, %s", b.UID, p.Title, c.Title)
+					assert.Equal(t, len(c.Mappings) > 0, slices.Contains(styled[c.Title], "mappings"), "%s: %s, %s", b.UID, p.Title, c.Title)
 					assert.Equal(t, c.Runbook || c.Board != "", slices.Contains(styled[c.Title], "links"), "%s: %s, %s", b.UID, p.Title, c.Title)
 				}
-				require.Len(t, of.Transformations, 2)
+				var steps []string
+				for _, step := range of.Transformations {
+					steps = append(steps, step.ID)
+				}
+				want := []string{"filterFieldsByName", "organize"}
+				if len(p.Queries) > 1 {
+					want = []string{"filterFieldsByName", "merge", "organize"}
+				}
+				require.Equal(t, want, steps, "%s: %s", b.UID, p.Title)
 				assert.Equal(t, labels, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
-				assert.Equal(t, titles, of.Transformations[1].Options.RenameByName, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, titles, of.Transformations[len(steps)-1].Options.RenameByName, "%s: %s", b.UID, p.Title)
 			}
 		}
 	}

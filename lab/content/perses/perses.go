@@ -6,6 +6,7 @@ package perses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -163,7 +164,7 @@ func legend(p content.Panel, q content.Query, b content.Board) string {
 func plugin(p content.Panel) object {
 	switch p.Kind {
 	case content.Stat:
-		spec := object{"calculation": "last-number", "format": format(p)}
+		spec := object{"calculation": "last-number", "format": format(p.Unit)}
 		if len(p.Queries) > 0 && strings.Contains(p.Queries[0].Legend, "{{") && p.Height <= 6 {
 			// Several values stand side by side. Perses gives each the size that its text
 			// allows, and what is too wide is cut off.
@@ -175,7 +176,7 @@ func plugin(p content.Panel) object {
 		}
 		return object{"kind": "StatChart", "spec": spec}
 	case content.Gauge:
-		spec := object{"calculation": "last-number", "format": format(p), "thresholds": thresholds(p)}
+		spec := object{"calculation": "last-number", "format": format(p.Unit), "thresholds": thresholds(p)}
 		if p.Max != nil {
 			spec["max"] = *p.Max
 		}
@@ -185,14 +186,14 @@ func plugin(p content.Panel) object {
 			"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "mappings": mappings(p),
 		}}
 	case content.Table:
-		return object{"kind": "Table", "spec": object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns(p)}}
+		return object{"kind": "Table", "spec": table(p)}
 	default:
 		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p)}
 	}
 }
 
 func timeSeries(p content.Panel) object {
-	axis := object{"show": true, "format": format(p)}
+	axis := object{"show": true, "format": format(p.Unit)}
 	if label := axisLabel(p); label != "" {
 		axis["label"] = label
 	}
@@ -202,7 +203,7 @@ func timeSeries(p content.Panel) object {
 	if p.Max != nil {
 		axis["max"] = *p.Max
 	}
-	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": "auto"}}
+	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": palette(p)}}
 	if p.Stacked {
 		visual["stack"], visual["areaOpacity"] = "all", 0.3
 	}
@@ -210,15 +211,26 @@ func timeSeries(p content.Panel) object {
 	settings := []any{}
 	for i, q := range p.Queries {
 		if q.AsThreshold {
-			settings = append(settings, object{
-				"queryIndex": i, "colorMode": "fixed", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
-			})
+			limit := object{"queryIndex": i, "lineStyle": "dashed", "areaOpacity": 0}
+			if !strings.Contains(q.Legend, "{{") { // Several limits have a colour each.
+				limit["colorMode"], limit["colorValue"] = "fixed", board.Hex(content.Red)
+			}
+			settings = append(settings, limit)
 		}
 	}
 	if len(settings) > 0 {
 		spec["querySettings"] = settings
 	}
 	return spec
+}
+
+// palette is "auto" for many series: colours by hash, of which some are alike. Few series get the
+// seven colours that can be told apart, in their order.
+func palette(p content.Panel) string {
+	if slices.ContainsFunc(p.Queries, func(q content.Query) bool { return strings.Contains(q.Legend, "{{instance}}") }) {
+		return "auto"
+	}
+	return "categorical"
 }
 
 // neutral is the colour of a value without a judgement.
@@ -250,27 +262,49 @@ func mappings(p content.Panel) []any {
 	return list
 }
 
-// columns hides what is not a column of the panel.
-func columns(p content.Panel) []any {
-	list, value := []any{}, false
+// table hides what is not a column of the panel, and joins several queries by their labels.
+func table(p content.Panel) object {
+	columns, cells, transforms, value := []any{}, []any{}, []any{}, false
+	keys := []string{}
 	for _, c := range p.Columns {
-		name := c.Label
-		settings := object{"header": c.Title, "enableSorting": true}
-		if name == content.ValueColumn {
-			name, value = "value", true
-			settings["format"] = format(p)
+		settings := object{"name": c.Label, "header": c.Title, "enableSorting": true}
+		if c.Label == content.ValueColumn {
+			settings["name"], value = "value", true
+			if len(p.Queries) > 1 {
+				settings["name"] = fmt.Sprintf("value #%d", c.Query+1)
+			}
+			settings["format"] = format(cmp.Or(c.Unit, p.Unit))
+		} else if len(p.Queries) > 1 {
+			transforms = append(transforms, object{"kind": "MergeIndexedColumns", "spec": object{"column": c.Label}})
+			if !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !strings.Contains(q.Expr, c.Label) }) {
+				keys = append(keys, c.Label)
+			}
 		}
-		settings["name"] = name
 		if c.Descending {
 			settings["sort"] = "desc"
 		}
-		list = append(list, settings)
+		columns = append(columns, settings)
+		if c.Label == content.ValueColumn {
+			continue // A colour of a number would be that of the number in each column.
+		}
+		for _, m := range c.Mappings {
+			cells = append(cells, object{
+				"condition": object{"kind": "Value", "spec": object{"value": m.Text}}, "textColor": board.Hex(m.Color),
+			})
+		}
 	}
-	list = append(list, object{"name": "timestamp", "hide": true})
+	columns = append(columns, object{"name": "timestamp", "hide": true})
 	if !value {
-		list = append(list, object{"name": "value", "hide": true})
+		columns = append(columns, object{"name": "value", "hide": true})
 	}
-	return list
+	spec := object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns}
+	if len(transforms) > 0 {
+		spec["transforms"] = append(transforms, object{"kind": "JoinByColumnValue", "spec": object{"columns": keys}})
+	}
+	if len(cells) > 0 {
+		spec["cellSettings"] = cells
+	}
+	return spec
 }
 
 func panelLinks(p content.Panel, b content.Board) []any {

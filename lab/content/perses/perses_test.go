@@ -128,7 +128,7 @@ func TestPanelsHaveTheirUnit(t *testing.T) {
 		units := map[string]string{}
 		for _, row := range b.Rows {
 			for _, p := range row.Panels {
-				if word, has := words[p.Unit]; has && !p.Factor && p.Kind != content.Table {
+				if word, has := words[p.Unit]; has && p.Kind != content.Table {
 					units[p.Title] = word
 				}
 			}

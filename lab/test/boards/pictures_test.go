@@ -70,7 +70,7 @@ func drawBoards(t *testing.T, b *browser, folder string, story *history.Story) i
 			}
 			switch name {
 			case "vllm-overview":
-				what.before = "What users experience"
+				what.before = "Traffic, errors and latency"
 			case "vllm-engine":
 				what.variables = map[string]string{"instance": restarted}
 			case "vllm-features":
