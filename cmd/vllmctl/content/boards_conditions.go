@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -67,7 +68,11 @@ func causesTable(p Panel, each []string, more ...Column) Panel {
 	}
 	var parts []string
 	for _, series := range each {
-		parts = append(parts, "max by ("+strings.Join(by, ", ")+") ("+series+" == 1)")
+		of := by
+		if strings.HasPrefix(series, "vllm_pool_") { // Their server would be the collector.
+			of = slices.DeleteFunc(slices.Clone(by), func(l string) bool { return l == "instance" || l == "engine" || l == "k8s_pod_name" })
+		}
+		parts = append(parts, "max by ("+strings.Join(of, ", ")+") ("+series+" == 1)")
 	}
 	p.Queries = now(strings.Join(parts, " or "), "")
 	p.Links = append(p.Links, Link{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"})

@@ -24,10 +24,10 @@ func headlines() []Panel {
 		return Panel{Title: title, Kind: Stat, Unit: unit, About: about, NoValue: noValue, Queries: now(expr, title)}
 	}
 	p95 := func(bucket string) string { return "histogram_quantile(0.95, sum by (le) (" + rate(engineOf(bucket)) + "))" }
-	attained := ofServers.attained("1h", upper)
-	kept := tile("Objectives met", "Share of the objectives that the last hour did not certainly miss, over all servers of a model.", "1",
+	attained := ofServers.attained("5m", upper)
+	kept := tile("Objectives met", "Share of the objectives that the last 5 minutes did not certainly miss, over all servers of a model.", "1",
 		"(count("+attained+" >= "+ofServers.target()+") or 0 * count("+attained+")) / count("+attained+")",
-		"No `objectives` in the processor vllm, or no traffic in the last hour.")
+		"No `objectives` in the processor vllm, or no traffic in these 5 minutes.")
 	kept.Thresholds, kept.Links = []Threshold{{0, Orange}, {1, Green}}, []Link{{Title: "Objectives", Board: "vllm-objectives"}}
 	up := tile("Servers up", "Servers that the last scrape could read.", "{server}", "sum("+server("vllm_up", notServers)+")", noTarget)
 	down := tile("Servers down", "Servers that the last scrape could not read. One that discovery has removed is not among them.", "{server}",
@@ -83,8 +83,8 @@ func serversTable() Panel {
 	worst.Mappings, worst.Descending = severities(), true
 	return sized(24, 9, Panel{
 		Title: "Servers", Kind: Table, Unit: "1",
-		About: "The worst first. A cause links to its runbook, a server to its board. *Bad for* is the time since the severity was last below 2, " +
-			"up to a day. TTFT is the mean wait for the first token now, with the wait so far of those that still wait; *x usual* compares with the median of up to 24 hours.",
+		About: "The worst first. The cause is the primary one and links to its runbook, a server to its board. *Bad for* is the time since the severity was last below 2, " +
+			"up to a day. TTFT is the mean wait for the first token now, with the wait so far of those that still wait. *usual* is the median of up to 24 hours.",
 		NoValue: noEngine,
 		Queries: []Query{
 			{Expr: one("condition", "("+engineOf("vllm_diagnosis_condition")+" == 1) * ignoring (condition) group_left () "+engineOf("vllm_diagnosis_severity")), Instant: true},
@@ -103,9 +103,9 @@ func serversTable() Panel {
 			{Label: "model_name", Title: "Model"},
 			worst,
 			{Label: "condition", Title: "Condition", Mappings: conditionWords()},
-			{Label: "cause", Title: "Primary cause", Runbook: true},
+			{Label: "cause", Title: "Cause", Runbook: true},
 			value(2, "Bad for", "s"), value(3, "Running", "{request}"), value(4, "Waiting", "{request}"), value(5, "KV cache", "1"),
-			value(6, "TTFT", "s"), value(7, "TTFT, x usual", Multiple), value(8, "ITL", "s"), value(9, "ITL, x usual", Multiple),
+			value(6, "TTFT", "s"), value(7, "TTFT/usual", Multiple), value(8, "ITL", "s"), value(9, "ITL/usual", Multiple),
 		},
 		Links: []Link{{Title: "Engine", Board: "vllm-engine"}, {Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"}},
 	})[0]

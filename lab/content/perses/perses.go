@@ -264,16 +264,19 @@ func mappings(p content.Panel) []any {
 
 // table hides what is not a column of the panel, and joins several queries by their labels.
 func table(p content.Panel) object {
-	columns, cells, transforms, value := []any{}, []any{}, []any{}, false
-	keys := []string{}
+	columns, cells, transforms, keys := []any{}, []any{}, []any{}, []string{}
+	hidden := []string{"timestamp"}
+	for i := range p.Queries {
+		hidden = append(hidden, valueOf(p, i))
+	}
 	for _, c := range p.Columns {
 		settings := object{"name": c.Label, "header": c.Title, "enableSorting": true}
 		if c.Label == content.ValueColumn {
-			settings["name"], value = "value", true
-			if len(p.Queries) > 1 {
-				settings["name"] = fmt.Sprintf("value #%d", c.Query+1)
+			settings["name"], settings["format"] = valueOf(p, c.Query), format(cmp.Or(c.Unit, p.Unit))
+			hidden = slices.DeleteFunc(hidden, func(name string) bool { return name == settings["name"] })
+			if len(p.Columns) > 10 {
+				settings["width"] = 96 // The texts need the room.
 			}
-			settings["format"] = format(cmp.Or(c.Unit, p.Unit))
 		} else if len(p.Queries) > 1 {
 			transforms = append(transforms, object{"kind": "MergeIndexedColumns", "spec": object{"column": c.Label}})
 			if !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !strings.Contains(q.Expr, c.Label) }) {
@@ -293,9 +296,8 @@ func table(p content.Panel) object {
 			})
 		}
 	}
-	columns = append(columns, object{"name": "timestamp", "hide": true})
-	if !value {
-		columns = append(columns, object{"name": "value", "hide": true})
+	for _, name := range hidden {
+		columns = append(columns, object{"name": name, "hide": true})
 	}
 	spec := object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns}
 	if len(transforms) > 0 {
@@ -305,6 +307,14 @@ func table(p content.Panel) object {
 		spec["cellSettings"] = cells
 	}
 	return spec
+}
+
+// valueOf is Perses's name of the values of a query.
+func valueOf(p content.Panel, query int) string {
+	if len(p.Queries) == 1 {
+		return "value"
+	}
+	return fmt.Sprintf("value #%d", query+1)
 }
 
 func panelLinks(p content.Panel, b content.Board) []any {
