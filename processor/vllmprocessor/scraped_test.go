@@ -94,5 +94,5 @@ func TestTheCostInSeries(t *testing.T) {
 		})
 	}
 	assert.Contains(t, readme, "Each objective adds 16 for each server and model with the default windows")
-	assert.Contains(t, readme, "That is 32 series for two objectives with the default windows")
+	assert.Contains(t, readme, "That is 34 series for two objectives with the default windows")
 }

@@ -10,7 +10,7 @@ func engine() Board {
 		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
 			{Title: "Health", Panels: statePanels()},
-			{Title: "Signals against their baseline", Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
+			{Title: "Signals against their baseline", Collapsed: true, Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
 			{Title: "Latency", Panels: timePanels()},
 			{Title: "Scheduler", Panels: stepPanels()},
 			{Title: "KV cache", Panels: kvPanels()},
@@ -128,33 +128,27 @@ func timePanels() []Panel {
 		},
 		Panel{
 			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About: "Of each server. Compare servers: one that differs is the place to look. " + drawnByName + "a name with ttft or first.",
+			About: "Of each server. Compare servers: one that differs is the place to look. " + drawnLimit,
 			Queries: []Query{
 				{Expr: ofEngine("vllm_time_to_first_token_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
-				{
-					Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+ttftObjectives+`"`) + ")",
-					Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
-				},
+				strictest(ttft),
 			},
 			NoValue: "No request got its first token in this time.",
 		},
 		Panel{
 			Title: "Inter-token latency, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About: "Of each server. " + drawnByName + "a name with itl or inter.",
+			About: "Of each server. " + drawnLimit,
 			Queries: []Query{
 				{Expr: ofEngine("vllm_inter_token_latency_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
-				{
-					Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+itlObjectives+`"`) + ")",
-					Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
-				},
+				strictest(itl),
 			},
 			NoValue: "No tokens were generated in this time.",
 		},
 		Panel{
 			Title: "Time per output token (TPOT)", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Each request counts once, so it hides single pauses: see the time between tokens for these. " + drawnByName + "a name with tpot or per_output.",
+			About:   "Each request counts once, so it hides single pauses: see the time between tokens for these. " + drawnLimit,
 			NoValue: "No request ended in this time; the metric needs vLLM 0.11.",
-			Queries: percentiles("vllm_request_time_per_output_token_seconds_bucket", tpotObjectives),
+			Queries: percentiles("vllm_request_time_per_output_token_seconds_bucket", tpot),
 		},
 		Panel{
 			Title: "Requests by server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),

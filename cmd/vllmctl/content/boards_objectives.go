@@ -99,15 +99,25 @@ func budgetPanels() []Panel {
 			Queries: now(ofObjectives.burn("1h", lower), objectiveLegend),
 		},
 		Panel{
-			Title: "Objectives", Kind: Table, Unit: "s", Width: 24, Height: 8,
-			About:   "The threshold of each objective, from the configuration of the processor.",
-			Queries: now("max by (objective, model_name, job, k8s_namespace_name) ("+objectiveOf("vllm_slo_threshold_seconds")+")", ""),
+			Title: "Objectives", Kind: Table, Unit: "1", Width: 24, Height: 8,
+			About: "What the configuration of the processor requires, and the share that was certainly met in the last 5 minutes and the last day. No share: no traffic.",
+			Queries: []Query{
+				{Expr: "max by (metric, " + perObjective + ") (" + objectiveOf("vllm_slo_latency_threshold_seconds") + ")", Instant: true},
+				{Expr: ofObjectives.target(), Instant: true},
+				{Expr: ofObjectives.attained("5m", lower), Instant: true},
+				{Expr: ofObjectives.attained("1d", lower), Instant: true},
+			},
 			Columns: []Column{
 				{Label: "objective", Title: "Objective"},
+				{Label: "metric", Title: "Latency"},
 				{Label: "model_name", Title: "Model"},
 				{Label: "job", Title: "Service"},
 				{Label: "k8s_namespace_name", Title: "Namespace"},
-				{Label: ValueColumn, Title: "Threshold"},
+				{Label: "k8s_cluster_name", Title: "Cluster"},
+				{Label: ValueColumn, Title: "Threshold", Unit: "s"},
+				{Label: ValueColumn, Query: 1, Title: "Target"},
+				{Label: ValueColumn, Query: 2, Title: "Met, 5 min"},
+				{Label: ValueColumn, Query: 3, Title: "Met, 1 day"},
 			},
 		},
 	)
@@ -117,7 +127,7 @@ func attainmentPanels() []Panel {
 	return sized(24, 9,
 		Panel{
 			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1), Repeat: "objective",
-			About: fromSums + "Of the worst model that has an objective of this name, over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target, the strictest if there are several.",
+			About: fromSums + "Of the worst model that has an objective of this name, over the last 5 minutes, as a band: the true share is within it. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target, the strictest if there are several.",
 			Queries: []Query{
 				{Expr: "min by (objective) (" + ofObjectives.attained("5m", upper) + ")", Legend: "at most", FillTo: "at least"},
 				{Expr: "min by (objective) (" + ofObjectives.attained("5m", lower) + ")", Legend: "at least"},
@@ -147,28 +157,19 @@ func attainmentPanels() []Panel {
 }
 
 func burnPanels() []Panel {
-	return sized(24, 11,
-		Panel{
-			Title: "Fast burn", Kind: TimeSeries, Unit: Multiple, Min: number(0),
-			About: fromSums + "A page needs more than 14.4 over one hour and over 5 minutes at once.",
+	burn := func(title, long, short, limit, windows string) Panel {
+		ofLong, ofShort := ofObjectives.burn(long, lower), ofObjectives.burn(short, lower)
+		return Panel{
+			Title: title, Kind: TimeSeries, Unit: Multiple, Min: number(0),
+			About: fromSums + "The lower of the burn rates over " + windows + ": a page needs both above the line.",
 			Queries: []Query{
-				{Expr: ofObjectives.burn("1h", lower), Legend: "1h " + objectiveLegend},
-				{Expr: ofObjectives.burn("5m", lower), Legend: "5m " + objectiveLegend},
-				{Expr: "vector(14.4)", Legend: "page", AsThreshold: true},
+				{Expr: "(" + ofLong + ") < (" + ofShort + ") or (" + ofShort + ")", Legend: objectiveLegend},
+				{Expr: "vector(" + limit + ")", Legend: "page", AsThreshold: true},
 			},
 			NoValue: "No traffic, or no `objectives` in the processor vllm.",
-		},
-		Panel{
-			Title: "Slow burn", Kind: TimeSeries, Unit: Multiple, Min: number(0),
-			About: fromSums + "A page needs more than 6 over six hours and over 30 minutes at once.",
-			Queries: []Query{
-				{Expr: ofObjectives.burn("6h", lower), Legend: "6h " + objectiveLegend},
-				{Expr: ofObjectives.burn("30m", lower), Legend: "30m " + objectiveLegend},
-				{Expr: "vector(6)", Legend: "page", AsThreshold: true},
-			},
-			NoValue: "No traffic, or no `objectives` in the processor vllm.",
-		},
-	)
+		}
+	}
+	return sized(12, 9, burn("Fast burn", "1h", "5m", "14.4", "1 hour and 5 minutes"), burn("Slow burn", "6h", "30m", "6", "6 hours and 30 minutes"))
 }
 
 func coveragePanels() []Panel {
@@ -179,7 +180,7 @@ func coveragePanels() []Panel {
 			Queries: one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
 		},
 		Panel{
-			Title: "Undecided share", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "Undecided share", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Share of the events of the last hour in the bucket with the threshold. It is 0 if the threshold is a bound of the buckets.",
 			Queries: one(ofObjectives.events("vllm_slo_undecided_total", "1h")+" / ("+ofObjectives.events("vllm_slo_valid_total", "1h")+" > 0)",
 				objectiveLegend),

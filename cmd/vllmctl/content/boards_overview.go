@@ -23,7 +23,9 @@ func headlines() []Panel {
 	tile := func(title, about, unit, expr, noValue string) Panel {
 		return Panel{Title: title, Kind: Stat, Unit: unit, About: about, NoValue: noValue, Queries: now(expr, title)}
 	}
-	p95 := func(bucket string) string { return "histogram_quantile(0.95, sum by (le) (" + rate(engineOf(bucket)) + "))" }
+	p95 := func(bucket string) string {
+		return "histogram_quantile(0.95, sum by (le) (" + rate(engineOf(bucket)) + "))"
+	}
 	attained := ofServers.attained("5m", upper)
 	kept := tile("Objectives met", "Share of the objectives that the last 5 minutes did not certainly miss, over all servers of a model.", "1",
 		"(count("+attained+" >= "+ofServers.target()+") or 0 * count("+attained+")) / count("+attained+")",
@@ -199,21 +201,21 @@ func userPanels() []Panel {
 		},
 		Panel{
 			Title: "Time to first token", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Percentiles over all chosen servers, from their buckets together. " + drawnByName + "a name with ttft or first.",
+			About:   "Percentiles over all chosen servers, from their buckets together. " + drawnLimit,
 			NoValue: "No request got its first token in this time.",
-			Queries: percentiles("vllm_time_to_first_token_seconds_bucket", ttftObjectives),
+			Queries: percentiles("vllm_time_to_first_token_seconds_bucket", ttft),
 		},
 		Panel{
 			Title: "Inter-token latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "How smoothly answers stream. With speculative decoding a gap can yield several tokens. " + drawnByName + "a name with itl or inter.",
+			About:   "How smoothly answers stream. With speculative decoding a gap can yield several tokens. " + drawnLimit,
 			NoValue: "No tokens were generated in this time.",
-			Queries: percentiles("vllm_inter_token_latency_seconds_bucket", itlObjectives),
+			Queries: percentiles("vllm_inter_token_latency_seconds_bucket", itl),
 		},
 		Panel{
 			Title: "Request latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From arrival to the last token; long answers take long. It changes when requests end. " + drawnByName + "a name with e2e or end.",
+			About:   "From arrival to the last token; long answers take long. It changes when requests end. " + drawnLimit,
 			NoValue: "No request ended in this time.",
-			Queries: percentiles("vllm_e2e_request_latency_seconds_bucket", e2eObjectives),
+			Queries: percentiles("vllm_e2e_request_latency_seconds_bucket", e2e),
 		},
 	)
 }

@@ -15,7 +15,7 @@ func wire() Board {
 			{Title: "Traffic, errors and latency", Panels: wireUserPanels()},
 			{Title: "Queue and KV cache", Panels: wireWaitingPanels()},
 			{Title: "Workload", Panels: wireWorkPanels()},
-			{Title: "Diagnosis", Needs: "the receiver and the processor vllm", Panels: wireDiagnosisPanels()},
+			{Title: "Diagnosis", Collapsed: true, Needs: "the receiver and the processor vllm", Panels: wireDiagnosisPanels()},
 		},
 	}
 }

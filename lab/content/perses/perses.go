@@ -128,7 +128,7 @@ func panel(p content.Panel, b content.Board) object {
 		about += "\n\nWithout data: " + p.NoValue
 	}
 	queries := []any{}
-	for _, q := range p.Queries {
+	for _, q := range drawn(p) {
 		spec := object{"query": q.Expr}
 		if q.Legend != "" {
 			spec["seriesNameFormat"] = legend(p, q, b)
@@ -141,7 +141,7 @@ func panel(p content.Panel, b content.Board) object {
 			"plugin": object{"kind": "PrometheusTimeSeriesQuery", "spec": spec},
 		}})
 	}
-	spec := object{"display": object{"name": p.Title, "description": about}, "plugin": plugin(p)}
+	spec := object{"display": object{"name": p.Title, "description": about}, "plugin": plugin(p, b)}
 	if len(queries) > 0 {
 		spec["queries"] = queries
 	}
@@ -149,6 +149,11 @@ func panel(p content.Panel, b content.Board) object {
 		spec["links"] = links
 	}
 	return object{"kind": "Panel", "spec": spec}
+}
+
+// drawn leaves out the upper end of a band, which Perses cannot fill: the lower one is what is certain.
+func drawn(p content.Panel) []content.Query {
+	return slices.DeleteFunc(slices.Clone(p.Queries), func(q content.Query) bool { return q.FillTo != "" })
 }
 
 // legend has the labels of which Perses cannot make a panel each.
@@ -161,7 +166,7 @@ func legend(p content.Panel, q content.Query, b content.Board) string {
 	return q.Legend
 }
 
-func plugin(p content.Panel) object {
+func plugin(p content.Panel, b content.Board) object {
 	switch p.Kind {
 	case content.Stat:
 		spec := object{"calculation": "last-number", "format": format(p.Unit)}
@@ -188,11 +193,11 @@ func plugin(p content.Panel) object {
 	case content.Table:
 		return object{"kind": "Table", "spec": table(p)}
 	default:
-		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p)}
+		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p, b)}
 	}
 }
 
-func timeSeries(p content.Panel) object {
+func timeSeries(p content.Panel, b content.Board) object {
 	axis := object{"show": true, "format": format(p.Unit)}
 	if label := axisLabel(p); label != "" {
 		axis["label"] = label
@@ -202,6 +207,9 @@ func timeSeries(p content.Panel) object {
 	}
 	if p.Max != nil {
 		axis["max"] = *p.Max
+		if p.Min == nil {
+			axis["min"] = 0.7 // Else Perses draws a share near 1 from 0.
+		}
 	}
 	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": palette(p)}}
 	if p.Stacked {
@@ -209,10 +217,10 @@ func timeSeries(p content.Panel) object {
 	}
 	spec := object{"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "yAxis": axis, "visual": visual}
 	settings := []any{}
-	for i, q := range p.Queries {
+	for i, q := range drawn(p) {
 		if q.AsThreshold {
 			limit := object{"queryIndex": i, "lineStyle": "dashed", "areaOpacity": 0}
-			if !strings.Contains(q.Legend, "{{") { // Several limits have a colour each.
+			if !strings.Contains(legend(p, q, b), "{{") { // Several limits have a colour each.
 				limit["colorMode"], limit["colorValue"] = "fixed", board.Hex(content.Red)
 			}
 			settings = append(settings, limit)
@@ -227,7 +235,7 @@ func timeSeries(p content.Panel) object {
 // palette is "auto" for many series: colours by hash, of which some are alike. Few series get the
 // seven colours that can be told apart, in their order.
 func palette(p content.Panel) string {
-	if slices.ContainsFunc(p.Queries, func(q content.Query) bool { return strings.Contains(q.Legend, "{{instance}}") }) {
+	if slices.ContainsFunc(p.Queries, func(q content.Query) bool { return strings.Contains(q.Expr, "k(20, ") }) {
 		return "auto"
 	}
 	return "categorical"
