@@ -109,7 +109,7 @@ func budgetPanels() []Panel {
 			},
 			Columns: []Column{
 				{Label: "objective", Title: "Objective"},
-				{Label: "metric", Title: "Latency"},
+				{Label: "metric", Title: "Latency", Width: 220},
 				{Label: "model_name", Title: "Model"},
 				{Label: "job", Title: "Service"},
 				{Label: "k8s_namespace_name", Title: "Namespace"},

@@ -79,7 +79,7 @@ func serversTable() Panel {
 		return value + " / (quantile_over_time(0.5, (" + value + ")[1d:5m]) > 0)"
 	}
 	value := func(query int, title, unit string) Column {
-		return Column{Label: ValueColumn, Query: query, Title: title, Unit: unit}
+		return Column{Label: ValueColumn, Query: query, Title: title, Unit: unit, Width: 96}
 	}
 	worst := value(0, "Severity", "{level}")
 	worst.Mappings, worst.Descending = severities(), true

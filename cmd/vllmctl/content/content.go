@@ -254,6 +254,8 @@ type Column struct {
 	// Query is the number of the query whose values a ValueColumn shows, in Unit; empty is that of the panel.
 	Query int
 	Unit  string
+	// Width is in pixels, where Perses's equal widths would cut something off; 0 is automatic.
+	Width int
 	// Mappings colour values: numbers, or the texts of a label.
 	Mappings []Mapping
 	// Runbook makes each value a link to the runbook of that name.

@@ -282,14 +282,14 @@ func table(p content.Panel) object {
 		if c.Label == content.ValueColumn {
 			settings["name"], settings["format"] = valueOf(p, c.Query), format(cmp.Or(c.Unit, p.Unit))
 			hidden = slices.DeleteFunc(hidden, func(name string) bool { return name == settings["name"] })
-			if len(p.Columns) > 10 {
-				settings["width"] = 96 // The texts need the room.
-			}
 		} else if len(p.Queries) > 1 {
 			transforms = append(transforms, object{"kind": "MergeIndexedColumns", "spec": object{"column": c.Label}})
 			if !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !strings.Contains(q.Expr, c.Label) }) {
 				keys = append(keys, c.Label)
 			}
+		}
+		if c.Width > 0 {
+			settings["width"] = c.Width
 		}
 		if c.Descending {
 			settings["sort"] = "desc"
