@@ -164,6 +164,17 @@ func sized(width, height int, panels ...Panel) []Panel {
 	return out
 }
 
+// chart draws queries over time, from 0. percent is the same for shares, from 0 to 100 %.
+func chart(title, unit, about, noValue string, queries []Query) Panel {
+	return Panel{Title: title, Kind: TimeSeries, Unit: unit, About: about, NoValue: noValue, Queries: queries, Min: number(0)}
+}
+
+func percent(title, about, noValue string, queries []Query) Panel {
+	p := chart(title, "1", about, noValue, queries)
+	p.Max = number(1)
+	return p
+}
+
 func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
 
 func now(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend, Instant: true}} }

@@ -144,76 +144,37 @@ func timePanels() []Panel {
 			},
 			NoValue: "No tokens were generated in this time.",
 		},
-		Panel{
-			Title: "Time per output token (TPOT)", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Each request counts once, so it hides single pauses: see the time between tokens for these. " + drawnLimit,
-			NoValue: "No request ended in this time; the metric needs vLLM 0.11.",
-			Queries: percentiles("vllm_request_time_per_output_token_seconds_bucket", tpot),
-		},
-		Panel{
-			Title: "Requests by server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
-			About:   "First tokens per second. Servers of one pool should get similar shares.",
-			Queries: one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}"),
-			NoValue: noServer,
-		},
+		chart("Time per output token (TPOT)", "s", "Each request counts once, so it hides single pauses: see the time between tokens for these. "+drawnLimit,
+			"No request ended in this time; the metric needs vLLM 0.11.", percentiles("vllm_request_time_per_output_token_seconds_bucket", tpot)),
+		chart("Requests by server", "{request}/s", "First tokens per second. Servers of one pool should get similar shares.",
+			noServer, one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}")),
 	)
 }
 
 func stepPanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Running requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests in the batch of each engine.",
-			Queries: one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: noServer,
-		},
-		Panel{
-			Title: "Waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that wait at each engine, for a place in its batch or for something else.",
-			Queries: one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: noServer,
-		},
-		Panel{
-			Title: "Waiting requests by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
-			Queries: one(chosenSeries("topk", "sum", "instance, reason", engineOf("vllm_num_requests_waiting_by_reason")), "{{reason}} {{instance}}"),
-			NoValue: "No reasons: the metric needs vLLM 0.20.",
-		},
-		Panel{
-			Title: "Tokens per engine step", Kind: TimeSeries, Unit: "{token}", Min: number(0),
-			About:   "How well work is batched.",
-			Queries: one(ofEngine("vllm_tokens_per_iteration"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Output token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
-			About:   "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
-			Queries: one(leastOfEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Prefill throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
-			About:   "Without those from a cache: the work of prefill.",
-			Queries: one(ofEngine("vllm_prefill_compute_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
-		},
+		chart("Running requests", "{request}", "Requests in the batch of each engine.",
+			noServer, one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Waiting requests", "{request}", "Requests that wait at each engine, for a place in its batch or for something else.",
+			noServer, one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Waiting requests by reason", "{request}", "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
+			"No reasons: the metric needs vLLM 0.20.", one(chosenSeries("topk", "sum", "instance, reason", engineOf("vllm_num_requests_waiting_by_reason")), "{{reason}} {{instance}}")),
+		chart("Tokens per engine step", "{token}", "How well work is batched.",
+			"", one(ofEngine("vllm_tokens_per_iteration"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Output token throughput", "{token}/s", "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
+			"", one(leastOfEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Prefill throughput", "{token}/s", "Without those from a cache: the work of prefill.",
+			"", one(ofEngine("vllm_prefill_compute_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}")),
 	)
 }
 
 func kvPanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Of each engine. A full cache is not bad by itself.",
-			Queries: one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: noServer,
-		},
-		Panel{
-			Title: "Free KV cache", Kind: TimeSeries, Unit: "{token}", Min: number(0),
-			About:   "Tokens that still fit.",
-			Queries: one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Preemptions per first token", Kind: TimeSeries, Unit: "{preemption}", Min: number(0),
-			About:   "With waiting requests and late tokens, a sign that the cache is too small.",
-			Queries: one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}"),
-		},
+		percent("KV cache usage", "Of each engine. A full cache is not bad by itself.",
+			noServer, one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Free KV cache", "{token}", "Tokens that still fit.",
+			"", one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Preemptions per first token", "{preemption}", "With waiting requests and late tokens, a sign that the cache is too small.",
+			"", one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}")),
 	)
 }

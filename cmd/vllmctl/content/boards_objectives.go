@@ -174,11 +174,8 @@ func burnPanels() []Panel {
 
 func coveragePanels() []Panel {
 	return sized(8, 7,
-		Panel{
-			Title: "Events", Kind: TimeSeries, Unit: "{event}/s", Min: number(0),
-			About:   "How many events the shares are made of: with few, a share jumps.",
-			Queries: one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
-		},
+		chart("Events", "{event}/s", "How many events the shares are made of: with few, a share jumps.",
+			"", one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}")),
 		Panel{
 			Title: "Undecided share", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Share of the events of the last hour in the bucket with the threshold. It is 0 if the threshold is a bound of the buckets.",
@@ -186,10 +183,7 @@ func coveragePanels() []Panel {
 				objectiveLegend),
 			NoValue: "No traffic in this hour, or no `objectives` in the processor vllm.",
 		},
-		Panel{
-			Title: "Observed share of each window", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
-			Queries: one("min by (objective, window) ("+objectiveOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}"),
-		},
+		percent("Observed share of each window", "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
+			"", one("min by (objective, window) ("+objectiveOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}")),
 	)
 }

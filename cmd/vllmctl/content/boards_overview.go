@@ -199,24 +199,12 @@ func userPanels() []Panel {
 			About:   "Requests that ended, by reason. error is a failure of the engine, abort a request that the engine gave up. Requests whose client left are abort with vLLM's Rust front end and missing else; requests that failed before the engine are missing always.",
 			Queries: one("sum by (finished_reason) ("+rate(engineOf("vllm_request_success_total"))+")", "{{finished_reason}}"),
 		},
-		Panel{
-			Title: "Time to first token", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Percentiles over all chosen servers, from their buckets together. " + drawnLimit,
-			NoValue: "No request got its first token in this time.",
-			Queries: percentiles("vllm_time_to_first_token_seconds_bucket", ttft),
-		},
-		Panel{
-			Title: "Inter-token latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "How smoothly answers stream. With speculative decoding a gap can yield several tokens. " + drawnLimit,
-			NoValue: "No tokens were generated in this time.",
-			Queries: percentiles("vllm_inter_token_latency_seconds_bucket", itl),
-		},
-		Panel{
-			Title: "Request latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From arrival to the last token; long answers take long. It changes when requests end. " + drawnLimit,
-			NoValue: "No request ended in this time.",
-			Queries: percentiles("vllm_e2e_request_latency_seconds_bucket", e2e),
-		},
+		chart("Time to first token", "s", "Percentiles over all chosen servers, from their buckets together. "+drawnLimit,
+			"No request got its first token in this time.", percentiles("vllm_time_to_first_token_seconds_bucket", ttft)),
+		chart("Inter-token latency", "s", "How smoothly answers stream. With speculative decoding a gap can yield several tokens. "+drawnLimit,
+			"No tokens were generated in this time.", percentiles("vllm_inter_token_latency_seconds_bucket", itl)),
+		chart("Request latency", "s", "From arrival to the last token; long answers take long. It changes when requests end. "+drawnLimit,
+			"No request ended in this time.", percentiles("vllm_e2e_request_latency_seconds_bucket", e2e)),
 	)
 }
 
@@ -243,18 +231,10 @@ func waitingPanels() []Panel {
 			},
 			NoValue: noServer,
 		},
-		Panel{
-			Title: "Estimated queue wait", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Of each server's worst engine. It is live, while the queue time is known only when requests end.",
-			NoValue: "No request got its first token in this time, so the wait is not known.",
-			Queries: one(highest("instance, model_name", engineOf("vllm_request_queue_wait_estimate_seconds")), "{{instance}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Queue time", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Percentiles over all chosen servers, of requests that ended.",
-			NoValue: "No request ended in this time; the metric needs vLLM 0.6.4.",
-			Queries: percentiles("vllm_request_queue_time_seconds_bucket", ""),
-		},
+		chart("Estimated queue wait", "s", "Of each server's worst engine. It is live, while the queue time is known only when requests end.",
+			"No request got its first token in this time, so the wait is not known.", one(highest("instance, model_name", engineOf("vllm_request_queue_wait_estimate_seconds")), "{{instance}} {{model_name}}")),
+		chart("Queue time", "s", "Percentiles over all chosen servers, of requests that ended.",
+			"No request ended in this time; the metric needs vLLM 0.6.4.", percentiles("vllm_request_queue_time_seconds_bucket", "")),
 		Panel{
 			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About: "The fullest and the emptiest engine. A full cache is not bad by itself: preemptions and waiting show whether it is.",
@@ -264,17 +244,10 @@ func waitingPanels() []Panel {
 			},
 			NoValue: noServer,
 		},
-		Panel{
-			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
-			About:   "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
-			Queries: one(byModel(engineOf("vllm_preemption_rate_per_second")), "{{model_name}}"),
-			NoValue: "No server counts preemptions, or the processor vllm is missing.",
-		},
-		Panel{
-			Title: "Dropped requests", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
-			About:   "Requests that the servers refused or dropped before they served them. Each is a failure for a user.",
-			Queries: one(byModel(engineOf("vllm_drop_rate_per_second")), "{{model_name}}"),
-		},
+		chart("Preemptions", "{preemption}/s", "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
+			"No server counts preemptions, or the processor vllm is missing.", one(byModel(engineOf("vllm_preemption_rate_per_second")), "{{model_name}}")),
+		chart("Dropped requests", "{request}/s", "Requests that the servers refused or dropped before they served them. Each is a failure for a user.",
+			"", one(byModel(engineOf("vllm_drop_rate_per_second")), "{{model_name}}")),
 	)
 }
 

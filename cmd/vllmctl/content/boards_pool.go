@@ -72,21 +72,12 @@ func poolLoadPanels() []Panel {
 				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_running") + ")", Legend: "running {{model_name}} {{k8s_namespace_name}}"},
 			},
 		},
-		Panel{
-			Title: "Estimated queue wait", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Absent while no request gets its first token.",
-			Queries: pooled("vllm_pool_request_queue_wait_estimate_seconds"),
-		},
-		Panel{
-			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the buckets of all servers of the pool together.",
-			Queries: one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_time_to_first_token_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}"),
-		},
-		Panel{
-			Title: "Inter-token latency, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the buckets of all servers of the pool together.",
-			Queries: one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_inter_token_latency_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}"),
-		},
+		chart("Estimated queue wait", "s", "Absent while no request gets its first token.",
+			"", pooled("vllm_pool_request_queue_wait_estimate_seconds")),
+		chart("Time to first token, p95", "s", "From the buckets of all servers of the pool together.",
+			"", one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_time_to_first_token_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}")),
+		chart("Inter-token latency, p95", "s", "From the buckets of all servers of the pool together.",
+			"", one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_inter_token_latency_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}")),
 		Panel{
 			Title: "Token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About: "Prompt tokens include those from a cache.",
@@ -100,21 +91,12 @@ func poolLoadPanels() []Panel {
 
 func balancePanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Imbalance: busiest server over the mean", Kind: TimeSeries, Unit: Multiple, Min: number(0),
-			About:   "1 is an even spread. Twice the mean of running requests while others wait is imbalanced.",
-			Queries: one("max by (model_name, signal) ("+poolOf("vllm_pool_imbalance_max_ratio")+")", "{{signal}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Fullest KV cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Of the fullest server of each pool.",
-			Queries: pooled("vllm_pool_kv_cache_utilization_max_ratio"),
-		},
-		Panel{
-			Title: "Prefix cache hit ratio", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Of the tokens looked up on all servers of the pool together. It falls if the gateway spreads the prompts that belong together.",
-			Queries: pooled("vllm_pool_prefix_cache_hit_ratio"),
-		},
+		chart("Imbalance: busiest server over the mean", Multiple, "1 is an even spread. Twice the mean of running requests while others wait is imbalanced.",
+			"", one("max by (model_name, signal) ("+poolOf("vllm_pool_imbalance_max_ratio")+")", "{{signal}} {{model_name}}")),
+		percent("Fullest KV cache", "Of the fullest server of each pool.",
+			"", pooled("vllm_pool_kv_cache_utilization_max_ratio")),
+		percent("Prefix cache hit ratio", "Of the tokens looked up on all servers of the pool together. It falls if the gateway spreads the prompts that belong together.",
+			"", pooled("vllm_pool_prefix_cache_hit_ratio")),
 	)
 }
 
@@ -151,36 +133,16 @@ func gatewayPanels() []Panel {
 				"{{model_name}} to {{target_model_name}}"),
 			NoValue: gatewayNeeds,
 		},
-		Panel{
-			Title: "Gateway error ratio", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "Share of the requests that the picker refused or that a server answered with an error. Behind Envoy, old pickers do not see the errors of servers: add those of the HTTP layer.",
-			Queries: one(gatewayErrors(), "{{model_name}}"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Gateway errors by code", Kind: TimeSeries, Unit: "{error}/s", Min: number(0),
-			About:   "Why requests failed.",
-			Queries: one("sum by (error_code) ("+rate(gatewayOf("inference_gateway_epp_request_errors_total"))+")", "{{error_code}}"),
-			NoValue: "The gateway has counted no error since its start, or there is no gateway.",
-		},
-		Panel{
-			Title: "Gateway request latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the request to the end of its answer, of all gateways together.",
-			Queries: gatewayQuantiles("inference_gateway_epp_request_duration_seconds"),
-			NoValue: gatewayNeeds + "Or no request ended in this time.",
-		},
-		Panel{
-			Title: "Ready endpoints", Kind: TimeSeries, Unit: "{endpoint}", Min: number(0),
-			About:   "Endpoints whose metrics the picker has read within seconds; it is not the readiness of Kubernetes. The picker that knows fewest.",
-			Queries: one("min by (pool) ("+gatewayOf("inference_gateway_pool_endpoint_ready")+")", "{{pool}}"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Requests in flight", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that went through the picker and have not ended.",
-			Queries: one("sum by (model_name) ("+gatewayOf("inference_gateway_epp_request_running")+")", "{{model_name}}"),
-			NoValue: gatewayNeeds,
-		},
+		chart("Gateway error ratio", "1", "Share of the requests that the picker refused or that a server answered with an error. Behind Envoy, old pickers do not see the errors of servers: add those of the HTTP layer.",
+			gatewayNeeds, one(gatewayErrors(), "{{model_name}}")),
+		chart("Gateway errors by code", "{error}/s", "Why requests failed.",
+			"The gateway has counted no error since its start, or there is no gateway.", one("sum by (error_code) ("+rate(gatewayOf("inference_gateway_epp_request_errors_total"))+")", "{{error_code}}")),
+		chart("Gateway request latency", "s", "From the request to the end of its answer, of all gateways together.",
+			gatewayNeeds+"Or no request ended in this time.", gatewayQuantiles("inference_gateway_epp_request_duration_seconds")),
+		chart("Ready endpoints", "{endpoint}", "Endpoints whose metrics the picker has read within seconds; it is not the readiness of Kubernetes. The picker that knows fewest.",
+			gatewayNeeds, one("min by (pool) ("+gatewayOf("inference_gateway_pool_endpoint_ready")+")", "{{pool}}")),
+		chart("Requests in flight", "{request}", "Requests that went through the picker and have not ended.",
+			gatewayNeeds, one("sum by (model_name) ("+gatewayOf("inference_gateway_epp_request_running")+")", "{{model_name}}")),
 	)
 }
 
@@ -194,36 +156,16 @@ func pickerPanels() []Panel {
 		return one(worst(metric, `model_name=""`, `quantile="0.95"`), "{{instance}}")
 	}
 	return sized(8, 8,
-		Panel{
-			Title: "Error ratio by picker", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "With those that were refused before their model was known.",
-			Queries: whole("inference_gateway_epp_request_error_ratio"),
-			NoValue: gatewayNeeds + "Or no request came in this time.",
-		},
-		Panel{
-			Title: "Shed requests by picker", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "They are among the failed requests.",
-			Queries: whole("inference_gateway_epp_request_shed_ratio"),
-			NoValue: gatewayNeeds + "Or no request came in this time.",
-		},
-		Panel{
-			Title: "Request latency by picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the request to the end of its answer.",
-			Queries: p95("inference_gateway_epp_request_duration_quantile_seconds"),
-			NoValue: gatewayNeeds + "Or no request ended in this time.",
-		},
-		Panel{
-			Title: "Time to first token by picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "What clients wait for: the queue of the picker, the network and the server.",
-			Queries: p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds"),
-			NoValue: gatewayNeeds + "The metric needs llm-d-router 0.9, or the plug-in that predicts latency.",
-		},
-		Panel{
-			Title: "Queue time by picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Of requests that were then sent to a server.",
-			Queries: p95("inference_gateway_epp_flow_control_queue_duration_quantile_seconds"),
-			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
-		},
+		chart("Error ratio by picker", "1", "With those that were refused before their model was known.",
+			gatewayNeeds+"Or no request came in this time.", whole("inference_gateway_epp_request_error_ratio")),
+		chart("Shed requests by picker", "1", "They are among the failed requests.",
+			gatewayNeeds+"Or no request came in this time.", whole("inference_gateway_epp_request_shed_ratio")),
+		chart("Request latency by picker, p95", "s", "From the request to the end of its answer.",
+			gatewayNeeds+"Or no request ended in this time.", p95("inference_gateway_epp_request_duration_quantile_seconds")),
+		chart("Time to first token by picker, p95", "s", "What clients wait for: the queue of the picker, the network and the server.",
+			gatewayNeeds+"The metric needs llm-d-router 0.9, or the plug-in that predicts latency.", p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds")),
+		chart("Queue time by picker, p95", "s", "Of requests that were then sent to a server.",
+			"No flow control in the endpoint picker, or no request passed it in this time.", p95("inference_gateway_epp_flow_control_queue_duration_quantile_seconds")),
 		Panel{
 			Title: "Tokens per request", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About: "Means of each picker.",
@@ -238,12 +180,8 @@ func pickerPanels() []Panel {
 
 func flowPanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Gateway queue length", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that the picker holds back.",
-			Queries: one("sum by (pool, priority) ("+gatewayOf("inference_gateway_epp_flow_control_queue_size")+")", "{{pool}} priority {{priority}}"),
-			NoValue: "No flow control in the endpoint picker.",
-		},
+		chart("Gateway queue length", "{request}", "Requests that the picker holds back.",
+			"No flow control in the endpoint picker.", one("sum by (pool, priority) ("+gatewayOf("inference_gateway_epp_flow_control_queue_size")+")", "{{pool}} priority {{priority}}")),
 		Panel{
 			Title: "Gateway queue time, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About: "By outcome: a request that is rejected or evicted failed.",
@@ -251,34 +189,18 @@ func flowPanels() []Panel {
 				"{{outcome}}"),
 			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
 		},
-		Panel{
-			Title: "Pool saturation", Kind: TimeSeries, Unit: Multiple, Min: number(0),
-			About:   "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
-			Queries: one("max by (pool, stage) ("+gatewayOf("inference_gateway_epp_flow_control_pool_saturation_ratio")+")", "{{pool}} {{stage}}"),
-			NoValue: "No flow control in the endpoint picker.",
-		},
+		chart("Pool saturation", Multiple, "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
+			"No flow control in the endpoint picker.", one("max by (pool, stage) ("+gatewayOf("inference_gateway_epp_flow_control_pool_saturation_ratio")+")", "{{pool}} {{stage}}")),
 	)
 }
 
 func schedulingPanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Scheduling latency, p99", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "It is added to each time to first token.",
-			Queries: one("histogram_quantile(0.99, sum by (le) ("+rate(gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket"))+"))", "p99"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Scheduling attempts", Kind: TimeSeries, Unit: "{attempt}/s", Min: number(0),
-			About:   "By status. The metric exists since release 1.3 of the Gateway API Inference Extension.",
-			Queries: one("sum by (status) ("+rate(gatewayOf("inference_gateway_epp_scheduler_attempts_total"))+")", "{{status}}"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Queue length by endpoint", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Waiting requests as the picker sees them.",
-			Queries: one(highest("pool, endpoint", gatewayOf("inference_gateway_pool_endpoint_queue_size")), "{{endpoint}} {{pool}}"),
-			NoValue: gatewayNeeds,
-		},
+		chart("Scheduling latency, p99", "s", "It is added to each time to first token.",
+			gatewayNeeds, one("histogram_quantile(0.99, sum by (le) ("+rate(gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket"))+"))", "p99")),
+		chart("Scheduling attempts", "{attempt}/s", "By status. The metric exists since release 1.3 of the Gateway API Inference Extension.",
+			gatewayNeeds, one("sum by (status) ("+rate(gatewayOf("inference_gateway_epp_scheduler_attempts_total"))+")", "{{status}}")),
+		chart("Queue length by endpoint", "{request}", "Waiting requests as the picker sees them.",
+			gatewayNeeds, one(highest("pool, endpoint", gatewayOf("inference_gateway_pool_endpoint_queue_size")), "{{endpoint}} {{pool}}")),
 	)
 }

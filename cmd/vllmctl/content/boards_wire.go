@@ -45,36 +45,16 @@ func wireUserPanels() []Panel {
 			NoValue: noServer,
 			Queries: one("sum by (finished_reason) ("+rate(raw("vllm:request_success_total"))+")", "{{finished_reason}}"),
 		},
-		Panel{
-			Title: "HTTP error ratio", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
-			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
-			Queries: one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx"),
-		},
-		Panel{
-			Title: "Request latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From arrival to the last token, over all chosen servers.",
-			NoValue: "No request ended in this time.",
-			Queries: rawPercentiles("vllm:e2e_request_latency_seconds"),
-		},
-		Panel{
-			Title: "Time to first token", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Percentiles over all chosen servers, from their buckets together.",
-			NoValue: "No request got its first token in this time.",
-			Queries: rawPercentiles("vllm:time_to_first_token_seconds"),
-		},
-		Panel{
-			Title: "Inter-token latency", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "vllm:inter_token_latency_seconds exists since vLLM 0.11; before it was vllm:time_per_output_token_seconds.",
-			NoValue: "No tokens were generated in this time.",
-			Queries: rawPercentiles("vllm:inter_token_latency_seconds"),
-		},
-		Panel{
-			Title: "Queue time", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Of requests that ended.",
-			NoValue: "No request ended in this time; the metric needs vLLM 0.6.4.",
-			Queries: rawPercentiles("vllm:request_queue_time_seconds"),
-		},
+		chart("HTTP error ratio", "1", "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
+			"No HTTP answers in this time; the metric needs vLLM 0.8.3.", one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx")),
+		chart("Request latency", "s", "From arrival to the last token, over all chosen servers.",
+			"No request ended in this time.", rawPercentiles("vllm:e2e_request_latency_seconds")),
+		chart("Time to first token", "s", "Percentiles over all chosen servers, from their buckets together.",
+			"No request got its first token in this time.", rawPercentiles("vllm:time_to_first_token_seconds")),
+		chart("Inter-token latency", "s", "vllm:inter_token_latency_seconds exists since vLLM 0.11; before it was vllm:time_per_output_token_seconds.",
+			"No tokens were generated in this time.", rawPercentiles("vllm:inter_token_latency_seconds")),
+		chart("Queue time", "s", "Of requests that ended.",
+			"No request ended in this time; the metric needs vLLM 0.6.4.", rawPercentiles("vllm:request_queue_time_seconds")),
 	)
 }
 
@@ -98,12 +78,8 @@ func wireWaitingPanels() []Panel {
 				{Expr: "min(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "emptiest"},
 			},
 		},
-		Panel{
-			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
-			About:   "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
-			NoValue: noServer,
-			Queries: one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}"),
-		},
+		chart("Preemptions", "{preemption}/s", "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
+			noServer, one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}")),
 	)
 }
 
@@ -128,12 +104,8 @@ func wireWorkPanels() []Panel {
 				{Expr: byModel(rate(raw("vllm:generation_tokens_total"))), Legend: "generated {{model_name}}"},
 			},
 		},
-		Panel{
-			Title: "Prefix cache hit ratio", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Share of the looked-up tokens that were found, over all chosen servers. Before 0.27 vLLM looks a waiting request up again and again, so do not trust the share while requests wait.",
-			NoValue: "No prompt was looked up in this time, or prefix caching is off.",
-			Queries: one(byModel(rate(raw("vllm:prefix_cache_hits_total")))+" / ("+byModel(rate(raw("vllm:prefix_cache_queries_total")))+" > 0)", "{{model_name}}"),
-		},
+		percent("Prefix cache hit ratio", "Share of the looked-up tokens that were found, over all chosen servers. Before 0.27 vLLM looks a waiting request up again and again, so do not trust the share while requests wait.",
+			"No prompt was looked up in this time, or prefix caching is off.", one(byModel(rate(raw("vllm:prefix_cache_hits_total")))+" / ("+byModel(rate(raw("vllm:prefix_cache_queries_total")))+" > 0)", "{{model_name}}")),
 		length("Prompt length", "Longer prompts need more prefill.", "vllm:request_prompt_tokens"),
 		length("Output length", "Longer answers hold their place for longer.", "vllm:request_generation_tokens"),
 	)

@@ -11,7 +11,7 @@ import (
 
 func panel(p content.Panel, b content.Board) object {
 	drawn := object{
-		"title": p.Title, "type": string(p.Kind), "description": p.About, "transparent": false,
+		"title": p.Title, "type": string(p.Kind), "description": p.About,
 		"links": panelLinks(p, b), "datasource": datasource(),
 	}
 	targets := []any{}
@@ -61,9 +61,9 @@ func panel(p content.Panel, b content.Board) object {
 func refID(i int) string { return string(rune('A' + i)) }
 
 func target(p content.Panel, q content.Query, id string) object {
-	t := object{
-		"refId": id, "datasource": datasource(), "expr": q.Expr, "legendFormat": q.Legend,
-		"instant": q.Instant, "range": !q.Instant, "format": "time_series", "editorMode": "code",
+	t := object{"refId": id, "expr": q.Expr, "legendFormat": q.Legend}
+	if q.Instant {
+		t["instant"], t["range"] = true, false
 	}
 	if p.Kind == content.Table {
 		t["format"] = "table"
