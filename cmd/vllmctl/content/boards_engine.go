@@ -110,7 +110,7 @@ func timePanels() []Panel {
 	mean := func(histogram, name string) Query {
 		return Query{Expr: meanOver(histogram), Legend: name + " {{model_name}}"}
 	}
-	return sized(12, 8,
+	return append(sized(12, 8,
 		Panel{
 			Title: "Mean time by request phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
 			About: "Of the requests that ended, over all chosen servers: sums of times divided by numbers of requests. The rest of the whole latency is the API server.",
@@ -146,8 +146,24 @@ func timePanels() []Panel {
 		},
 		chart("Time per output token (TPOT)", "s", "Each request counts once, so it hides single pauses: see the time between tokens for these. "+drawnLimit,
 			"No request ended in this time; the metric needs vLLM 0.11.", percentiles("vllm_request_time_per_output_token_seconds_bucket", tpot)),
+		chart("Request latency, p95", "s", "Of each server. "+drawnLimit, "No request ended in this time.", []Query{
+			{Expr: ofEngine("vllm_e2e_request_latency_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"}, strictest(e2e),
+		}),
 		chart("Requests by server", "{request}/s", "First tokens per second. Servers of one pool should get similar shares.",
 			noServer, one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}")),
+	), httpPanels()...)
+}
+
+// httpPanels show what the API server answered, for requests that never reach the engine, too.
+func httpPanels() []Panel {
+	const by = "sum by (handler) ("
+	duration := func(part string) string { return by + rate(server("http_request_duration_seconds_"+part)) + ")" }
+	return sized(8, 8,
+		chart("HTTP requests by route", "{request}/s", "Of all chosen servers, also those that fail before the engine.",
+			noHTTP, one("sum by (handler, status) ("+rate(server("http_requests_total"))+")", "{{handler}} {{status}}")),
+		chart("HTTP duration by route, mean", "s", "To the end of the answer, also of a stream.", noHTTP, one(duration("sum")+" / ("+duration("count")+" > 0)", "{{handler}}")),
+		chart("Open file descriptors", "{file_descriptor}", "Of each API server; each connection holds one.",
+			"Not reported with several API server processes.", one(highest("instance", server("process_open_fds")), "{{instance}}")),
 	)
 }
 
@@ -176,5 +192,23 @@ func kvPanels() []Panel {
 			"", one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}")),
 		chart("Preemptions per first token", "{preemption}", "With waiting requests and late tokens, a sign that the cache is too small.",
 			"", one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}")),
+		Panel{
+			Title: "Configuration", Kind: Table, Unit: "{token}", Width: 24, Height: 6,
+			About:   "What differs between servers of one model is worth a look. The capacity is what vLLM found room for at its start.",
+			NoValue: noServer,
+			Queries: []Query{
+				{Expr: "max by (instance, engine, service_version) (" + server("vllm_kv_cache_capacity") + ")", Instant: true},
+				{Expr: "max by (instance, engine) (" + server("vllm_kv_cache_num_gpu_blocks") + ")", Instant: true},
+				{Expr: "max by (instance, engine) (" + server("vllm_kv_cache_block_size") + ")", Instant: true},
+			},
+			Columns: []Column{
+				{Label: "instance", Title: "Server"},
+				{Label: "engine", Title: "Engine"},
+				{Label: "service_version", Title: "vLLM"},
+				{Label: ValueColumn, Title: "KV cache, tokens"},
+				{Label: ValueColumn, Query: 1, Title: "GPU blocks"},
+				{Label: ValueColumn, Query: 2, Title: "Block size, tokens"},
+			},
+		},
 	)
 }

@@ -35,6 +35,12 @@ func prefixPanels() []Panel {
 		percent("Prefix cache hit ratio by engine", "An engine that differs from the others gets other prompts.",
 			"", one(leastOfEngine("vllm_prefix_cache_hit_ratio"), "{{instance}} {{engine}} {{model_name}}")),
 		Panel{
+			Title: "Cached prompt tokens by tier", Kind: TimeSeries, Unit: "{token}/s", Min: number(0), Stacked: true,
+			About:   "Where the cached part of the prompts was: device is the GPU, host its server's memory.",
+			NoValue: "No cached tokens in this time; the metric needs a newer vLLM.",
+			Queries: one("sum by (source) ("+rate(engineOf("vllm_prompt_tokens_cached_by_source_total"))+")", "{{source}}"),
+		},
+		Panel{
 			Title: "Prompt tokens by source", Kind: TimeSeries, Unit: "{token}/s", Min: number(0), Stacked: true,
 			About:   "What was computed, and what came from a cache.",
 			NoValue: "The metric needs vLLM 0.16.",
@@ -42,7 +48,7 @@ func prefixPanels() []Panel {
 		},
 		chart("Recomputed cached tokens", "{token}/s", "A cache that is too small throws prompts away that come again. vLLM also recomputes the last token of a prompt that is cached as a whole.",
 			"The metric needs vLLM 0.16.", one(byModel(rate(engineOf("vllm_prompt_tokens_recomputed_total"))), "{{model_name}}")),
-		percent("Wasted tokens", "The worst engine, by reason, at least.",
+		chart("Wasted tokens", "1", "The worst engine, by reason, at least.",
 			"", one("max by (reason, model_name) ("+engineOf("vllm_wasted_tokens_ratio", `bound=~"|lower"`)+")", "{{reason}} {{model_name}}")),
 	)
 }

@@ -60,6 +60,7 @@ func headlines() []Panel {
 const (
 	noEngine = "No engine is known: the processor vllm is missing, or it has read no server yet."
 	noServer = "No server was read."
+	noHTTP   = "No HTTP answers in this time; the metric needs vLLM 0.8.3."
 	noTarget = "No target: the receiver vllm has none, or the collector does not send."
 )
 
@@ -192,7 +193,7 @@ func userPanels() []Panel {
 				{Expr: httpShare("4.."), Legend: "4xx"},
 				{Expr: httpShare("5.."), Legend: "5xx"},
 			},
-			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
+			NoValue: noHTTP,
 		},
 		Panel{
 			Title: "Finished requests by reason", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,

@@ -23,7 +23,7 @@ func wallPanels() []Panel {
 			Links:   []Link{{Title: "Overview", Board: "vllm-overview"}},
 		},
 		Panel{
-			Title: "Pools", Kind: Stat, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by pool", Kind: Stat, Unit: "{level}", Mappings: severities(),
 			About:   "The severity of each pool.",
 			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_diagnosis_severity")+")", "{{model_name}} {{k8s_namespace_name}}"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},

@@ -46,7 +46,7 @@ func wireUserPanels() []Panel {
 			Queries: one("sum by (finished_reason) ("+rate(raw("vllm:request_success_total"))+")", "{{finished_reason}}"),
 		},
 		chart("HTTP error ratio", "1", "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
-			"No HTTP answers in this time; the metric needs vLLM 0.8.3.", one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx")),
+			noHTTP, one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx")),
 		chart("Request latency", "s", "From arrival to the last token, over all chosen servers.",
 			"No request ended in this time.", rawPercentiles("vllm:e2e_request_latency_seconds")),
 		chart("Time to first token", "s", "Percentiles over all chosen servers, from their buckets together.",

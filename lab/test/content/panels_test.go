@@ -247,7 +247,7 @@ func panelsShowTheTruth(t *testing.T, h *history.History) {
 	}
 	assert.InEpsilon(t, first/seconds, mean("vllm-overview", "Requests", "first token"), 0.1)
 	assert.InEpsilon(t, finished/seconds, mean("vllm-overview", "Requests", "ended"), 0.1)
-	assert.InEpsilon(t, inEngine/seconds, mean("vllm-overview", "Requests that wait and run", "running"), 0.25, "Little's law")
+	assert.InEpsilon(t, inEngine/seconds, mean("vllm-overview", "Running and waiting requests", "running"), 0.25, "Little's law")
 	bounds := []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5}
 	i, _ := slices.BinarySearch(bounds, p95)
 	shown := mean("vllm-overview", "Time to first token", "p95")
