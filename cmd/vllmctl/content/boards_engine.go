@@ -13,6 +13,7 @@ func engine() Board {
 			{Title: "Signals against their baseline", Collapsed: true, Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
 			{Title: "Latency", Panels: timePanels()},
 			{Title: "Scheduler", Panels: stepPanels()},
+			{Title: "API server", Panels: serverPanels()},
 			{Title: "KV cache", Panels: kvPanels()},
 			{Title: "GPU", Collapsed: true, Needs: "an exporter of GPU metrics among the targets of the receiver (`source: dcgm` or `source: amd`)", Panels: gpuPanels()},
 		},
@@ -110,7 +111,7 @@ func timePanels() []Panel {
 	mean := func(histogram, name string) Query {
 		return Query{Expr: meanOver(histogram), Legend: name + " {{model_name}}"}
 	}
-	return append(sized(12, 8,
+	return sized(12, 8,
 		Panel{
 			Title: "Mean time by request phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
 			About: "Of the requests that ended, over all chosen servers: sums of times divided by numbers of requests. The rest of the whole latency is the API server.",
@@ -120,11 +121,6 @@ func timePanels() []Panel {
 				mean("vllm_request_decode_time_seconds", "decode"),
 			},
 			NoValue: "No request ended in this time; the metrics need vLLM 0.6.4.",
-		},
-		Panel{
-			Title: "API server overhead, mean", Kind: TimeSeries, Unit: "s",
-			About:   "Time outside of queue and engine: the worst engine of each server.",
-			Queries: one(ofEngine("vllm_frontend_overhead_mean_seconds"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
@@ -151,14 +147,19 @@ func timePanels() []Panel {
 		}),
 		chart("Requests by server", "{request}/s", "First tokens per second. Servers of one pool should get similar shares.",
 			noServer, one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}")),
-	), httpPanels()...)
+	)
 }
 
-// httpPanels show what the API server answered, for requests that never reach the engine, too.
-func httpPanels() []Panel {
+// serverPanels show what the API server answered, for requests that never reach the engine, too.
+func serverPanels() []Panel {
 	const by = "sum by (handler) ("
 	duration := func(part string) string { return by + rate(server("http_request_duration_seconds_"+part)) + ")" }
-	return sized(8, 8,
+	return sized(12, 8,
+		Panel{
+			Title: "API server overhead, mean", Kind: TimeSeries, Unit: "s",
+			About:   "Time outside of queue and engine: the worst engine of each server.",
+			Queries: one(ofEngine("vllm_frontend_overhead_mean_seconds"), "{{instance}} {{engine}} {{model_name}}"),
+		},
 		chart("HTTP requests by route", "{request}/s", "Of all chosen servers, also those that fail before the engine.",
 			noHTTP, one("sum by (handler, status) ("+rate(server("http_requests_total"))+")", "{{handler}} {{status}}")),
 		chart("HTTP duration by route, mean", "s", "To the end of the answer, also of a stream.", noHTTP, one(duration("sum")+" / ("+duration("count")+" > 0)", "{{handler}}")),

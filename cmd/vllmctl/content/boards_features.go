@@ -37,7 +37,7 @@ func prefixPanels() []Panel {
 		Panel{
 			Title: "Cached prompt tokens by tier", Kind: TimeSeries, Unit: "{token}/s", Min: number(0), Stacked: true,
 			About:   "Where the cached part of the prompts was: device is the GPU, host its server's memory.",
-			NoValue: "No cached tokens in this time; the metric needs a newer vLLM.",
+			NoValue: "No cached tokens in this time; the metric needs vLLM 0.32.",
 			Queries: one("sum by (source) ("+rate(engineOf("vllm_prompt_tokens_cached_by_source_total"))+")", "{{source}}"),
 		},
 		Panel{

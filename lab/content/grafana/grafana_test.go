@@ -252,6 +252,8 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 					assert.Equal(t, q.AsThreshold, slices.Contains(styled[of.Targets[j].RefID], "custom.lineStyle"), "%s: %s, query %d", b.UID, p.Title, j)
 					if q.AsThreshold {
 						limits++
+						assert.Equal(t, !strings.Contains(q.Legend, "{{"), slices.Contains(styled[of.Targets[j].RefID], "color"),
+							"%s: %s: several limits have a colour each", b.UID, p.Title)
 					}
 				}
 				if p.Kind != content.Table {

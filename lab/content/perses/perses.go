@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -284,7 +285,7 @@ func table(p content.Panel) object {
 			hidden = slices.DeleteFunc(hidden, func(name string) bool { return name == settings["name"] })
 		} else if len(p.Queries) > 1 {
 			transforms = append(transforms, object{"kind": "MergeIndexedColumns", "spec": object{"column": c.Label}})
-			if !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !strings.Contains(q.Expr, c.Label) }) {
+			if !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !grouped(q, c.Label) }) {
 				keys = append(keys, c.Label)
 			}
 		}
@@ -315,6 +316,15 @@ func table(p content.Panel) object {
 		spec["cellSettings"] = cells
 	}
 	return spec
+}
+
+var grouping = regexp.MustCompile(`by \(([^)]*)\)`)
+
+// grouped reports whether the result of a query has a label.
+func grouped(q content.Query, label string) bool {
+	return slices.ContainsFunc(grouping.FindAllStringSubmatch(q.Expr, -1), func(by []string) bool {
+		return slices.Contains(strings.Split(strings.ReplaceAll(by[1], `"`, ""), ", "), label)
+	})
 }
 
 // valueOf is Perses's name of the values of a query.

@@ -7,16 +7,17 @@ type sample = promql.Sample
 // withoutData are the panels that have no data on the simulated deployments, each with the
 // reason. A panel that has data must not be here.
 var withoutData = map[string]string{
-	"vllm-collector: Unreadable lines":           "the simulated servers write pages without mistakes",
-	"vllm-collector: Lost series":                "no limit is reached",
-	"vllm-collector: Lost log records":           "no log record is refused",
-	"vllm-collector: Ignored points":             "the simulated servers send no contradictory points",
-	"vllm-features: Offload throughput":          "the simulator has no offloading connector",
-	"vllm-features: Offload cache usage":         "the simulator has no offloading connector",
-	"vllm-features: Recomputed cached tokens":    "the simulated engine never computes all of a cached prompt again",
-	"vllm-features: Multi-modal cache hit ratio": "the simulated models take text only",
-	"vllm-features: Transfer time, p95 (NIXL)":   "the simulator counts transfers that fail and no times",
-	"vllm-overview: Dropped requests":            "the simulated version does not count them",
+	"vllm-collector: Unreadable lines":            "the simulated servers write pages without mistakes",
+	"vllm-collector: Lost series":                 "no limit is reached",
+	"vllm-collector: Lost log records":            "no log record is refused",
+	"vllm-collector: Ignored points":              "the simulated servers send no contradictory points",
+	"vllm-features: Cached prompt tokens by tier": "the simulated version does not have it",
+	"vllm-features: Offload throughput":           "the simulator has no offloading connector",
+	"vllm-features: Offload cache usage":          "the simulator has no offloading connector",
+	"vllm-features: Recomputed cached tokens":     "the simulated engine never computes all of a cached prompt again",
+	"vllm-features: Multi-modal cache hit ratio":  "the simulated models take text only",
+	"vllm-features: Transfer time, p95 (NIXL)":    "the simulator counts transfers that fail and no times",
+	"vllm-overview: Dropped requests":             "the simulated version does not count them",
 }
 
 // withoutDataWhenHealthy are those that have data only after something has happened.
