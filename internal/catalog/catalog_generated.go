@@ -4920,7 +4920,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.slo.latency_threshold", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
-		Description: "Longest time that is within an objective, with the latency that it is about.",
+		Description: "Longest time that is within an objective, by the latency that it is about.",
 		Attributes:  []string{"metric", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Needs:       "`objectives`",

@@ -80,10 +80,12 @@ func judged(p content.Panel, yes, no string) string {
 }
 
 func defaults(p content.Panel) object {
-	d := object{
-		"unit": unit(p.Unit), "noValue": p.NoValue, "mappings": mappings(p.Mappings, false),
-		"thresholds": object{"mode": "absolute", "steps": steps(p)},
-		"color":      object{"mode": judged(p, "thresholds", "palette-classic")},
+	d := object{"unit": unit(p.Unit), "noValue": p.NoValue, "color": object{"mode": judged(p, "thresholds", "palette-classic")}}
+	if len(p.Mappings) > 0 {
+		d["mappings"] = mappings(p.Mappings, false)
+	}
+	if p.Kind != content.TimeSeries {
+		d["thresholds"] = object{"mode": "absolute", "steps": steps(p)}
 	}
 	if p.Min != nil {
 		d["min"] = *p.Min
@@ -93,11 +95,7 @@ func defaults(p content.Panel) object {
 	}
 	switch p.Kind {
 	case content.TimeSeries:
-		custom := object{
-			"drawStyle": "line", "lineWidth": 1, "fillOpacity": 0, "showPoints": "auto", "lineInterpolation": "linear",
-			"spanNulls": false, "axisPlacement": "auto", "scaleDistribution": object{"type": "linear"},
-			"stacking": object{"mode": "none", "group": "A"}, "thresholdsStyle": object{"mode": "off"},
-		}
+		custom := object{"lineWidth": 1, "fillOpacity": 0, "showPoints": "auto", "spanNulls": false}
 		if p.Min != nil || p.Max == nil { // A share near 1 is not drawn from 0.
 			custom["axisSoftMin"] = 0
 		}
@@ -130,9 +128,6 @@ func steps(p content.Panel) []any {
 
 // mappings colour values, or the texts themselves.
 func mappings(of []content.Mapping, texts bool) []any {
-	if len(of) == 0 {
-		return []any{}
-	}
 	options := object{}
 	for i, m := range of {
 		key := strconv.FormatFloat(m.Value, 'g', -1, 64)
