@@ -4,8 +4,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,6 +77,26 @@ func tableLabels(expr parser.Expr) []string {
 		}
 	}
 	return nil
+}
+
+// A line of a threshold stands beside the latency that its objective is about: it is chosen by the label for that.
+func TestThresholdsAreOfTheLatencyBesideThem(t *testing.T) {
+	drawn := map[string]bool{}
+	eachQuery(t, func(b content.Board, p content.Panel, q content.Query, expr parser.Expr) {
+		s := selectors(expr)
+		if !q.AsThreshold || len(s) == 0 || s[0].Name != "vllm_slo_latency_threshold_seconds" {
+			return
+		}
+		i := slices.IndexFunc(s[0].LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "metric" && m.Type == labels.MatchEqual })
+		require.GreaterOrEqual(t, i, 0, "%s / %s", b.UID, p.Title)
+		drawn[s[0].LabelMatchers[i].Value] = true
+		beside, err := spelling.Parse(p.Queries[0].Expr)
+		require.NoError(t, err)
+		m, _, known := spelling.Metric(selectors(beside)[0].Name)
+		require.True(t, known)
+		assert.True(t, strings.HasPrefix(m.Name, s[0].LabelMatchers[i].Value), "%s / %s: %s", b.UID, p.Title, m.Name)
+	})
+	assert.Len(t, drawn, 4, "first token, between tokens, per token, whole request")
 }
 
 var inLegend = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)

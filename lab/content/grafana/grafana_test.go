@@ -74,8 +74,12 @@ type drawn struct {
 		Defaults struct {
 			Unit, NoValue string
 			Color         struct{ Mode string }
-			Custom        struct{ ShowPoints string }
-			Thresholds    struct {
+			Min, Max      *float64
+			Custom        struct {
+				ShowPoints  string
+				AxisSoftMin *float64
+			}
+			Thresholds struct {
 				Steps []struct {
 					Color string
 					Value *float64
@@ -423,6 +427,10 @@ func TestSingleValuesAreDrawn(t *testing.T) {
 		for _, p := range flat(d) {
 			if p.Type == "timeseries" {
 				assert.Equal(t, "auto", p.FieldConfig.Defaults.Custom.ShowPoints, "%s: %s", name, p.Title)
+				// Shares that are all near 1 are not drawn from 0.
+				near := p.FieldConfig.Defaults.Min == nil && p.FieldConfig.Defaults.Max != nil
+				assert.Equal(t, near, p.FieldConfig.Defaults.Custom.AxisSoftMin == nil, "%s: %s", name, p.Title)
+				assert.Equal(t, near, strings.Contains(p.Title, "ttainment") || p.Title == "All objectives together", "%s: %s", name, p.Title)
 			}
 		}
 	}
