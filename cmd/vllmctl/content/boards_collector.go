@@ -42,7 +42,7 @@ func collectorPanels() []Panel {
 			Queries: now("sum by (instance) ("+own("otelcol_receiver_vllm_targets")+")", "{{instance}}"),
 		},
 		Panel{
-			Title: "Fullest queue", Kind: Gauge, Unit: "1", Min: number(0), Max: number(1), NoValue: notScraped + " Or no exporter has a queue.",
+			Title: "Fullest queue", Kind: Stat, Unit: "1", NoValue: notScraped + " Or no exporter has a queue.",
 			Thresholds: []Threshold{{0, Green}, {0.5, Orange}, {0.9, Red}},
 			About:      "A full queue loses data. It fills while a backend does not accept what is sent.",
 			Queries:    now("max(max by (instance, exporter) ("+own("otelcol_exporter_queue_size")+") / (max by (instance, exporter) ("+own("otelcol_exporter_queue_capacity")+") > 0))", "fullest"),

@@ -96,7 +96,7 @@ func TestBoardsAreComplete(t *testing.T) {
 				assert.True(t, p.Kind != content.StateTimeline || len(p.Mappings) > 0, "%s: states need words", at)
 				for _, q := range p.Queries {
 					assert.True(t, p.Kind == content.Table || q.Legend != "", "%s: a series has a name", at)
-					assert.Equal(t, p.Kind == content.Table || p.Kind == content.Stat || p.Kind == content.Gauge, q.Instant,
+					assert.Equal(t, p.Kind == content.Table || p.Kind == content.Stat, q.Instant,
 						"%s: pictures over time need ranges, others the newest value", at)
 				}
 			}

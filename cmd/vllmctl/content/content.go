@@ -169,7 +169,6 @@ const (
 	TimeSeries    PanelKind = "timeseries"
 	Stat          PanelKind = "stat"
 	Table         PanelKind = "table"
-	Gauge         PanelKind = "gauge"
 	StateTimeline PanelKind = "state-timeline"
 )
 

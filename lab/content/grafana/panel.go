@@ -36,12 +36,6 @@ func panel(p content.Panel, b content.Board) object {
 			"colorMode":     judged(p, "background", "none"), "graphMode": "none", "textMode": "auto",
 			"justifyMode": "auto", "orientation": "auto", "wideLayout": true,
 		}
-	case content.Gauge:
-		drawn["options"] = object{
-			"reduceOptions":        object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
-			"showThresholdLabels":  false,
-			"showThresholdMarkers": true, "orientation": "auto", "minVizWidth": 75, "minVizHeight": 75, "sizing": "auto",
-		}
 	case content.StateTimeline:
 		drawn["options"] = object{
 			"mergeValues": true, "showValue": "auto", "alignValue": "left", "rowHeight": 0.85, "perPage": 20,

@@ -181,12 +181,6 @@ func plugin(p content.Panel, b content.Board) object {
 			spec["mappings"] = mappings(p)
 		}
 		return object{"kind": "StatChart", "spec": spec}
-	case content.Gauge:
-		spec := object{"calculation": "last-number", "format": format(p.Unit), "thresholds": thresholds(p)}
-		if p.Max != nil {
-			spec["max"] = *p.Max
-		}
-		return object{"kind": "GaugeChart", "spec": spec}
 	case content.StateTimeline:
 		return object{"kind": "StatusHistoryChart", "spec": object{
 			"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "mappings": mappings(p),

@@ -62,7 +62,7 @@ type resource struct {
 
 // Only these kinds exist in the plugins that docs/start/dashboards.md names.
 var plugins = map[string]bool{
-	"TimeSeriesChart": true, "StatChart": true, "Table": true, "GaugeChart": true, "StatusHistoryChart": true,
+	"TimeSeriesChart": true, "StatChart": true, "Table": true, "StatusHistoryChart": true,
 }
 
 func TestDashboardsAreComplete(t *testing.T) {
