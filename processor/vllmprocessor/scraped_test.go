@@ -94,5 +94,4 @@ func TestTheCostInSeries(t *testing.T) {
 		})
 	}
 	assert.Contains(t, readme, "Each objective adds 17 for each server and model with the default windows")
-	assert.Contains(t, readme, "That is 34 series for two objectives with the default windows")
 }
