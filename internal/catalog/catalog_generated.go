@@ -4919,6 +4919,14 @@ var metrics = []Metric{
 		BlindSpots:  "Which request missed which threshold is unknown, so the result is the widest possible interval.",
 	},
 	{
+		Name: "vllm.slo.latency_threshold", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Description: "Longest time that is within an objective, by the latency that it is about.",
+		Attributes:  []string{"metric", "model_name", "objective"},
+		DerivedFrom: []string{"vllm.slo.valid"},
+		Needs:       "`objectives`",
+		BlindSpots:  "Whether the threshold is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
+	},
+	{
 		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Share of the observations that an objective requires to be within its threshold, from 0 to 1.",
 		Attributes:  []string{"model_name", "objective"},
@@ -4932,7 +4940,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Needs:       "`objectives`",
-		BlindSpots:  "Whether the threshold is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
+		BlindSpots:  "Like `vllm.slo.latency_threshold`.",
 	},
 	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "processor",

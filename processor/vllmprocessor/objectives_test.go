@@ -58,8 +58,8 @@ func TestAllValuesFollowFromTheRequests(t *testing.T) {
 			assert.Equal(t, map[string]float64{
 				"valid{model_name=m,objective=ttft}": 0, "good{model_name=m,objective=ttft}": 0, "undecided{model_name=m,objective=ttft}": 0,
 				"valid{model_name=m,objective=whole}": 0, "good{model_name=m,objective=whole}": 0, "undecided{model_name=m,objective=whole}": 0,
-				"target{model_name=m,objective=ttft}": 0.95, "threshold{model_name=m,objective=ttft}": 2.5,
-				"target{model_name=m,objective=whole}": 0.9, "threshold{model_name=m,objective=whole}": 12,
+				"target{model_name=m,objective=ttft}": 0.95, "threshold{model_name=m,objective=ttft}": 2.5, "latency_threshold{metric=" + firstToken + ",model_name=m,objective=ttft}": 2.5,
+				"target{model_name=m,objective=whole}": 0.9, "threshold{model_name=m,objective=whole}": 12, "latency_threshold{metric=" + wholeTime + ",model_name=m,objective=whole}": 12,
 			}, got.values, "there is nothing to compare with")
 			continue
 		}
@@ -72,6 +72,7 @@ func TestAllValuesFollowFromTheRequests(t *testing.T) {
 			labels := "model_name=m,objective=" + o.name
 			want["valid{"+labels+"}"], want["good{"+labels+"}"], want["undecided{"+labels+"}"] = all.valid, all.good, all.undecided
 			want["target{"+labels+"}"], want["threshold{"+labels+"}"] = o.target, o.threshold
+			want["latency_threshold{metric="+o.metric+","+labels+"}"] = o.threshold
 			from := now.Add(-time.Minute)
 			if from.Before(noon) {
 				from = noon

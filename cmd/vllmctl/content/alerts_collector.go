@@ -19,7 +19,7 @@ func collectorGroup(p parameters) Group {
 					{Text: "See whether the collector runs, and read the end of its log."},
 					{Text: "See whether Prometheus can scrape it.", Query: `up{job=~".*otelcol.*"}`},
 					{Text: "See whether it has targets.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
-					{Text: "See whether it can send.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Queue in use"},
+					{Text: "See whether it can send.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Exporter queue usage"},
 				},
 				Mitigation: []string{
 					"Start the collector again. What it scraped before is in its queue, if the queue is on disk.",
@@ -46,8 +46,8 @@ func collectorGroup(p parameters) Group {
 				Meaning:     "For 15 minutes more than half of an exporter's queue is full.",
 				Impact:      "Alerts see old data. When the queue is full, points are lost.",
 				Diagnosis: []Step{
-					{Text: "See whether it grows, and how long it will last.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Queue in use"},
-					{Text: "See whether requests fail: the log of the collector has the answer of the backend.", Query: "rate(otelcol_exporter_sent_metric_points[5m])", Board: "vllm-collector", Panel: "Points sent"},
+					{Text: "See whether it grows, and how long it will last.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Exporter queue usage"},
+					{Text: "See whether requests fail: the log of the collector has the answer of the backend.", Query: "rate(otelcol_exporter_sent_metric_points[5m])", Board: "vllm-collector", Panel: "Sent points"},
 				},
 				Mitigation: []string{
 					"Repair the backend, its address, or the credentials.",
@@ -69,7 +69,7 @@ func collectorGroup(p parameters) Group {
 				Meaning:     "An exporter gave up on points, or could not put them into its queue, for five minutes.",
 				Impact:      "The backend has gaps. Rates over a gap are too low, and alerts may be late.",
 				Diagnosis: []Step{
-					{Text: "See how many points are lost.", Query: "sum by (exporter) (rate(otelcol_exporter_send_failed_metric_points[5m]))", Board: "vllm-collector", Panel: "Points lost"},
+					{Text: "See how many points are lost.", Query: "sum by (exporter) (rate(otelcol_exporter_send_failed_metric_points[5m]))", Board: "vllm-collector", Panel: "Lost points"},
 					{Text: "Read the log of the collector: it has the answer of the backend. 400 means that the backend refuses the points and that trying again is useless; 401 and 403 mean credentials; 413 means too large."},
 				},
 				Mitigation: []string{

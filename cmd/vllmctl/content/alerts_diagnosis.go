@@ -59,10 +59,10 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `critical`, `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
 				Impact:      "Most requests for the model fail, wait many times longer than usual, or get no answer. What still serves gets all the traffic and becomes slow.",
 				Diagnosis: []Step{
-					{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Board: "vllm-overview", Panel: "Condition of each pool"},
+					{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Board: "vllm-overview", Panel: "Condition by pool"},
 					{Text: "See which condition most servers have. The page of that condition has the next steps.", Query: conditionNow, Board: "vllm-pool", Panel: "Condition"},
-					{Text: "See whether the servers can be read at all, and why not.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
-					{Text: "Compare with the gateway, which sees what users get.", Query: "vllm_gateway:error_ratio:rate5m", Board: "vllm-pool", Panel: "Failed requests of the gateway"},
+					{Text: "See whether the servers can be read at all, and why not.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
+					{Text: "Compare with the gateway, which sees what users get.", Query: "vllm_gateway:error_ratio:rate5m", Board: "vllm-pool", Panel: "Gateway error ratio"},
 				},
 				Mitigation: []string{
 					"Undo the newest change of the servers' image, flags or model if it began with it. Loading a model takes minutes.",
@@ -90,9 +90,9 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "The diagnosis of the pool has severity 2: a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room. Where it has mostly lost servers, their own alerts name them.",
 				Impact:      "Some users wait longer than usual or get errors. Which users depends on the server that their request is routed to.",
 				Diagnosis: []Step{
-					{Text: "See whether one server gets more work than the others.", Query: "vllm_pool_imbalance_max_ratio", Board: "vllm-pool", Panel: "Busiest server over the mean"},
-					{Text: "Read the causes of the pool; each has a page.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes now"},
-					{Text: "See which servers are not healthy.", Query: "vllm_diagnosis_severity >= 2", Board: "vllm-overview", Panel: "Condition of each engine"},
+					{Text: "See whether one server gets more work than the others.", Query: "vllm_pool_imbalance_max_ratio", Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
+					{Text: "Read the causes of the pool; each has a page.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
+					{Text: "See which servers are not healthy.", Query: "vllm_diagnosis_severity >= 2", Board: "vllm-overview", Panel: "Condition by engine"},
 				},
 				Mitigation: []string{
 					"If no server answers badly by itself, add servers. That helps against `demand_exceeds_capacity`, not against `slow_steps` or `kv_pressure` of one server.",
@@ -124,7 +124,7 @@ func diagnosisGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "Send one request of your own. It is the only proof that users are served."},
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
-					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
 					{Text: "Read the end of the server's log, and whether the process or the pod has restarted.", Query: "resets(vllm_generation_tokens_total[1h])"},
 				},
 				Mitigation: []string{
@@ -158,7 +158,7 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % of the pool's requests or more, or of those that come, are at this server. 5 % is also the share of failed requests at which `VLLMGatewayErrors` pages.",
 				Impact:      "The users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
-					{Text: "See whether the others have room, and take it out of rotation: they serve its users.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+					{Text: "See whether the others have room, and take it out of rotation: they serve its users.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 					{Text: "See what is still sent to it.", Query: "vllm_diagnosis_user_share_ratio > 0"},
 				},
@@ -183,9 +183,9 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, a pool of the processor has its model, and less than 5 % of the pool's users are at it, as far as is known.",
 				Impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait.",
 				Diagnosis: []Step{
-					{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+					{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
-					{Text: "If it is unreachable, see why the scrape fails, and at the gateway whether requests to it fail.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "If it is unreachable, see why the scrape fails, and at the gateway whether requests to it fail.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
 				},
 				Mitigation: []string{
 					"Take the server out of rotation. If it is `stalled`, save what its page asks for: a restart destroys it.",
@@ -209,10 +209,10 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
 				Impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 				Diagnosis: []Step{
-					{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition of each engine"},
-					{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known, or that the condition is `unknown`: then send one request of your own, and if no answer comes, the engine has stalled.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes now"},
+					{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition by engine"},
+					{Text: "Read the primary cause; its page has the next steps. No series means that the cause is not known, or that the condition is `unknown`: then send one request of your own, and if no answer comes, the engine has stalled.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-engine", Panel: "Causes"},
 					{Text: "See how long the first token takes.", Query: `vllm_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time to first token, p95"},
-					{Text: "See how long a step takes.", Query: `vllm_inter_token_latency_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Time between tokens, p95"},
+					{Text: "See how long a step takes.", Query: `vllm_inter_token_latency_quantile_seconds{quantile="0.95"}`, Board: "vllm-engine", Panel: "Inter-token latency, p95"},
 				},
 				Mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
 				LooksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests looks like a fault: `workload_shift` is a notice that names it.",

@@ -20,10 +20,10 @@ func gatewayGroup(p parameters) Group {
 				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that, where they have 80 requests. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
-					{Text: "See which error it is.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Errors by code"},
-					{Text: "Refused because there is no room: see whether the servers are full.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Wait of a request that arrives now"},
+					{Text: "See which error it is.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Gateway errors by code"},
+					{Text: "Refused because there is no room: see whether the servers are full.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
 					{Text: "Not found or bad request: see whether one client or one model name does it; the model name may be empty."},
-					{Text: "Errors of model servers: see which server is failing.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition of each engine"},
+					{Text: "Errors of model servers: see which server is failing.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition by engine"},
 				},
 				Mitigation: []string{
 					"Refused for lack of room: add servers, or let less important requests go first. Clients that try again at once make it worse: send Retry-After.",
@@ -56,7 +56,7 @@ func gatewayGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "See whether the servers run and can be read by the collector.", Query: "vllm_up", Board: "vllm-overview", Panel: "Servers up"},
 					{Text: "If they can, compare the selector and the port of the InferencePool with the labels and the port of the pods."},
-					{Text: "See since when.", Query: "inference_gateway_pool_endpoint_ready", Board: "vllm-pool", Panel: "Endpoints that are ready"},
+					{Text: "See since when.", Query: "inference_gateway_pool_endpoint_ready", Board: "vllm-pool", Panel: "Ready endpoints"},
 				},
 				Mitigation: []string{
 					"Start servers if there are none.",
@@ -81,8 +81,8 @@ func gatewayGroup(p parameters) Group {
 				Impact:      "The slowest users wait for the whole answer that long. Long answers take long without any fault.",
 				Diagnosis: []Step{
 					{Text: "See whether the first token is late, or the answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
-					{Text: "See whether requests wait at the gateway.", Query: "inference_gateway_epp_flow_control_queue_size", Board: "vllm-pool", Panel: "Requests in the gateway's queue"},
-					{Text: "Read the causes of the pool.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes now"},
+					{Text: "See whether requests wait at the gateway.", Query: "inference_gateway_epp_flow_control_queue_size", Board: "vllm-pool", Panel: "Gateway queue length"},
+					{Text: "Read the causes of the pool.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
 				},
 				Mitigation: []string{
 					"Follow the page of the pool's cause.",
@@ -109,9 +109,9 @@ func gatewayGroup(p parameters) Group {
 				Meaning:     "For 15 minutes, fewer LoRA syncers of a service have the adapter loaded than there are syncers.",
 				Impact:      "Requests for the adapter fail on the servers that lack it, or wait until it is loaded.",
 				Diagnosis: []Step{
-					{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters of the syncer"},
+					{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters loaded by the syncer"},
 					{Text: "Read the log of the syncer on a server that lacks it: a failed load has no metric."},
-					{Text: "See whether requests ask for it. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Adapters that wait"},
+					{Text: "See whether requests ask for it. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Waiting adapters"},
 				},
 				Mitigation: []string{
 					"Repair the source of the adapter, or the permission to read it; the syncer tries again.",

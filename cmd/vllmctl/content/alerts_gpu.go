@@ -21,8 +21,8 @@ func gpuGroup() Group {
 					"`memory_error` or `interconnect` (its memory or its links have errors). A detail is reported only if the GPU shows it while steps are slow and did not show it before.",
 				Impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",
 				Diagnosis: []Step{
-					{Text: "Read the detail: the page of this alert has a step for each.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes now"},
-					{Text: "For `power_cap` and `thermal`: see which GPU it is, and since when.", Query: `rate(vllm_accelerator_throttle_time_seconds_total{reason=~"power|thermal"}[5m])`, Board: "vllm-engine", Panel: "GPU throttled"},
+					{Text: "Read the detail: the page of this alert has a step for each.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes"},
+					{Text: "For `power_cap` and `thermal`: see which GPU it is, and since when.", Query: `rate(vllm_accelerator_throttle_time_seconds_total{reason=~"power|thermal"}[5m])`, Board: "vllm-engine", Panel: "GPU throttling"},
 					{Text: "For `thermal`: compare the temperature with other GPUs of the node. All are hot: it is the room or the fans. One is hot: it is that GPU.", Query: "hw_temperature_celsius", Board: "vllm-engine", Panel: "GPU temperature"},
 					{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a clock that was fixed, and the limits that are active.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},
 					{Text: "For `memory_error`: see how many errors there are, and read the kernel's log on the node for lines with `Xid`.", Query: "increase(vllm_accelerator_row_remap_rows_total[1h])", Board: "vllm-engine", Panel: "GPU memory errors"},
@@ -85,7 +85,7 @@ func gpuGroup() Group {
 				Meaning:     "An exporter of GPU metrics was read within the last hour, and for ten minutes it is not.",
 				Impact:      "Users notice nothing. Details about GPUs, energy per token and the panels about GPUs are missing for this node.",
 				Diagnosis: []Step{
-					{Text: "See whether its scrapes fail, and why.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Why a scrape failed"},
+					{Text: "See whether its scrapes fail, and why.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
 					{Text: "See whether its pod runs on that node: `kubectl get pods -A -o wide`, and read its log. After an error of the driver the exporter often ends again and again."},
 					{Text: "See whether the receiver has fewer targets.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 				},

@@ -141,8 +141,8 @@ func sloLongGroup(p parameters) Group {
 				Meaning:     "The error budget of 30 days is used up, counting only what certainly missed, and at least a quarter of the 30 days was recorded.",
 				Impact:      "The promise of this month is broken. There is no room for risk until bad days leave the window.",
 				Diagnosis: []Step{
-					{Text: "See how much is left, and when it was used. The panel shows the lower end, where all that is undecided counts as missed.", Query: "vllm_slo:budget_remaining_upper:30d", Board: "vllm-objectives", Panel: "Budget left, at least"},
-					{Text: "See how much of the month was recorded.", Query: "vllm_slo:coverage:30d", Board: "vllm-objectives", Panel: "Coverage of the least observed server"},
+					{Text: "See how much is left, and when it was used. The panel shows the lower end, where all that is undecided counts as missed.", Query: "vllm_slo:budget_remaining_upper:30d", Board: "vllm-objectives", Panel: "Error budget left"},
+					{Text: "See how much of the month was recorded.", Query: "vllm_slo:coverage:30d", Board: "vllm-objectives", Panel: "Observed share of each window"},
 					{Text: "See whether it is still being used.", Query: "vllm_slo:burn_lower:rate6h", Board: "vllm-objectives", Panel: "Slow burn"},
 				},
 				Mitigation: []string{
@@ -178,7 +178,7 @@ func burnSteps(short string) []Step {
 		{Text: "See how fast the budget is used now, and whether it gets worse.", Query: "vllm_slo:burn_lower:rate" + short, Board: "vllm-objectives", Panel: panel},
 		{Text: "See how many events there are.", Query: "vllm_slo:valid:rate" + short, Board: "vllm-objectives", Panel: "Events"},
 		{Text: "See which server misses the objective.", Query: burnQueryServers, Board: "vllm-objectives", Panel: "Attainment of the worst server"},
-		{Text: "Read the cause that the diagnosis reports; its page has the next steps.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-overview", Panel: "Causes now"},
+		{Text: "Read the cause that the diagnosis reports; its page has the next steps.", Query: `vllm_diagnosis_cause{role="primary"} == 1`, Board: "vllm-overview", Panel: "Causes"},
 	}
 }
 

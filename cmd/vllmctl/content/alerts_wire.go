@@ -52,7 +52,7 @@ func wireGroup(p parameters) Group {
 				Meaning:     "Requests have been running on an engine for five minutes without a new prompt token or output token of it, and this lasts for five more minutes.",
 				Impact:      "Its users wait until their own timeout.",
 				Diagnosis: []Step{
-					{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Tokens"},
+					{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Token throughput"},
 					{Text: "Send one request of your own: before 0.10.2, and by one report later as well, vLLM leaves the gauge of running requests frozen when all clients leave at once."},
 					{Text: "Read the server's log for a timeout of NCCL, or an error of the engine."},
 				},
@@ -100,9 +100,9 @@ func wireGroup(p parameters) Group {
 				Meaning:     "The p95 of the time in the queue is above 5 s for ten minutes.",
 				Impact:      "These users wait before their prompt is even read.",
 				Diagnosis: []Step{
-					{Text: "See whether the queue still grows.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Requests that wait and run"},
+					{Text: "See whether the queue still grows.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
 					{Text: "See whether the KV cache is full and requests are preempted.", Query: "sum by (model_name) (rate(vllm:num_preemptions_total[5m]))", Board: "vllm-wire", Panel: "Preemptions"},
-					{Text: "See whether more requests come than before.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Requests that ended"},
+					{Text: "See whether more requests come than before.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},
 				},
 				Mitigation:   burnMitigation,
 				LooksTheSame: "Many long prompts, fewer servers, or a slower engine: all of them make a queue.",
@@ -120,7 +120,7 @@ func wireGroup(p parameters) Group {
 				Meaning:     "The share of requests with `finished_reason` error is above 5 % for five minutes. The name of the metric says success, but it counts every end.",
 				Impact:      "These users get an error or a truncated answer.",
 				Diagnosis: []Step{
-					{Text: "See how requests end.", Query: "sum by (finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Requests that ended"},
+					{Text: "See how requests end.", Query: "sum by (finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},
 					{Text: "Read the server's log for the error."},
 				},
 				Mitigation:   []string{"Restart the server if its engine is broken.", "Undo the newest change of its image or model."},
@@ -142,8 +142,8 @@ const (
 func rawLateSteps() []Step {
 	return []Step{
 		{Text: "See how late the first token is.", Query: rawLateQuery, Board: "vllm-wire", Panel: "Time to first token"},
-		{Text: "See whether requests wait in the queue.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Requests that wait and run"},
-		{Text: "See whether prompts became longer.", Query: "rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)", Board: "vllm-wire", Panel: "Length of prompts"},
+		{Text: "See whether requests wait in the queue.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
+		{Text: "See whether prompts became longer.", Query: "rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)", Board: "vllm-wire", Panel: "Prompt length"},
 		{Text: "[What you see](symptoms.md) has the next steps."},
 	}
 }

@@ -164,35 +164,55 @@ func sized(width, height int, panels ...Panel) []Panel {
 	return out
 }
 
+// chart draws queries over time, from 0. percent is the same for shares, from 0 to 100 %.
+func chart(title, unit, about, noValue string, queries []Query) Panel {
+	return Panel{Title: title, Kind: TimeSeries, Unit: unit, About: about, NoValue: noValue, Queries: queries, Min: number(0)}
+}
+
+func percent(title, about, noValue string, queries []Query) Panel {
+	p := chart(title, "1", about, noValue, queries)
+	p.Max = number(1)
+	return p
+}
+
 func one(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend}} }
 
 func now(expr, legend string) []Query { return []Query{{Expr: expr, Legend: legend, Instant: true}} }
 
 // percentiles are the 95th and 99th percentile of a histogram over all chosen servers, per
-// model, and the thresholds of the objectives whose names match.
-func percentiles(bucket, objectiveNames string) []Query {
+// model, and the thresholds of the objectives about it.
+func percentiles(bucket, metric string) []Query {
 	queries := []Query{
 		{Expr: quantileOf(0.95, bucket), Legend: "p95 {{model_name}}"},
 		{Expr: quantileOf(0.99, bucket), Legend: "p99 {{model_name}}"},
 	}
-	if objectiveNames != "" {
+	if metric != "" {
 		queries = append(queries, Query{
-			Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+objectiveNames+`"`) + ")",
+			Expr:   "max by (objective, model_name) (" + thresholds(metric) + ")",
 			Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
 		})
 	}
 	return queries
 }
 
-// The names by which an objective is recognised as one about a latency.
+// thresholds are those of the objectives about a latency, and strictest the lowest of them.
+func thresholds(metric string) string {
+	return engineOf("vllm_slo_latency_threshold_seconds", `metric="`+metric+`"`)
+}
+
+func strictest(metric string) Query {
+	return Query{Expr: "min(" + thresholds(metric) + ")", Legend: "strictest objective", AsThreshold: true}
+}
+
+// The latencies of objectives.
 const (
-	ttftObjectives = "(?i).*(ttft|first).*"
-	itlObjectives  = "(?i).*(itl|inter).*"
-	tpotObjectives = "(?i).*(tpot|per_output).*"
-	e2eObjectives  = "(?i).*(e2e|end).*"
+	ttft = "vllm.time_to_first_token"
+	itl  = "vllm.inter_token_latency"
+	tpot = "vllm.request.time_per_output_token"
+	e2e  = "vllm.e2e_request_latency"
 )
 
-const drawnByName = "The dashed lines are the thresholds of your objectives, recognised by their names: "
+const drawnLimit = "A dashed line is the threshold of an objective about it."
 
 // byModel is a sum over the chosen servers of each model.
 func byModel(series string) string { return "sum by (model_name) (" + series + ")" }

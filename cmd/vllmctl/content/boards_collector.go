@@ -19,7 +19,7 @@ func collectorBoard() Board {
 			choice("collector", "Collector", `otelcol_process_uptime{job=~"$scrapejob"}`, "instance"),
 		},
 		Rows: []Row{
-			{Title: "Is it well?", Panels: collectorPanels()},
+			{Title: "Health", Panels: collectorPanels()},
 			{Title: "Receiver", Panels: receiverPanels()},
 			{Title: "Processor", Panels: processorPanels()},
 			{Title: "Exporters", Panels: exporterPanels()},
@@ -42,99 +42,58 @@ func collectorPanels() []Panel {
 			Queries: now("sum by (instance) ("+own("otelcol_receiver_vllm_targets")+")", "{{instance}}"),
 		},
 		Panel{
-			Title: "Fullest queue", Kind: Gauge, Unit: "1", Min: number(0), Max: number(1), NoValue: notScraped + " Or no exporter has a queue.",
+			Title: "Fullest queue", Kind: Stat, Unit: "1", NoValue: notScraped + " Or no exporter has a queue.",
 			Thresholds: []Threshold{{0, Green}, {0.5, Orange}, {0.9, Red}},
 			About:      "A full queue loses data. It fills while a backend does not accept what is sent.",
 			Queries:    now("max(max by (instance, exporter) ("+own("otelcol_exporter_queue_size")+") / (max by (instance, exporter) ("+own("otelcol_exporter_queue_capacity")+") > 0))", "fullest"),
 		},
-		Panel{
-			Title: "Memory", Kind: TimeSeries, Unit: "By", Min: number(0), NoValue: notScraped,
-			About:   "Resident memory of each collector.",
-			Queries: one("max by (instance) ("+own("otelcol_process_memory_rss")+")", "{{instance}}"),
-		},
-		Panel{
-			Title: "CPU", Kind: TimeSeries, Unit: "{core}", Min: number(0), NoValue: notScraped,
-			About:   "Cores that each collector uses.",
-			Queries: one("sum by (instance) ("+rate(own("otelcol_process_cpu_seconds"))+")", "{{instance}}"),
-		},
+		chart("Memory", "By", "Resident memory of each collector.",
+			notScraped, one("max by (instance) ("+own("otelcol_process_memory_rss")+")", "{{instance}}")),
+		chart("CPU", "{core}", "Cores that each collector uses.",
+			notScraped, one("sum by (instance) ("+rate(own("otelcol_process_cpu_seconds"))+")", "{{instance}}")),
 	)
 }
 
 func receiverPanels() []Panel {
 	return sized(8, 7,
-		Panel{
-			Title: "Scrapes by outcome", Kind: TimeSeries, Unit: "{scrape}/s", Min: number(0), NoValue: notScraped,
-			About:   "Anything but ok is a target that could not be read; the log names it once.",
-			Queries: increasesOf("otelcol_receiver_vllm_scrapes", "outcome", "{{outcome}}"),
-		},
-		Panel{
-			Title: "Lost series", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
-			NoValue: "Nothing was lost since the start of the collector, or its telemetry is not scraped.",
-			About:   "By reason. It does not increase for a healthy server within the limits.",
-			Queries: increasesOf("otelcol_receiver_vllm_dropped_points", "reason", "{{reason}}"),
-		},
-		Panel{
-			Title: "Lines that could not be read", Kind: TimeSeries, Unit: "{line}/s", Min: number(0),
-			NoValue: "All lines could be read since the start of the collector, or its telemetry is not scraped.",
-			About:   "By reason. All other lines of the body were delivered.",
-			Queries: increasesOf("otelcol_receiver_vllm_bad_lines", "reason", "{{reason}}"),
-		},
-		Panel{
-			Title: "Time to parse a body, p99", Kind: TimeSeries, Unit: "s", Min: number(0), NoValue: notScraped,
-			About:   "Over all targets of a collector.",
-			Queries: one("histogram_quantile(0.99, sum by (le, instance) ("+rate(own("otelcol_receiver_vllm_parse_duration_bucket"))+"))", "{{instance}}"),
-		},
-		Panel{
-			Title: "Restarts of servers", Kind: TimeSeries, Unit: "{reset}/s", Min: number(0),
-			NoValue: "No server has restarted since the start of the collector, or its telemetry is not scraped.",
-			About:   "Detected by counters that fell.",
-			Queries: increasesOf("otelcol_receiver_vllm_resets", "instance", "{{instance}}"),
-		},
-		Panel{
-			Title: "Targets beyond the limit", Kind: TimeSeries, Unit: "{target}", Min: number(0), NoValue: notScraped,
-			About:   "Discovered targets that are not scraped: raise `limits::targets`.",
-			Queries: one("sum by (instance) ("+own("otelcol_receiver_vllm_target_overflow")+")", "{{instance}}"),
-		},
+		chart("Scrapes by outcome", "{scrape}/s", "Anything but ok is a target that could not be read; the log names it once.",
+			notScraped, increasesOf("otelcol_receiver_vllm_scrapes", "outcome", "{{outcome}}")),
+		chart("Lost series", "{datapoint}/s", "By reason. It does not increase for a healthy server within the limits.",
+			"Nothing was lost since the start of the collector, or its telemetry is not scraped.", increasesOf("otelcol_receiver_vllm_dropped_points", "reason", "{{reason}}")),
+		chart("Unreadable lines", "{line}/s", "By reason. All other lines of the body were delivered.",
+			"All lines could be read since the start of the collector, or its telemetry is not scraped.", increasesOf("otelcol_receiver_vllm_bad_lines", "reason", "{{reason}}")),
+		chart("Parse time, p99", "s", "Over all targets of a collector.",
+			notScraped, one("histogram_quantile(0.99, sum by (le, instance) ("+rate(own("otelcol_receiver_vllm_parse_duration_bucket"))+"))", "{{instance}}")),
+		chart("Server restarts", "{reset}/s", "Detected by counters that fell.",
+			"No server has restarted since the start of the collector, or its telemetry is not scraped.", increasesOf("otelcol_receiver_vllm_resets", "instance", "{{instance}}")),
+		chart("Targets over the limit", "{target}", "Discovered targets that are not scraped: raise `limits::targets`.",
+			notScraped, one("sum by (instance) ("+own("otelcol_receiver_vllm_target_overflow")+")", "{{instance}}")),
 	)
 }
 
 func processorPanels() []Panel {
 	return sized(8, 7,
-		Panel{
-			Title: "Derived points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0), NoValue: notScraped,
-			About:   "What the processor adds.",
-			Queries: increasesOf("otelcol_processor_vllm_derived_points", "instance", "{{instance}}"),
-		},
-		Panel{
-			Title: "Series in memory", Kind: TimeSeries, Unit: "{series}", Min: number(0), NoValue: notScraped,
-			About:   "At most `max_series`.",
-			Queries: one("sum by (instance) ("+own("otelcol_processor_vllm_series")+")", "{{instance}}"),
-		},
-		Panel{
-			Title: "Points that could not be used", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
-			NoValue: "All points were used since the start of the collector, or its telemetry is not scraped.",
-			About:   "By reason; they are passed on all the same.",
-			Queries: increasesOf("otelcol_processor_vllm_ignored_points", "reason", "{{reason}}"),
-		},
+		chart("Derived points", "{datapoint}/s", "What the processor adds.",
+			notScraped, increasesOf("otelcol_processor_vllm_derived_points", "instance", "{{instance}}")),
+		chart("Series in memory", "{series}", "At most `max_series`.",
+			notScraped, one("sum by (instance) ("+own("otelcol_processor_vllm_series")+")", "{{instance}}")),
+		chart("Ignored points", "{datapoint}/s", "By reason; they are passed on all the same.",
+			"All points were used since the start of the collector, or its telemetry is not scraped.", increasesOf("otelcol_processor_vllm_ignored_points", "reason", "{{reason}}")),
 	)
 }
 
 func exporterPanels() []Panel {
 	return sized(8, 7,
 		Panel{
-			Title: "Queue in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: "No exporter has a queue, or the telemetry of the collector is not scraped.",
+			Title: "Exporter queue usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: "No exporter has a queue, or the telemetry of the collector is not scraped.",
 			About: "Of each exporter. A queue that grows means that the backend does not keep up or does not answer.",
 			Queries: one("max by (instance, exporter) ("+own("otelcol_exporter_queue_size")+") / (max by (instance, exporter) ("+own("otelcol_exporter_queue_capacity")+") > 0)",
 				"{{exporter}} {{instance}}"),
 		},
+		chart("Sent points", "{datapoint}/s", "Accepted by the backend.",
+			"Nothing was sent since the start of the collector, or its telemetry is not scraped. A Prometheus exporter is scraped and does not send.", increasesOf("otelcol_exporter_sent_metric_points", "exporter", "{{exporter}}")),
 		Panel{
-			Title: "Points sent", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
-			NoValue: "Nothing was sent since the start of the collector, or its telemetry is not scraped. A Prometheus exporter is scraped and does not send.",
-			About:   "Accepted by the backend.",
-			Queries: increasesOf("otelcol_exporter_sent_metric_points", "exporter", "{{exporter}}"),
-		},
-		Panel{
-			Title: "Points lost", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
+			Title: "Lost points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
 			NoValue: "Nothing was lost since the start of the collector, or its telemetry is not scraped.",
 			About:   "Refused by the backend for good, or refused by a full queue.",
 			Queries: []Query{
@@ -147,22 +106,11 @@ func exporterPanels() []Panel {
 
 func diagnosisConnectorPanels() []Panel {
 	return sized(8, 7,
-		Panel{
-			Title: "Log records of the diagnosis", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
-			NoValue: "No change of a diagnosis since the start of the collector, or no connector.",
-			About:   "One for each change of a condition or a cause.",
-			Queries: increasesOf("otelcol_connector_vllm_diagnosis_events", "instance", "{{instance}}"),
-		},
-		Panel{
-			Title: "Lost log records", Kind: TimeSeries, Unit: "{record}/s", Min: number(0),
-			NoValue: "Nothing was lost since the start of the collector, or no connector.",
-			About:   "The metrics have these changes all the same.",
-			Queries: increasesOf("otelcol_connector_vllm_diagnosis_dropped_events", "instance", "{{instance}}"),
-		},
-		Panel{
-			Title: "Engines known", Kind: TimeSeries, Unit: "{engine}", Min: number(0), NoValue: "No connector.",
-			About:   "Engines whose diagnosis the connector follows.",
-			Queries: one("sum by (instance) ("+own("otelcol_connector_vllm_diagnosis_engines")+")", "{{instance}}"),
-		},
+		chart("Diagnosis log records", "{record}/s", "One for each change of a condition or a cause.",
+			"No change of a diagnosis since the start of the collector, or no connector.", increasesOf("otelcol_connector_vllm_diagnosis_events", "instance", "{{instance}}")),
+		chart("Lost log records", "{record}/s", "The metrics have these changes all the same.",
+			"Nothing was lost since the start of the collector, or no connector.", increasesOf("otelcol_connector_vllm_diagnosis_dropped_events", "instance", "{{instance}}")),
+		chart("Known engines", "{engine}", "Engines whose diagnosis the connector follows.",
+			"No connector.", one("sum by (instance) ("+own("otelcol_connector_vllm_diagnosis_engines")+")", "{{instance}}")),
 	)
 }

@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -52,10 +53,10 @@ const (
 	noCauseOfPool   = "No cause is present, or no pool is known: `pool` in the processor vllm makes them."
 )
 
-// causesTable completes a table of the present causes, the primary one first. series has a
-// series for each cause. A row shows its role, the cause with a link to its runbook, and the
+// causesTable completes a table of the present causes, the primary one first. each selects
+// series, one for a cause. A row shows its role, the cause with a link to its runbook, and the
 // labels of more.
-func causesTable(p Panel, series string, more ...Column) Panel {
+func causesTable(p Panel, each []string, more ...Column) Panel {
 	p.Kind, p.Unit = Table, "{state}"
 	p.Columns = append([]Column{
 		{Label: "role", Title: "Role", Descending: true},
@@ -65,7 +66,15 @@ func causesTable(p Panel, series string, more ...Column) Panel {
 	for _, c := range p.Columns {
 		by = append(by, c.Label)
 	}
-	p.Queries = now("max by ("+strings.Join(by, ", ")+") ("+series+" == 1)", "")
+	var parts []string
+	for _, series := range each {
+		of := by
+		if strings.HasPrefix(series, "vllm_pool_") { // Their server would be the collector.
+			of = slices.DeleteFunc(slices.Clone(by), func(l string) bool { return l == "instance" || l == "engine" || l == "k8s_pod_name" })
+		}
+		parts = append(parts, "max by ("+strings.Join(of, ", ")+") ("+series+" == 1)")
+	}
+	p.Queries = now(strings.Join(parts, " or "), "")
 	p.Links = append(p.Links, Link{Title: "Runbooks", URL: Repository + "docs/runbooks/README.md"})
 	return p
 }

@@ -9,10 +9,11 @@ func engine() Board {
 		Question:  "What is different in this engine from how it usually works, and where does the time of a request go?",
 		Variables: serverVariables(), Annotations: changes(),
 		Rows: []Row{
-			{Title: "State", Panels: statePanels()},
-			{Title: "Signals against their reference", Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
-			{Title: "Where the time of a request goes", Panels: timePanels()},
-			{Title: "Steps", Panels: stepPanels()},
+			{Title: "Health", Panels: statePanels()},
+			{Title: "Signals against their baseline", Collapsed: true, Needs: "vllm.diagnosis.signal and vllm.diagnosis.signal_ratio, which are off by default", Panels: signalPanels()},
+			{Title: "Latency", Panels: timePanels()},
+			{Title: "Scheduler", Panels: stepPanels()},
+			{Title: "API server", Panels: serverPanels()},
 			{Title: "KV cache", Panels: kvPanels()},
 			{Title: "GPU", Collapsed: true, Needs: "an exporter of GPU metrics among the targets of the receiver (`source: dcgm` or `source: amd`)", Panels: gpuPanels()},
 		},
@@ -35,33 +36,33 @@ func statePanels() []Panel {
 		Panel{
 			Title: "Condition", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 16,
 			About:   "The colour is the severity of the condition.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one(worstConditions(engineMatchers), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		Panel{
 			Title: "Up", Kind: StateTimeline, Unit: "{state}", Mappings: upDown(), Width: 8,
 			About:   "Whether the last scrape could read the server.",
-			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
+			NoValue: noTarget,
 			Queries: one(lowest("instance", server("vllm_up", notServers)), "{{instance}}"),
 		},
 		causesTable(Panel{
-			Title: "Causes now", Width: 16,
+			Title: "Causes", Width: 16,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
-		}, engineOf("vllm_diagnosis_cause"),
+		}, []string{engineOf("vllm_diagnosis_cause")},
 			Column{Label: "detail", Title: "Detail"},
 			Column{Label: "model_name", Title: "Model"},
 			Column{Label: "instance", Title: "Server"},
 			Column{Label: "engine", Title: "Engine"},
 		),
 		Panel{
-			Title: "Why a scrape failed", Kind: TimeSeries, Unit: "{state}", Width: 8, Min: number(0), Max: number(1),
+			Title: "Scrape failures", Kind: TimeSeries, Unit: "{state}", Width: 8, Min: number(0), Max: number(1),
 			About:   "The outcome of scrapes that failed.",
 			NoValue: "No scrape failed in this time.",
 			Queries: one("max by (instance, outcome) ("+server("vllm_scrape_failure", notServers)+")", "{{instance}} {{outcome}}"),
 		},
 		Panel{
-			Title: "Shares of the harm", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), Width: 24,
+			Title: "Share of the harm by cause", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), Width: 24,
 			About:   "How much of the harm each cause explains; what is missing to 1 is not explained.",
 			NoValue: noCauseOfEngine,
 			Queries: one(highest("instance, engine, cause", engineOf("vllm_diagnosis_cause_share_ratio")), "{{cause}} {{instance}} {{engine}}"),
@@ -78,7 +79,7 @@ func signalOf(metric, signals string) string {
 func signalPanels() []Panel {
 	ratio := func(title, about, signals string) Panel {
 		return Panel{
-			Title: title, Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
+			Title: title, Kind: TimeSeries, Unit: Multiple, Min: number(0),
 			About: about + " 1 is the reference: the objective, else the baseline of this engine, else a documented default.",
 			Queries: []Query{
 				{Expr: signalOf("vllm_diagnosis_signal_ratio", signals), Legend: "{{signal}} {{instance}} {{engine}}"},
@@ -87,11 +88,11 @@ func signalPanels() []Panel {
 		}
 	}
 	return sized(12, 8,
-		ratio("Latency", "What users feel, relative to the reference.", "time_to_first_token_mean|inter_token_latency_mean|queue_time_mean|prefill_time_mean|frontend_overhead_mean"),
-		ratio("Work", "What was asked for, relative to the reference.", "arrival_rate|prompt_tokens_per_request|output_tokens_per_request|computed_tokens_per_request|running"),
-		ratio("Engine", "How fast the same work is done, relative to the reference.", "step_time_mean|step_time_factor|prefill_time_factor|generation_throughput|acceptance_length"),
+		ratio("Latency signals", "What users feel, relative to the reference.", "time_to_first_token_mean|inter_token_latency_mean|queue_time_mean|prefill_time_mean|frontend_overhead_mean"),
+		ratio("Load signals", "What was asked for, relative to the reference.", "arrival_rate|prompt_tokens_per_request|output_tokens_per_request|computed_tokens_per_request|running"),
+		ratio("Speed signals", "How fast the same work is done, relative to the reference.", "step_time_mean|step_time_factor|prefill_time_factor|generation_throughput|acceptance_length"),
 		Panel{
-			Title: "Signals of failures", Kind: TimeSeries, Unit: "1", Min: number(0),
+			Title: "Failure signals", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Shares of requests that were dropped, ended in errors or have corrupted output.",
 			Queries: one(signalOf("vllm_diagnosis_signal", "dropped_ratio|error_ratio|corrupted_ratio|objective_missed_ratio"),
 				"{{signal}} {{instance}} {{engine}}"),
@@ -112,7 +113,7 @@ func timePanels() []Panel {
 	}
 	return sized(12, 8,
 		Panel{
-			Title: "Mean time of a request by phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
+			Title: "Mean time by request phase", Kind: TimeSeries, Unit: "s", Min: number(0), Stacked: true,
 			About: "Of the requests that ended, over all chosen servers: sums of times divided by numbers of requests. The rest of the whole latency is the API server.",
 			Queries: []Query{
 				mean("vllm_request_queue_time_seconds", "queue"),
@@ -122,104 +123,93 @@ func timePanels() []Panel {
 			NoValue: "No request ended in this time; the metrics need vLLM 0.6.4.",
 		},
 		Panel{
-			Title: "Mean time in the API server", Kind: TimeSeries, Unit: "s",
-			About:   "Time outside of queue and engine: the worst engine of each server.",
-			Queries: one(ofEngine("vllm_frontend_overhead_mean_seconds"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
 			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About: "Of each server. Compare servers: one that differs is the place to look. " + drawnByName + "a name with ttft or first.",
+			About: "Of each server. Compare servers: one that differs is the place to look. " + drawnLimit,
 			Queries: []Query{
 				{Expr: ofEngine("vllm_time_to_first_token_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
-				{
-					Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+ttftObjectives+`"`) + ")",
-					Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
-				},
+				strictest(ttft),
 			},
 			NoValue: "No request got its first token in this time.",
 		},
 		Panel{
-			Title: "Time between tokens, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About: "Of each server. " + drawnByName + "a name with itl or inter.",
+			Title: "Inter-token latency, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			About: "Of each server. " + drawnLimit,
 			Queries: []Query{
 				{Expr: ofEngine("vllm_inter_token_latency_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"},
-				{
-					Expr:   "max by (objective, model_name) (" + engineOf("vllm_slo_threshold_seconds", `objective=~"`+itlObjectives+`"`) + ")",
-					Legend: "objective {{objective}} {{model_name}}", AsThreshold: true,
-				},
+				strictest(itl),
 			},
 			NoValue: "No tokens were generated in this time.",
 		},
+		chart("Time per output token (TPOT)", "s", "Each request counts once, so it hides single pauses: see the time between tokens for these. "+drawnLimit,
+			"No request ended in this time; the metric needs vLLM 0.11.", percentiles("vllm_request_time_per_output_token_seconds_bucket", tpot)),
+		chart("Request latency, p95", "s", "Of each server. "+drawnLimit, "No request ended in this time.", []Query{
+			{Expr: ofEngine("vllm_e2e_request_latency_quantile_seconds", `quantile="0.95"`), Legend: "{{instance}} {{engine}} {{model_name}}"}, strictest(e2e),
+		}),
+		chart("Requests by server", "{request}/s", "First tokens per second. Servers of one pool should get similar shares.",
+			noServer, one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}")),
+	)
+}
+
+// serverPanels show what the API server answered, for requests that never reach the engine, too.
+func serverPanels() []Panel {
+	const by = "sum by (handler) ("
+	duration := func(part string) string { return by + rate(server("http_request_duration_seconds_"+part)) + ")" }
+	return sized(12, 8,
 		Panel{
-			Title: "Time per output token of a request", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Each request counts once, so it hides single pauses: see the time between tokens for these. " + drawnByName + "a name with tpot or per_output.",
-			NoValue: "No request ended in this time; the metric needs vLLM 0.11.",
-			Queries: percentiles("vllm_request_time_per_output_token_seconds_bucket", tpotObjectives),
+			Title: "API server overhead, mean", Kind: TimeSeries, Unit: "s",
+			About:   "Time outside of queue and engine: the worst engine of each server.",
+			Queries: one(ofEngine("vllm_frontend_overhead_mean_seconds"), "{{instance}} {{engine}} {{model_name}}"),
 		},
-		Panel{
-			Title: "Requests per server", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
-			About:   "First tokens per second. Servers of one pool should get similar shares.",
-			Queries: one(highestRate("instance, model_name", engineOf("vllm_time_to_first_token_seconds_count")), "{{instance}} {{model_name}}"),
-			NoValue: "No server was read.",
-		},
+		chart("HTTP requests by route", "{request}/s", "Of all chosen servers, also those that fail before the engine.",
+			noHTTP, one("sum by (handler, status) ("+rate(server("http_requests_total"))+")", "{{handler}} {{status}}")),
+		chart("HTTP duration by route, mean", "s", "To the end of the answer, also of a stream.", noHTTP, one(duration("sum")+" / ("+duration("count")+" > 0)", "{{handler}}")),
+		chart("Open file descriptors", "{file_descriptor}", "Of each API server; each connection holds one.",
+			"Not reported with several API server processes.", one(highest("instance", server("process_open_fds")), "{{instance}}")),
 	)
 }
 
 func stepPanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Running", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests in the batch of each engine.",
-			Queries: one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: "No server was read.",
-		},
-		Panel{
-			Title: "Waiting", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that wait at each engine, for a place in its batch or for something else.",
-			Queries: one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: "No server was read.",
-		},
-		Panel{
-			Title: "Waiting, by reason", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
-			Queries: one(chosenSeries("topk", "sum", "instance, reason", engineOf("vllm_num_requests_waiting_by_reason")), "{{reason}} {{instance}}"),
-			NoValue: "No reasons: the metric needs vLLM 0.20.",
-		},
-		Panel{
-			Title: "Tokens per step", Kind: TimeSeries, Unit: "{token}", Min: number(0),
-			About:   "How well work is batched.",
-			Queries: one(ofEngine("vllm_tokens_per_iteration"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Generated tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
-			About:   "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
-			Queries: one(leastOfEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Prompt tokens computed", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
-			About:   "Without those from a cache: the work of prefill.",
-			Queries: one(ofEngine("vllm_prefill_compute_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}"),
-		},
+		chart("Running requests", "{request}", "Requests in the batch of each engine.",
+			noServer, one(ofEngine("vllm_num_requests_running"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Waiting requests", "{request}", "Requests that wait at each engine, for a place in its batch or for something else.",
+			noServer, one(ofEngine("vllm_num_requests_waiting"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Waiting requests by reason", "{request}", "capacity is a full engine; deferred waits for something else: a LoRA slot, a compiled grammar or KV from another server.",
+			"No reasons: the metric needs vLLM 0.20.", one(chosenSeries("topk", "sum", "instance, reason", engineOf("vllm_num_requests_waiting_by_reason")), "{{reason}} {{instance}}")),
+		chart("Tokens per engine step", "{token}", "How well work is batched.",
+			"", one(ofEngine("vllm_tokens_per_iteration"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Output token throughput", "{token}/s", "It stays constant while an engine is full. It falls to 0 with running requests if the engine stalls.",
+			"", one(leastOfEngine("vllm_generation_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Prefill throughput", "{token}/s", "Without those from a cache: the work of prefill.",
+			"", one(ofEngine("vllm_prefill_compute_throughput_per_second"), "{{instance}} {{engine}} {{model_name}}")),
 	)
 }
 
 func kvPanels() []Panel {
 	return sized(8, 8,
+		percent("KV cache usage", "Of each engine. A full cache is not bad by itself.",
+			noServer, one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Free KV cache", "{token}", "Tokens that still fit.",
+			"", one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}")),
+		chart("Preemptions per first token", "{preemption}", "With waiting requests and late tokens, a sign that the cache is too small.",
+			"", one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}")),
 		Panel{
-			Title: "KV cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Of each engine. A full cache is not bad by itself.",
-			Queries: one(ofEngine("vllm_kv_cache_utilization_ratio"), "{{instance}} {{engine}} {{model_name}}"),
-			NoValue: "No server was read.",
-		},
-		Panel{
-			Title: "Room for tokens", Kind: TimeSeries, Unit: "{token}", Min: number(0),
-			About:   "Tokens that still fit.",
-			Queries: one(leastOfEngine("vllm_kv_cache_free"), "{{instance}} {{engine}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Preemptions per first token", Kind: TimeSeries, Unit: "{preemption}", Min: number(0),
-			About:   "With waiting requests and late tokens, a sign that the cache is too small.",
-			Queries: one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}"),
+			Title: "Configuration", Kind: Table, Unit: "{token}", Width: 24, Height: 6,
+			About:   "What differs between servers of one model is worth a look. The capacity is what vLLM found room for at its start.",
+			NoValue: noServer,
+			Queries: []Query{
+				{Expr: "max by (instance, engine, service_version) (" + server("vllm_kv_cache_capacity") + ")", Instant: true},
+				{Expr: "max by (instance, engine) (" + server("vllm_kv_cache_num_gpu_blocks") + ")", Instant: true},
+				{Expr: "max by (instance, engine) (" + server("vllm_kv_cache_block_size") + ")", Instant: true},
+			},
+			Columns: []Column{
+				{Label: "instance", Title: "Server"},
+				{Label: "engine", Title: "Engine"},
+				{Label: "service_version", Title: "vLLM"},
+				{Label: ValueColumn, Title: "KV cache, tokens"},
+				{Label: ValueColumn, Query: 1, Title: "GPU blocks"},
+				{Label: ValueColumn, Query: 2, Title: "Block size, tokens"},
+			},
 		},
 	)
 }

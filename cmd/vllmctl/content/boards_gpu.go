@@ -20,38 +20,20 @@ func gpuPanels() []Panel {
 		counts = "No throttling is counted. NVIDIA's exporter counts it only if its list of counters has DCGM_FI_DEV_POWER_VIOLATION and DCGM_FI_DEV_THERMAL_VIOLATION."
 	)
 	return sized(8, 8,
+		percent("GPU utilization", "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.",
+			needs, ofEngineQuery("vllm_gpu_utilization_ratio")),
+		chart("GPU memory used", "By", "vLLM reserves it at its start, so it says nothing about load.",
+			needs, ofEngineQuery("vllm_gpu_memory_usage_bytes")),
+		chart("GPU power", "W", "Of all GPUs of the engine together.",
+			needs, ofEngineQuery("vllm_gpu_power_watts")),
+		chart("Energy per generated token", "J/{token}", "With the energy for prompts and for idle time, so it is high with little load. Compare servers with the same load.",
+			needs, ofEngineQuery("vllm_energy_per_generated_token_joules")),
+		chart("GPU clock", "Hz", "A clock that falls under load makes steps slow. An idle GPU lowers its clock, too, which is normal.",
+			needs, one(lowest(perGPU, gpuOf("vllm_accelerator_clock_frequency_hertz", `clock_domain="compute"`)), gpuLegend)),
+		chart("GPU temperature", "Cel", "The hottest sensor of each GPU. Near its limit a GPU lowers its clock.",
+			needs, one(highest(perGPU, gpuOf("hw_temperature_celsius")), gpuLegend)),
 		Panel{
-			Title: "GPU busy", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: needs,
-			About:   "Share of the time in which any kernel ran; 1 does not mean that the GPU is fully used.",
-			Queries: ofEngineQuery("vllm_gpu_utilization_ratio"),
-		},
-		Panel{
-			Title: "GPU memory in use", Kind: TimeSeries, Unit: "By", Min: number(0), NoValue: needs,
-			About:   "vLLM reserves it at its start, so it says nothing about load.",
-			Queries: ofEngineQuery("vllm_gpu_memory_usage_bytes"),
-		},
-		Panel{
-			Title: "GPU power", Kind: TimeSeries, Unit: "W", Min: number(0), NoValue: needs,
-			About:   "Of all GPUs of the engine together.",
-			Queries: ofEngineQuery("vllm_gpu_power_watts"),
-		},
-		Panel{
-			Title: "Energy per generated token", Kind: TimeSeries, Unit: "J/{token}", Min: number(0), NoValue: needs,
-			About:   "With the energy for prompts and for idle time, so it is high with little load. Compare servers with the same load.",
-			Queries: ofEngineQuery("vllm_energy_per_generated_token_joules"),
-		},
-		Panel{
-			Title: "GPU clock", Kind: TimeSeries, Unit: "Hz", Min: number(0), NoValue: needs,
-			About:   "A clock that falls under load makes steps slow. An idle GPU lowers its clock, too, which is normal.",
-			Queries: one(lowest(perGPU, gpuOf("vllm_accelerator_clock_frequency_hertz", `clock_domain="compute"`)), gpuLegend),
-		},
-		Panel{
-			Title: "GPU temperature", Kind: TimeSeries, Unit: "Cel", Min: number(0), NoValue: needs,
-			About:   "The hottest sensor of each GPU. Near its limit a GPU lowers its clock.",
-			Queries: one(highest(perGPU, gpuOf("hw_temperature_celsius")), gpuLegend),
-		},
-		Panel{
-			Title: "GPU throttled", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: counts,
+			Title: "GPU throttling", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1), NoValue: counts,
 			About: "Share of the time in which the power limit or heat lowered the clock. A GPU at full load is often at its power limit: look at what is more than before.",
 			Queries: []Query{
 				{
@@ -80,17 +62,9 @@ func gpuPanels() []Panel {
 				},
 			},
 		},
-		Panel{
-			Title: "GPU link errors", Kind: TimeSeries, Unit: "{error}/s", Min: number(0),
-			About:   "Replays and recoveries on NVLink and PCIe. NVLink is counted only if the list of counters of the exporter has it.",
-			NoValue: needs,
-			Queries: one(highestRate(perGPU+", link, error_type", gpuOf("vllm_accelerator_link_errors_total")), "{{link}} {{error_type}} "+gpuLegend),
-		},
-		Panel{
-			Title: "GPU errors", Kind: TimeSeries, Unit: "{code}", Min: number(0),
-			About:   "The number of the last error (XID) of each GPU; 0 is none. It stays until the driver is loaded again, so only a change is an event. NVIDIA's list says what each number means.",
-			NoValue: needs,
-			Queries: one(highest(perGPU, gpuOf("vllm_accelerator_xid_last")), gpuLegend),
-		},
+		chart("GPU link errors", "{error}/s", "Replays and recoveries on NVLink and PCIe. NVLink is counted only if the list of counters of the exporter has it.",
+			needs, one(highestRate(perGPU+", link, error_type", gpuOf("vllm_accelerator_link_errors_total")), "{{link}} {{error_type}} "+gpuLegend)),
+		chart("GPU errors", "{code}", "The number of the last error (XID) of each GPU; 0 is none. It stays until the driver is loaded again, so only a change is an event. NVIDIA's list says what each number means.",
+			needs, one(highest(perGPU, gpuOf("vllm_accelerator_xid_last")), gpuLegend)),
 	)
 }

@@ -76,10 +76,10 @@ func objectives() Board {
 			choice("objective", "Objective", engineOf("vllm_slo_target_ratio"), "objective"),
 		),
 		Rows: []Row{
-			{Title: "Now", Needs: "objectives in the processor vllm", Panels: budgetPanels()},
+			{Title: "Health", Needs: "objectives in the processor vllm", Panels: budgetPanels()},
 			{Title: "Attainment", Needs: "objectives in the processor vllm", Panels: attainmentPanels()},
-			{Title: "Burn", Needs: "objectives in the processor vllm", Panels: burnPanels()},
-			{Title: "What was observed", Needs: "objectives in the processor vllm", Panels: coveragePanels()},
+			{Title: "Burn rate", Needs: "objectives in the processor vllm", Panels: burnPanels()},
+			{Title: "Coverage", Needs: "objectives in the processor vllm", Panels: coveragePanels()},
 		},
 	}
 }
@@ -89,25 +89,35 @@ const fromSums = "Computed from the sums over all chosen servers, so it outlives
 func budgetPanels() []Panel {
 	return sized(24, 5,
 		Panel{
-			Title: "Budget left, at least", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
+			Title: "Error budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
 			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad.",
 			Queries: now(ofObjectives.budget("30d", lower), objectiveLegend),
 		},
 		Panel{
-			Title: "Certain burn of the last hour", Kind: Stat, Unit: "1", Factor: true, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
+			Title: "Burn rate of the last hour", Kind: Stat, Unit: Multiple, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
 			About:   fromSums + "1 uses the budget up exactly at the end of its window. It cannot exceed 1 / (1 - target): with a target of 90 % it is at most 10.",
 			Queries: now(ofObjectives.burn("1h", lower), objectiveLegend),
 		},
 		Panel{
-			Title: "What is promised", Kind: Table, Unit: "s", Width: 24, Height: 8,
-			About:   "The threshold of each objective, from the configuration of the processor.",
-			Queries: now("max by (objective, model_name, job, k8s_namespace_name) ("+objectiveOf("vllm_slo_threshold_seconds")+")", ""),
+			Title: "Objectives", Kind: Table, Unit: "1", Width: 24, Height: 8,
+			About: "What the configuration of the processor requires, and the share that was certainly met in the last 5 minutes and the last day. No share: no traffic.",
+			Queries: []Query{
+				{Expr: "max by (metric, " + perObjective + ") (" + objectiveOf("vllm_slo_latency_threshold_seconds") + ")", Instant: true},
+				{Expr: ofObjectives.target(), Instant: true},
+				{Expr: ofObjectives.attained("5m", lower), Instant: true},
+				{Expr: ofObjectives.attained("1d", lower), Instant: true},
+			},
 			Columns: []Column{
 				{Label: "objective", Title: "Objective"},
+				{Label: "metric", Title: "Latency", Width: 220},
 				{Label: "model_name", Title: "Model"},
 				{Label: "job", Title: "Service"},
 				{Label: "k8s_namespace_name", Title: "Namespace"},
-				{Label: ValueColumn, Title: "Threshold"},
+				{Label: "k8s_cluster_name", Title: "Cluster"},
+				{Label: ValueColumn, Title: "Threshold", Unit: "s"},
+				{Label: ValueColumn, Query: 1, Title: "Target"},
+				{Label: ValueColumn, Query: 2, Title: "Met, 5 min"},
+				{Label: ValueColumn, Query: 3, Title: "Met, 1 day"},
 			},
 		},
 	)
@@ -117,7 +127,7 @@ func attainmentPanels() []Panel {
 	return sized(24, 9,
 		Panel{
 			Title: "Attainment", Kind: TimeSeries, Unit: "1", Max: number(1), Repeat: "objective",
-			About: fromSums + "Of the worst model that has an objective of this name, over the last 5 minutes, as a band: the true share is between both lines. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target, the strictest if there are several.",
+			About: fromSums + "Of the worst model that has an objective of this name, over the last 5 minutes, as a band: the true share is within it. The band is a line if the threshold is a bound of the histogram's buckets. The dashed line is the target, the strictest if there are several.",
 			Queries: []Query{
 				{Expr: "min by (objective) (" + ofObjectives.attained("5m", upper) + ")", Legend: "at most", FillTo: "at least"},
 				{Expr: "min by (objective) (" + ofObjectives.attained("5m", lower) + ")", Legend: "at least"},
@@ -126,13 +136,13 @@ func attainmentPanels() []Panel {
 			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
 		},
 		Panel{
-			Title: "Attainment of each model, at least", Kind: TimeSeries, Unit: "1", Max: number(1), Height: 9,
+			Title: "Attainment by model", Kind: TimeSeries, Unit: "1", Max: number(1), Height: 9,
 			About:   fromSums + "Over the last 5 minutes. What cannot be decided counts as bad.",
 			Queries: one(ofObjectives.attained("5m", lower), objectiveLegend),
 			NoValue: "No traffic in these 5 minutes, or no `objectives` in the processor vllm.",
 		},
 		Panel{
-			Title: "All objectives at once", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
+			Title: "All objectives together", Kind: TimeSeries, Unit: "1", Max: number(1), Width: 12,
 			About:   "The server with the smallest share of requests that met all objectives about ended requests.",
 			Queries: one("min by (model_name, bound) ("+engineOf("vllm_slo_joint_attainment_ratio")+")", "{{bound}} {{model_name}}"),
 		},
@@ -147,48 +157,33 @@ func attainmentPanels() []Panel {
 }
 
 func burnPanels() []Panel {
-	return sized(24, 11,
-		Panel{
-			Title: "Fast burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
-			About: fromSums + "A page needs more than 14.4 over one hour and over 5 minutes at once.",
+	burn := func(title, long, short, limit, windows string) Panel {
+		ofLong, ofShort := ofObjectives.burn(long, lower), ofObjectives.burn(short, lower)
+		return Panel{
+			Title: title, Kind: TimeSeries, Unit: Multiple, Min: number(0),
+			About: fromSums + "The lower of the burn rates over " + windows + ": a page needs both above the line.",
 			Queries: []Query{
-				{Expr: ofObjectives.burn("1h", lower), Legend: "1h " + objectiveLegend},
-				{Expr: ofObjectives.burn("5m", lower), Legend: "5m " + objectiveLegend},
-				{Expr: "vector(14.4)", Legend: "page", AsThreshold: true},
+				{Expr: "(" + ofLong + ") < (" + ofShort + ") or (" + ofShort + ")", Legend: objectiveLegend},
+				{Expr: "vector(" + limit + ")", Legend: "page", AsThreshold: true},
 			},
 			NoValue: "No traffic, or no `objectives` in the processor vllm.",
-		},
-		Panel{
-			Title: "Slow burn", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
-			About: fromSums + "A page needs more than 6 over six hours and over 30 minutes at once.",
-			Queries: []Query{
-				{Expr: ofObjectives.burn("6h", lower), Legend: "6h " + objectiveLegend},
-				{Expr: ofObjectives.burn("30m", lower), Legend: "30m " + objectiveLegend},
-				{Expr: "vector(6)", Legend: "page", AsThreshold: true},
-			},
-			NoValue: "No traffic, or no `objectives` in the processor vllm.",
-		},
-	)
+		}
+	}
+	return sized(12, 9, burn("Fast burn", "1h", "5m", "14.4", "1 hour and 5 minutes"), burn("Slow burn", "6h", "30m", "6", "6 hours and 30 minutes"))
 }
 
 func coveragePanels() []Panel {
 	return sized(8, 7,
+		chart("Events", "{event}/s", "How many events the shares are made of: with few, a share jumps.",
+			"", one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}")),
 		Panel{
-			Title: "Events", Kind: TimeSeries, Unit: "{event}/s", Min: number(0),
-			About:   "How many events the shares are made of: with few, a share jumps.",
-			Queries: one("sum by (objective, model_name) ("+rate(objectiveOf("vllm_slo_valid_total"))+")", "{{objective}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Undecided", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "Undecided share", Kind: TimeSeries, Unit: "1", Min: number(0),
 			About: "Share of the events of the last hour in the bucket with the threshold. It is 0 if the threshold is a bound of the buckets.",
 			Queries: one(ofObjectives.events("vllm_slo_undecided_total", "1h")+" / ("+ofObjectives.events("vllm_slo_valid_total", "1h")+" > 0)",
 				objectiveLegend),
 			NoValue: "No traffic in this hour, or no `objectives` in the processor vllm.",
 		},
-		Panel{
-			Title: "Coverage of the least observed server", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
-			Queries: one("min by (objective, window) ("+objectiveOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}"),
-		},
+		percent("Observed share of each window", "How much of each window the processor has seen. A budget of 30 days with a coverage of 0.1 is the budget of three days.",
+			"", one("min by (objective, window) ("+objectiveOf("vllm_slo_coverage_ratio")+")", "{{objective}} {{window}}")),
 	)
 }

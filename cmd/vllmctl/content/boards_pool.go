@@ -16,11 +16,11 @@ func pool() Board {
 		}},
 		Rows: []Row{
 			{Title: "Pool", Needs: "pool in the processor vllm", Panels: poolStatePanels()},
-			{Title: "Load of the pool", Needs: "pool in the processor vllm", Panels: poolLoadPanels()},
+			{Title: "Load", Needs: "pool in the processor vllm", Panels: poolLoadPanels()},
 			{Title: "Balance", Needs: "pool in the processor vllm, two servers", Panels: balancePanels()},
-			{Title: "Gateway", Needs: "an inference gateway as a target of the receiver", Panels: gatewayPanels()},
-			{Title: "Each picker of the gateway", Needs: "the processor vllm behind the receiver that reads the gateway", Panels: pickerPanels()},
-			{Title: "Queue of the gateway", Collapsed: true, Needs: "flow control in the endpoint picker", Panels: flowPanels()},
+			{Title: "Gateway", Collapsed: true, Needs: "an inference gateway as a target of the receiver", Panels: gatewayPanels()},
+			{Title: "Endpoint pickers", Collapsed: true, Needs: "the processor vllm behind the receiver that reads the gateway", Panels: pickerPanels()},
+			{Title: "Gateway queue", Collapsed: true, Needs: "flow control in the endpoint picker", Panels: flowPanels()},
 			{Title: "Scheduling", Collapsed: true, Needs: "an inference gateway as a target of the receiver", Panels: schedulingPanels()},
 		},
 	}
@@ -40,15 +40,15 @@ func poolStatePanels() []Panel {
 			Queries: one(conditionCode("vllm_pool_diagnosis_condition", "model_name, k8s_namespace_name", poolMatchers), "{{model_name}} {{k8s_namespace_name}}"),
 		},
 		Panel{
-			Title: "Servers in the pool", Kind: Stat, Unit: "{replica}",
+			Title: "Servers", Kind: Stat, Unit: "{replica}",
 			About:   "Servers that the processor has seen within its `max_staleness`.",
 			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_replicas")+")", "{{model_name}} {{k8s_namespace_name}}"),
 		},
 		causesTable(Panel{
-			Title:   "Causes now",
+			Title:   "Causes",
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfPool,
-		}, poolOf("vllm_pool_diagnosis_cause"),
+		}, []string{poolOf("vllm_pool_diagnosis_cause")},
 			Column{Label: "model_name", Title: "Model"},
 		),
 	)
@@ -57,7 +57,7 @@ func poolStatePanels() []Panel {
 func poolLoadPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Arrivals and ends", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
+			Title: "Arrivals and completions", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
 			About: "Where more arrive than end, queues grow.",
 			Queries: []Query{
 				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_arrival_rate_per_second") + ")", Legend: "arrive {{model_name}} {{k8s_namespace_name}}"},
@@ -65,30 +65,21 @@ func poolLoadPanels() []Panel {
 			},
 		},
 		Panel{
-			Title: "Waiting and running", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			Title: "Running and waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About: "Of all servers of the pool together.",
 			Queries: []Query{
 				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_waiting") + ")", Legend: "waiting {{model_name}} {{k8s_namespace_name}}"},
 				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_running") + ")", Legend: "running {{model_name}} {{k8s_namespace_name}}"},
 			},
 		},
+		chart("Estimated queue wait", "s", "Absent while no request gets its first token.",
+			"", pooled("vllm_pool_request_queue_wait_estimate_seconds")),
+		chart("Time to first token, p95", "s", "From the buckets of all servers of the pool together.",
+			"", one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_time_to_first_token_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}")),
+		chart("Inter-token latency, p95", "s", "From the buckets of all servers of the pool together.",
+			"", one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_inter_token_latency_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}")),
 		Panel{
-			Title: "Wait of a request that arrives now", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Absent while no request gets its first token.",
-			Queries: pooled("vllm_pool_request_queue_wait_estimate_seconds"),
-		},
-		Panel{
-			Title: "Time to first token, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the buckets of all servers of the pool together.",
-			Queries: one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_time_to_first_token_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}"),
-		},
-		Panel{
-			Title: "Time between tokens, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the buckets of all servers of the pool together.",
-			Queries: one("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_inter_token_latency_quantile_seconds", `quantile="0.95"`)+")", "{{model_name}} {{k8s_namespace_name}}"),
-		},
-		Panel{
-			Title: "Tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			Title: "Token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About: "Prompt tokens include those from a cache.",
 			Queries: []Query{
 				{Expr: "max by (model_name, k8s_namespace_name) (" + poolOf("vllm_pool_prompt_throughput_per_second") + ")", Legend: "prompt {{model_name}} {{k8s_namespace_name}}"},
@@ -100,21 +91,12 @@ func poolLoadPanels() []Panel {
 
 func balancePanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Busiest server over the mean", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
-			About:   "1 is an even spread. Twice the mean of running requests while others wait is imbalanced.",
-			Queries: one("max by (model_name, signal) ("+poolOf("vllm_pool_imbalance_max_ratio")+")", "{{signal}} {{model_name}}"),
-		},
-		Panel{
-			Title: "Fullest KV cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Of the fullest server of each pool.",
-			Queries: pooled("vllm_pool_kv_cache_utilization_max_ratio"),
-		},
-		Panel{
-			Title: "Prompt tokens from a prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Of the tokens looked up on all servers of the pool together. It falls if the gateway spreads the prompts that belong together.",
-			Queries: pooled("vllm_pool_prefix_cache_hit_ratio"),
-		},
+		chart("Imbalance: busiest server over the mean", Multiple, "1 is an even spread. Twice the mean of running requests while others wait is imbalanced.",
+			"", one("max by (model_name, signal) ("+poolOf("vllm_pool_imbalance_max_ratio")+")", "{{signal}} {{model_name}}")),
+		percent("Fullest KV cache", "Of the fullest server of each pool.",
+			"", pooled("vllm_pool_kv_cache_utilization_max_ratio")),
+		percent("Prefix cache hit ratio", "Of the tokens looked up on all servers of the pool together. It falls if the gateway spreads the prompts that belong together.",
+			"", pooled("vllm_pool_prefix_cache_hit_ratio")),
 	)
 }
 
@@ -145,42 +127,22 @@ func gatewayQuantiles(histogram string) []Query {
 func gatewayPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Requests of the gateway", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
+			Title: "Gateway requests", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
 			About: "Requests that the endpoint picker scheduled: what was really asked for, before any server.",
 			Queries: one("sum by (model_name, target_model_name) ("+rate(gatewayOf("inference_gateway_epp_requests_total"))+")",
 				"{{model_name}} to {{target_model_name}}"),
 			NoValue: gatewayNeeds,
 		},
-		Panel{
-			Title: "Failed requests of the gateway", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "Share of the requests that the picker refused or that a server answered with an error. Behind Envoy, old pickers do not see the errors of servers: add those of the HTTP layer.",
-			Queries: one(gatewayErrors(), "{{model_name}}"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Errors by code", Kind: TimeSeries, Unit: "{error}/s", Min: number(0),
-			About:   "Why requests failed.",
-			Queries: one("sum by (error_code) ("+rate(gatewayOf("inference_gateway_epp_request_errors_total"))+")", "{{error_code}}"),
-			NoValue: "The gateway has counted no error since its start, or there is no gateway.",
-		},
-		Panel{
-			Title: "Duration at the gateway", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the request to the end of its answer, of all gateways together.",
-			Queries: gatewayQuantiles("inference_gateway_epp_request_duration_seconds"),
-			NoValue: gatewayNeeds + "Or no request ended in this time.",
-		},
-		Panel{
-			Title: "Endpoints that are ready", Kind: TimeSeries, Unit: "{endpoint}", Min: number(0),
-			About:   "Endpoints whose metrics the picker has read within seconds; it is not the readiness of Kubernetes. The picker that knows fewest.",
-			Queries: one("min by (pool) ("+gatewayOf("inference_gateway_pool_endpoint_ready")+")", "{{pool}}"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Requests in flight", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that went through the picker and have not ended.",
-			Queries: one("sum by (model_name) ("+gatewayOf("inference_gateway_epp_request_running")+")", "{{model_name}}"),
-			NoValue: gatewayNeeds,
-		},
+		chart("Gateway error ratio", "1", "Share of the requests that the picker refused or that a server answered with an error. Behind Envoy, old pickers do not see the errors of servers: add those of the HTTP layer.",
+			gatewayNeeds, one(gatewayErrors(), "{{model_name}}")),
+		chart("Gateway errors by code", "{error}/s", "Why requests failed.",
+			"The gateway has counted no error since its start, or there is no gateway.", one("sum by (error_code) ("+rate(gatewayOf("inference_gateway_epp_request_errors_total"))+")", "{{error_code}}")),
+		chart("Gateway request latency", "s", "From the request to the end of its answer, of all gateways together.",
+			gatewayNeeds+"Or no request ended in this time.", gatewayQuantiles("inference_gateway_epp_request_duration_seconds")),
+		chart("Ready endpoints", "{endpoint}", "Endpoints whose metrics the picker has read within seconds; it is not the readiness of Kubernetes. The picker that knows fewest.",
+			gatewayNeeds, one("min by (pool) ("+gatewayOf("inference_gateway_pool_endpoint_ready")+")", "{{pool}}")),
+		chart("Requests in flight", "{request}", "Requests that went through the picker and have not ended.",
+			gatewayNeeds, one("sum by (model_name) ("+gatewayOf("inference_gateway_epp_request_running")+")", "{{model_name}}")),
 	)
 }
 
@@ -194,38 +156,18 @@ func pickerPanels() []Panel {
 		return one(worst(metric, `model_name=""`, `quantile="0.95"`), "{{instance}}")
 	}
 	return sized(8, 8,
+		chart("Error ratio by picker", "1", "With those that were refused before their model was known.",
+			gatewayNeeds+"Or no request came in this time.", whole("inference_gateway_epp_request_error_ratio")),
+		chart("Shed requests by picker", "1", "They are among the failed requests.",
+			gatewayNeeds+"Or no request came in this time.", whole("inference_gateway_epp_request_shed_ratio")),
+		chart("Request latency by picker, p95", "s", "From the request to the end of its answer.",
+			gatewayNeeds+"Or no request ended in this time.", p95("inference_gateway_epp_request_duration_quantile_seconds")),
+		chart("Time to first token by picker, p95", "s", "What clients wait for: the queue of the picker, the network and the server.",
+			gatewayNeeds+"The metric needs llm-d-router 0.9, or the plug-in that predicts latency.", p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds")),
+		chart("Queue time by picker, p95", "s", "Of requests that were then sent to a server.",
+			"No flow control in the endpoint picker, or no request passed it in this time.", p95("inference_gateway_epp_flow_control_queue_duration_quantile_seconds")),
 		Panel{
-			Title: "Failed requests of each picker", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "With those that were refused before their model was known.",
-			Queries: whole("inference_gateway_epp_request_error_ratio"),
-			NoValue: gatewayNeeds + "Or no request came in this time.",
-		},
-		Panel{
-			Title: "Refused for lack of room", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "They are among the failed requests.",
-			Queries: whole("inference_gateway_epp_request_shed_ratio"),
-			NoValue: gatewayNeeds + "Or no request came in this time.",
-		},
-		Panel{
-			Title: "Duration at each picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From the request to the end of its answer.",
-			Queries: p95("inference_gateway_epp_request_duration_quantile_seconds"),
-			NoValue: gatewayNeeds + "Or no request ended in this time.",
-		},
-		Panel{
-			Title: "Time to first token at each picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "What clients wait for: the queue of the picker, the network and the server.",
-			Queries: p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds"),
-			NoValue: gatewayNeeds + "The metric needs llm-d-router 0.9, or the plug-in that predicts latency.",
-		},
-		Panel{
-			Title: "Wait in the queue of each picker, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Of requests that were then sent to a server.",
-			Queries: p95("inference_gateway_epp_flow_control_queue_duration_quantile_seconds"),
-			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
-		},
-		Panel{
-			Title: "Tokens of a request", Kind: TimeSeries, Unit: "{token}", Min: number(0),
+			Title: "Tokens per request", Kind: TimeSeries, Unit: "{token}", Min: number(0),
 			About: "Means of each picker.",
 			Queries: []Query{
 				{Expr: worst("inference_gateway_epp_request_input_tokens_mean", `model_name=""`), Legend: "prompt {{instance}}"},
@@ -238,47 +180,27 @@ func pickerPanels() []Panel {
 
 func flowPanels() []Panel {
 	return sized(8, 8,
+		chart("Gateway queue length", "{request}", "Requests that the picker holds back.",
+			"No flow control in the endpoint picker.", one("sum by (pool, priority) ("+gatewayOf("inference_gateway_epp_flow_control_queue_size")+")", "{{pool}} priority {{priority}}")),
 		Panel{
-			Title: "Requests in the gateway's queue", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Requests that the picker holds back.",
-			Queries: one("sum by (pool, priority) ("+gatewayOf("inference_gateway_epp_flow_control_queue_size")+")", "{{pool}} priority {{priority}}"),
-			NoValue: "No flow control in the endpoint picker.",
-		},
-		Panel{
-			Title: "Time in the gateway's queue, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
+			Title: "Gateway queue time, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
 			About: "By outcome: a request that is rejected or evicted failed.",
 			Queries: one("histogram_quantile(0.95, sum by (le, outcome) ("+rate(gatewayOf("inference_gateway_epp_flow_control_queue_duration_seconds_bucket"))+"))",
 				"{{outcome}}"),
 			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
 		},
-		Panel{
-			Title: "Saturation of the pool", Kind: TimeSeries, Unit: "1", Factor: true, Min: number(0),
-			About:   "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
-			Queries: one("max by (pool, stage) ("+gatewayOf("inference_gateway_epp_flow_control_pool_saturation_ratio")+")", "{{pool}} {{stage}}"),
-			NoValue: "No flow control in the endpoint picker.",
-		},
+		chart("Pool saturation", Multiple, "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
+			"No flow control in the endpoint picker.", one("max by (pool, stage) ("+gatewayOf("inference_gateway_epp_flow_control_pool_saturation_ratio")+")", "{{pool}} {{stage}}")),
 	)
 }
 
 func schedulingPanels() []Panel {
 	return sized(8, 8,
-		Panel{
-			Title: "Time to choose a server, p99", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "It is added to each time to first token.",
-			Queries: one("histogram_quantile(0.99, sum by (le) ("+rate(gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket"))+"))", "p99"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Scheduling attempts", Kind: TimeSeries, Unit: "{attempt}/s", Min: number(0),
-			About:   "By status. The metric exists since release 1.3 of the Gateway API Inference Extension.",
-			Queries: one("sum by (status) ("+rate(gatewayOf("inference_gateway_epp_scheduler_attempts_total"))+")", "{{status}}"),
-			NoValue: gatewayNeeds,
-		},
-		Panel{
-			Title: "Queue of each endpoint", Kind: TimeSeries, Unit: "{request}", Min: number(0),
-			About:   "Waiting requests as the picker sees them.",
-			Queries: one(highest("pool, endpoint", gatewayOf("inference_gateway_pool_endpoint_queue_size")), "{{endpoint}} {{pool}}"),
-			NoValue: gatewayNeeds,
-		},
+		chart("Scheduling latency, p99", "s", "It is added to each time to first token.",
+			gatewayNeeds, one("histogram_quantile(0.99, sum by (le) ("+rate(gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket"))+"))", "p99")),
+		chart("Scheduling attempts", "{attempt}/s", "By status. The metric exists since release 1.3 of the Gateway API Inference Extension.",
+			gatewayNeeds, one("sum by (status) ("+rate(gatewayOf("inference_gateway_epp_scheduler_attempts_total"))+")", "{{status}}")),
+		chart("Queue length by endpoint", "{request}", "Waiting requests as the picker sees them.",
+			gatewayNeeds, one(highest("pool, endpoint", gatewayOf("inference_gateway_pool_endpoint_queue_size")), "{{endpoint}} {{pool}}")),
 	)
 }

@@ -8,7 +8,7 @@ func wall() Board {
 		Variables: append(scopeVariables(),
 			choice("model", "Model", `vllm_diagnosis_severity{`+scopeMatchers+`}`, "model_name"),
 		),
-		Rows: []Row{{Title: "Now", Panels: wallPanels()}, {Title: "Since when?", Panels: wallTimelines()}},
+		Rows: []Row{{Title: "Health", Panels: wallPanels()}, {Title: "Timeline", Panels: wallTimelines()}},
 	}
 }
 
@@ -16,14 +16,14 @@ func wallPanels() []Panel {
 	const matchers = scopeMatchers + `,model_name=~"$model"`
 	return sized(12, 8,
 		Panel{
-			Title: "Worst severity of each model", Kind: Stat, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by model", Kind: Stat, Unit: "{level}", Mappings: severities(),
 			About:   "The worst engine of each model.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: now("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
 			Links:   []Link{{Title: "Overview", Board: "vllm-overview"}},
 		},
 		Panel{
-			Title: "Pools", Kind: Stat, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by pool", Kind: Stat, Unit: "{level}", Mappings: severities(),
 			About:   "The severity of each pool.",
 			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_diagnosis_severity")+")", "{{model_name}} {{k8s_namespace_name}}"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
@@ -31,7 +31,7 @@ func wallPanels() []Panel {
 		Panel{
 			Title: "Servers down", Kind: Stat, Unit: "{server}", Thresholds: anyIsBad(Red),
 			About:   "Targets that the last scrape could not read.",
-			NoValue: "No target: the receiver vllm has none, or the collector does not send.",
+			NoValue: noTarget,
 			Queries: now("sum(1 - "+selector("vllm_up", scopeMatchers, []string{notServers})+")", "down"),
 		},
 		Panel{
@@ -52,9 +52,9 @@ func wallTimelines() []Panel {
 	const matchers = scopeMatchers + `,model_name=~"$model"`
 	return sized(24, 7,
 		Panel{
-			Title: "Worst severity of each model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severities(),
 			About:   "The worst engine of each model.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
 		},
 	)

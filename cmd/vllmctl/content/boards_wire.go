@@ -12,10 +12,10 @@ func wire() Board {
 			choice("model", "Model", `vllm:num_requests_running{job=~"$job",instance=~"$instance"}`, "model_name"),
 		},
 		Rows: []Row{
-			{Title: "What users experience", Panels: wireUserPanels()},
-			{Title: "What waits", Panels: wireWaitingPanels()},
-			{Title: "Work and its shape", Panels: wireWorkPanels()},
-			{Title: "Diagnosis", Needs: "the receiver and the processor vllm", Panels: wireDiagnosisPanels()},
+			{Title: "Traffic, errors and latency", Panels: wireUserPanels()},
+			{Title: "Queue and KV cache", Panels: wireWaitingPanels()},
+			{Title: "Workload", Panels: wireWorkPanels()},
+			{Title: "Diagnosis", Collapsed: true, Needs: "the receiver and the processor vllm", Panels: wireDiagnosisPanels()},
 		},
 	}
 }
@@ -40,70 +40,46 @@ func rawPercentiles(histogram string) []Query {
 func wireUserPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Requests that ended", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
+			Title: "Finished requests by reason", Kind: TimeSeries, Unit: "{request}/s", Min: number(0), Stacked: true,
 			About:   "By reason. abort is a request that the engine gave up. Requests whose client left are abort with vLLM's Rust front end and missing else; requests that failed before the engine are missing always.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: one("sum by (finished_reason) ("+rate(raw("vllm:request_success_total"))+")", "{{finished_reason}}"),
 		},
-		Panel{
-			Title: "Failed HTTP requests", Kind: TimeSeries, Unit: "1", Min: number(0),
-			About:   "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
-			NoValue: "No HTTP answers in this time; the metric needs vLLM 0.8.3.",
-			Queries: one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx"),
-		},
-		Panel{
-			Title: "Whole request", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "From arrival to the last token, over all chosen servers.",
-			NoValue: "No request ended in this time.",
-			Queries: rawPercentiles("vllm:e2e_request_latency_seconds"),
-		},
-		Panel{
-			Title: "Time to first token", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Percentiles over all chosen servers, from their buckets together.",
-			NoValue: "No request got its first token in this time.",
-			Queries: rawPercentiles("vllm:time_to_first_token_seconds"),
-		},
-		Panel{
-			Title: "Time between tokens", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "vllm:inter_token_latency_seconds exists since vLLM 0.11; before it was vllm:time_per_output_token_seconds.",
-			NoValue: "No tokens were generated in this time.",
-			Queries: rawPercentiles("vllm:inter_token_latency_seconds"),
-		},
-		Panel{
-			Title: "Time in the queue", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About:   "Of requests that ended.",
-			NoValue: "No request ended in this time; the metric needs vLLM 0.6.4.",
-			Queries: rawPercentiles("vllm:request_queue_time_seconds"),
-		},
+		chart("HTTP error ratio", "1", "Share of the answers with a status of 5xx. A stream that fails after its first byte counts as 2xx. vLLM 0.17 to 0.25 counts some invalid requests as 5xx.",
+			noHTTP, one(share(selector("http_requests_total", wireServer, []string{`status=~"5.."`}), selector("http_requests_total", wireServer, nil)), "5xx")),
+		chart("Request latency", "s", "From arrival to the last token, over all chosen servers.",
+			"No request ended in this time.", rawPercentiles("vllm:e2e_request_latency_seconds")),
+		chart("Time to first token", "s", "Percentiles over all chosen servers, from their buckets together.",
+			"No request got its first token in this time.", rawPercentiles("vllm:time_to_first_token_seconds")),
+		chart("Inter-token latency", "s", "vllm:inter_token_latency_seconds exists since vLLM 0.11; before it was vllm:time_per_output_token_seconds.",
+			"No tokens were generated in this time.", rawPercentiles("vllm:inter_token_latency_seconds")),
+		chart("Queue time", "s", "Of requests that ended.",
+			"No request ended in this time; the metric needs vLLM 0.6.4.", rawPercentiles("vllm:request_queue_time_seconds")),
 	)
 }
 
 func wireWaitingPanels() []Panel {
 	return sized(8, 8,
 		Panel{
-			Title: "Requests that wait and run", Kind: TimeSeries, Unit: "{request}", Min: number(0),
+			Title: "Running and waiting requests", Kind: TimeSeries, Unit: "{request}", Min: number(0),
 			About:   "A short queue is normal with bursts. A queue that grows is not.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: []Query{
 				{Expr: byModel(raw("vllm:num_requests_waiting")), Legend: "waiting {{model_name}}"},
 				{Expr: byModel(raw("vllm:num_requests_running")), Legend: "running {{model_name}}"},
 			},
 		},
 		Panel{
-			Title: "KV cache in use", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
+			Title: "KV cache usage", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
 			About:   "The fullest and the emptiest engine. The name exists since vLLM 0.10; before it was vllm:gpu_cache_usage_perc. The unit is 1 in spite of its name.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: []Query{
 				{Expr: "max(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "fullest"},
 				{Expr: "min(" + raw("vllm:kv_cache_usage_perc") + ")", Legend: "emptiest"},
 			},
 		},
-		Panel{
-			Title: "Preemptions", Kind: TimeSeries, Unit: "{preemption}/s", Min: number(0),
-			About:   "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
-			NoValue: "No server was read.",
-			Queries: one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}"),
-		},
+		chart("Preemptions", "{preemption}/s", "Each is computed again. A few in a burst do no harm. vLLM counts a preemption when the request resumes.",
+			noServer, one(byModel(rate(raw("vllm:num_preemptions_total"))), "{{model_name}}")),
 	)
 }
 
@@ -120,38 +96,34 @@ func wireWorkPanels() []Panel {
 	}
 	return sized(6, 8,
 		Panel{
-			Title: "Tokens", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
+			Title: "Token throughput", Kind: TimeSeries, Unit: "{token}/s", Min: number(0),
 			About:   "Prompt tokens include those from a cache.",
-			NoValue: "No server was read.",
+			NoValue: noServer,
 			Queries: []Query{
 				{Expr: byModel(rate(raw("vllm:prompt_tokens_total"))), Legend: "prompt {{model_name}}"},
 				{Expr: byModel(rate(raw("vllm:generation_tokens_total"))), Legend: "generated {{model_name}}"},
 			},
 		},
-		Panel{
-			Title: "Prompt tokens from the prefix cache", Kind: TimeSeries, Unit: "1", Min: number(0), Max: number(1),
-			About:   "Share of the looked-up tokens that were found, over all chosen servers. Before 0.27 vLLM looks a waiting request up again and again, so do not trust the share while requests wait.",
-			NoValue: "No prompt was looked up in this time, or prefix caching is off.",
-			Queries: one(byModel(rate(raw("vllm:prefix_cache_hits_total")))+" / ("+byModel(rate(raw("vllm:prefix_cache_queries_total")))+" > 0)", "{{model_name}}"),
-		},
-		length("Length of prompts", "Longer prompts need more prefill.", "vllm:request_prompt_tokens"),
-		length("Length of answers", "Longer answers hold their place for longer.", "vllm:request_generation_tokens"),
+		percent("Prefix cache hit ratio", "Share of the looked-up tokens that were found, over all chosen servers. Before 0.27 vLLM looks a waiting request up again and again, so do not trust the share while requests wait.",
+			"No prompt was looked up in this time, or prefix caching is off.", one(byModel(rate(raw("vllm:prefix_cache_hits_total")))+" / ("+byModel(rate(raw("vllm:prefix_cache_queries_total")))+" > 0)", "{{model_name}}")),
+		length("Prompt length", "Longer prompts need more prefill.", "vllm:request_prompt_tokens"),
+		length("Output length", "Longer answers hold their place for longer.", "vllm:request_generation_tokens"),
 	)
 }
 
 func wireDiagnosisPanels() []Panel {
 	return sized(24, 6,
 		Panel{
-			Title: "Condition of each engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 14,
+			Title: "Condition by engine", Kind: StateTimeline, Unit: "{state}", Mappings: conditionWords(), Width: 14,
 			About:   "One line for each engine. The colour is the severity of the condition.",
-			NoValue: "No engine is known: the processor vllm is missing, or it has read no server yet.",
+			NoValue: noEngine,
 			Queries: one(worstConditions(wireEngine), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		causesTable(Panel{
-			Title: "Causes now", Width: 10,
+			Title: "Causes", Width: 10,
 			About:   "Each cause is a link to its runbook.",
 			NoValue: noCauseOfEngine,
-		}, raw("vllm_diagnosis_cause"),
+		}, []string{raw("vllm_diagnosis_cause")},
 			Column{Label: "detail", Title: "Detail"},
 			Column{Label: "model_name", Title: "Model"},
 			Column{Label: "instance", Title: "Server"},

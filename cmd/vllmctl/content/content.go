@@ -158,6 +158,9 @@ type Row struct {
 	Panels []Panel
 }
 
+// Multiple is the Unit of a quotient that is no share: a plain number and not a percentage.
+const Multiple = "{multiple}"
+
 // PanelKind is the way that a panel draws.
 type PanelKind string
 
@@ -166,7 +169,6 @@ const (
 	TimeSeries    PanelKind = "timeseries"
 	Stat          PanelKind = "stat"
 	Table         PanelKind = "table"
-	Gauge         PanelKind = "gauge"
 	StateTimeline PanelKind = "state-timeline"
 )
 
@@ -174,7 +176,7 @@ const (
 type Panel struct {
 	Title string
 	Kind  PanelKind
-	// Unit is a UCUM unit of the catalogue; builders translate it.
+	// Unit is a UCUM unit of the catalogue, or Multiple; builders translate it.
 	Unit string
 	// About is what the reader should know besides what the catalogue has about the metrics
 	// of the queries ("does not see").
@@ -184,17 +186,15 @@ type Panel struct {
 	Queries []Query
 	// Width is of 24 columns; Height in rows of Grafana's grid.
 	Width, Height int
-	// Factor is true for a unit of 1 that is a multiple of something and not a share of it: it
-	// is drawn as a plain number instead of a percentage.
-	Factor bool
 	// Thresholds colour values only where they are a judgement.
 	Thresholds []Threshold
 	// Mappings replace values by words; the last resort for numbers that are codes.
 	Mappings []Mapping
 	// Stacked draws the series of a TimeSeries on top of each other: they add up to a whole.
 	Stacked bool
-	// Columns are the columns of a Table, in this order; other labels are not shown. A table
-	// has one query.
+	// Columns are the columns of a Table, in this order; other labels are not shown. The results of
+	// several queries are joined: the labels that all of them have make a row, and each has one
+	// series for it.
 	Columns []Column
 	// Links are other pages about the same thing.
 	Links []Link
@@ -250,6 +250,13 @@ type Column struct {
 	// Label is the label whose values are shown, or ValueColumn.
 	Label string
 	Title string
+	// Query is the number of the query whose values a ValueColumn shows, in Unit; empty is that of the panel.
+	Query int
+	Unit  string
+	// Width is in pixels, where Perses's equal widths would cut something off; 0 is automatic.
+	Width int
+	// Mappings colour values: numbers, or the texts of a label.
+	Mappings []Mapping
 	// Runbook makes each value a link to the runbook of that name.
 	Runbook bool
 	// Board is the UID of the board that each value links to, with the variable of the same
@@ -259,7 +266,7 @@ type Column struct {
 	Descending bool
 }
 
-// ValueColumn is the Label of the column that has the values of the query.
+// ValueColumn is the Label of a column that has the values of a query.
 const ValueColumn = "Value"
 
 // Link is a link of a panel. Either Board or URL is set.

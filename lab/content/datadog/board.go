@@ -86,7 +86,7 @@ const (
 
 func dashboard() dashboardFile {
 	file := dashboardFile{
-		Title: "vLLM", Description: "Is it well, for whom, since when and why. Runbooks: " + content.Repository + "docs/runbooks/README.md",
+		Title: "vLLM", Description: "Health of the servers: for whom, since when and why. Runbooks: " + content.Repository + "docs/runbooks/README.md",
 		LayoutType: "ordered", ReflowType: "fixed",
 	}
 	for _, c := range choices {

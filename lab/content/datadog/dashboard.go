@@ -83,9 +83,9 @@ func groups() []group {
 	good, undecided, valid := of("sum", "vllm.slo.good", "model_name,objective")+".as_count()",
 		of("sum", "vllm.slo.undecided", "model_name,objective")+".as_count()", of("sum", "vllm.slo.valid", "model_name,objective")+".as_count()"
 	return []group{
-		{"Is it well?", []widget{
+		{"Health", []widget{
 			{
-				title: "Worst severity now", kind: "query_value", limits: severity, about: "0 nothing to do, 1 notice, 2 warning, 3 page.",
+				title: "Worst severity", kind: "query_value", limits: severity, about: "0 nothing to do, 1 notice, 2 warning, 3 page.",
 				lines: one(of("max", "vllm.diagnosis.severity", "")),
 			},
 			{title: "Servers", kind: "query_value", about: "That are scraped, whether they answer or not.", lines: []line{{
@@ -98,13 +98,13 @@ func groups() []group {
 			},
 			{title: "Condition", kind: "timeseries", about: "Servers in each condition.", lines: one(of("sum", "vllm.diagnosis.condition", "condition"))},
 		}},
-		{"What users get", []widget{
-			{title: "Requests that ended, per second", kind: "timeseries", lines: one(of("sum", "vllm.request.success", "model_name,finished_reason") + ".as_rate()")},
+		{"Traffic and latency", []widget{
+			{title: "Finished requests, per second", kind: "timeseries", lines: one(of("sum", "vllm.request.success", "model_name,finished_reason") + ".as_rate()")},
 			p95("Time to first token, p95", "vllm.time_to_first_token_quantile"),
-			p95("Time between tokens, p95", "vllm.inter_token_latency_quantile"),
-			p95("Whole request, p95", "vllm.e2e_request_latency_quantile"),
+			p95("Inter-token latency, p95", "vllm.inter_token_latency_quantile"),
+			p95("Request latency, p95", "vllm.e2e_request_latency_quantile"),
 			{
-				title: "Mean time in the queue", kind: "timeseries", unit: seconds, about: "Of each server, of the requests that ended in the last minute.",
+				title: "Queue time, mean", kind: "timeseries", unit: seconds, about: "Of each server, of the requests that ended in the last minute.",
 				lines: one(of("max", "vllm.request.queue_time_mean", perServer)),
 			},
 		}},
@@ -115,7 +115,7 @@ func groups() []group {
 			}},
 			{title: "Target", kind: "timeseries", unit: fraction, about: "The strictest, if servers differ.", lines: one(of("max", "vllm.slo.target", "model_name,objective"))},
 			{
-				title: "Certain burn rate", kind: "timeseries", about: "Of each server: how many times faster than allowed the error budget is used.",
+				title: "Burn rate", kind: "timeseries", about: "Of each server: how many times faster than allowed the error budget is certainly used.",
 				lines: one(of("max", "vllm.slo.burn_rate", perServer+",objective,window", "bound:lower")),
 			},
 			{
@@ -127,16 +127,16 @@ func groups() []group {
 			{title: "Running requests", kind: "timeseries", lines: one(of("sum", "vllm.num_requests.running", perServer))},
 			{title: "Waiting requests", kind: "timeseries", about: "Bursts queue. What matters is their time in the queue.", lines: one(of("sum", "vllm.num_requests.waiting", perServer))},
 			{
-				title: "Fullest KV cache", kind: "timeseries", unit: fraction, about: "A full cache without preemptions and without waiting requests is used well.",
+				title: "KV cache usage", kind: "timeseries", unit: fraction, about: "A full cache without preemptions and without waiting requests is used well.",
 				lines: one(of("max", "vllm.kv_cache.utilization", perServer)),
 			},
-			{title: "Preemptions per second", kind: "timeseries", lines: one(of("sum", "vllm.num_preemptions", perServer) + ".as_rate()")},
-			{title: "Tokens generated per second", kind: "timeseries", lines: one(of("sum", "vllm.generation_tokens", perModel) + ".as_rate()")},
-			{title: "Prompt tokens per second", kind: "timeseries", lines: one(of("sum", "vllm.prompt_tokens", perModel) + ".as_rate()")},
-			share("Prefix cache hits", "The share of prompt tokens that need no prefill.", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"),
+			{title: "Preemptions, per second", kind: "timeseries", lines: one(of("sum", "vllm.num_preemptions", perServer) + ".as_rate()")},
+			{title: "Generated tokens, per second", kind: "timeseries", lines: one(of("sum", "vllm.generation_tokens", perModel) + ".as_rate()")},
+			{title: "Prompt tokens, per second", kind: "timeseries", lines: one(of("sum", "vllm.prompt_tokens", perModel) + ".as_rate()")},
+			share("Prefix cache hit ratio", "The share of prompt tokens that need no prefill.", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"),
 		}},
 		{"Gateway", []widget{
-			{title: "Requests that failed", kind: "timeseries", unit: fraction, about: "The share of what arrived, also of what was refused.", lines: []line{{
+			{title: "Error ratio", kind: "timeseries", unit: fraction, about: "The share of what arrived, also of what was refused.", lines: []line{{
 				formula: "a / b", queries: []string{
 					"default_zero(" + of("sum", "inference_gateway.epp.request.errors", perModel) + ".as_count())",
 					// The picker counts as requests only what it scheduled, so what it refused is added.
@@ -147,7 +147,7 @@ func groups() []group {
 			}}},
 			{title: "Ready endpoints", kind: "timeseries", lines: one(of("max", "inference_gateway.pool.endpoint.ready", "pool"))},
 			{
-				title: "Duration at the gateway, p99", kind: "timeseries", unit: seconds, about: "The slowest replica of the picker.",
+				title: "Request latency, p99", kind: "timeseries", unit: seconds, about: "The slowest replica of the picker.",
 				lines: one(of("max", "inference_gateway.epp.request.duration_quantile", perModel, "quantile:0.99")),
 			},
 		}},

@@ -74,8 +74,12 @@ type drawn struct {
 		Defaults struct {
 			Unit, NoValue string
 			Color         struct{ Mode string }
-			Custom        struct{ ShowPoints string }
-			Thresholds    struct {
+			Min, Max      *float64
+			Custom        struct {
+				ShowPoints  string
+				AxisSoftMin *float64
+			}
+			Thresholds struct {
 				Steps []struct {
 					Color string
 					Value *float64
@@ -252,6 +256,8 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 					assert.Equal(t, q.AsThreshold, slices.Contains(styled[of.Targets[j].RefID], "custom.lineStyle"), "%s: %s, query %d", b.UID, p.Title, j)
 					if q.AsThreshold {
 						limits++
+						assert.Equal(t, !strings.Contains(q.Legend, "{{"), slices.Contains(styled[of.Targets[j].RefID], "color"),
+							"%s: %s: several limits have a colour each", b.UID, p.Title)
 					}
 				}
 				if p.Kind != content.Table {
@@ -260,13 +266,27 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 				tables++
 				titles, labels := map[string]string{}, []string{}
 				for _, c := range p.Columns {
-					titles[c.Label] = c.Title
-					labels = append(labels, c.Label)
+					field := c.Label
+					if field == content.ValueColumn && len(p.Queries) > 1 {
+						field += " #" + of.Targets[c.Query].RefID
+					}
+					titles[field] = c.Title
+					labels = append(labels, field)
+					assert.Equal(t, c.Unit != "", slices.Contains(styled[c.Title], "unit"), "%s: %s, %s", b.UID, p.Title, c.Title)
+					assert.Equal(t, len(c.Mappings) > 0, slices.Contains(styled[c.Title], "mappings"), "%s: %s, %s", b.UID, p.Title, c.Title)
 					assert.Equal(t, c.Runbook || c.Board != "", slices.Contains(styled[c.Title], "links"), "%s: %s, %s", b.UID, p.Title, c.Title)
 				}
-				require.Len(t, of.Transformations, 2)
+				var steps []string
+				for _, step := range of.Transformations {
+					steps = append(steps, step.ID)
+				}
+				want := []string{"filterFieldsByName", "organize"}
+				if len(p.Queries) > 1 {
+					want = []string{"filterFieldsByName", "merge", "organize"}
+				}
+				require.Equal(t, want, steps, "%s: %s", b.UID, p.Title)
 				assert.Equal(t, labels, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
-				assert.Equal(t, titles, of.Transformations[1].Options.RenameByName, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, titles, of.Transformations[len(steps)-1].Options.RenameByName, "%s: %s", b.UID, p.Title)
 			}
 		}
 	}
@@ -407,6 +427,10 @@ func TestSingleValuesAreDrawn(t *testing.T) {
 		for _, p := range flat(d) {
 			if p.Type == "timeseries" {
 				assert.Equal(t, "auto", p.FieldConfig.Defaults.Custom.ShowPoints, "%s: %s", name, p.Title)
+				// Shares that are all near 1 are not drawn from 0.
+				near := p.FieldConfig.Defaults.Min == nil && p.FieldConfig.Defaults.Max != nil
+				assert.Equal(t, near, p.FieldConfig.Defaults.Custom.AxisSoftMin == nil, "%s: %s", name, p.Title)
+				assert.Equal(t, near, strings.Contains(p.Title, "ttainment") || p.Title == "All objectives together", "%s: %s", name, p.Title)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 func panel(p content.Panel, b content.Board) object {
 	drawn := object{
-		"title": p.Title, "type": string(p.Kind), "description": p.About, "transparent": false,
+		"title": p.Title, "type": string(p.Kind), "description": p.About,
 		"links": panelLinks(p, b), "datasource": datasource(),
 	}
 	targets := []any{}
@@ -36,12 +36,6 @@ func panel(p content.Panel, b content.Board) object {
 			"colorMode":     judged(p, "background", "none"), "graphMode": "none", "textMode": "auto",
 			"justifyMode": "auto", "orientation": "auto", "wideLayout": true,
 		}
-	case content.Gauge:
-		drawn["options"] = object{
-			"reduceOptions":        object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
-			"showThresholdLabels":  false,
-			"showThresholdMarkers": true, "orientation": "auto", "minVizWidth": 75, "minVizHeight": 75, "sizing": "auto",
-		}
 	case content.StateTimeline:
 		drawn["options"] = object{
 			"mergeValues": true, "showValue": "auto", "alignValue": "left", "rowHeight": 0.85, "perPage": 20,
@@ -61,9 +55,9 @@ func panel(p content.Panel, b content.Board) object {
 func refID(i int) string { return string(rune('A' + i)) }
 
 func target(p content.Panel, q content.Query, id string) object {
-	t := object{
-		"refId": id, "datasource": datasource(), "expr": q.Expr, "legendFormat": q.Legend,
-		"instant": q.Instant, "range": !q.Instant, "format": "time_series", "editorMode": "code",
+	t := object{"refId": id, "expr": q.Expr, "legendFormat": q.Legend}
+	if q.Instant {
+		t["instant"], t["range"] = true, false
 	}
 	if p.Kind == content.Table {
 		t["format"] = "table"
@@ -80,10 +74,12 @@ func judged(p content.Panel, yes, no string) string {
 }
 
 func defaults(p content.Panel) object {
-	d := object{
-		"unit": unit(p), "noValue": p.NoValue, "mappings": mappings(p),
-		"thresholds": object{"mode": "absolute", "steps": steps(p)},
-		"color":      object{"mode": judged(p, "thresholds", "palette-classic")},
+	d := object{"unit": unit(p.Unit), "noValue": p.NoValue, "color": object{"mode": judged(p, "thresholds", "palette-classic")}}
+	if len(p.Mappings) > 0 {
+		d["mappings"] = mappings(p.Mappings, false)
+	}
+	if p.Kind != content.TimeSeries {
+		d["thresholds"] = object{"mode": "absolute", "steps": steps(p)}
 	}
 	if p.Min != nil {
 		d["min"] = *p.Min
@@ -93,10 +89,9 @@ func defaults(p content.Panel) object {
 	}
 	switch p.Kind {
 	case content.TimeSeries:
-		custom := object{
-			"drawStyle": "line", "lineWidth": 1, "fillOpacity": 0, "showPoints": "auto", "lineInterpolation": "linear",
-			"spanNulls": false, "axisSoftMin": 0, "axisPlacement": "auto", "scaleDistribution": object{"type": "linear"},
-			"stacking": object{"mode": "none", "group": "A"}, "thresholdsStyle": object{"mode": "off"},
+		custom := object{"lineWidth": 1, "fillOpacity": 0, "showPoints": "auto", "spanNulls": false}
+		if p.Min != nil || p.Max == nil { // A share near 1 is not drawn from 0.
+			custom["axisSoftMin"] = 0
 		}
 		if p.Stacked {
 			custom["stacking"], custom["fillOpacity"] = object{"mode": "normal", "group": "A"}, 30
@@ -125,13 +120,15 @@ func steps(p content.Panel) []any {
 	return list
 }
 
-func mappings(p content.Panel) []any {
-	if len(p.Mappings) == 0 {
-		return []any{}
-	}
+// mappings colour values, or the texts themselves.
+func mappings(of []content.Mapping, texts bool) []any {
 	options := object{}
-	for i, m := range p.Mappings {
-		options[strconv.FormatFloat(m.Value, 'g', -1, 64)] = object{"text": m.Text, "color": board.Hex(m.Color), "index": i}
+	for i, m := range of {
+		key := strconv.FormatFloat(m.Value, 'g', -1, 64)
+		if texts {
+			key = m.Text
+		}
+		options[key] = object{"text": m.Text, "color": board.Hex(m.Color), "index": i}
 	}
 	return []any{object{"type": "value", "options": options}}
 }
@@ -143,16 +140,16 @@ func thresholdLines(p content.Panel) []any {
 		if !q.AsThreshold {
 			continue
 		}
-		list = append(list, object{
-			"matcher": object{"id": "byFrameRefID", "options": refID(i)},
-			"properties": []any{
-				object{"id": "custom.lineStyle", "value": object{"fill": "dash", "dash": []int{8, 6}}},
-				object{"id": "custom.lineWidth", "value": 2},
-				object{"id": "custom.fillOpacity", "value": 0},
-				object{"id": "custom.stacking", "value": object{"mode": "none", "group": "A"}},
-				object{"id": "color", "value": object{"mode": "fixed", "fixedColor": board.Hex(content.Red)}},
-			},
-		})
+		properties := []any{
+			object{"id": "custom.lineStyle", "value": object{"fill": "dash", "dash": []int{8, 6}}},
+			object{"id": "custom.lineWidth", "value": 2},
+			object{"id": "custom.fillOpacity", "value": 0},
+			object{"id": "custom.stacking", "value": object{"mode": "none", "group": "A"}},
+		}
+		if !strings.Contains(q.Legend, "{{") { // Several limits have a colour each.
+			properties = append(properties, object{"id": "color", "value": object{"mode": "fixed", "fixedColor": board.Hex(content.Red)}})
+		}
+		list = append(list, object{"matcher": object{"id": "byFrameRefID", "options": refID(i)}, "properties": properties})
 	}
 	return list
 }
@@ -175,17 +172,23 @@ func bands(p content.Panel) []any {
 	return list
 }
 
-// organized orders and names the columns of a table and hides all others.
+// organized orders and names the columns of a table and hides all others. The rows of several
+// queries are merged by what all have in common, which must not be the time.
 func organized(p content.Panel) []any {
 	order, names, keep := object{}, object{}, []string{}
 	for i, c := range p.Columns {
-		order[c.Label], names[c.Label] = i, c.Title
-		keep = append(keep, c.Label)
+		field := c.Label
+		if field == content.ValueColumn && len(p.Queries) > 1 {
+			field += " #" + refID(c.Query)
+		}
+		order[field], names[field] = i, c.Title
+		keep = append(keep, field)
 	}
-	return []any{
-		object{"id": "filterFieldsByName", "options": object{"include": object{"names": keep}}},
-		object{"id": "organize", "options": object{"excludeByName": object{}, "indexByName": order, "renameByName": names}},
+	steps := []any{object{"id": "filterFieldsByName", "options": object{"include": object{"names": keep}}}}
+	if len(p.Queries) > 1 {
+		steps = append(steps, object{"id": "merge", "options": object{}})
 	}
+	return append(steps, object{"id": "organize", "options": object{"excludeByName": object{}, "indexByName": order, "renameByName": names}})
 }
 
 func sorted(p content.Panel) []any {
@@ -204,6 +207,13 @@ func columnSettings(p content.Panel, b content.Board) []any {
 	list := []any{}
 	for _, c := range p.Columns {
 		properties := []any{object{"id": "noValue", "value": "-"}}
+		if c.Unit != "" {
+			properties = append(properties, object{"id": "unit", "value": unit(c.Unit)})
+		}
+		if len(c.Mappings) > 0 {
+			properties = append(properties, object{"id": "mappings", "value": mappings(c.Mappings, c.Label != content.ValueColumn)},
+				object{"id": "custom.cellOptions", "value": object{"type": "color-text"}})
+		}
 		var link object
 		switch {
 		case c.Runbook:
@@ -253,17 +263,14 @@ func panelLinks(p content.Panel, b content.Board) []any {
 // units are the names that Grafana has for units.
 var units = map[string]string{
 	"s": "s", "1": "percentunit", "By": "bytes", "By/s": "binBps", "W": "watt", "Hz": "hertz", "Cel": "celsius",
-	"{request}/s": "reqps", "{state}": "none", "{level}": "none",
+	"{request}/s": "reqps", "{state}": "none", "{level}": "none", content.Multiple: "none",
 }
 
-func unit(p content.Panel) string {
-	if p.Unit == "1" && p.Factor {
-		return "none"
-	}
-	if known, ok := units[p.Unit]; ok {
+func unit(ucum string) string {
+	if known, ok := units[ucum]; ok {
 		return known
 	}
-	if noun, rate := strings.CutSuffix(p.Unit, "}/s"); rate {
+	if noun, rate := strings.CutSuffix(ucum, "}/s"); rate {
 		// With a prefix for thousands. The space keeps Grafana from reading a letter as one.
 		return "si: " + strings.TrimPrefix(noun, "{") + "s/s"
 	}

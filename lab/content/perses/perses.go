@@ -6,8 +6,10 @@ package perses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,7 +129,7 @@ func panel(p content.Panel, b content.Board) object {
 		about += "\n\nWithout data: " + p.NoValue
 	}
 	queries := []any{}
-	for _, q := range p.Queries {
+	for _, q := range drawn(p) {
 		spec := object{"query": q.Expr}
 		if q.Legend != "" {
 			spec["seriesNameFormat"] = legend(p, q, b)
@@ -140,7 +142,7 @@ func panel(p content.Panel, b content.Board) object {
 			"plugin": object{"kind": "PrometheusTimeSeriesQuery", "spec": spec},
 		}})
 	}
-	spec := object{"display": object{"name": p.Title, "description": about}, "plugin": plugin(p)}
+	spec := object{"display": object{"name": p.Title, "description": about}, "plugin": plugin(p, b)}
 	if len(queries) > 0 {
 		spec["queries"] = queries
 	}
@@ -148,6 +150,11 @@ func panel(p content.Panel, b content.Board) object {
 		spec["links"] = links
 	}
 	return object{"kind": "Panel", "spec": spec}
+}
+
+// drawn leaves out the upper end of a band, which Perses cannot fill: the lower one is what is certain.
+func drawn(p content.Panel) []content.Query {
+	return slices.DeleteFunc(slices.Clone(p.Queries), func(q content.Query) bool { return q.FillTo != "" })
 }
 
 // legend has the labels of which Perses cannot make a panel each.
@@ -160,10 +167,10 @@ func legend(p content.Panel, q content.Query, b content.Board) string {
 	return q.Legend
 }
 
-func plugin(p content.Panel) object {
+func plugin(p content.Panel, b content.Board) object {
 	switch p.Kind {
 	case content.Stat:
-		spec := object{"calculation": "last-number", "format": format(p)}
+		spec := object{"calculation": "last-number", "format": format(p.Unit)}
 		if len(p.Queries) > 0 && strings.Contains(p.Queries[0].Legend, "{{") && p.Height <= 6 {
 			// Several values stand side by side. Perses gives each the size that its text
 			// allows, and what is too wide is cut off.
@@ -174,25 +181,19 @@ func plugin(p content.Panel) object {
 			spec["mappings"] = mappings(p)
 		}
 		return object{"kind": "StatChart", "spec": spec}
-	case content.Gauge:
-		spec := object{"calculation": "last-number", "format": format(p), "thresholds": thresholds(p)}
-		if p.Max != nil {
-			spec["max"] = *p.Max
-		}
-		return object{"kind": "GaugeChart", "spec": spec}
 	case content.StateTimeline:
 		return object{"kind": "StatusHistoryChart", "spec": object{
 			"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "mappings": mappings(p),
 		}}
 	case content.Table:
-		return object{"kind": "Table", "spec": object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns(p)}}
+		return object{"kind": "Table", "spec": table(p)}
 	default:
-		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p)}
+		return object{"kind": "TimeSeriesChart", "spec": timeSeries(p, b)}
 	}
 }
 
-func timeSeries(p content.Panel) object {
-	axis := object{"show": true, "format": format(p)}
+func timeSeries(p content.Panel, b content.Board) object {
+	axis := object{"show": true, "format": format(p.Unit)}
 	if label := axisLabel(p); label != "" {
 		axis["label"] = label
 	}
@@ -201,24 +202,38 @@ func timeSeries(p content.Panel) object {
 	}
 	if p.Max != nil {
 		axis["max"] = *p.Max
+		if p.Min == nil {
+			axis["min"] = 0.7 // Else Perses draws a share near 1 from 0.
+		}
 	}
-	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": "auto"}}
+	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": palette(p)}}
 	if p.Stacked {
 		visual["stack"], visual["areaOpacity"] = "all", 0.3
 	}
 	spec := object{"legend": object{"position": "bottom", "mode": "list", "size": "small"}, "yAxis": axis, "visual": visual}
 	settings := []any{}
-	for i, q := range p.Queries {
+	for i, q := range drawn(p) {
 		if q.AsThreshold {
-			settings = append(settings, object{
-				"queryIndex": i, "colorMode": "fixed", "colorValue": board.Hex(content.Red), "lineStyle": "dashed", "areaOpacity": 0,
-			})
+			limit := object{"queryIndex": i, "lineStyle": "dashed", "areaOpacity": 0}
+			if !strings.Contains(legend(p, q, b), "{{") { // Several limits have a colour each.
+				limit["colorMode"], limit["colorValue"] = "fixed", board.Hex(content.Red)
+			}
+			settings = append(settings, limit)
 		}
 	}
 	if len(settings) > 0 {
 		spec["querySettings"] = settings
 	}
 	return spec
+}
+
+// palette is "auto" for many series: colours by hash, of which some are alike. Few series get the
+// seven colours that can be told apart, in their order.
+func palette(p content.Panel) string {
+	if slices.ContainsFunc(p.Queries, func(q content.Query) bool { return strings.Contains(q.Expr, "k(20, ") }) {
+		return "auto"
+	}
+	return "categorical"
 }
 
 // neutral is the colour of a value without a judgement.
@@ -250,27 +265,68 @@ func mappings(p content.Panel) []any {
 	return list
 }
 
-// columns hides what is not a column of the panel.
-func columns(p content.Panel) []any {
-	list, value := []any{}, false
+// table hides what is not a column of the panel, and joins several queries by their labels.
+func table(p content.Panel) object {
+	columns, cells, transforms, keys := []any{}, []any{}, []any{}, []string{}
+	hidden := []string{"timestamp"}
+	for i := range p.Queries {
+		hidden = append(hidden, valueOf(p, i))
+	}
 	for _, c := range p.Columns {
-		name := c.Label
-		settings := object{"header": c.Title, "enableSorting": true}
-		if name == content.ValueColumn {
-			name, value = "value", true
-			settings["format"] = format(p)
+		settings := object{"name": c.Label, "header": c.Title, "enableSorting": true}
+		if c.Label == content.ValueColumn {
+			settings["name"], settings["format"] = valueOf(p, c.Query), format(cmp.Or(c.Unit, p.Unit))
+			hidden = slices.DeleteFunc(hidden, func(name string) bool { return name == settings["name"] })
+		} else if len(p.Queries) > 1 {
+			transforms = append(transforms, object{"kind": "MergeIndexedColumns", "spec": object{"column": c.Label}})
+			if !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !grouped(q, c.Label) }) {
+				keys = append(keys, c.Label)
+			}
 		}
-		settings["name"] = name
+		if c.Width > 0 {
+			settings["width"] = c.Width
+		}
 		if c.Descending {
 			settings["sort"] = "desc"
 		}
-		list = append(list, settings)
+		columns = append(columns, settings)
+		if c.Label == content.ValueColumn {
+			continue // A colour of a number would be that of the number in each column.
+		}
+		for _, m := range c.Mappings {
+			cells = append(cells, object{
+				"condition": object{"kind": "Value", "spec": object{"value": m.Text}}, "textColor": board.Hex(m.Color),
+			})
+		}
 	}
-	list = append(list, object{"name": "timestamp", "hide": true})
-	if !value {
-		list = append(list, object{"name": "value", "hide": true})
+	for _, name := range hidden {
+		columns = append(columns, object{"name": name, "hide": true})
 	}
-	return list
+	spec := object{"density": "compact", "defaultColumnWidth": "auto", "columnSettings": columns}
+	if len(transforms) > 0 {
+		spec["transforms"] = append(transforms, object{"kind": "JoinByColumnValue", "spec": object{"columns": keys}})
+	}
+	if len(cells) > 0 {
+		spec["cellSettings"] = cells
+	}
+	return spec
+}
+
+var grouping = regexp.MustCompile(`by \(([^)]*)\)`)
+
+// grouped reports whether the result of a query has a label.
+func grouped(q content.Query, label string) bool {
+	return slices.ContainsFunc(grouping.FindAllStringSubmatch(q.Expr, -1), func(by []string) bool {
+		return slices.Contains(strings.Split(strings.ReplaceAll(by[1], `"`, ""), ", "), label)
+	})
+}
+
+// valueOf is Perses's name of the values of a query.
+func valueOf(p content.Panel, query int) string {
+	if len(p.Queries) == 1 {
+		return "value"
+	}
+	return fmt.Sprintf("value #%d", query+1)
 }
 
 func panelLinks(p content.Panel, b content.Board) []any {

@@ -62,7 +62,7 @@ type resource struct {
 
 // Only these kinds exist in the plugins that docs/start/dashboards.md names.
 var plugins = map[string]bool{
-	"TimeSeriesChart": true, "StatChart": true, "Table": true, "GaugeChart": true, "StatusHistoryChart": true,
+	"TimeSeriesChart": true, "StatChart": true, "Table": true, "StatusHistoryChart": true,
 }
 
 func TestDashboardsAreComplete(t *testing.T) {
@@ -128,7 +128,7 @@ func TestPanelsHaveTheirUnit(t *testing.T) {
 		units := map[string]string{}
 		for _, row := range b.Rows {
 			for _, p := range row.Panels {
-				if word, has := words[p.Unit]; has && !p.Factor && p.Kind != content.Table {
+				if word, has := words[p.Unit]; has && p.Kind != content.Table {
 					units[p.Title] = word
 				}
 			}
@@ -147,4 +147,96 @@ func TestPanelsHaveTheirUnit(t *testing.T) {
 		}
 	}
 	assert.Len(t, seen, len(words))
+}
+
+// The rows of several queries are joined by the labels that all of them have, in each spelling; a label that only a
+// matcher names is none of these. What no column shows is hidden.
+func TestTablesJoinTheirQueries(t *testing.T) {
+	joined := 0
+	for to, cluster := range map[spelling.Spelling]string{spelling.Suffixed: "k8s_cluster_name", spelling.Dotted: "k8s.cluster.name"} {
+		files, err := perses.Files(to)
+		require.NoError(t, err)
+		for board, want := range map[string]map[string][]string{
+			"vllm-overview": {"Servers": {"instance", "model_name"}, "Models": {"model_name"}},
+			"vllm-engine":   {"Configuration": {"instance", "engine"}},
+			"vllm-objectives": {"Objectives": {
+				"objective", "model_name", "job", strings.Replace(cluster, "cluster", "namespace", 1), cluster,
+			}},
+		} {
+			var r resource
+			require.NoError(t, json.Unmarshal(files["content/perses/"+string(to)+"/"+board+".json"], &r))
+			for _, p := range r.Spec.Panels {
+				keys, is := want[p.Spec.Display.Name]
+				if !is || p.Spec.Plugin.Kind != "Table" {
+					continue
+				}
+				joined++
+				var spec struct {
+					ColumnSettings []struct{ Name string }
+					Transforms     []struct {
+						Kind string
+						Spec struct{ Columns []string }
+					}
+				}
+				text, err := json.Marshal(p.Spec.Plugin.Spec)
+				require.NoError(t, err)
+				require.NoError(t, json.Unmarshal(text, &spec))
+				last := spec.Transforms[len(spec.Transforms)-1]
+				assert.Equal(t, "JoinByColumnValue", last.Kind)
+				assert.ElementsMatch(t, keys, last.Spec.Columns, "%s: %s", board, p.Spec.Display.Name)
+				var values []string
+				for _, c := range spec.ColumnSettings {
+					if strings.HasPrefix(c.Name, "value") {
+						values = append(values, c.Name)
+					}
+				}
+				assert.Len(t, values, len(p.Spec.Queries), "%s: each value is shown or hidden", p.Spec.Display.Name)
+			}
+		}
+	}
+	assert.Equal(t, 8, joined)
+}
+
+// Two lines of one colour cannot be told apart: a fixed colour is of one series, and stands once. Few series get
+// colours by their order, because those by hash can be alike.
+func TestColoursDoNotCollide(t *testing.T) {
+	fixed, ordered := 0, 0
+	for _, to := range append(spelling.All(), spelling.Wire) {
+		files, err := perses.Files(to)
+		require.NoError(t, err)
+		for name, text := range files {
+			var r resource
+			require.NoError(t, json.Unmarshal(text, &r))
+			for _, p := range r.Spec.Panels {
+				if p.Spec.Plugin.Kind != "TimeSeriesChart" {
+					continue
+				}
+				many := false
+				for _, q := range p.Spec.Queries {
+					many = many || strings.Contains(q.Spec.Plugin.Spec["query"].(string), "k(20, ")
+				}
+				mode := p.Spec.Plugin.Spec["visual"].(map[string]any)["palette"].(map[string]any)["mode"]
+				assert.Equal(t, map[bool]string{true: "auto", false: "categorical"}[many], mode, "%s: %s", name, p.Spec.Display.Name)
+				if !many {
+					ordered++
+				}
+				seen := map[any]bool{}
+				settings, _ := p.Spec.Plugin.Spec["querySettings"].([]any)
+				for _, s := range settings {
+					setting := s.(map[string]any)
+					color, has := setting["colorValue"]
+					if !has {
+						continue
+					}
+					fixed++
+					assert.False(t, seen[color], "%s: %s", name, p.Spec.Display.Name)
+					seen[color] = true
+					of := p.Spec.Queries[int(setting["queryIndex"].(float64))].Spec.Plugin.Spec["seriesNameFormat"]
+					assert.NotContains(t, of, "{{", "%s: %s: several lines of one colour", name, p.Spec.Display.Name)
+				}
+			}
+		}
+	}
+	assert.Positive(t, fixed)
+	assert.Positive(t, ordered)
 }

@@ -6,11 +6,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 )
 
-func format(p content.Panel) object {
-	if p.Unit == "1" && p.Factor {
-		return object{"unit": "decimal"}
-	}
-	switch p.Unit {
+func format(unit string) object {
+	switch unit {
+	case content.Multiple:
+		return object{"unit": "decimal", "decimalPlaces": 1}
 	case "s":
 		return object{"unit": "seconds"}
 	case "1":
@@ -28,7 +27,7 @@ func format(p content.Panel) object {
 func axisLabel(p content.Panel) string {
 	noun, counted := strings.CutPrefix(p.Unit, "{")
 	switch {
-	case p.Unit == "{state}", p.Unit == "{level}":
+	case p.Unit == "{state}", p.Unit == "{level}", p.Unit == content.Multiple:
 		return ""
 	case counted && strings.HasSuffix(noun, "}/s"):
 		return plural(strings.TrimSuffix(noun, "}/s")) + "/s"

@@ -252,11 +252,44 @@ func panelsShowTheTruth(t *testing.T, h *history.History) {
 	}
 	assert.InEpsilon(t, first/seconds, mean("vllm-overview", "Requests", "first token"), 0.1)
 	assert.InEpsilon(t, finished/seconds, mean("vllm-overview", "Requests", "ended"), 0.1)
-	assert.InEpsilon(t, inEngine/seconds, mean("vllm-overview", "Requests that wait and run", "running"), 0.25, "Little's law")
+	assert.InEpsilon(t, inEngine/seconds, mean("vllm-overview", "Running and waiting requests", "running"), 0.25, "Little's law")
 	bounds := []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5}
 	i, _ := slices.BinarySearch(bounds, p95)
 	shown := mean("vllm-overview", "Time to first token", "p95")
 	assert.GreaterOrEqual(t, shown, 0.9*bounds[i-1], "the truth is %g", p95)
 	assert.LessOrEqual(t, shown, 1.1*bounds[i], "the truth is %g", p95)
 	assert.InDelta(t, 5, mean("vllm-overview", "Servers up", ""), 0)
+	theTableOfServers(t, h)
+}
+
+// theTableOfServers holds that each query has one value for a server, and that those that are harmed, and no others,
+// say for how long: since some time of the incident.
+func theTableOfServers(t *testing.T, h *history.History) {
+	t.Helper()
+	const after = 8 * time.Minute
+	table := dashboards(t, spelling.Suffixed)[slices.IndexFunc(dashboards(t, spelling.Suffixed), func(d dashboard) bool { return d.UID == "vllm-overview" })].all()
+	servers := table[slices.IndexFunc(table, func(p panel) bool { return p.Title == "Servers" })].Targets
+	rows := make([]map[string]float64, len(servers))
+	for i, one := range servers {
+		rows[i] = map[string]float64{}
+		vector, err := h.Stores[0].Instant(t.Context(), filled(one.Expr, nil), h.Begin.Add(history.IncidentFrom+after))
+		require.NoError(t, err, one.Expr)
+		for _, sample := range vector {
+			name := sample.Metric.Get("instance") + " " + sample.Metric.Get("model_name")
+			assert.NotContains(t, rows[i], name, one.Expr)
+			rows[i][name] = sample.F
+		}
+	}
+	harmed := 0
+	for name, severity := range rows[0] {
+		since, bad := rows[2][name]
+		assert.Equal(t, severity >= 2, bad, name)
+		if bad {
+			harmed++
+			assert.Positive(t, since, name)
+			assert.Less(t, since, after.Seconds(), name)
+		}
+	}
+	assert.Positive(t, harmed)
+	assert.Less(t, harmed, len(rows[0]))
 }

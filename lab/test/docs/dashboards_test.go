@@ -34,9 +34,9 @@ func hasAlert(name string) bool {
 	})
 }
 
-// What the page of the dashboards promises is there: each row of its two tables names
-// panels, and the second one an alert or a reason.
-func TestTheDashboardsHaveWhatGuidesAskFor(t *testing.T) {
+// What the page of the dashboards promises is there: each row beside vLLM's boards names panels of
+// ours or says why there is none, and each question an alert or a reason.
+func TestTheDashboardsHaveWhatVLLMsOwnHave(t *testing.T) {
 	page := read(t, "docs/reference/dashboards.md")
 	for _, match := range panelReference.FindAllStringSubmatch(page, -1) {
 		assert.True(t, hasPanel(match[1], match[2]), "%s has no panel %q", match[1], match[2])
@@ -44,22 +44,29 @@ func TestTheDashboardsHaveWhatGuidesAskFor(t *testing.T) {
 	for _, match := range alertReference.FindAllStringSubmatch(page, -1) {
 		assert.True(t, hasAlert(match[1]), "there is no alert %s", match[1])
 	}
-	_, guides, found := strings.Cut(page, "## What guides ask for")
+	_, list, found := strings.Cut(page, "## Beside vLLM's own boards")
 	require.True(t, found)
-	guides, _, _ = strings.Cut(guides, "## Panels")
-	rows := map[int]int{}
-	for line := range strings.Lines(guides) {
+	list, _, _ = strings.Cut(list, "## Panels")
+	rows, boards := map[int]int{}, 0
+	for line := range strings.Lines(list) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if !strings.HasPrefix(line, "| ") || slices.Contains([]string{"Panel", "Question"}, strings.TrimSpace(cells[0])) {
+		if !strings.HasPrefix(line, "| ") || slices.Contains([]string{"vLLM's panel", "Question"}, strings.TrimSpace(cells[0])) {
 			continue
 		}
 		rows[len(cells)]++
-		assert.Regexp(t, panelReference, cells[1], "%s", cells[0])
-		if len(cells) == 3 {
-			assert.Regexp(t, "`VLLM|^ none|^ the same", cells[2], "%s", cells[0])
+		if strings.HasPrefix(cells[0], " **") {
+			boards++
 		}
+		if len(cells) == 3 {
+			assert.Regexp(t, panelReference, cells[1], "%s", cells[0])
+			assert.Regexp(t, "`VLLM|^ none|^ the same", cells[2], "%s", cells[0])
+			continue
+		}
+		assert.Regexp(t, panelReference.String()+"|none: ...", cells[1], "%s", cells[0])
 	}
-	assert.Equal(t, map[int]int{2: 11, 3: 6}, rows, "eleven panels and six questions")
+	assert.Equal(t, 4, boards, "vLLM has four boards")
+	assert.Greater(t, rows[2], 50)
+	assert.Equal(t, 6, rows[3], "six questions")
 }
 
 // The page says of each example for a Prometheus whether it puts attributes on series.

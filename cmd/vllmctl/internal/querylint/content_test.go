@@ -58,8 +58,14 @@ func shippedContent(t *testing.T) []shipped {
 					for _, threshold := range p.Thresholds {
 						c.Thresholds = append(c.Thresholds, threshold.Value)
 					}
+					if len(p.Queries) > 1 && p.Kind == content.Table {
+						c.Unit = "" // Columns have units, and nothing shows the value of some queries.
+					}
 					for _, column := range p.Columns {
-						if column.Label != content.ValueColumn {
+						if column.Label == content.ValueColumn && column.Query == i && column.Unit != "" {
+							c.Unit = column.Unit
+						}
+						if column.Label != content.ValueColumn && len(p.Queries) == 1 {
 							c.Templates = append(c.Templates, "{{"+column.Label+"}}")
 						}
 					}

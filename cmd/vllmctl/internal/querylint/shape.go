@@ -187,7 +187,7 @@ func classOf(m *catalog.Metric) class {
 		return classBurn
 	case strings.HasSuffix(name, "_mean"), strings.Contains(name, "_per_"), strings.HasSuffix(name, "acceptance_length"):
 		return classMean
-	case strings.HasSuffix(name, ".slo.target"), strings.HasSuffix(name, ".slo.threshold"):
+	case strings.HasSuffix(name, ".slo.target"), strings.HasSuffix(name, "threshold"):
 		return classPlain
 	case m.Unit != "1":
 		return classPlain
