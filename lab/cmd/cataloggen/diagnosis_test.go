@@ -59,8 +59,8 @@ causes:
     next: ["Send some home."]
     not_separable: "A feast."
 flags:
-  - {name: --cold, meaning: "Cools.", raise: "Colder."}
-  - {name: --heat, meaning: "Heats.", raise: "Hotter.", lower: "Cooler."}
+  - {name: --cold, values: "On.", meaning: "Cools.", raise: "Colder."}
+  - {name: --heat, values: "Degrees.", meaning: "Heats.", raise: "Hotter.", lower: "Cooler."}
 `
 
 // diagnosedCatalogue is the small catalogue with the attributes of the small
@@ -90,7 +90,7 @@ func TestASoundDiagnosisBecomesATable(t *testing.T) {
 		`{Name: "outside", Sentence: "It is hot outside."},`,
 		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Queries: []string{"heat > 3", "smoke"}, Board: "B", Panel: "P"},`,
 		`NotSeparable: "Cooking.",`,
-		`{Name: "--heat", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
+		`{Name: "--heat", Values: "Degrees.", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
 	} {
 		assert.Contains(t, table, line)
 	}

@@ -6,19 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/prometheus/promql/parser"
-
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
-	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // alertPage returns the runbook of an alert.
-func alertPage(a *content.Alert) ([]byte, error) {
-	expression, err := spelling.Parse(a.Expr)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.Name, err)
-	}
+func alertPage(a *content.Alert) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, generated, "cmd/vllmctl/content")
 	fmt.Fprintf(&b, "# %s\n\n%s[All alerts](../alerts.md)\n\n", a.Name, navigation)
@@ -29,11 +22,14 @@ func alertPage(a *content.Alert) ([]byte, error) {
 		}
 	}
 	section("Meaning", a.Meaning)
-	fmt.Fprintf(&b, "It fires %s", fires(a.For))
+	fmt.Fprintf(&b, "It fires %s", fires(a))
 	if a.KeepFiringFor > 0 {
-		fmt.Fprintf(&b, ", and ends %s after the expression stops holding", short(a.KeepFiringFor))
+		fmt.Fprintf(&b, ", and ends %s after it stops holding", short(a.KeepFiringFor))
 	}
-	fmt.Fprintf(&b, ":\n\n```promql\n%s\n```\n\n", parser.Prettify(expression))
+	b.WriteString(".\n\n")
+	if a.Set == content.Wire { // no file of the repository has it
+		fmt.Fprintf(&b, "```promql\n%s\n```\n\n", a.Expr)
+	}
 	section("Impact", a.Impact)
 	steps := make([]step, 0, len(a.Diagnosis))
 	for _, s := range a.Diagnosis {
@@ -43,16 +39,15 @@ func alertPage(a *content.Alert) ([]byte, error) {
 		}
 		steps = append(steps, one)
 	}
-	b.WriteString(diagnosisPart(steps))
-	mitigations := make([]string, 0, len(a.Mitigation))
+	mitigations := make([]step, 0, len(a.Mitigation))
 	for _, m := range a.Mitigation {
-		mitigations = append(mitigations, linked(m, a.Name))
+		mitigations = append(mitigations, step{text: linked(m, a.Name)})
 	}
-	b.WriteString(mitigationPart(mitigations))
+	b.WriteString(actionParts(steps, mitigations))
 	section("What looks the same", a.LooksTheSame)
 	section("What not to conclude", a.NotConclude)
 	section("When this cannot fire", a.CannotFire)
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n")
 }
 
 var severities = map[content.Severity]string{
@@ -60,11 +55,15 @@ var severities = map[content.Severity]string{
 	content.Ticket: "Severity: ticket. Act within days.",
 }
 
-func fires(hold time.Duration) string {
-	if hold == 0 {
-		return "as soon as the expression holds"
+func fires(a *content.Alert) string {
+	expression := "the [expression](../../content/rules/suffixed/vllm.yaml)"
+	if a.Set == content.Wire {
+		expression = "this"
 	}
-	return "when the expression has held for " + short(hold)
+	if a.For == 0 {
+		return "as soon as " + expression + " holds"
+	}
+	return "when " + expression + " has held for " + short(a.For)
 }
 
 // short writes a duration as Prometheus does: 90s, 5m, 1h30m.

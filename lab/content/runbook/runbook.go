@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
-	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
@@ -23,13 +22,9 @@ func Files() (map[string][]byte, error) { return files(content.Groups()) }
 
 func files(groups []content.Group) (map[string][]byte, error) {
 	alerts := alertsOf(groups)
-	pages := map[string][]byte{Folder + "/README.md": index(alerts)}
+	pages := map[string][]byte{Folder + "/README.md": index(alerts), path("flags"): flagsPage()}
 	for _, a := range alerts {
-		page, err := alertPage(a)
-		if err != nil {
-			return nil, err
-		}
-		pages[path(a.Name)] = page
+		pages[path(a.Name)] = alertPage(a)
 	}
 	proses, err := readProse()
 	if err != nil {
@@ -135,12 +130,11 @@ func (s *statement) page(text *prose, alerts []*content.Alert) []byte {
 	for _, n := range s.next {
 		steps = append(steps, step{link(n.Text), n.Queries, n.Board, n.Panel})
 	}
-	b.WriteString(diagnosisPart(steps))
-	mitigations := make([]string, 0, len(text.Mitigation))
+	mitigations := make([]step, 0, len(text.Mitigation))
 	for _, m := range text.Mitigation {
-		mitigations = append(mitigations, link(m))
+		mitigations = append(mitigations, step{text: link(strings.Join(strings.Fields(m), " "))})
 	}
-	b.WriteString(mitigationPart(mitigations))
+	b.WriteString(actionParts(steps, mitigations))
 	fmt.Fprintf(&b, "## What looks the same\n\n%s\n\n", link(s.notSeparable))
 	fmt.Fprintf(&b, "## What not to conclude\n\n%s\n\n", link(text.NotConclude))
 	fmt.Fprintf(&b, "## When this cannot fire\n\n%s\n", link(text.CannotFire))
@@ -154,14 +148,23 @@ type step struct {
 	board, panel string
 }
 
-const aboutQueries = "The queries are for all servers. Add matchers, for example `{model_name=\"...\"}` or `{instance=\"...\"}`. A sum over servers has no `instance`."
-
-func diagnosisPart(steps []step) string {
+// actionParts are the parts that say what to do, with the commands beside the steps that need them. What is lost
+// with a pod is saved before the first step that ends it.
+func actionParts(steps, mitigations []step) string {
+	offered := map[string]bool{}
+	diagnosis := list(steps, offered)
+	mitigation := list(mitigations, offered)
 	var b strings.Builder
 	b.WriteString("## Diagnosis\n\n")
 	if slices.ContainsFunc(steps, func(s step) bool { return len(s.queries) > 0 }) {
-		b.WriteString(aboutQueries + wireNames(steps) + "\n\n")
+		b.WriteString("Add matchers such as `{instance=\"...\"}`." + wireNames(steps) + "\n\n")
 	}
+	b.WriteString(setUp(offered) + diagnosis + "\n## Mitigation\n\n" + mitigation + "\n" + flagLines(mitigation))
+	return b.String()
+}
+
+func list(steps []step, offered map[string]bool) string {
+	var b strings.Builder
 	for i, s := range steps {
 		head := fmt.Sprintf("%d. ", i+1)
 		indent := strings.Repeat(" ", len(head))
@@ -171,50 +174,29 @@ func diagnosisPart(steps []step) string {
 			fmt.Fprintf(&b, " Panel: *%s* of the dashboard *%s*.", s.panel, board.Title)
 		}
 		b.WriteString("\n")
-		for _, query := range s.queries {
-			fmt.Fprintf(&b, "\n%s```promql\n", indent)
-			for line := range strings.SplitSeq(strings.TrimSpace(query), "\n") {
+		blocks := 0
+		block := func(language, text string) {
+			blocks++
+			fmt.Fprintf(&b, "\n%s```%s\n", indent, language)
+			for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 				b.WriteString(strings.TrimRight(indent+line, " ") + "\n")
 			}
 			b.WriteString(indent + "```\n")
 		}
-		if len(s.queries) > 0 && i+1 < len(steps) {
+		for _, query := range s.queries {
+			block("promql", query)
+		}
+		for _, c := range commandsFor(s.text, offered) {
+			block("sh", c.Run)
+			if c.Note != "" {
+				fmt.Fprintf(&b, "\n%s%s\n", indent, strings.TrimSpace(c.Note))
+			}
+		}
+		if blocks > 0 && i+1 < len(steps) {
 			b.WriteString("\n")
 		}
 	}
-	b.WriteString("\n")
 	return b.String()
-}
-
-// mitigationPart lists actions, and explains the flags that they name.
-func mitigationPart(actions []string) string {
-	var b strings.Builder
-	b.WriteString("## Mitigation\n\n")
-	for i, action := range actions {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, strings.Join(strings.Fields(action), " "))
-	}
-	b.WriteString("\n" + flagTable(strings.Join(actions, "\n")))
-	return b.String()
-}
-
-var flagName = regexp.MustCompile("`(--[a-z][a-z-]*)")
-
-// flagTable explains the flags that a text names.
-func flagTable(text string) string {
-	var named []string
-	for _, match := range flagName.FindAllStringSubmatch(text, -1) {
-		named = append(named, match[1])
-	}
-	var rows strings.Builder
-	for _, f := range catalog.Flags() {
-		if slices.Contains(named, f.Name) {
-			fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", f.Name, pageparts.Cell(f.Meaning), pageparts.Cell(f.Raise), pageparts.Cell(f.Lower))
-		}
-	}
-	if rows.Len() == 0 {
-		return ""
-	}
-	return "| Flag of vLLM | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|\n" + rows.String() + "\n"
 }
 
 // alertsPart links to the alerts that lead to the statement.

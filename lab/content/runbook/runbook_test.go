@@ -72,7 +72,7 @@ var heading = regexp.MustCompile(`(?m)^## (.*)$`)
 
 func TestEveryRunbookHasTheSameSections(t *testing.T) {
 	for name, page := range pages(t) {
-		if name == "README" || name == "symptoms" {
+		if name == "README" || name == "symptoms" || name == "flags" {
 			continue
 		}
 		var found []string
@@ -185,7 +185,7 @@ func TestEveryQueryOfARunbookCanBePasted(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, queries, 120)
+	assert.Greater(t, queries, 100)
 }
 
 func TestThePanelsThatRunbooksNameExist(t *testing.T) {
@@ -229,10 +229,10 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 		assert.Contains(t, page(name), "**Alerts that lead here:** "+want+"\n", name)
 	}
 	assert.Contains(t, page("VLLMNamed"), "See [`stalled`](stalled.md): it is [`VLLMOther`](VLLMOther.md). Not [`idle`](idle.md).")
-	assert.Contains(t, page("VLLMNamed"), "as soon as the expression holds:")
-	assert.Contains(t, page("VLLMPage"), "and ends 1m30s after")
-	assert.Contains(t, page("VLLMPoolTicket"), "has held for 1h:")
-	assert.Contains(t, page("VLLMPoolTicket"), "\n| `--max-num-seqs` | The number of sequences")
+	assert.Contains(t, page("VLLMNamed"), "as soon as the [expression](../../content/rules/suffixed/vllm.yaml) holds.")
+	assert.Contains(t, page("VLLMPage"), ", and ends 1m30s after it stops holding.")
+	assert.Contains(t, page("VLLMPoolTicket"), "has held for 1h.")
+	assert.Contains(t, page("VLLMPoolTicket"), "\n- [`--max-num-seqs`](flags.md): Sequences of each data-parallel engine")
 	assert.NotContains(t, page("stalled"), "[`stalled`]", "a page does not link to itself")
 	index := page("README")
 	assert.Contains(t, index, "| [VLLMNamed](VLLMNamed.md) |  | See `stalled`. |")
