@@ -13,8 +13,8 @@ import (
 // alertPage returns the runbook of an alert.
 func alertPage(a *content.Alert) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "cmd/vllmctl/content")
-	fmt.Fprintf(&b, "# %s\n\n%s[All alerts](../alerts.md)\n\n", a.Name, navigation)
+	b.WriteString(generated)
+	fmt.Fprintf(&b, "# %s\n\n%s", a.Name, navigation)
 	fmt.Fprintf(&b, "> %s\n\n", severities[a.Severity])
 	section := func(title, text string) {
 		if text != "" {

@@ -75,7 +75,7 @@ func setUp(offered map[string]bool) string {
 }
 
 const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
-	"NAMESPACE=models POD=chat-0  # the labels k8s_namespace_name and k8s_pod_name of the alert\n" +
+	"NAMESPACE=models POD=chat-0  # labels k8s_namespace_name, k8s_pod_name\n" +
 	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
 
 var flagName = regexp.MustCompile("`(--[a-z][a-z-]*)")
@@ -97,7 +97,7 @@ func flagLines(text string) string {
 // flagsPage is the table of all flags.
 func flagsPage() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "internal/catalog/diagnosis.yaml")
+	b.WriteString(generated)
 	b.WriteString("# Flags of vLLM\n\n[All runbooks](README.md)\n\nThose that runbooks advise to change. Versions and defaults are as vLLM's source has them, 0.8.5 to 0.32.\n\n" +
 		"| Flag | Value, default, version | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|---|\n")
 	for _, f := range catalog.Flags() {

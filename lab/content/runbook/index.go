@@ -19,7 +19,7 @@ var introduction string
 // first, then causes.
 func index(alerts []*content.Alert) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "cmd/vllmctl/content and internal/catalog/diagnosis.yaml")
+	b.WriteString(generated)
 	b.WriteString(introduction)
 	for _, set := range []struct{ name, title string }{
 		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},

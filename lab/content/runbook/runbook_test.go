@@ -120,7 +120,7 @@ func TestAGapInTheProseIsNamed(t *testing.T) {
 var (
 	quoted = regexp.MustCompile("`([^`\n]*)`")
 	fence  = regexp.MustCompile("(?s)```promql\n(.*?)```")
-	panel  = regexp.MustCompile(`\*([^*\n]+)\* of the dashboard \*([^*\n]+)\*`)
+	panel  = regexp.MustCompile(`\*([^*\n]+)\* of (?:the dashboard )?\*([^*\n]+)\*`)
 )
 
 // A name in backticks that looks like a metric is one, and a flag is explained.
