@@ -136,8 +136,8 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"a board without a panel":       {"        panel: P\n", "", "needs both board and panel"},
 		"flags out of order":            {"--cold", "--warm", "flags must be sorted"},
 		"no flag":                       {"name: --cold", "name: cold", `flag "cold": the name must be`},
-		"half a meaning of a flag":      {"\"Cools.\"", "cools", "flag --cold: meaning, raise and lower"},
-		"half a sentence about less":    {"\"Cooler.\"", "cooler", "flag --heat: meaning, raise and lower"},
+		"half a meaning of a flag":      {"\"Cools.\"", "cools", "flag --cold: values, meaning, raise and lower"},
+		"half a sentence about less":    {"\"Cooler.\"", "cooler", "flag --heat: values, meaning, raise and lower"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, smallDiagnosis, tc.old)

@@ -152,10 +152,7 @@ func actionParts(steps, mitigations []step) string {
 	mitigation := list(mitigations, offered)
 	var b strings.Builder
 	b.WriteString("## Diagnosis\n\n")
-	if slices.ContainsFunc(steps, func(s step) bool { return len(s.queries) > 0 }) {
-		b.WriteString("Add matchers such as `{instance=\"...\"}`." + wireNames(steps) + "\n\n")
-	}
-	b.WriteString(setUp(offered) + diagnosis + "\n## Mitigation\n\n" + mitigation + "\n" + flagLines(mitigation))
+	b.WriteString(wireNames(steps) + setUp(offered) + diagnosis + "\n## Mitigation\n\n" + mitigation + "\n" + flagLines(mitigation))
 	return b.String()
 }
 

@@ -31,7 +31,7 @@ func wireNames(steps []step) string {
 	if len(pairs) == 0 {
 		return ""
 	}
-	return " With `naming: wire`, read " + strings.Join(pairs, ", ") + "."
+	return "With `naming: wire`, read " + strings.Join(pairs, ", ") + ".\n\n"
 }
 
 // wireName is the name that the newest vLLM writes for a series in the suffixed
