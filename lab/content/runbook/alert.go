@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
+
+	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -24,7 +25,7 @@ func alertPage(a *content.Alert) []byte {
 	section("Meaning", a.Meaning)
 	fmt.Fprintf(&b, "It fires %s", fires(a))
 	if a.KeepFiringFor > 0 {
-		fmt.Fprintf(&b, ", and ends %s after it stops holding", short(a.KeepFiringFor))
+		fmt.Fprintf(&b, ", and ends %s after it stops holding", model.Duration(a.KeepFiringFor))
 	}
 	b.WriteString(".\n\n")
 	if a.Set == content.Wire { // no file of the repository has it
@@ -63,20 +64,7 @@ func fires(a *content.Alert) string {
 	if a.For == 0 {
 		return "as soon as " + expression + " holds"
 	}
-	return "when " + expression + " has held for " + short(a.For)
-}
-
-// short writes a duration as Prometheus does: 90s, 5m, 1h30m.
-func short(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"0s", "0m"} {
-		for _, unit := range "mh" {
-			if strings.HasSuffix(text, string(unit)+zero) {
-				text = strings.TrimSuffix(text, zero)
-			}
-		}
-	}
-	return text
+	return "when " + expression + " has held for " + model.Duration(a.For).String()
 }
 
 var named = regexp.MustCompile("(\\[)?`([A-Za-z_]+)`")

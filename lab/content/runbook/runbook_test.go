@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
@@ -188,6 +189,28 @@ func TestEveryQueryOfARunbookCanBePasted(t *testing.T) {
 	assert.Greater(t, queries, 100)
 }
 
+// No command stands in the file for nobody, and none has a key that does nothing.
+func TestEveryCommandStandsInARunbook(t *testing.T) {
+	decoder := yaml.NewDecoder(bytes.NewReader(commandsFile))
+	decoder.KnownFields(true)
+	var all []command
+	require.NoError(t, decoder.Decode(&all))
+	built := pages(t)
+	names := []string{""}
+	for _, c := range all {
+		names = append(names, c.Name)
+	}
+	for _, c := range all {
+		assert.Contains(t, names, c.After)
+		block := "   " + strings.ReplaceAll(strings.TrimSpace(c.Run), "\n", "\n   ") + "\n"
+		found := 0
+		for _, page := range built {
+			found += strings.Count(page, block)
+		}
+		assert.Positive(t, found, "no step has the command %s", c.Name)
+	}
+}
+
 func TestThePanelsThatRunbooksNameExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, b := range content.Boards() {
@@ -232,7 +255,7 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 	assert.Contains(t, page("VLLMNamed"), "as soon as the [expression](../../content/rules/suffixed/vllm.yaml) holds.")
 	assert.Contains(t, page("VLLMPage"), ", and ends 1m30s after it stops holding.")
 	assert.Contains(t, page("VLLMPoolTicket"), "has held for 1h.")
-	assert.Contains(t, page("VLLMPoolTicket"), "\n- [`--max-num-seqs`](flags.md): Sequences of each data-parallel engine")
+	assert.Contains(t, page("VLLMPoolTicket"), "\n- [`--max-num-seqs`](flags.md): Sequences of each engine")
 	assert.NotContains(t, page("stalled"), "[`stalled`]", "a page does not link to itself")
 	index := page("README")
 	assert.Contains(t, index, "| [VLLMNamed](VLLMNamed.md) |  | See `stalled`. |")
