@@ -23,12 +23,8 @@ func alertPage(a *content.Alert) []byte {
 		}
 	}
 	section("Meaning", a.Meaning)
-	fmt.Fprintf(&b, "It fires %s", fires(a))
-	if a.KeepFiringFor > 0 {
-		fmt.Fprintf(&b, ", and ends %s after it stops holding", model.Duration(a.KeepFiringFor))
-	}
-	b.WriteString(".\n\n")
-	if a.Set == content.Wire { // no file of the repository has it
+	fmt.Fprintf(&b, "It fires %s.\n\n", fires(a))
+	if a.Set == content.Wire { // the repository has no file of these
 		fmt.Fprintf(&b, "```promql\n%s\n```\n\n", a.Expr)
 	}
 	section("Impact", a.Impact)
@@ -40,11 +36,7 @@ func alertPage(a *content.Alert) []byte {
 		}
 		steps = append(steps, one)
 	}
-	mitigations := make([]step, 0, len(a.Mitigation))
-	for _, m := range a.Mitigation {
-		mitigations = append(mitigations, step{text: linked(m, a.Name)})
-	}
-	b.WriteString(actionParts(steps, mitigations))
+	b.WriteString(actionParts(steps, a.Mitigation, a.Name))
 	section("What looks the same", a.LooksTheSame)
 	section("What not to conclude", a.NotConclude)
 	section("When this cannot fire", a.CannotFire)
@@ -57,14 +49,18 @@ var severities = map[content.Severity]string{
 }
 
 func fires(a *content.Alert) string {
-	expression := "the [expression](../../content/rules/suffixed/vllm.yaml)"
+	expression := "[expression](../../content/rules/suffixed/vllm.yaml)"
 	if a.Set == content.Wire {
-		expression = "this"
+		expression = "expression below"
 	}
-	if a.For == 0 {
-		return "as soon as " + expression + " holds"
+	text := "as soon as the " + expression + " holds"
+	if a.For > 0 {
+		text = "when the " + expression + " has held for " + model.Duration(a.For).String()
 	}
-	return "when " + expression + " has held for " + model.Duration(a.For).String()
+	if a.KeepFiringFor > 0 {
+		text += ", and ends " + model.Duration(a.KeepFiringFor).String() + " after it stops holding"
+	}
+	return text
 }
 
 var named = regexp.MustCompile("(\\[)?`([A-Za-z_]+)`")

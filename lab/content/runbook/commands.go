@@ -19,19 +19,11 @@ var commandsFile []byte
 
 // command is what can be copied for a step; the head of commands.yaml explains the keys.
 type command struct {
-	Name  string  `yaml:"name"`
-	For   pattern `yaml:"for"`
-	After string  `yaml:"after"`
-	Run   string  `yaml:"run"`
-	Note  string  `yaml:"note"`
-}
-
-type pattern struct{ *regexp.Regexp }
-
-// UnmarshalText reads a regular expression.
-func (p *pattern) UnmarshalText(text []byte) (err error) {
-	p.Regexp, err = regexp.Compile(string(text))
-	return err
+	Name  string `yaml:"name"`
+	For   string `yaml:"for"`
+	After string `yaml:"after"`
+	Run   string `yaml:"run"`
+	Note  string `yaml:"note"`
 }
 
 // commands are all of the file. A test decodes it without unknown keys.
@@ -47,33 +39,23 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 	all := commands()
 	var offer func(c command)
 	offer = func(c command) {
-		if offered[c.Name] {
-			return
+		if !offered[c.Name] {
+			offered[c.Name] = true
+			if i := slices.IndexFunc(all, func(o command) bool { return o.Name == c.After }); i >= 0 {
+				offer(all[i])
+			}
+			found = append(found, c)
 		}
-		offered[c.Name] = true
-		if i := slices.IndexFunc(all, func(o command) bool { return o.Name == c.After }); i >= 0 {
-			offer(all[i])
-		}
-		found = append(found, c)
 	}
 	for _, c := range all {
-		if c.For.Regexp != nil && c.For.MatchString(text) {
+		if c.For != "" && regexp.MustCompile(c.For).MatchString(text) {
 			offer(c)
 		}
 	}
 	return found
 }
 
-// setUp fills in once what the commands of a page need; it is empty where none needs it.
-func setUp(offered map[string]bool) string {
-	for _, c := range commands() {
-		if offered[c.Name] && strings.Contains(c.Run, "k ") {
-			return preparation
-		}
-	}
-	return ""
-}
-
+// preparation is what the commands of a page need once.
 const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
 	"NAMESPACE=models POD=chat-0  # labels k8s_namespace_name, k8s_pod_name\n" +
 	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"

@@ -4,6 +4,7 @@
 package runbook
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -126,11 +127,7 @@ func (s *statement) page(text *prose, alerts []*content.Alert) []byte {
 	for _, n := range s.next {
 		steps = append(steps, step{link(n.Text), n.Queries, n.Board, n.Panel})
 	}
-	mitigations := make([]step, 0, len(text.Mitigation))
-	for _, m := range text.Mitigation {
-		mitigations = append(mitigations, step{text: link(strings.Join(strings.Fields(m), " "))})
-	}
-	b.WriteString(actionParts(steps, mitigations))
+	b.WriteString(actionParts(steps, text.Mitigation, s.name))
 	fmt.Fprintf(&b, "## What looks the same\n\n%s\n\n", link(s.notSeparable))
 	fmt.Fprintf(&b, "## What not to conclude\n\n%s\n\n", link(text.NotConclude))
 	fmt.Fprintf(&b, "## When this cannot fire\n\n%s\n", link(text.CannotFire))
@@ -146,22 +143,28 @@ type step struct {
 
 // actionParts are the parts that say what to do, with the commands beside the steps that need them. What is lost
 // with a pod is saved before the first step that ends it.
-func actionParts(steps, mitigations []step) string {
+func actionParts(steps []step, mitigations []string, self string) string {
 	offered := map[string]bool{}
 	diagnosis := list(steps, offered)
-	mitigation := list(mitigations, offered)
+	var actions []step
+	for _, m := range mitigations {
+		actions = append(actions, step{text: linked(strings.Join(strings.Fields(m), " "), self)})
+	}
+	mitigation := list(actions, offered)
 	var b strings.Builder
-	b.WriteString("## Diagnosis\n\n")
-	b.WriteString(wireNames(steps) + setUp(offered) + diagnosis + "\n## Mitigation\n\n" + mitigation + "\n" + flagLines(mitigation))
+	b.WriteString("## Diagnosis\n\n" + wireNames(steps))
+	if text := diagnosis + mitigation; strings.Contains(text, "   k ") || strings.Contains(text, "$(k ") {
+		b.WriteString(preparation)
+	}
+	b.WriteString(diagnosis + "\n## Mitigation\n\n" + mitigation + "\n" + flagLines(mitigation))
 	return b.String()
 }
 
 func list(steps []step, offered map[string]bool) string {
+	const indent = "   " // as wide as the number of a step
 	var b strings.Builder
 	for i, s := range steps {
-		head := fmt.Sprintf("%d. ", i+1)
-		indent := strings.Repeat(" ", len(head))
-		b.WriteString(head + s.text)
+		fmt.Fprintf(&b, "%d. %s", i+1, s.text)
 		if s.panel != "" {
 			board, _ := content.BoardByUID(s.board)
 			fmt.Fprintf(&b, " Panel: *%s* of *%s*.", s.panel, board.Title)
@@ -200,10 +203,7 @@ func (s *statement) alertsPart(alerts []*content.Alert) string {
 			links = append(links, fmt.Sprintf("[%s](%s.md)", a.Name, a.Name))
 		}
 	}
-	if len(links) == 0 {
-		return "**Alerts that lead here:** none."
-	}
-	return "**Alerts that lead here:** " + strings.Join(links, ", ") + "."
+	return "**Alerts that lead here:** " + cmp.Or(strings.Join(links, ", "), "none") + "."
 }
 
 // bySeverity finds what alerts on the severity of the diagnosis select, of engines also by

@@ -39,9 +39,9 @@ func bash(t *testing.T, script string, programs map[string]string, environment .
 	t.Helper()
 	folder := t.TempDir()
 	for name, program := range programs {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/bash\n"+program), 0o700)) //nolint:gosec // bash must run it
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/bash\n"+program), 0o700))
 	}
-	command := exec.CommandContext(t.Context(), "bash", "-u", "-c", script) //nolint:gosec // the script is a page of the repository
+	command := exec.CommandContext(t.Context(), "bash", "-u", "-c", script)
 	var stdout, stderr bytes.Buffer
 	command.Dir, command.Stdout, command.Stderr = folder, &stdout, &stderr
 	command.Env = append(append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH")), environment...)
@@ -89,7 +89,7 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 // vllmctl accepts what the page of an unreachable server gives it, and finds the server.
 func TestTheCheckOfARunbookFindsTheServer(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "vllmctl")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/cmd/vllmctl").CombinedOutput() //nolint:gosec // a path of the test
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/cmd/vllmctl").CombinedOutput()
 	require.NoError(t, err, string(built))
 	server, err := vllmsim.New(vllmsim.Config{Dialect: "v1", Version: "0.20.0"})
 	require.NoError(t, err)
