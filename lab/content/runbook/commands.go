@@ -55,7 +55,6 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 	return found
 }
 
-// preparation is what the commands of a page need once.
 const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
 	"NAMESPACE=models POD=chat-0  # labels k8s_namespace_name, k8s_pod_name\n" +
 	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
@@ -76,7 +75,6 @@ func flagLines(text string) string {
 	return lines.String() + "\n"
 }
 
-// flagsPage is the table of all flags.
 func flagsPage() []byte {
 	var b strings.Builder
 	b.WriteString(generated)

@@ -74,7 +74,7 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 		}
 		_, calls, _ := strings.Cut(out, "CALLS\n")
 		for call := range strings.Lines(calls) {
-			assert.Regexp(t, `^kubectl (--namespace models|-n (otelcol-vllm|kube-system)|get pods -A) `, call, page)
+			assert.Regexp(t, `^kubectl (--namespace models|-n (otelcol-vllm|kube-system)|get pods -A|drain) `, call, page)
 		}
 		if at := ending.FindStringIndex(all); at != nil {
 			ends++
@@ -181,8 +181,8 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 		return out
 	}
 	out := play("stalled", behind+`echo; k get pods -o name; echo; k label pod "$POD" --overwrite "$LABEL=$WAS"; sleep 3; echo BACK; `+behind, "inferencepools", "LABEL=")
-	assert.Contains(t, out, `Service/chat {"app":"chat"}`)
-	assert.Contains(t, out, `InferencePool/chat {"matchLabels":{"app":"chat"}}`)
+	assert.Regexp(t, `chat +ClusterIP .* app=chat\n`, out)
+	assert.Contains(t, out, `chat {"matchLabels":{"app":"chat"}}`)
 	before, after, _ := strings.Cut(out, "BACK\n")
 	assert.NotRegexp(t, "(behind|pool): .*"+pod, before)
 	assert.Regexp(t, "behind: \\S", before, "the other pod stays")
