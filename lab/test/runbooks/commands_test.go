@@ -181,7 +181,7 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 		return out
 	}
 	out := play("stalled", behind+`echo; k get pods -o name; echo; k label pod "$POD" --overwrite "$LABEL=$WAS"; sleep 3; echo BACK; `+behind, "inferencepools", "LABEL=")
-	assert.Regexp(t, `chat +ClusterIP .* app=chat\n`, out)
+	assert.Regexp(t, `service/chat .* app=chat `, out)
 	assert.Contains(t, out, `chat {"matchLabels":{"app":"chat"}}`)
 	before, after, _ := strings.Cut(out, "BACK\n")
 	assert.NotRegexp(t, "(behind|pool): .*"+pod, before)
