@@ -81,6 +81,8 @@ type Step struct {
 type Flag struct {
 	// Name begins with two dashes.
 	Name string
+	// Values are the unit, what it counts for, the default, and the versions of vLLM that have it.
+	Values string
 	// Meaning is what it sets; Raise and Lower are what a larger and a smaller value do
 	// and cost. Flags that are only on or off have the effect of on as Raise.
 	Meaning, Raise, Lower string

@@ -52,7 +52,7 @@ func TestTheDiagnosisIsTheYAML(t *testing.T) {
 
 	var wantedFlags []Flag
 	for _, f := range mapsOf(doc["flags"]) {
-		wantedFlags = append(wantedFlags, Flag{Name: text(f["name"]), Meaning: text(f["meaning"]), Raise: text(f["raise"]), Lower: text(f["lower"])})
+		wantedFlags = append(wantedFlags, Flag{Name: text(f["name"]), Values: text(f["values"]), Meaning: text(f["meaning"]), Raise: text(f["raise"]), Lower: text(f["lower"])})
 	}
 	assert.Equal(t, wantedFlags, Flags())
 }

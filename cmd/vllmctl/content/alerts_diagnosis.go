@@ -129,7 +129,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				Mitigation: []string{
 					"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
-					"Start the server if its process ended, or restart it if it is `stalled`. Its requests are lost, and loading the model takes minutes.",
+					"Start the server if its process ended. If it is `stalled`, save a stack dump (py-spy dump), then restart it. Its requests are lost, and loading the model takes minutes.",
 					"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
 					"Route the users to another server.",
 				},

@@ -161,7 +161,7 @@ func sloLongGroup(p parameters) Group {
 
 const (
 	burnImpact       = "The users of the model miss what was promised to them: the share of late or slow requests is many times what the objective allows."
-	burnCannot       = "There are no `objectives` in the processor, or fewer events or fewer requests in the short window than the guard asks for. The processor is older than `vllm.slo.target`: without a target there is no limit to compare with. Requests that the histogram misses do not count: cancelled ones, and all of them while no server answers. `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed: choose a threshold that is a bound of the histogram."
+	burnCannot       = "There are no `objectives` in the processor, it does not report `vllm.slo.target`, or the short window has fewer events or requests than the guard asks for. Cancelled requests do not count, and none while no server answers: `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed: choose a threshold that is a bound of the histogram."
 	burnLooks        = "A few requests on a quiet night: with ten events two are enough. Look at the number of events first."
 	burnEnds         = " It ends when two minutes miss less than half of that, where they have ten events and ten requests."
 	burnNot          = "Do not conclude which server is at fault: the sums are over all servers of the model."

@@ -56,7 +56,9 @@ func wireGroup(p parameters) Group {
 					{Text: "Send one request of your own: before 0.10.2, and by one report later as well, vLLM leaves the gauge of running requests frozen when all clients leave at once."},
 					{Text: "Read the server's log for a timeout of NCCL, or an error of the engine."},
 				},
-				Mitigation:   []string{"Restart the server. Its requests are lost; they were not served any more."},
+				Mitigation: []string{
+					"Take the server out of rotation, save a stack dump of its processes (py-spy dump) within five minutes, and then restart it. Its requests are lost; they were not served any more.",
+				},
 				LooksTheSame: "A frozen gauge on an idle server: your own request succeeds then. See `frozen_gauges`.",
 				NotConclude:  "Do not conclude that the GPU is broken.",
 				CannotFire:   "The server cannot be scraped (`VLLMRawServerDown`), or several API servers report the gauge for themselves.",

@@ -64,6 +64,7 @@ func (s *diagnosisStep) UnmarshalYAML(node *yaml.Node) error {
 
 type diagnosisFlag struct {
 	Name    string `yaml:"name"`
+	Values  string `yaml:"values"`
 	Meaning string `yaml:"meaning"`
 	Raise   string `yaml:"raise"`
 	Lower   string `yaml:"lower"`
@@ -183,7 +184,7 @@ func goDiagnosis(g *diagnosis) ([]byte, error) {
 	}
 	b.WriteString("}\n\nvar flags = []Flag{\n")
 	for _, f := range g.Flags {
-		fmt.Fprintf(&b, "{Name: %q, Meaning: %q, Raise: %q, Lower: %q},\n", f.Name, f.Meaning, f.Raise, f.Lower)
+		fmt.Fprintf(&b, "{Name: %q, Values: %q, Meaning: %q, Raise: %q, Lower: %q},\n", f.Name, f.Values, f.Meaning, f.Raise, f.Lower)
 	}
 	b.WriteString("}\n")
 	return format.Source(b.Bytes())

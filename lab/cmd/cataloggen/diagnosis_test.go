@@ -59,8 +59,8 @@ causes:
     next: ["Send some home."]
     not_separable: "A feast."
 flags:
-  - {name: --cold, meaning: "Cools.", raise: "Colder."}
-  - {name: --heat, meaning: "Heats.", raise: "Hotter.", lower: "Cooler."}
+  - {name: --cold, values: "On.", meaning: "Cools.", raise: "Colder."}
+  - {name: --heat, values: "Degrees.", meaning: "Heats.", raise: "Hotter.", lower: "Cooler."}
 `
 
 // diagnosedCatalogue is the small catalogue with the attributes of the small
@@ -90,7 +90,7 @@ func TestASoundDiagnosisBecomesATable(t *testing.T) {
 		`{Name: "outside", Sentence: "It is hot outside."},`,
 		`{Text: "Set ` + "`diagnosis::hold` or `--max-heat`, else see `overheated`." + `", Queries: []string{"heat > 3", "smoke"}, Board: "B", Panel: "P"},`,
 		`NotSeparable: "Cooking.",`,
-		`{Name: "--heat", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
+		`{Name: "--heat", Values: "Degrees.", Meaning: "Heats.", Raise: "Hotter.", Lower: "Cooler."},`,
 	} {
 		assert.Contains(t, table, line)
 	}
@@ -136,8 +136,8 @@ func TestMistakesInTheDiagnosisAreReported(t *testing.T) {
 		"a board without a panel":       {"        panel: P\n", "", "needs both board and panel"},
 		"flags out of order":            {"--cold", "--warm", "flags must be sorted"},
 		"no flag":                       {"name: --cold", "name: cold", `flag "cold": the name must be`},
-		"half a meaning of a flag":      {"\"Cools.\"", "cools", "flag --cold: meaning, raise and lower"},
-		"half a sentence about less":    {"\"Cooler.\"", "cooler", "flag --heat: meaning, raise and lower"},
+		"half a meaning of a flag":      {"\"Cools.\"", "cools", "flag --cold: values, meaning, raise and lower"},
+		"half a sentence about less":    {"\"Cooler.\"", "cooler", "flag --heat: values, meaning, raise and lower"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, smallDiagnosis, tc.old)

@@ -69,7 +69,7 @@ func (g *diagnosis) validate(d *document) []error {
 	report(slices.IsSortedFunc(g.Flags, func(a, b diagnosisFlag) int { return strings.Compare(a.Name, b.Name) }), "flags must be sorted by name")
 	for _, f := range g.Flags {
 		report(vllmFlag.MatchString(f.Name), "flag %q: the name must be that of a flag of vLLM", f.Name)
-		report(sentence(f.Meaning) && sentence(f.Raise) && (f.Lower == "" || sentence(f.Lower)), "flag %s: meaning, raise and lower must be whole sentences", f.Name)
+		report(sentence(f.Values) && sentence(f.Meaning) && sentence(f.Raise) && (f.Lower == "" || sentence(f.Lower)), "flag %s: values, meaning, raise and lower must be whole sentences", f.Name)
 	}
 	return append(errs, g.setValues(d)...)
 }

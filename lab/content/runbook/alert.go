@@ -4,24 +4,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
-	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/common/model"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
-	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // alertPage returns the runbook of an alert.
-func alertPage(a *content.Alert) ([]byte, error) {
-	expression, err := spelling.Parse(a.Expr)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.Name, err)
-	}
+func alertPage(a *content.Alert) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "cmd/vllmctl/content")
-	fmt.Fprintf(&b, "# %s\n\n%s[All alerts](../alerts.md)\n\n", a.Name, navigation)
+	b.WriteString(generated)
+	fmt.Fprintf(&b, "# %s\n\n%s", a.Name, navigation)
 	fmt.Fprintf(&b, "> %s\n\n", severities[a.Severity])
 	section := func(title, text string) {
 		if text != "" {
@@ -29,11 +23,10 @@ func alertPage(a *content.Alert) ([]byte, error) {
 		}
 	}
 	section("Meaning", a.Meaning)
-	fmt.Fprintf(&b, "It fires %s", fires(a.For))
-	if a.KeepFiringFor > 0 {
-		fmt.Fprintf(&b, ", and ends %s after the expression stops holding", short(a.KeepFiringFor))
+	fmt.Fprintf(&b, "It fires %s.\n\n", fires(a))
+	if a.Set == content.Wire { // the repository has no file of these
+		fmt.Fprintf(&b, "```promql\n%s\n```\n\n", a.Expr)
 	}
-	fmt.Fprintf(&b, ":\n\n```promql\n%s\n```\n\n", parser.Prettify(expression))
 	section("Impact", a.Impact)
 	steps := make([]step, 0, len(a.Diagnosis))
 	for _, s := range a.Diagnosis {
@@ -43,16 +36,11 @@ func alertPage(a *content.Alert) ([]byte, error) {
 		}
 		steps = append(steps, one)
 	}
-	b.WriteString(diagnosisPart(steps))
-	mitigations := make([]string, 0, len(a.Mitigation))
-	for _, m := range a.Mitigation {
-		mitigations = append(mitigations, linked(m, a.Name))
-	}
-	b.WriteString(mitigationPart(mitigations))
+	b.WriteString(actionParts(steps, a.Mitigation, a.Name))
 	section("What looks the same", a.LooksTheSame)
 	section("What not to conclude", a.NotConclude)
 	section("When this cannot fire", a.CannotFire)
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
+	return []byte(strings.TrimRight(b.String(), "\n") + "\n")
 }
 
 var severities = map[content.Severity]string{
@@ -60,22 +48,17 @@ var severities = map[content.Severity]string{
 	content.Ticket: "Severity: ticket. Act within days.",
 }
 
-func fires(hold time.Duration) string {
-	if hold == 0 {
-		return "as soon as the expression holds"
+func fires(a *content.Alert) string {
+	expression := "[expression](../../content/rules/suffixed/vllm.yaml)"
+	if a.Set == content.Wire {
+		expression = "expression below"
 	}
-	return "when the expression has held for " + short(hold)
-}
-
-// short writes a duration as Prometheus does: 90s, 5m, 1h30m.
-func short(d time.Duration) string {
-	text := d.String()
-	for _, zero := range []string{"0s", "0m"} {
-		for _, unit := range "mh" {
-			if strings.HasSuffix(text, string(unit)+zero) {
-				text = strings.TrimSuffix(text, zero)
-			}
-		}
+	text := "as soon as the " + expression + " holds"
+	if a.For > 0 {
+		text = "when the " + expression + " has held for " + model.Duration(a.For).String()
+	}
+	if a.KeepFiringFor > 0 {
+		text += ", and ends " + model.Duration(a.KeepFiringFor).String() + " after it stops holding"
 	}
 	return text
 }

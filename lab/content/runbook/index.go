@@ -1,6 +1,7 @@
 package runbook
 
 import (
+	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,23 +12,14 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-const introduction = `# Runbooks
-
-You were paged: open the page of the alert. You see something and have no alert: begin with
-[what you see](symptoms.md). You have a log line or a record: open the page of its primary
-cause, or of its condition if it has no cause.
-
-Every page has the same sections: Meaning, Impact, Diagnosis, Mitigation, What looks the
-same, What not to conclude, and When this cannot fire.
-
-[How the diagnosis judges](../diagnosis.md) · [All alerts](../alerts.md) · [Thresholds](../reference/thresholds.md)
-`
+//go:embed introduction.txt
+var introduction string
 
 // index returns the list of all runbooks: alerts first, then conditions, the most severe
 // first, then causes.
 func index(alerts []*content.Alert) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, generated, "cmd/vllmctl/content and internal/catalog/diagnosis.yaml")
+	b.WriteString(generated)
 	b.WriteString(introduction)
 	for _, set := range []struct{ name, title string }{
 		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},
@@ -42,11 +34,11 @@ func index(alerts []*content.Alert) []byte {
 			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity | Meaning |\n|---|---|---|\n%s", set.title, &rows)
 		}
 	}
-	b.WriteString("\n## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning | First step |\n|---|---|---|---|\n")
+	b.WriteString("\n## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning |\n|---|---|---|\n")
 	bySeverity := slices.Clone(catalog.Conditions())
 	slices.SortStableFunc(bySeverity, func(a, b catalog.Condition) int { return b.Severity - a.Severity })
 	for _, c := range bySeverity {
-		fmt.Fprintf(&b, "| [`%s`](%s.md) | %d | %s | %s |\n", c.Name, c.Name, c.Severity, pageparts.Cell(c.Sentence), pageparts.Cell(c.Next[0].Text))
+		fmt.Fprintf(&b, "| [`%s`](%s.md) | %d | %s |\n", c.Name, c.Name, c.Severity, pageparts.Cell(c.Sentence))
 	}
 	for _, level := range []struct {
 		level catalog.Level
@@ -54,10 +46,10 @@ func index(alerts []*content.Alert) []byte {
 	}{
 		{catalog.LevelEngine, "Causes of an engine"}, {catalog.LevelPool, "Causes of a pool"}, {catalog.LevelNotice, "Notices"},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n| Name | Meaning | First step |\n|---|---|---|\n", level.title)
+		fmt.Fprintf(&b, "\n## %s\n\n| Name | Meaning |\n|---|---|\n", level.title)
 		for _, c := range catalog.Causes() {
 			if c.Level == level.level {
-				fmt.Fprintf(&b, "| [`%s`](%s.md) | %s | %s |\n", c.Name, c.Name, pageparts.Cell(c.Sentence), pageparts.Cell(c.Next[0].Text))
+				fmt.Fprintf(&b, "| [`%s`](%s.md) | %s |\n", c.Name, c.Name, pageparts.Cell(c.Sentence))
 			}
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
 )
 
+// part is what a series has behind the name of its histogram.
+var part = regexp.MustCompile(`_(sum|count|bucket)$`)
+
 var series = regexp.MustCompile(`\bvllm_[a-z0-9_]+`)
 
 // wireNames is a sentence for readers whose receiver has "naming: wire": the names of
@@ -20,6 +23,7 @@ func wireNames(steps []step) string {
 		for _, query := range s.queries {
 			for _, name := range series.FindAllString(query, -1) {
 				wire, exposed := wireName(name)
+				wire, name = part.ReplaceAllString(wire, ""), part.ReplaceAllString(name, "")
 				if !exposed || seen[name] {
 					continue
 				}
@@ -31,7 +35,7 @@ func wireNames(steps []step) string {
 	if len(pairs) == 0 {
 		return ""
 	}
-	return " With `naming: wire`, read " + strings.Join(pairs, ", ") + "."
+	return "With `naming: wire`, read " + strings.Join(pairs, ", ") + ".\n\n"
 }
 
 // wireName is the name that the newest vLLM writes for a series in the suffixed

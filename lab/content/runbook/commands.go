@@ -1,0 +1,87 @@
+package runbook
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
+
+//go:embed commands.yaml
+var commandsFile []byte
+
+// command is what can be copied for a step; the head of commands.yaml explains the keys.
+type command struct {
+	Name  string `yaml:"name"`
+	For   string `yaml:"for"`
+	After string `yaml:"after"`
+	Run   string `yaml:"run"`
+	Note  string `yaml:"note"`
+}
+
+// commands are all of the file. A test decodes it without unknown keys.
+var commands = sync.OnceValue(func() (all []command) {
+	if err := yaml.Unmarshal(commandsFile, &all); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return all
+})
+
+// commandsFor returns the commands of a step that the page does not offer yet, and marks them as offered.
+func commandsFor(text string, offered map[string]bool) (found []command) {
+	all := commands()
+	var offer func(c command)
+	offer = func(c command) {
+		if !offered[c.Name] {
+			offered[c.Name] = true
+			if i := slices.IndexFunc(all, func(o command) bool { return o.Name == c.After }); i >= 0 {
+				offer(all[i])
+			}
+			found = append(found, c)
+		}
+	}
+	for _, c := range all {
+		if c.For != "" && regexp.MustCompile(c.For).MatchString(text) {
+			offer(c)
+		}
+	}
+	return found
+}
+
+const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
+	"NAMESPACE=models POD=chat-0  # labels k8s_namespace_name, k8s_pod_name\n" +
+	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
+
+var flagName = regexp.MustCompile("`(--[a-z][a-z-]*)")
+
+// flagLines says in what a flag that a text names is counted, and from which version on.
+func flagLines(text string) string {
+	var lines strings.Builder
+	for _, f := range catalog.Flags() {
+		if slices.ContainsFunc(flagName.FindAllStringSubmatch(text, -1), func(m []string) bool { return m[1] == f.Name }) {
+			fmt.Fprintf(&lines, "- [`%s`](flags.md): %s\n", f.Name, f.Values)
+		}
+	}
+	if lines.Len() == 0 {
+		return ""
+	}
+	return lines.String() + "\n"
+}
+
+func flagsPage() []byte {
+	var b strings.Builder
+	b.WriteString(generated)
+	b.WriteString("# Flags of vLLM\n\n[All runbooks](README.md)\n\nThose that runbooks advise to change. Versions and defaults are as vLLM's source has them, 0.8.5 to 0.32.\n\n" +
+		"| Flag | Value, default, version | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|---|\n")
+	for _, f := range catalog.Flags() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, pageparts.Cell(f.Values), pageparts.Cell(f.Meaning), pageparts.Cell(f.Raise), pageparts.Cell(f.Lower))
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,200 @@
+package runbooks
+
+import (
+	"bytes"
+	"flag"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+)
+
+var cluster = flag.String("cluster", "", "kubeconfig of an empty cluster (API server, etcd, controllers of Deployments and EndpointSlices); kubelets are not needed")
+
+var shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
+
+// commands are all that a page gives to copy, from the set-up on.
+func commands(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "runbooks", page+".md"))
+	require.NoError(t, err)
+	var all []string
+	for _, match := range shell.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+// bash runs what a person pastes, in a folder of its own, with other programs first in the path.
+func bash(t *testing.T, script string, programs map[string]string, environment ...string) (out, errors string) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, program := range programs {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/bash\n"+program), 0o700))
+	}
+	command := exec.CommandContext(t.Context(), "bash", "-u", "-c", script)
+	var stdout, stderr bytes.Buffer
+	command.Dir, command.Stdout, command.Stderr = folder, &stdout, &stderr
+	command.Env = append(append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH")), environment...)
+	command.WaitDelay = time.Second
+	_ = command.Run() // what a stand-in answers may fail the next command
+	return stdout.String(), stderr.String()
+}
+
+// Whoever pastes the commands of a page in order has every variable, and asks the right namespace; and what is
+// lost with a pod is saved before a command ends it.
+func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "runbooks", "*.md"))
+	require.NoError(t, err)
+	stands := map[string]string{
+		"kubectl": `echo "kubectl $*" >> calls; echo answer`,
+		"curl":    "exit 0", "sleep": "exit 0",
+	}
+	ending := regexp.MustCompile(`k delete pod|rollout undo`)
+	with, ends := 0, 0
+	for _, path := range pages {
+		page := strings.TrimSuffix(filepath.Base(path), ".md")
+		all := strings.Join(commands(t, page), "\n")
+		if all == "" || page == "README" {
+			continue
+		}
+		with++
+		out, errors := bash(t, all+"\nwait; echo; echo CALLS; cat calls", stands)
+		for _, wrong := range []string{"unbound variable", "syntax error", "command not found", "unexpected"} {
+			assert.NotContains(t, errors, wrong, page)
+		}
+		_, calls, _ := strings.Cut(out, "CALLS\n")
+		for call := range strings.Lines(calls) {
+			assert.Regexp(t, `^kubectl (--namespace models|-n (otelcol-vllm|kube-system)|get pods -A|drain) `, call, page)
+		}
+		if at := ending.FindStringIndex(all); at != nil {
+			ends++
+			before, _, _ := strings.Cut(all, all[at[0]:])
+			assert.Contains(t, before, `k logs "$POD" --previous`, "%s ends a pod before its logs are saved", page)
+		}
+	}
+	assert.Greater(t, with, 30)
+	assert.Greater(t, ends, 10)
+}
+
+// vllmctl accepts what the page of an unreachable server gives it, and finds the server.
+func TestTheCheckOfARunbookFindsTheServer(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "vllmctl")
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, root+"/cmd/vllmctl").CombinedOutput()
+	require.NoError(t, err, string(built))
+	server, err := vllmsim.New(vllmsim.Config{Dialect: "v1", Version: "0.20.0"})
+	require.NoError(t, err)
+	web := httptest.NewServer(server.Targets()[0])
+	defer web.Close()
+	port := web.URL[strings.LastIndex(web.URL, ":"):]
+	var check string
+	for _, block := range commands(t, "unreachable") {
+		if strings.Contains(block, "/vllmctl ") {
+			check = strings.ReplaceAll(block, ":8000", port)
+		}
+	}
+	require.NotEmpty(t, check)
+	out, errors := bash(t, commands(t, "unreachable")[0]+check, map[string]string{
+		// Where the real one enters the collector's pod, this one stays here.
+		"kubectl": `case "$*" in *podIP*) echo -n 127.0.0.1;; *) while [ "$1" != /vllmctl ]; do shift; done; shift; ` + program + ` "$@";; esac`,
+	})
+	assert.Contains(t, out, "127.0.0.1"+port, errors)
+	assert.Contains(t, out, "0.20.0", errors)
+}
+
+// objects are two servers behind a Service and an InferencePool. Nothing runs: no kubelet is asked.
+const objects = `
+kubectl create namespace models
+kubectl apply -f - <<E
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: inferencepools.inference.networking.k8s.io, annotations: {api-approved.kubernetes.io: "unapproved, a stand-in"}}
+spec:
+  {group: inference.networking.k8s.io, scope: Namespaced, names: {kind: InferencePool, plural: inferencepools},
+   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: chat, namespace: models}
+spec: {selector: {app: chat}, ports: [{port: 8000}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat, namespace: models}
+spec:
+  {replicas: 2, selector: {matchLabels: {app: chat}},
+   template: {metadata: {labels: {app: chat}}, spec: {nodeName: gpu-1, containers: [{name: vllm, image: "vllm:0.31.0"}]}}}
+E
+kubectl wait --for=condition=Established crd --all; sleep 3
+kubectl apply -f - <<E
+apiVersion: inference.networking.k8s.io/v1
+kind: InferencePool
+metadata: {name: chat, namespace: models}
+spec: {selector: {matchLabels: {app: chat}}}
+E
+n=0; for p in $(kubectl -n models get pods -o name); do
+n=$((n+1)); kubectl -n models patch $p --subresource=status --type=merge -p '{"status": {"phase": "Running", "podIP": "10.0.0.'$n'", "podIPs": [{"ip": "10.0.0.'$n'"}]}}'
+done; sleep 3`
+
+// A pod that its runbook takes out leaves the Service and the pool and goes on, another one takes its place, and it
+// comes back; what is rolled back and scaled is. The answers are those of a real API server and its controllers.
+func TestTheCommandsOnACluster(t *testing.T) {
+	if *cluster == "" {
+		t.Skip("-cluster names no kubeconfig")
+	}
+	environment := "KUBECONFIG=" + *cluster
+	_, errors := bash(t, objects, nil, environment)
+	require.Empty(t, errors)
+	pod, errors := bash(t, `kubectl -n models get pods -o jsonpath='{.items[0].metadata.name}'`, nil, environment)
+	require.NotEmpty(t, pod, errors)
+	const behind = `echo "behind: $(k get endpointslices -l kubernetes.io/service-name=chat -o jsonpath='{.items[*].endpoints[*].targetRef.name}')"
+SELECTOR=$(k get inferencepool chat -o jsonpath='{.spec.selector.matchLabels}' | tr -d '{}"' | tr : =)
+echo "pool: "$(k get pods -l "$SELECTOR" -o name)
+`
+	// play runs the blocks of a page that have one of these words, after the set-up.
+	play := func(page, then string, with ...string) string {
+		all := commands(t, page)
+		script := strings.ReplaceAll(all[0], "POD=chat-0", "POD="+pod)
+		for _, block := range all[1:] {
+			for _, word := range with {
+				if strings.Contains(block, word) {
+					script += block
+				}
+			}
+		}
+		script = strings.ReplaceAll(script, "k rollout status", ": no kubelet makes pods ready") // it would wait
+		out, errors := bash(t, script+"sleep 3\n"+then, nil, environment)
+		assert.NotContains(t, errors, "error:", page) // a flag that kubectl does not have, for example
+		return out
+	}
+	out := play("stalled", behind+`echo; k get pods -o name; echo; k label pod "$POD" --overwrite "$LABEL=$WAS"; sleep 3; echo BACK; `+behind, "inferencepools", "LABEL=")
+	assert.Regexp(t, `service/chat .* app=chat `, out)
+	assert.Contains(t, out, `chat {"matchLabels":{"app":"chat"}}`)
+	before, after, _ := strings.Cut(out, "BACK\n")
+	assert.NotRegexp(t, "(behind|pool): .*"+pod, before)
+	assert.Regexp(t, "behind: \\S", before, "the other pod stays")
+	assert.Regexp(t, "\n(pod/chat-\\S+\n){3}\n", before, "it goes on, and another one has its place")
+	assert.Regexp(t, "behind: .*"+pod, after)
+	assert.Regexp(t, "pool: .*"+pod, after)
+
+	_, errors = bash(t, "kubectl -n models set image deployment/chat vllm=vllm:0.32.0; sleep 3", nil, environment)
+	require.Empty(t, errors)
+	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "get replicasets", "rollout undo")
+	assert.Contains(t, out, "vllm:0.32.0")
+	assert.Contains(t, out, "rolled back")
+	assert.True(t, strings.HasSuffix(out, "vllm:0.31.0"), out)
+	assert.Contains(t, play("demand_exceeds_capacity", "k get deployment chat -o jsonpath='{.spec.replicas}'", "k scale"), "scaled\n3")
+}
