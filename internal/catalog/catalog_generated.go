@@ -4919,14 +4919,6 @@ var metrics = []Metric{
 		BlindSpots:  "Which request missed which threshold is unknown, so the result is the widest possible interval.",
 	},
 	{
-		Name: "vllm.slo.latency_threshold", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
-		Description: "Longest time that is within an objective, by the latency that it is about.",
-		Attributes:  []string{"metric", "model_name", "objective"},
-		DerivedFrom: []string{"vllm.slo.valid"},
-		Needs:       "`objectives`",
-		BlindSpots:  "Whether the threshold is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
-	},
-	{
 		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Share of the observations that an objective requires to be within its threshold, from 0 to 1.",
 		Attributes:  []string{"model_name", "objective"},
@@ -4936,11 +4928,11 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
-		Description: "Longest time that is within an objective.",
-		Attributes:  []string{"model_name", "objective"},
+		Description: "Longest time that is within an objective, by the latency that it is about.",
+		Attributes:  []string{"metric", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Needs:       "`objectives`",
-		BlindSpots:  "Like `vllm.slo.latency_threshold`.",
+		BlindSpots:  "Whether the threshold is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
 	},
 	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "processor",

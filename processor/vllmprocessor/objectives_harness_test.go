@@ -216,8 +216,8 @@ func (i *instance) begins(got emittedObjectives, target, threshold float64) {
 	i.t.Helper()
 	const labels = "{model_name=m,objective=ttft}"
 	assert.Equal(i.t, map[string]float64{
-		"valid" + labels: 0, "good" + labels: 0, "undecided" + labels: 0, "target" + labels: target, "threshold" + labels: threshold,
-		"latency_threshold{metric=vllm.time_to_first_token,model_name=m,objective=ttft}": threshold,
+		"valid" + labels: 0, "good" + labels: 0, "undecided" + labels: 0, "target" + labels: target,
+		"threshold{metric=vllm.time_to_first_token,model_name=m,objective=ttft}": threshold,
 	}, got.values)
 	assert.Equal(i.t, map[string]time.Time{"valid" + labels: i.at, "good" + labels: i.at, "undecided" + labels: i.at}, got.starts)
 }

@@ -58,8 +58,8 @@ func TestAllValuesFollowFromTheRequests(t *testing.T) {
 			assert.Equal(t, map[string]float64{
 				"valid{model_name=m,objective=ttft}": 0, "good{model_name=m,objective=ttft}": 0, "undecided{model_name=m,objective=ttft}": 0,
 				"valid{model_name=m,objective=whole}": 0, "good{model_name=m,objective=whole}": 0, "undecided{model_name=m,objective=whole}": 0,
-				"target{model_name=m,objective=ttft}": 0.95, "threshold{model_name=m,objective=ttft}": 2.5, "latency_threshold{metric=" + firstToken + ",model_name=m,objective=ttft}": 2.5,
-				"target{model_name=m,objective=whole}": 0.9, "threshold{model_name=m,objective=whole}": 12, "latency_threshold{metric=" + wholeTime + ",model_name=m,objective=whole}": 12,
+				"target{model_name=m,objective=ttft}": 0.95, "threshold{metric=" + firstToken + ",model_name=m,objective=ttft}": 2.5,
+				"target{model_name=m,objective=whole}": 0.9, "threshold{metric=" + wholeTime + ",model_name=m,objective=whole}": 12,
 			}, got.values, "there is nothing to compare with")
 			continue
 		}
@@ -71,8 +71,8 @@ func TestAllValuesFollowFromTheRequests(t *testing.T) {
 			all := tally(engines, o.metric, noon, now, o.below, o.above)
 			labels := "model_name=m,objective=" + o.name
 			want["valid{"+labels+"}"], want["good{"+labels+"}"], want["undecided{"+labels+"}"] = all.valid, all.good, all.undecided
-			want["target{"+labels+"}"], want["threshold{"+labels+"}"] = o.target, o.threshold
-			want["latency_threshold{metric="+o.metric+","+labels+"}"] = o.threshold
+			want["target{"+labels+"}"] = o.target
+			want["threshold{metric="+o.metric+","+labels+"}"] = o.threshold
 			from := now.Add(-time.Minute)
 			if from.Before(noon) {
 				from = noon
@@ -354,7 +354,7 @@ func TestAServerThatEndsEndsItsObjectives(t *testing.T) {
 	got := p.take(stale)
 	assert.Empty(t, got.values)
 	assert.Len(t, got.ended, len(emitted.values))
-	assert.Subset(t, got.ended, []string{"target{model_name=m,objective=ttft}", "threshold{model_name=m,objective=ttft}"},
+	assert.Subset(t, got.ended, []string{"target{model_name=m,objective=ttft}", "threshold{metric=vllm.time_to_first_token,model_name=m,objective=ttft}"},
 		"a limit without a server would be drawn without end")
 
 	got = p.scrape(engines, "m", 9)

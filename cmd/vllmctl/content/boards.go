@@ -197,7 +197,7 @@ func percentiles(bucket, metric string) []Query {
 
 // thresholds are those of the objectives about a latency, and strictest the lowest of them.
 func thresholds(metric string) string {
-	return engineOf("vllm_slo_latency_threshold_seconds", `metric="`+metric+`"`)
+	return engineOf("vllm_slo_threshold_seconds", `metric="`+metric+`"`)
 }
 
 func strictest(metric string) Query {

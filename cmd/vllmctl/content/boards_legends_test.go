@@ -84,7 +84,7 @@ func TestThresholdsAreOfTheLatencyBesideThem(t *testing.T) {
 	drawn := map[string]bool{}
 	eachQuery(t, func(b content.Board, p content.Panel, q content.Query, expr parser.Expr) {
 		s := selectors(expr)
-		if !q.AsThreshold || len(s) == 0 || s[0].Name != "vllm_slo_latency_threshold_seconds" {
+		if !q.AsThreshold || len(s) == 0 || s[0].Name != "vllm_slo_threshold_seconds" {
 			return
 		}
 		i := slices.IndexFunc(s[0].LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "metric" && m.Type == labels.MatchEqual })

@@ -102,7 +102,7 @@ func budgetPanels() []Panel {
 			Title: "Objectives", Kind: Table, Unit: "1", Width: 24, Height: 8,
 			About: "What the configuration of the processor requires, and the share that was certainly met in the last 5 minutes and the last day. No share: no traffic.",
 			Queries: []Query{
-				{Expr: "max by (metric, " + perObjective + ") (" + objectiveOf("vllm_slo_latency_threshold_seconds") + ")", Instant: true},
+				{Expr: "max by (metric, " + perObjective + ") (" + objectiveOf("vllm_slo_threshold_seconds") + ")", Instant: true},
 				{Expr: ofObjectives.target(), Instant: true},
 				{Expr: ofObjectives.attained("5m", lower), Instant: true},
 				{Expr: ofObjectives.attained("1d", lower), Instant: true},

@@ -21,14 +21,13 @@ var (
 	budgetRow     = derive.Row{Metric: "vllm.slo.error_budget_remaining", Extra: []string{"objective", "bound"}}
 	jointRow      = derive.Row{Metric: "vllm.slo.joint_attainment", Extra: []string{"bound"}}
 	targetRow     = derive.Row{Metric: "vllm.slo.target", Extra: []string{"objective"}}
-	thresholdRow  = derive.Row{Metric: "vllm.slo.threshold", Extra: []string{"objective"}}
-	latencyRow    = derive.Row{Metric: "vllm.slo.latency_threshold", Extra: []string{"objective", "metric"}}
+	thresholdRow  = derive.Row{Metric: "vllm.slo.threshold", Extra: []string{"objective", "metric"}}
 )
 
 // rows are all of them in the order of their emission.
 var rows = [...]*derive.Row{
 	&validRow, &goodRow, &undecidedRow, &attainmentRow, &burnRow, &coverageRow, &budgetRow, &jointRow,
-	&targetRow, &thresholdRow, &latencyRow,
+	&targetRow, &thresholdRow,
 }
 
 // Plan is the configured objectives, windows and metrics. It is the same for all
@@ -230,8 +229,7 @@ func (w *writer) sums(o *planned, total Counts, start int64) {
 // reported as long as the sums are: their burn cannot be computed without the target.
 func (w *writer) settings(o *planned) {
 	w.add(&targetRow, derive.Extra{o.Name}, o.Target, 0)
-	w.add(&thresholdRow, derive.Extra{o.Name}, o.Threshold.Seconds(), 0)
-	w.add(&latencyRow, derive.Extra{o.Name, o.Metric}, o.Threshold.Seconds(), 0)
+	w.add(&thresholdRow, derive.Extra{o.Name, o.Metric}, o.Threshold.Seconds(), 0)
 }
 
 func (w *writer) attainment(o *planned, recent Counts, reason derive.Reason) {

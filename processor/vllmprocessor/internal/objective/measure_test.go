@@ -22,14 +22,14 @@ func TestAnObjectiveIsMeasuredOverAllEnginesOfItsModel(t *testing.T) {
 	s := newService(t, firstToken)
 	s.observe(0, latencies("0", 100, 0, 0, 0), latencies("1", 7, 7, 7, 7))
 	assertValues(t, map[string]float64{
-		"valid ttft": 0, "good ttft": 0, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft": 2, "latency_threshold ttft vllm.time_to_first_token": 2,
+		"valid ttft": 0, "good ttft": 0, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft vllm.time_to_first_token": 2,
 	}, s.values())
 	assert.Equal(t, 1, s.evaluator.Absent[derive.First], "there is nothing to compare with")
 	s.observe(60, latencies("0", 106, 4, 0, 0), latencies("1", 7, 7, 7, 7))
 	s.observe(120, latencies("0", 110, 5, 2, 0), latencies("1", 10, 11, 11, 9))
 	// The window: 4 + 1 + 3 + 4 = 12 within 2 s, 2 + 4 + 2 = 8 beyond. All: 22 of 30.
 	assertValues(t, map[string]float64{
-		"valid ttft": 30, "good ttft": 22, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft": 2, "latency_threshold ttft vllm.time_to_first_token": 2,
+		"valid ttft": 30, "good ttft": 22, "undecided ttft": 0, "target ttft": 0.9, "threshold ttft vllm.time_to_first_token": 2,
 		"attainment ttft lower": 12.0 / 20, "attainment ttft upper": 12.0 / 20,
 		// 8 of 30 missed it, 10 % may.
 		"burn_rate ttft 1h lower": 8.0 / 30 / 0.1, "burn_rate ttft 1h upper": 8.0 / 30 / 0.1,
@@ -63,7 +63,7 @@ func TestWithoutTrafficThereIsNoShare(t *testing.T) {
 	s.observe(0, latencies("0", 9, 9, 9, 9))
 	s.observe(60, latencies("0", 9, 9, 9, 9))
 	got := s.values()
-	assert.ElementsMatch(t, []string{"valid ttft", "good ttft", "undecided ttft", "target ttft", "threshold ttft", "latency_threshold ttft vllm.time_to_first_token", "coverage ttft 1h", "coverage ttft 1d"},
+	assert.ElementsMatch(t, []string{"valid ttft", "good ttft", "undecided ttft", "target ttft", "threshold ttft vllm.time_to_first_token", "coverage ttft 1h", "coverage ttft 1d"},
 		slices.Collect(maps.Keys(got)))
 	assert.Equal(t, 0.0, got["valid ttft"])
 	// Attainment, the burn rate and the budget.
