@@ -549,7 +549,7 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 	@cd build/boards && timeout 300 node build.mjs $(CURDIR)/$(UI) page
 	@[ -r '$(DAY)' ] || { echo 'boards: the dashboards have the right types; they are not drawn, because $(DAY) is not there (SHARED=folder names another place)' >&2; exit 1; }
 	$(say) 'go test ./lab/test/boards draws the dashboards into docs/images (two minutes)'
-	@mkdir -p docs/images && rm -rf build/boards/day && tar -xJf '$(DAY)' -C build/boards
+	@mkdir -p docs/images $(PNG) && rm -rf build/boards/day && tar -xJf '$(DAY)' -C build/boards
 	@{ $(GO) test ./lab/test/boards -run '^TestPictures$$' $(if $(PNG),-boards.png $(abspath $(PNG))) -boards.page $(CURDIR)/build/boards/page -boards.chromium $(CURDIR)/$(CHROMIUM) \
 		-boards.source $(CURDIR)/build/boards/content/perses -boards.images $(CURDIR)/docs/images -boards.day $(CURDIR)/build/boards/day -boards.only '$(BOARD)' -v -count 1 -timeout 60m; \
 		echo "status $$?"; } | awk ' \

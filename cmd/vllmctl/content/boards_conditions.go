@@ -8,23 +8,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// conditionWords are the words for the codes of conditionCode. The colour is the severity;
-// where there is nothing to do, only "healthy" is green.
+// conditionWords are the words for the codes of conditionCode. The colour is the severity, and each
+// condition has its own shade of it; where there is nothing to do, only "healthy" is green.
 func conditionWords() []Mapping {
+	shades := map[int][]Color{
+		0: {"grey-1", "grey-2", "grey-3", Grey, Green}, 1: {Blue}, 2: {Orange}, 3: {"red-1", Red, "red-2", "red-3"},
+	}
 	var words []Mapping
 	for code, condition := range catalog.Conditions() {
-		color := Grey
-		switch {
-		case condition.Severity == 3:
-			color = Red
-		case condition.Severity == 2:
-			color = Orange
-		case condition.Severity == 1:
-			color = Blue
-		case condition.Name == "healthy":
-			color = Green
-		}
-		words = append(words, Mapping{Value: float64(code + 1), Text: condition.Name, Color: color})
+		of := shades[condition.Severity]
+		words = append(words, Mapping{Value: float64(code + 1), Text: condition.Name, Color: of[0]})
+		shades[condition.Severity] = of[1:]
 	}
 	return words
 }

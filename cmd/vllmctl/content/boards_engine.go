@@ -70,17 +70,19 @@ func statePanels() []Panel {
 	)
 }
 
+// signalOf are the chosen signals. A queue that is usually empty has ratios of millions, which would hide all
+// else, so 20 is the most that is drawn.
 func signalOf(metric, signals string) string {
 	series := engineOf(metric, `signal=~"`+signals+`"`)
 	const all = "max by (instance, engine, signal) ("
-	return all + series + ") and topk by (signal) (5, " + all + "avg_over_time(" + series + "[$__range] @ end())))"
+	return all + "clamp_max(" + series + ", 20)) and topk by (signal) (5, " + all + "avg_over_time(" + series + "[$__range] @ end())))"
 }
 
 func signalPanels() []Panel {
 	ratio := func(title, about, signals string) Panel {
 		return Panel{
 			Title: title, Kind: TimeSeries, Unit: Multiple, Min: number(0),
-			About: about + " 1 is the reference: the objective, else the baseline of this engine, else a documented default.",
+			About: about + " 1 is the reference: the objective, else the baseline of this engine, else a documented default. 20 is 20 or more.",
 			Queries: []Query{
 				{Expr: signalOf("vllm_diagnosis_signal_ratio", signals), Legend: "{{signal}} {{instance}} {{engine}}"},
 			},

@@ -311,6 +311,11 @@ func TestColoursAreJudgements(t *testing.T) {
 		for _, s := range selectors(expr) {
 			assert.Regexp(t, judgements, s.Name, "%s / %s", b.UID, p.Title)
 		}
+		drawn := map[content.Color]bool{}
+		for _, m := range p.Mappings {
+			assert.False(t, drawn[m.Color], "%s / %s: %s has the colour of another word", b.UID, p.Title, m.Text)
+			drawn[m.Color] = true
+		}
 		for i := 1; i < len(p.Thresholds); i++ {
 			assert.Greater(t, p.Thresholds[i].Value, p.Thresholds[i-1].Value, "%s / %s", b.UID, p.Title)
 		}

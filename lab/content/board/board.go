@@ -206,5 +206,8 @@ func Hex(c content.Color) string {
 	return map[content.Color]string{
 		content.Green: "#2E8B57", content.Orange: "#E07B00",
 		content.Red: "#C4262E", content.Grey: "#808080", content.Blue: "#3D71D9",
+		// Shades, where several states have one severity.
+		"red-1": "#6E1423", "red-2": "#9B2FAE", "red-3": "#F2495C",
+		"grey-1": "#4D4D4D", "grey-2": "#A6A6A6", "grey-3": "#5F7A8C",
 	}[c]
 }
