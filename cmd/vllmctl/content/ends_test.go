@@ -161,5 +161,5 @@ func TestAMessageIsReadAloud(t *testing.T) {
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, story...)
 	assert.Contains(t, said["VLLMPoolNotServing"], "Server a: critical, cause not known; the router still sends 25% of the users to it\n")
 	assert.Contains(t, said["VLLMPoolNotServing"], "\nAnd 1 more\n")
-	assert.Contains(t, said["VLLMServerNotServing"], "Cause: the scrape fails: refused, timeout. What to do: RUNBOOKS/unreachable.md\n")
+	assert.Contains(t, said["VLLMServerNotServing"], "Cause: the scrape fails: refused (nothing listens), timeout. What to do: RUNBOOKS/unreachable.md\n")
 }

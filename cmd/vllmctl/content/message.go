@@ -78,7 +78,7 @@ func message(a *Alert, s *subject) string {
 		"{{ $of := " + s.of + " -}}",
 		"{{ $servers := " + s.servers + " -}}",
 		// What the parts of the message find out for later ones.
-		`{{ $why := "" }}{{ $pages := "" }}{{ $hangs := "" }}{{ $late := false -}}`,
+		`{{ $why := "" }}{{ $pages := "" }}{{ $hangs := "" }}{{ $late := false }}{{ $ended := false -}}`,
 		"{{ $since := 0.0 }}{{ range query (printf `max(" + begin + ") or vector(time())` $of) }}{{ $since = .Value }}{{ end -}}",
 		a.Description,
 	}
@@ -92,7 +92,9 @@ func message(a *Alert, s *subject) string {
 		lines = append(lines, n.text(s.lists))
 	}
 	stalled, _ := catalog.ConditionByName("stalled")
-	next := "{{ if $hangs }}" + stalled.Next[0].Text + "{{ else }}" + a.Diagnosis[0].Text + "{{ end }}"
+	unreachable, _ := catalog.ConditionByName("unreachable")
+	// A process that ended has no stack to save.
+	next := "{{ if $ended }}" + unreachable.Next[len(unreachable.Next)-1].Text + "{{ else if $hangs }}" + stalled.Next[0].Text + "{{ else }}" + a.Diagnosis[0].Text + "{{ end }}"
 	return strings.Join(append(lines, "Reported since {{ $since | humanizeTimestamp }}. Usual is the median of up to 24 hours before.",
 		"Next: "+strings.ReplaceAll(next, "`", ""), boardOf(s)), "\n")
 }
@@ -119,7 +121,7 @@ const (
 // diagnosis names the condition, the cause with its detail, and the pages of the cause, or else of the condition.
 func (s *subject) diagnosis() string {
 	worst, of, unknown := badEngines, "$of $of",
-		each("count by (outcome) (vllm_scrape_failure{%s} == 1)", "$reads", "outcome", "{{ if not $i }}the scrape fails: {{ end }}{{ .Labels.outcome }}", orWhy)
+		each("count by (outcome) (vllm_scrape_failure{%s} == 1)", "$reads", "outcome", `{{ if not $i }}the scrape fails: {{ end }}{{ .Labels.outcome }}{{ $hangs = "" }}{{ if eq .Labels.outcome "refused" }} (nothing listens){{ $ended = true }}{{ end }}`, orWhy)
 	if s.lists {
 		worst, of, unknown = "count by (condition) ("+s.state+"_condition{%s} == 1)", "$of", orWhy
 	}

@@ -108,6 +108,17 @@ func TestAMessageAboutAScrapeThatFailsSaysWhy(t *testing.T) {
 	assert.Contains(t, said["VLLMServerNotServing"], "Condition: unreachable. Cause: the scrape fails: timeout. What to do: RUNBOOKS/unreachable.md\n")
 }
 
+// A hang that ended the process: until the condition changes, nothing may send the reader to save its stacks.
+func TestAMessageAboutAServerThatEndedSendsToItsLog(t *testing.T) {
+	t.Parallel()
+	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, append(append(state(server, 3, "stalled", "", ""), felt(server)[2]),
+		constant(`vllm_scrape_failure{job="vllm",instance="a:8000",outcome="refused"}`, 1))...)["VLLMServerNotServing"]
+	assert.Contains(t, said, "Condition: stalled. Cause: the scrape fails: refused (nothing listens). What to do: RUNBOOKS/stalled.md\n")
+	assert.Contains(t, said, "Next: Read the end of the server's log, and check whether its process or its pod restarted.")
+	assert.NotContains(t, said, "stack")
+	assert.NotContains(t, said, "makes progress")
+}
+
 // The pool has no namespace, its servers have. The worst come first, and five are enough.
 func TestAPoolsMessageNamesTheWorstServers(t *testing.T) {
 	t.Parallel()
