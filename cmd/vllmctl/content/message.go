@@ -29,21 +29,24 @@ type subject struct {
 // shown is something whose value now is shown beside the usual one. of is an expression of the metric.
 type shown struct {
 	title, metric, of, format string
-	// worst is true where the value is that of the worst engine.
-	worst bool
+	// worst is true where the value is that of the worst engine; optional leaves out the line without a value.
+	worst, optional bool
 }
 
 // What users of a model and its engines feel now. A wait counts requests that still wait with their wait so far.
 var (
-	firstToken = shown{"Wait for the first token so far", "vllm_diagnosis_first_token_wait_seconds", "max(%s) >= 0", "humanizeDuration", true}
-	eachToken  = shown{"Time between tokens", "vllm_inter_token_latency_mean_seconds", "max(%s) >= 0", "humanizeDuration", true}
-	waiting    = shown{"Requests that wait", "vllm_num_requests_waiting", "sum(max by (instance, engine) (%s))", `printf "%.0f"`, false}
-	missed     = shown{"Missed the objective in 5 minutes", "vllm_slo:error_ratio_lower:rate5m", "max(%s) >= 0", "humanizePercentage", false}
+	firstToken = shown{"Wait for the first token so far", "vllm_diagnosis_first_token_wait_seconds", "max(%s) >= 0", "humanizeDuration", true, false}
+	eachToken  = shown{"Time between tokens", "vllm_inter_token_latency_mean_seconds", "max(%s) >= 0", "humanizeDuration", true, false}
+	// The gauge of a moment can be 0 between two batches.
+	waiting  = shown{"Requests that wait", "vllm_num_requests_waiting", "max_over_time(sum(max by (instance, engine) (%s))[1m:15s])", `printf "%.0f"`, false, false}
+	arriving = shown{"Requests that arrive a second", "vllm_arrival_rate_per_second", "sum(max by (instance, engine) (%s)) >= 0", `printf "%.2g"`, false, true}
+	prompts  = shown{"Tokens of a prompt", "vllm_request_prompt_tokens_mean", "max(%s) >= 0", `printf "%.0f"`, true, true}
+	missed   = shown{"Missed the objective in 5 minutes", "vllm_slo:error_ratio_lower:rate5m", "max(%s) >= 0", "humanizePercentage", false, false}
 )
 
 // subjectOf returns nil for an alert that is not about servers, pools or objectives.
 func subjectOf(a *Alert) *subject {
-	switch felt := []shown{firstToken, eachToken, waiting}; {
+	switch felt := []shown{firstToken, eachToken, waiting, arriving, prompts}; {
 	case a.Set != Stable:
 		return nil
 	case strings.Contains(a.Expr, "vllm_server:severity"), strings.Contains(a.Expr, "vllm_diagnosis_cause{"):
@@ -168,9 +171,12 @@ func (n shown) text(lists bool) string {
 	case firstToken.metric:
 		now += "{{ $late = gt (. | first | value) 5.0 }}"
 	}
-	return n.title + ": {{ with query (printf `" + expr + "` " + of + ") }}" + now + `{{ else }}not measured{{ or $hangs " now" }}{{ end }}, ` +
-		"{{ with query (printf `quantile_over_time(0.5, (" + expr + ")[1d:5m] @ %.3f)` " + of + " $since) }}usual " + show +
+	usual := "{{ with query (printf `quantile_over_time(0.5, (" + expr + ")[1d:5m] @ %.3f)` " + of + " $since) }}usual " + show +
 		"{{ else }}no usual value yet{{ end }}"
+	if n.optional {
+		return "{{ with query (printf `" + expr + "` " + of + ") }}" + n.title + ": " + show + " now, " + usual + "\n{{ end -}}"
+	}
+	return n.title + ": {{ with query (printf `" + expr + "` " + of + ") }}" + now + `{{ else }}not measured{{ or $hangs " now" }}{{ end }}, ` + usual
 }
 
 // boardOf is the address of the board, with its variables; nothing without an address of Grafana.

@@ -65,6 +65,8 @@ func felt(labels string) []series {
 		turns("vllm_diagnosis_first_token_wait_seconds{"+labels+"}", 0.4, 14.25),
 		turns("vllm_inter_token_latency_mean_seconds{"+labels+"}", 0.02, 0.085),
 		turns("vllm_num_requests_waiting{"+labels+"}", 1, 40),
+		turns("vllm_arrival_rate_per_second{"+labels+"}", 0.75, 6),
+		turns("vllm_request_prompt_tokens_mean{"+labels+"}", 145, 802),
 	}
 }
 
@@ -80,6 +82,8 @@ Condition: critical. Cause: slow_steps (thermal). What to do: RUNBOOKS/slow_step
 Wait for the first token so far: 14.25s now, usual 400ms
 Time between tokens: 85ms now, usual 20ms
 Requests that wait: 40 now, usual 1
+Requests that arrive a second: 6 now, usual 0.75
+Tokens of a prompt: 802 now, usual 145
 Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before.
 Next: Send one request of your own. It is the only proof that users are served.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
 		})
