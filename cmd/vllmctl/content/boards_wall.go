@@ -16,14 +16,14 @@ func wallPanels() []Panel {
 	const matchers = scopeMatchers + `,model_name=~"$model"`
 	return sized(12, 8,
 		Panel{
-			Title: "Severity by model", Kind: Stat, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by model", Kind: Stat, Unit: "{level}", Mappings: severityWords(),
 			About:   "The worst engine of each model.",
 			NoValue: noEngine,
 			Queries: now("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),
 			Links:   []Link{{Title: "Overview", Board: "vllm-overview"}},
 		},
 		Panel{
-			Title: "Severity by pool", Kind: Stat, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by pool", Kind: Stat, Unit: "{level}", Mappings: severityWords(),
 			About:   "The severity of each pool.",
 			Queries: now("max by (model_name, k8s_namespace_name) ("+poolOf("vllm_pool_diagnosis_severity")+")", "{{model_name}} {{k8s_namespace_name}}"),
 			Links:   []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
@@ -52,7 +52,7 @@ func wallTimelines() []Panel {
 	const matchers = scopeMatchers + `,model_name=~"$model"`
 	return sized(24, 7,
 		Panel{
-			Title: "Severity by model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severities(),
+			Title: "Severity by model over time", Kind: StateTimeline, Unit: "{level}", Mappings: severityWords(),
 			About:   "The worst engine of each model.",
 			NoValue: noEngine,
 			Queries: one("max by (model_name) ("+selector("vllm_diagnosis_severity", matchers, nil)+")", "{{model_name}}"),

@@ -234,7 +234,7 @@ func TestPanelsAreComplete(t *testing.T) {
 // the links of a column are on the column with its title.
 func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 	boards := all(t)
-	limits, tables := 0, 0
+	limits, tables, timelines := 0, 0, 0
 	for _, b := range content.Boards() {
 		if b.Set != content.Stable {
 			continue
@@ -246,6 +246,11 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 				of := drawnPanels[i]
 				i++
 				require.True(t, strings.HasPrefix(of.Title, p.Title), "%s is not %s", of.Title, p.Title)
+				if p.Kind == content.StateTimeline {
+					// Grafana merges the values of a timeline by its thresholds where these give the colours.
+					timelines++
+					assert.Equal(t, "fixed", of.FieldConfig.Defaults.Color.Mode, "%s: %s", b.UID, p.Title)
+				}
 				styled := map[string][]string{}
 				for _, o := range of.FieldConfig.Overrides {
 					for _, property := range o.Properties {
@@ -292,6 +297,7 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 	}
 	assert.Greater(t, limits, 2)
 	assert.Greater(t, tables, 1)
+	assert.Greater(t, timelines, 3)
 }
 
 var choice = regexp.MustCompile(`\$\{(\w+):queryparam\}`)

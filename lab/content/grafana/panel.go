@@ -78,7 +78,12 @@ func defaults(p content.Panel) object {
 	if len(p.Mappings) > 0 {
 		d["mappings"] = mappings(p.Mappings, false)
 	}
-	if p.Kind != content.TimeSeries {
+	switch p.Kind {
+	case content.TimeSeries:
+	case content.StateTimeline:
+		// With the colours of thresholds Grafana would draw the ranges between these, and not the states.
+		d["color"] = object{"mode": "fixed", "fixedColor": "text"}
+	default:
 		d["thresholds"] = object{"mode": "absolute", "steps": steps(p)}
 	}
 	if p.Min != nil {

@@ -157,7 +157,7 @@ func TestTablesJoinTheirQueries(t *testing.T) {
 		files, err := perses.Files(to)
 		require.NoError(t, err)
 		for board, want := range map[string]map[string][]string{
-			"vllm-overview": {"Servers": {"instance", "model_name"}, "Models": {"model_name"}},
+			"vllm-overview": {"Servers": {cluster, "instance", "model_name"}, "Models": {"model_name"}},
 			"vllm-engine":   {"Configuration": {"instance", "engine"}},
 			"vllm-objectives": {"Objectives": {
 				"objective", "model_name", "job", strings.Replace(cluster, "cluster", "namespace", 1), cluster,
