@@ -18,11 +18,12 @@ var unchosen = strings.NewReplacer("$__rate_interval", "1m", "$__range", "3h", "
 	"$cluster", ".*", "$namespace", ".*", "$job", ".*", "$version", ".*", "$pod", ".*", "$instance", ".*", "$model", ".*",
 	"$objective", ".*", "$scrapejob", ".*", "$collector", ".*")
 
-// shown asks the queries of a panel of the overview at a time of a story.
-func (p *player) shown(title string, at time.Duration) (all []promql.Vector) {
+// shown asks the queries of a panel at a time of a story.
+func (p *player) shown(name string, at time.Duration) (all []promql.Vector) {
 	p.Helper()
-	overview, _ := content.BoardByUID("vllm-overview")
-	for _, row := range overview.Rows {
+	uid, title, _ := strings.Cut(name, " / ")
+	board, _ := content.BoardByUID(uid)
+	for _, row := range board.Rows {
 		for _, panel := range row.Panels {
 			if panel.Title != title {
 				continue
@@ -38,7 +39,7 @@ func (p *player) shown(title string, at time.Duration) (all []promql.Vector) {
 			}
 		}
 	}
-	require.NotEmpty(p, all, title)
+	require.NotEmpty(p, all, name)
 	return all
 }
 
@@ -59,7 +60,7 @@ func TestServersAreNotMixedUp(t *testing.T) {
 	all := append(write("a", "0", "healthy", "workload_shift", 1), write("a", "1", "stalled", "engine_hang", 3)...)
 	p.play(3*time.Minute, 15*time.Second, append(all, write("b", "0", "degraded", "slow_steps", 2)...)...)
 
-	servers := p.shown("Servers", 3*time.Minute)
+	servers := p.shown("vllm-overview / Servers", 3*time.Minute)
 	rows := map[string][]string{}
 	for i, label := range []string{"condition", "cause"} {
 		for _, s := range servers[i] {
@@ -68,10 +69,24 @@ func TestServersAreNotMixedUp(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string][]string{"a": {"stalled", "engine_hang"}, "b": {"degraded", "slow_steps"}}, rows)
-	models := p.shown("Models", 3*time.Minute)
+	models := p.shown("vllm-overview / Models", 3*time.Minute)
 	assert.InDelta(t, 2, models[0][0].F, 0, "servers")
 	assert.InDelta(t, 2, models[1][0].F, 0, "bad servers")
-	assert.Len(t, p.shown("Servers by condition", 3*time.Minute)[0], 3)
+	assert.Len(t, p.shown("vllm-overview / Servers by condition", 3*time.Minute)[0], 3)
+}
+
+// A wall without the cause of a pool would say that a person is needed, and not for what.
+func TestTheWallNamesTheCausesOfPools(t *testing.T) {
+	p := newPlayer(t)
+	p.play(time.Minute, 15*time.Second,
+		constant(`vllm_pool_diagnosis_cause{model_name="m",cause="servers_lost",role="primary"}`, 1),
+		constant(`vllm_diagnosis_cause{instance="a",model_name="m",cause="slow_steps",role="primary"}`, 1),
+		constant(`vllm_diagnosis_cause{instance="b",model_name="m",cause="slow_steps",role="primary"}`, 1))
+	causes := map[string]float64{}
+	for _, s := range p.shown("vllm-wall / Primary causes", time.Minute)[0] {
+		causes[s.Metric.Get("cause")] = s.F
+	}
+	assert.Equal(t, map[string]float64{"servers_lost": 1, "slow_steps": 2}, causes)
 }
 
 // Grafana shows a NaN as such, and then not what the panel says without data.
@@ -79,8 +94,8 @@ func TestWithoutTrafficAPercentileHasNoValue(t *testing.T) {
 	p := newPlayer(t)
 	const bucket = `vllm_time_to_first_token_seconds_bucket{job="vllm",instance="a",model_name="m",engine="0",le=`
 	p.play(10*time.Minute, 15*time.Second, counter(bucket+`"1"}`, 1, 5*time.Minute, 0), counter(bucket+`"+Inf"}`, 1, 5*time.Minute, 0))
-	assert.Len(t, p.shown("Time to first token, p95", 4*time.Minute)[0], 1)
-	assert.Empty(t, p.shown("Time to first token, p95", 9*time.Minute)[0])
+	assert.Len(t, p.shown("vllm-overview / Time to first token, p95", 4*time.Minute)[0], 1)
+	assert.Empty(t, p.shown("vllm-overview / Time to first token, p95", 9*time.Minute)[0])
 }
 
 // read is how many values of one series a query reads at each step, if a server is scraped every 15 s.

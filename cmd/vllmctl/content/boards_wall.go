@@ -36,13 +36,14 @@ func wallPanels() []Panel {
 		},
 		Panel{
 			Title: "Primary causes", Kind: Table, Unit: "{state}",
-			About:   "Each cause is a link to its runbook.",
-			NoValue: "No cause is present, or no engine is known.",
-			Queries: now("count by (cause, model_name) ("+selector("vllm_diagnosis_cause", matchers, []string{`role="primary"`})+" == 1)", ""),
+			About:   "Of engines and of pools. Each cause is a link to its runbook.",
+			NoValue: noCauseOfEngine,
+			Queries: now("count by (cause, model_name) ("+selector("vllm_diagnosis_cause", matchers, []string{`role="primary"`})+" == 1"+
+				" or "+poolOf("vllm_pool_diagnosis_cause", `role="primary"`)+" == 1)", ""),
 			Columns: []Column{
 				{Label: "cause", Title: "Cause", Runbook: true},
 				{Label: "model_name", Title: "Model"},
-				{Label: ValueColumn, Title: "Engines", Descending: true},
+				{Label: ValueColumn, Title: "Engines and pools", Descending: true},
 			},
 		},
 	)

@@ -66,8 +66,9 @@ type drawn struct {
 	Transformations []struct {
 		ID      string
 		Options struct {
-			RenameByName map[string]string
-			Include      struct{ Names []string }
+			RenameByName  map[string]string
+			ExcludeByName map[string]bool
+			Include       struct{ Names []string }
 		}
 	}
 	FieldConfig struct {
@@ -285,12 +286,14 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 				for _, step := range of.Transformations {
 					steps = append(steps, step.ID)
 				}
-				want := []string{"filterFieldsByName", "organize"}
+				want, kept := []string{"filterFieldsByName", "organize"}, labels
 				if len(p.Queries) > 1 {
-					want = []string{"filterFieldsByName", "merge", "organize"}
+					// Of a query without a result Grafana knows the time and no label. Without it nothing would be merged.
+					want, kept = []string{"filterFieldsByName", "merge", "organize"}, append(slices.Clone(labels), "Time")
 				}
 				require.Equal(t, want, steps, "%s: %s", b.UID, p.Title)
-				assert.Equal(t, labels, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, kept, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, len(p.Queries) > 1, of.Transformations[len(steps)-1].Options.ExcludeByName["Time"], "%s: %s", b.UID, p.Title)
 				assert.Equal(t, titles, of.Transformations[len(steps)-1].Options.RenameByName, "%s: %s", b.UID, p.Title)
 			}
 		}
