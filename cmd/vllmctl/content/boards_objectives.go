@@ -94,7 +94,7 @@ func budgetPanels() []Panel {
 	return sized(24, 5,
 		Panel{
 			Title: "Error budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
-			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad. A new server is not in it for up to 20 minutes.",
+			About: fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad. A new server is not in it for up to 20 minutes.",
 			// Soon after the start there are no two values of the long window.
 			Queries: now("("+ofObjectives.budget("30d", lower)+") or ("+ofObjectives.budget("1h", lower)+")", objectiveLegend),
 		},

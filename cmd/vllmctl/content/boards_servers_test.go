@@ -133,4 +133,3 @@ func TestQueriesAreCheapForAThousandServers(t *testing.T) {
 		}
 	}
 }
-
