@@ -58,10 +58,15 @@ func selector(metric, matchers string, more []string) string {
 // rate is the increase per second of a counter or of a part of a histogram.
 func rate(series string) string { return "rate(" + series + "[$__rate_interval])" }
 
-// quantileOf is a quantile of each model over all servers: of their buckets together, never of
-// quantiles.
+// quantile is one over all servers: of their buckets together, never of quantiles. Without
+// observations it would be NaN, which Grafana shows instead of what the panel says without data.
+func quantile(q float64, by, buckets string) string {
+	return fmt.Sprintf("histogram_quantile(%g, sum by (%s) (%s)) >= 0", q, by, rate(buckets))
+}
+
+// quantileOf is one of each model.
 func quantileOf(q float64, bucket string) string {
-	return fmt.Sprintf("histogram_quantile(%g, sum by (le, model_name) (%s))", q, rate(engineOf(bucket)))
+	return quantile(q, "le, model_name", engineOf(bucket))
 }
 
 // The choices of the boards about servers. Their values come from vllm_up, which stays at 0
@@ -89,8 +94,8 @@ func choice(name, title, metric, label string) Variable {
 	return Variable{Name: name, Label: title, Metric: metric, LabelName: label}
 }
 
-// severities are the words for vllm_diagnosis_severity.
-func severities() []Mapping {
+// severityWords are the words for vllm_diagnosis_severity.
+func severityWords() []Mapping {
 	return []Mapping{
 		{0, "nothing to do", Green}, {1, "notice", Blue}, {2, "warning", Orange}, {3, "page", Red},
 	}

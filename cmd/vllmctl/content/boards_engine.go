@@ -15,7 +15,7 @@ func engine() Board {
 			{Title: "Scheduler", Panels: stepPanels()},
 			{Title: "API server", Panels: serverPanels()},
 			{Title: "KV cache", Panels: kvPanels()},
-			{Title: "GPU", Collapsed: true, Needs: "an exporter of GPU metrics among the targets of the receiver (`source: dcgm` or `source: amd`)", Panels: gpuPanels()},
+			{Title: "GPU", Collapsed: true, Needs: "an exporter of GPU metrics among the targets of the receiver", Panels: gpuPanels()},
 		},
 	}
 }

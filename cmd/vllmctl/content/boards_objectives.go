@@ -29,8 +29,12 @@ var (
 	ofObjectives = promises{objectiveMatchers}
 )
 
+// sampled are how far apart the values of long windows are: to read each one of a thousand servers takes a
+// minute. What a server counts between the last of them and its end is missed, met or not.
+var sampled = map[string]string{"30m": ":1m", "1h": ":2m", "6h": ":10m", "1d": ":5m", "30d": ":10m"}
+
 func (p promises) events(metric, window string) string {
-	return "sum by (" + perObjective + ") (increase(" + selector(metric, p.matchers, nil) + "[" + window + "]))"
+	return "sum by (" + perObjective + ") (increase(" + selector(metric, p.matchers, nil) + "[" + window + sampled[window] + "]))"
 }
 
 func (p promises) target() string {
@@ -90,8 +94,9 @@ func budgetPanels() []Panel {
 	return sized(24, 5,
 		Panel{
 			Title: "Error budget left", Kind: Stat, Unit: "1", Thresholds: []Threshold{{-1000, Red}, {0, Orange}, {0.25, Green}},
-			About:   fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad.",
-			Queries: now(ofObjectives.budget("30d", lower), objectiveLegend),
+			About: fromSums + "Of the last 30 days, or of the time that was observed. What cannot be decided counts as bad. A new server is not in it for up to 20 minutes.",
+			// Soon after the start there are no two values of the long window.
+			Queries: now("("+ofObjectives.budget("30d", lower)+") or ("+ofObjectives.budget("1h", lower)+")", objectiveLegend),
 		},
 		Panel{
 			Title: "Burn rate of the last hour", Kind: Stat, Unit: Multiple, Thresholds: []Threshold{{0, Green}, {6, Orange}, {14.4, Red}},
@@ -100,7 +105,7 @@ func budgetPanels() []Panel {
 		},
 		Panel{
 			Title: "Objectives", Kind: Table, Unit: "1", Width: 24, Height: 8,
-			About: "What the configuration of the processor requires, and the share that was certainly met in the last 5 minutes and the last day. No share: no traffic.",
+			About: "What the configuration of the processor requires, and the share that was certainly met in the last 5 minutes and the last day. No share: no traffic, or less than 10 minutes of it.",
 			Queries: []Query{
 				{Expr: "max by (metric, " + perObjective + ") (" + objectiveOf("vllm_slo_threshold_seconds") + ")", Instant: true},
 				{Expr: ofObjectives.target(), Instant: true},

@@ -23,9 +23,7 @@ func headlines() []Panel {
 	tile := func(title, about, unit, expr, noValue string) Panel {
 		return Panel{Title: title, Kind: Stat, Unit: unit, About: about, NoValue: noValue, Queries: now(expr, title)}
 	}
-	p95 := func(bucket string) string {
-		return "histogram_quantile(0.95, sum by (le) (" + rate(engineOf(bucket)) + "))"
-	}
+	p95 := func(bucket string) string { return quantile(0.95, "le", engineOf(bucket)) }
 	attained := ofServers.attained("5m", upper)
 	kept := tile("Objectives met", "Share of the objectives that the last 5 minutes did not certainly miss, over all servers of a model.", "1",
 		"(count("+attained+" >= "+ofServers.target()+") or 0 * count("+attained+")) / count("+attained+")",
@@ -47,7 +45,7 @@ func headlines() []Panel {
 			Title: "Servers by condition", Kind: Table, Unit: "{server}", Width: 16,
 			About:   "A server with several engines counts in the condition of each.",
 			NoValue: noEngine,
-			Queries: now("count by (condition) (max by (instance, condition) ("+engineOf("vllm_diagnosis_condition")+" == 1))", ""),
+			Queries: now("count by (condition) (max by (k8s_cluster_name, instance, condition) ("+engineOf("vllm_diagnosis_condition")+" == 1))", ""),
 			Columns: []Column{
 				{Label: "condition", Title: "Condition", Mappings: conditionWords()},
 				{Label: ValueColumn, Title: "Servers", Descending: true},
@@ -67,14 +65,18 @@ const (
 // serversTable has a row for each server, the worst first. Its subqueries read one series of an engine at 288 to
 // 2,880 moments, so that a thousand engines stay at a tenth of what Prometheus loads for a query by default.
 func serversTable() Panel {
-	const by = "max by (instance, model_name) "
-	one := func(label, series string) string {
-		return "topk by (instance, model_name) (1, max by (instance, model_name, " + label + ") (" + series + "))"
+	const row = "k8s_cluster_name, instance, model_name"
+	const by = "max by (" + row + ") "
+	severities := engineOf("vllm_diagnosis_severity")
+	// Of several engines the condition and the cause are those of the worst.
+	worst := func(label, series, others string) Query {
+		of := "(" + series + " == 1) * ignoring (" + others + ") group_left () " + severities
+		return Query{Expr: "topk by (" + row + ") (1, max by (" + row + ", " + label + ") (" + of + "))", Instant: true}
 	}
-	severity := by + "(" + engineOf("vllm_diagnosis_severity") + ")"
+	severity := by + "(" + severities + ")"
 	firstToken := by + "(" + engineOf("vllm_diagnosis_first_token_wait_seconds") + ")"
 	eachToken := by + "(" + engineOf("vllm_inter_token_latency_mean_seconds") + ")"
-	total := func(metric string) string { return "sum by (instance, model_name) (" + engineOf(metric) + ")" }
+	total := func(metric string) string { return "sum by (" + row + ") (" + engineOf(metric) + ")" }
 	// It is the usual value of the messages of alerts, without the start of the harm as its end.
 	usual := func(value string) string {
 		return value + " / (quantile_over_time(0.5, (" + value + ")[1d:5m]) > 0)"
@@ -82,16 +84,16 @@ func serversTable() Panel {
 	value := func(query int, title, unit string) Column {
 		return Column{Label: ValueColumn, Query: query, Title: title, Unit: unit, Width: 96}
 	}
-	worst := value(0, "Severity", "{level}")
-	worst.Mappings, worst.Descending = severities(), true
+	level := value(0, "Severity", "{level}")
+	level.Mappings, level.Descending = severityWords(), true
 	return sized(24, 9, Panel{
 		Title: "Servers", Kind: Table, Unit: "1",
 		About: "The worst first. The cause is the primary one and links to its runbook, a server to its board. *Bad for* is the time since the severity was last below 2, " +
 			"up to a day. TTFT is the mean wait for the first token now, with the wait so far of those that still wait. *usual* is the median of up to 24 hours.",
 		NoValue: noEngine,
 		Queries: []Query{
-			{Expr: one("condition", "("+engineOf("vllm_diagnosis_condition")+" == 1) * ignoring (condition) group_left () "+engineOf("vllm_diagnosis_severity")), Instant: true},
-			{Expr: one("cause", engineOf("vllm_diagnosis_cause", `role="primary"`)+" == 1"), Instant: true},
+			worst("condition", engineOf("vllm_diagnosis_condition"), "condition"),
+			worst("cause", engineOf("vllm_diagnosis_cause", `role="primary"`), "cause, role, detail"),
 			{Expr: "(time() - (max_over_time(timestamp(" + severity + " < 2)[1d:1m]) or min_over_time(timestamp(" + severity + ")[1d:1m]))) and " + severity + " >= 2", Instant: true},
 			{Expr: total("vllm_num_requests_running"), Instant: true},
 			{Expr: total("vllm_num_requests_waiting"), Instant: true},
@@ -104,7 +106,8 @@ func serversTable() Panel {
 		Columns: []Column{
 			{Label: "instance", Title: "Server", Board: "vllm-engine", Variable: "instance"},
 			{Label: "model_name", Title: "Model"},
-			worst,
+			{Label: "k8s_cluster_name", Title: "Cluster"},
+			level,
 			{Label: "condition", Title: "Condition", Mappings: conditionWords()},
 			{Label: "cause", Title: "Cause", Runbook: true},
 			value(2, "Bad for", "s"), value(3, "Running", "{request}"), value(4, "Waiting", "{request}"), value(5, "KV cache", "1"),
@@ -117,28 +120,31 @@ func serversTable() Panel {
 // modelsTable says which models are harmed.
 func modelsTable() Panel {
 	p95 := func(bucket string) Query { return Query{Expr: quantileOf(0.95, bucket), Instant: true} }
-	severity := "max by (instance, model_name) (" + engineOf("vllm_diagnosis_severity") + ")"
+	severity := "max by (k8s_cluster_name, instance, model_name) (" + engineOf("vllm_diagnosis_severity") + ")"
 	all := "count by (model_name) (" + severity + ")"
+	finished := byModel(rate(engineOf("vllm_request_success_total")))
 	return sized(24, 5, Panel{
 		Title: "Models", Kind: Table, Unit: "{server}",
-		About:   "Over all chosen servers of a model. A server is bad at severity 2 or 3. 5xx are in the panel of HTTP errors: they have no model.",
+		About:   "Over all chosen servers of a model. Unhealthy is severity 2 or 3. Errors are failures of the engine; 5xx are in the panel of HTTP errors: they have no model.",
 		NoValue: noEngine,
 		Queries: []Query{
 			{Expr: all, Instant: true},
 			{Expr: "count by (model_name) (" + severity + " >= 2) or 0 * " + all, Instant: true},
-			{Expr: byModel(rate(engineOf("vllm_request_success_total"))), Instant: true},
+			{Expr: finished, Instant: true},
 			{Expr: byModel(rate(engineOf("vllm_generation_tokens_total"))), Instant: true},
+			{Expr: byModel(rate(engineOf("vllm_request_success_total", `finished_reason="error"`))) + " / (" + finished + " > 0)", Instant: true},
 			p95("vllm_time_to_first_token_seconds_bucket"), p95("vllm_inter_token_latency_seconds_bucket"), p95("vllm_e2e_request_latency_seconds_bucket"),
 		},
 		Columns: []Column{
 			{Label: "model_name", Title: "Model"},
 			{Label: ValueColumn, Title: "Servers"},
-			{Label: ValueColumn, Query: 1, Title: "Bad servers", Descending: true},
+			{Label: ValueColumn, Query: 1, Title: "Unhealthy", Descending: true},
 			{Label: ValueColumn, Query: 2, Title: "Requests/s", Unit: "{request}/s"},
 			{Label: ValueColumn, Query: 3, Title: "Generated tokens/s", Unit: "{token}/s"},
-			{Label: ValueColumn, Query: 4, Title: "TTFT p95", Unit: "s"},
-			{Label: ValueColumn, Query: 5, Title: "ITL p95", Unit: "s"},
-			{Label: ValueColumn, Query: 6, Title: "Latency p95", Unit: "s"},
+			{Label: ValueColumn, Query: 4, Title: "Errors", Unit: "1"},
+			{Label: ValueColumn, Query: 5, Title: "TTFT p95", Unit: "s"},
+			{Label: ValueColumn, Query: 6, Title: "ITL p95", Unit: "s"},
+			{Label: ValueColumn, Query: 7, Title: "Latency p95", Unit: "s"},
 		},
 		Links: []Link{{Title: "Pool and gateway", Board: "vllm-pool"}},
 	})[0]

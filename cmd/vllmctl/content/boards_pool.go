@@ -115,13 +115,10 @@ func gatewayErrors() string {
 }
 
 func gatewayQuantiles(histogram string) []Query {
-	quantile := func(q, name string) Query {
-		return Query{
-			Expr:   "histogram_quantile(" + q + ", sum by (le, model_name) (" + rate(gatewayOf(histogram+"_bucket")) + "))",
-			Legend: name + " {{model_name}}",
-		}
+	of := func(q float64, name string) Query {
+		return Query{Expr: quantile(q, "le, model_name", gatewayOf(histogram+"_bucket")), Legend: name + " {{model_name}}"}
 	}
-	return []Query{quantile("0.5", "p50"), quantile("0.95", "p95"), quantile("0.99", "p99")}
+	return []Query{of(0.5, "p50"), of(0.95, "p95"), of(0.99, "p99")}
 }
 
 func gatewayPanels() []Panel {
@@ -184,9 +181,8 @@ func flowPanels() []Panel {
 			"No flow control in the endpoint picker.", one("sum by (pool, priority) ("+gatewayOf("inference_gateway_epp_flow_control_queue_size")+")", "{{pool}} priority {{priority}}")),
 		Panel{
 			Title: "Gateway queue time, p95", Kind: TimeSeries, Unit: "s", Min: number(0),
-			About: "By outcome: a request that is rejected or evicted failed.",
-			Queries: one("histogram_quantile(0.95, sum by (le, outcome) ("+rate(gatewayOf("inference_gateway_epp_flow_control_queue_duration_seconds_bucket"))+"))",
-				"{{outcome}}"),
+			About:   "By outcome: a request that is rejected or evicted failed.",
+			Queries: one(quantile(0.95, "le, outcome", gatewayOf("inference_gateway_epp_flow_control_queue_duration_seconds_bucket")), "{{outcome}}"),
 			NoValue: "No flow control in the endpoint picker, or no request passed it in this time.",
 		},
 		chart("Pool saturation", Multiple, "As the picker sees it; above 1 it holds requests back. A picker without any endpoint reports 1. The most saturated pool of each name.",
@@ -197,7 +193,7 @@ func flowPanels() []Panel {
 func schedulingPanels() []Panel {
 	return sized(8, 8,
 		chart("Scheduling latency, p99", "s", "It is added to each time to first token.",
-			gatewayNeeds, one("histogram_quantile(0.99, sum by (le) ("+rate(gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket"))+"))", "p99")),
+			gatewayNeeds, one(quantile(0.99, "le", gatewayOf("inference_gateway_epp_scheduler_duration_seconds_bucket")), "p99")),
 		chart("Scheduling attempts", "{attempt}/s", "By status. The metric exists since release 1.3 of the Gateway API Inference Extension.",
 			gatewayNeeds, one("sum by (status) ("+rate(gatewayOf("inference_gateway_epp_scheduler_attempts_total"))+")", "{{status}}")),
 		chart("Queue length by endpoint", "{request}", "Waiting requests as the picker sees them.",

@@ -28,13 +28,11 @@ const (
 func raw(metric string) string { return selector(metric, wireEngine, nil) }
 
 func rawPercentiles(histogram string) []Query {
-	quantile := func(q, name string) Query {
-		return Query{
-			Expr:   "histogram_quantile(" + q + ", sum by (le, model_name) (" + rate(raw(histogram+"_bucket")) + "))",
-			Legend: name + " {{model_name}}",
-		}
-	}
-	return []Query{quantile("0.95", "p95"), quantile("0.99", "p99")}
+	return []Query{rawQuantile(0.95, "p95", histogram), rawQuantile(0.99, "p99", histogram)}
+}
+
+func rawQuantile(q float64, name, histogram string) Query {
+	return Query{Expr: quantile(q, "le, model_name", raw(histogram+"_bucket")), Legend: name + " {{model_name}}"}
 }
 
 func wireUserPanels() []Panel {
@@ -88,10 +86,7 @@ func wireWorkPanels() []Panel {
 		return Panel{
 			Title: title, Kind: TimeSeries, Unit: "{token}", Min: number(0), About: about,
 			NoValue: "No request ended in this time.",
-			Queries: []Query{
-				{Expr: "histogram_quantile(0.5, sum by (le, model_name) (" + rate(raw(histogram+"_bucket")) + "))", Legend: "p50 {{model_name}}"},
-				{Expr: "histogram_quantile(0.95, sum by (le, model_name) (" + rate(raw(histogram+"_bucket")) + "))", Legend: "p95 {{model_name}}"},
-			},
+			Queries: []Query{rawQuantile(0.5, "p50", histogram), rawQuantile(0.95, "p95", histogram)},
 		}
 	}
 	return sized(6, 8,

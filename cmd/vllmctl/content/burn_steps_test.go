@@ -33,7 +33,7 @@ func TestAStepOnABurnRateNamesThePanelOfItsWindow(t *testing.T) {
 						for _, q := range p.Queries {
 							shown += q.Expr
 						}
-						assert.Contains(t, shown, "["+window+"]", "%s: %s", a.Name, p.Title)
+						assert.Regexp(t, `\[`+window+`[:\]]`, shown, "%s: %s", a.Name, p.Title)
 					}
 				}
 			}

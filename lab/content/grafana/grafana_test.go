@@ -66,8 +66,9 @@ type drawn struct {
 	Transformations []struct {
 		ID      string
 		Options struct {
-			RenameByName map[string]string
-			Include      struct{ Names []string }
+			RenameByName  map[string]string
+			ExcludeByName map[string]bool
+			Include       struct{ Names []string }
 		}
 	}
 	FieldConfig struct {
@@ -234,7 +235,7 @@ func TestPanelsAreComplete(t *testing.T) {
 // the links of a column are on the column with its title.
 func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 	boards := all(t)
-	limits, tables := 0, 0
+	limits, tables, timelines := 0, 0, 0
 	for _, b := range content.Boards() {
 		if b.Set != content.Stable {
 			continue
@@ -246,6 +247,11 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 				of := drawnPanels[i]
 				i++
 				require.True(t, strings.HasPrefix(of.Title, p.Title), "%s is not %s", of.Title, p.Title)
+				if p.Kind == content.StateTimeline {
+					// Grafana merges the values of a timeline by its thresholds where these give the colours.
+					timelines++
+					assert.Equal(t, "fixed", of.FieldConfig.Defaults.Color.Mode, "%s: %s", b.UID, p.Title)
+				}
 				styled := map[string][]string{}
 				for _, o := range of.FieldConfig.Overrides {
 					for _, property := range o.Properties {
@@ -280,18 +286,21 @@ func TestPanelsAreDrawnAsTheyAreDefined(t *testing.T) {
 				for _, step := range of.Transformations {
 					steps = append(steps, step.ID)
 				}
-				want := []string{"filterFieldsByName", "organize"}
+				want, kept := []string{"filterFieldsByName", "organize"}, labels
 				if len(p.Queries) > 1 {
-					want = []string{"filterFieldsByName", "merge", "organize"}
+					// Of a query without a result Grafana knows the time and no label. Without it nothing would be merged.
+					want, kept = []string{"filterFieldsByName", "merge", "organize"}, append(slices.Clone(labels), "Time")
 				}
 				require.Equal(t, want, steps, "%s: %s", b.UID, p.Title)
-				assert.Equal(t, labels, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, kept, of.Transformations[0].Options.Include.Names, "%s: %s", b.UID, p.Title)
+				assert.Equal(t, len(p.Queries) > 1, of.Transformations[len(steps)-1].Options.ExcludeByName["Time"], "%s: %s", b.UID, p.Title)
 				assert.Equal(t, titles, of.Transformations[len(steps)-1].Options.RenameByName, "%s: %s", b.UID, p.Title)
 			}
 		}
 	}
 	assert.Greater(t, limits, 2)
 	assert.Greater(t, tables, 1)
+	assert.Greater(t, timelines, 3)
 }
 
 var choice = regexp.MustCompile(`\$\{(\w+):queryparam\}`)

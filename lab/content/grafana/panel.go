@@ -1,6 +1,7 @@
 package grafana
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,12 @@ func defaults(p content.Panel) object {
 	if len(p.Mappings) > 0 {
 		d["mappings"] = mappings(p.Mappings, false)
 	}
-	if p.Kind != content.TimeSeries {
+	switch p.Kind {
+	case content.TimeSeries:
+	case content.StateTimeline:
+		// With the colours of thresholds Grafana would draw the ranges between these, and not the states.
+		d["color"] = object{"mode": "fixed", "fixedColor": "text"}
+	default:
 		d["thresholds"] = object{"mode": "absolute", "steps": steps(p)}
 	}
 	if p.Min != nil {
@@ -172,10 +178,11 @@ func bands(p content.Panel) []any {
 	return list
 }
 
-// organized orders and names the columns of a table and hides all others. The rows of several
-// queries are merged by what all have in common, which must not be the time.
+// organized orders and names the columns of a table and hides all others. Grafana merges the rows of
+// several queries only if all have a column in common. A query without a result, as there is one in
+// each healthy fleet, has no labels, but it has the time; rows whose labels differ stay apart all the same.
 func organized(p content.Panel) []any {
-	order, names, keep := object{}, object{}, []string{}
+	order, names, keep, hide := object{}, object{}, []string{}, object{}
 	for i, c := range p.Columns {
 		field := c.Label
 		if field == content.ValueColumn && len(p.Queries) > 1 {
@@ -184,11 +191,13 @@ func organized(p content.Panel) []any {
 		order[field], names[field] = i, c.Title
 		keep = append(keep, field)
 	}
-	steps := []any{object{"id": "filterFieldsByName", "options": object{"include": object{"names": keep}}}}
+	merge := []any{}
 	if len(p.Queries) > 1 {
-		steps = append(steps, object{"id": "merge", "options": object{}})
+		keep, hide["Time"] = append(keep, "Time"), true
+		merge = []any{object{"id": "merge", "options": object{}}}
 	}
-	return append(steps, object{"id": "organize", "options": object{"excludeByName": object{}, "indexByName": order, "renameByName": names}})
+	return slices.Concat([]any{object{"id": "filterFieldsByName", "options": object{"include": object{"names": keep}}}}, merge,
+		[]any{object{"id": "organize", "options": object{"excludeByName": hide, "indexByName": order, "renameByName": names}}})
 }
 
 func sorted(p content.Panel) []any {

@@ -202,9 +202,6 @@ func timeSeries(p content.Panel, b content.Board) object {
 	}
 	if p.Max != nil {
 		axis["max"] = *p.Max
-		if p.Min == nil {
-			axis["min"] = 0.7 // Else Perses draws a share near 1 from 0.
-		}
 	}
 	visual := object{"display": "line", "lineWidth": 1.25, "showPoints": "auto", "connectNulls": false, "palette": object{"mode": palette(p)}}
 	if p.Stacked {

@@ -157,7 +157,7 @@ func TestTablesJoinTheirQueries(t *testing.T) {
 		files, err := perses.Files(to)
 		require.NoError(t, err)
 		for board, want := range map[string]map[string][]string{
-			"vllm-overview": {"Servers": {"instance", "model_name"}, "Models": {"model_name"}},
+			"vllm-overview": {"Servers": {cluster, "instance", "model_name"}, "Models": {"model_name"}},
 			"vllm-engine":   {"Configuration": {"instance", "engine"}},
 			"vllm-objectives": {"Objectives": {
 				"objective", "model_name", "job", strings.Replace(cluster, "cluster", "namespace", 1), cluster,
@@ -239,4 +239,23 @@ func TestColoursDoNotCollide(t *testing.T) {
 	}
 	assert.Positive(t, fixed)
 	assert.Positive(t, ordered)
+}
+
+// A share below the begin of its axis, as in an outage, would not be drawn.
+func TestNoAxisCutsLowSharesOff(t *testing.T) {
+	files, err := perses.Files(spelling.Suffixed)
+	require.NoError(t, err)
+	shares := 0
+	for name, text := range files {
+		var r resource
+		require.NoError(t, json.Unmarshal(text, &r), name)
+		for _, p := range r.Spec.Panels {
+			axis, _ := p.Spec.Plugin.Spec["yAxis"].(map[string]any)
+			if axis["max"] == 1.0 {
+				shares++
+				assert.Contains(t, []any{nil, 0.0}, axis["min"], "%s: %s", name, p.Spec.Display.Name)
+			}
+		}
+	}
+	assert.Greater(t, shares, 5)
 }
