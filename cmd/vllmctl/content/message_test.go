@@ -137,7 +137,7 @@ func TestAPoolsMessageNamesTheWorstServers(t *testing.T) {
 	}
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, story...)["VLLMPoolNotServing"]
 	lines := strings.Split(said, "\n")
-	require.Len(t, lines, 13, said)
+	require.Len(t, lines, 15, said)
 	assert.Equal(t, "Server s3:8000 (chat-3): stalled, cause not visible from outside", lines[2])
 	for _, line := range lines[3:7] {
 		assert.Regexp(t, `^Server s[0-6]:8000 \(chat-[0-6]\): degraded, cause kv_pressure$`, line)
