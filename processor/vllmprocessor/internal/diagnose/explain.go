@@ -72,10 +72,11 @@ func (e *engine) resumedAt(at int64) int64 {
 }
 
 // aftermath reports whether harm is an after-effect of a restart or a standstill that ended at a time: it is for a
-// while, and then as long as the queue of the standstill, which was there when it ended, becomes shorter.
+// while, and then as long as the queue of the standstill, which was there when it ended, becomes shorter. What comes
+// after the engine has served as usual again has another reason.
 func (e *engine) aftermath(r *reading, since int64) bool {
 	queued := e.Backlog.Since > 0 && e.Backlog.Since <= since
-	return since > 0 && (r.At-since < int64(startingFor) || queued && r.Signals[signal.FirstTokenRate] > r.Signals[signal.ArrivalRate])
+	return since > e.wellAt && (r.At-since < int64(startingFor) || queued && r.Signals[signal.FirstTokenRate] > r.Signals[signal.ArrivalRate])
 }
 
 // others adds the causes that are no part of a latency to the shares s of those that are;

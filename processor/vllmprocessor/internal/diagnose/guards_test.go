@@ -398,6 +398,8 @@ func TestTheQueueOfAStandstillIsItsAftermathWhileItBecomesShorter(t *testing.T) 
 		e := &engine{}
 		e.Backlog.Since = c.queued
 		assert.Equal(t, c.want, e.aftermath(&r, since), name)
+		e.wellAt = since + 1
+		assert.False(t, e.aftermath(&r, since), "%s, after it had served as usual again", name)
 		assert.False(t, e.aftermath(&r, 0), "%s, without a standstill", name)
 	}
 }

@@ -18,6 +18,9 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	if raw != e.Raw || e.RawSince == 0 {
 		e.Raw, e.RawSince = raw, at
 	}
+	if raw == Healthy && lasts(e.RawSince, at, servedAgain*settings.Window) {
+		e.wellAt = at
+	}
 	if raw == Degraded || raw == Critical {
 		e.Evident = e.decided(raw, found) && !found.errors && !found.dropped
 	}

@@ -263,8 +263,10 @@ func (e *engine) observeStandstill(r *reading) {
 
 const (
 	// startingFor is how long after a restart or a standstill its after-effects are
-	// attributed to it. warmingUp is for how many windows latencies are not judged.
+	// attributed to it, unless it has served as usual for servedAgain windows. warmingUp is for how many
+	// windows latencies are not judged.
 	startingFor = 10 * time.Minute
+	servedAgain = 2
 	warmingUp   = 3
 )
 

@@ -108,6 +108,8 @@ type engine struct {
 	slowed, slowedPrefills float64
 	excess                 excess
 
+	// wellAt is when it had served as usual for servedAgain last, since the collector started.
+	wellAt int64
 	swings swings
 	still  standstill
 	last   reading
