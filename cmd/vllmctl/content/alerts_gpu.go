@@ -36,7 +36,7 @@ func gpuGroup() Group {
 					"`memory_error`, `interconnect`: drain the node and test the GPU (`dcgmi diag -r 3`). A reset of the GPU takes replaced rows into use; it ends all processes on it.",
 				},
 				LooksTheSame: "A GPU at full load is often at its power limit, and that is normal. It is reported only where the limit acts more than before while the same work takes longer.",
-				NotConclude:  "Do not conclude that the GPU is healthy because this alert is silent: it needs an exporter that counts the evidence. Do not conclude that a GPU is broken because of `power_cap` or `clocks_low`: both are settings.",
+				NotConclude:  "Do not conclude that a GPU is broken because of `power_cap` or `clocks_low`: both are settings.",
 				CannotFire:   "No exporter of GPU metrics is read, it does not report pods, GPUs are shared or cut in partitions, or the families that count are off: in NVIDIA's exporter the counters of throttling and of NVLink are off as it is shipped. The diagnosis of a server whose steps are slow from its start has nothing to compare with.",
 				Monitor: &Monitor{
 					Query: "min(last_5m):max:vllm.diagnosis.cause{cause:slow_steps AND detail IN (power_cap,thermal,memory_error,interconnect,clocks_low)}" +
