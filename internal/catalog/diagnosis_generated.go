@@ -44,7 +44,7 @@ var conditions = []Condition{
 		Signals:  []string{"running", "waiting"},
 		Next: []Step{
 			{Text: "During a rollout or a scale-down, do nothing."},
-			{Text: "If it lasts longer than the pod's grace period, see which requests still run: `vllm.num_requests.running`.", Queries: []string{"vllm_num_requests_running and on (job, instance) vllm_pod_terminating == 1"}, Board: "vllm-engine", Panel: "Running requests"},
+			{Text: "If it lasts longer than the pod's grace period, its node does not answer, or a finalizer holds the pod: see its events. Until then, see which requests still run: `vllm.num_requests.running`.", Queries: []string{"vllm_num_requests_running and on (job, instance) vllm_pod_terminating == 1"}, Board: "vllm-engine", Panel: "Running requests"},
 		},
 		NotSeparable: "A rollout, a scale-down and an eviction look the same: the platform knows which it was.",
 	},
@@ -76,7 +76,7 @@ var conditions = []Condition{
 		Sentence: "The engine sleeps: it was put to sleep to free the GPU, and it serves nothing until it is woken.",
 		Next: []Step{
 			{Text: "Look at `vllm.engine.sleep_state` for the level of sleep.", Queries: []string{"vllm_engine_sleep_state == 1"}, Board: "vllm-features", Panel: "Awake"},
-			{Text: "If it should serve, wake it. Take servers out of the gateway's pool before you put them to sleep."},
+			{Text: "If it should serve, wake it."},
 		},
 		NotSeparable: "Sleep by intention and sleep that was forgotten look the same.",
 	},
@@ -114,7 +114,7 @@ var conditions = []Condition{
 			{Text: "See whether tokens still come. If not, the engine hangs: open the runbook of `stalled`.", Queries: []string{"rate(vllm_generation_tokens_total[1m])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. It may be named later than the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes"},
 			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_mean`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
-			{Text: "Send fewer requests to this server while others have room, or add servers."},
+			{Text: "See whether others have room. If they have none, add servers."},
 		},
 		NotSeparable: "More requests than the server can serve, a server that has become slow and one that hangs look the same in the first minute.",
 	},
@@ -173,7 +173,7 @@ var causes = []Cause{
 			{Text: "Look at `vllm.num_requests.waiting_by_reason` with `reason` deferred, and how long it stays.", Queries: []string{"vllm_num_requests_waiting_by_reason{reason=\"deferred\"} > 0"}, Board: "vllm-engine", Panel: "Waiting requests by reason"},
 			{Text: "With LoRA, compare the number of adapters in use with the number of slots, `vllm.lora.max_adapters` (`--max-loras`).", Queries: []string{"count by (job, instance) (vllm_lora_adapter_running > 0)", "vllm_lora_max_adapters"}, Board: "vllm-features", Panel: "Adapter slots"},
 			{Text: "With a KV connector, look at `vllm.nixl.xfer_time`, `vllm.nixl.num_failed_transfers` and `vllm.kv_offload.load_time`.", Queries: []string{"histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_nixl_xfer_time_seconds_bucket[5m])))", "rate(vllm_nixl_num_failed_transfers_total[5m])"}, Board: "vllm-features", Panel: "Transfer time, p95 (NIXL)"},
-			{Text: "Otherwise, find out which requests ask for structured output, and how often their schema changes."},
+			{Text: "Otherwise, find out which clients ask for structured output (response_format, structured_outputs or, in older versions, guided_json), and how often their schema changes."},
 		},
 		NotSeparable: "Waits for LoRA slots, for the compilation of grammars and for KV from elsewhere are all counted as deferred, and both LoRA lists name the same adapters. Only the server's log or the requests themselves show the difference.",
 	},
@@ -183,7 +183,7 @@ var causes = []Cause{
 		Sentence: "The prefix cache evicts prompts that are needed again, so they are computed a second time.",
 		Signals:  []string{"kv_block_reuses_per_eviction", "computed_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []Step{
-			{Text: "Compare `vllm.prefix_cache.hit_ratio` with `vllm.kv_cache.utilization`.", Queries: []string{"vllm_prefix_cache_hit_ratio", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
+			{Text: "See what changed first: `vllm.prefix_cache.hit_ratio` fell with a full `vllm.kv_cache.utilization`, or the cache became smaller.", Queries: []string{"vllm_prefix_cache_hit_ratio", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
 			{Text: "With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: if blocks live shorter than the gap between uses, the cache thrashes.", Queries: []string{"rate(vllm_kv_block_lifetime_seconds_sum[15m]) / rate(vllm_kv_block_lifetime_seconds_count[15m])", "rate(vllm_kv_block_reuse_gap_seconds_sum[15m]) / rate(vllm_kv_block_reuse_gap_seconds_count[15m])"}},
 			{Text: "See whether requests with one prefix go to many servers: `vllm.pool.prefix_cache.hit_ratio`.", Queries: []string{"vllm_pool_prefix_cache_hit_ratio"}, Board: "vllm-pool", Panel: "Prefix cache hit ratio"},
 		},
@@ -197,7 +197,7 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Look at `vllm.corrupted_requests`; a server counts them only with VLLM_COMPUTE_NANS_IN_LOGITS=1.", Queries: []string{"increase(vllm_corrupted_requests_total[15m])"}, Board: "vllm-engine", Panel: "Failure signals"},
 			{Text: "Take the server out of rotation: users get wrong text that looks complete."},
-			{Text: "Look for memory errors of the GPU, and for a change of the model's files, its quantization or the attention kernel."},
+			{Text: "Look for memory errors of the GPU, and find out what changed: the model's files, its quantization or the attention kernel."},
 		},
 		NotSeparable: "A defective GPU, damaged weights and a defective kernel look the same here.",
 	},
@@ -208,7 +208,7 @@ var causes = []Cause{
 		Signals:  []string{"running", "output_tokens_per_request", "inter_token_latency_mean", "step_time_factor", "kv_cache_utilization"},
 		Next: []Step{
 			{Text: "Look at `vllm.num_requests.running` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_num_requests_running", "vllm_request_generation_tokens_mean"}, Board: "vllm-engine", Panel: "Running requests"},
-			{Text: "See how many tokens the clients allow: `vllm.request.params_max_tokens`.", Queries: []string{"histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_request_params_max_tokens_bucket[15m])))"}},
+			{Text: "If outputs grew, see how many tokens the clients allow (`vllm.request.params_max_tokens`), and which client has a new release.", Queries: []string{"histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_request_params_max_tokens_bucket[15m])))"}},
 			{Text: "Compare with the mean of the pool: `vllm.pool.running` divided by `vllm.pool.replicas`.", Queries: []string{"vllm_pool_running / vllm_pool_replicas"}, Board: "vllm-pool", Panel: "Running and waiting requests"},
 		},
 		NotSeparable: "More requests, and requests that take longer because the engine is slow, both raise the number of sequences. The arrival rate shows the difference only after the queue is empty.",
@@ -283,7 +283,7 @@ var causes = []Cause{
 			{Text: "Look at `vllm.nixl.num_failed_transfers`, `vllm.nixl.num_failed_notifications` and `vllm.nixl.num_kv_expired_reqs`.", Queries: []string{"rate(vllm_nixl_num_failed_transfers_total[5m])", "rate(vllm_nixl_num_failed_notifications_total[5m])", "rate(vllm_nixl_num_kv_expired_reqs_total[5m])"}, Board: "vllm-features", Panel: "Failed transfers (NIXL)"},
 			{Text: "Other connectors are not judged: look at `vllm.hf3fs.num_failed_load`, `vllm.mooncake_store.operation_failed_keys` and `vllm.kv_offload.tiering_promotion_job_failures`.", Queries: []string{"rate(vllm_hf3fs_num_failed_load_total[5m])", "rate(vllm_mooncake_store_operation_failed_keys_total[5m])", "rate(vllm_kv_offload_tiering_promotion_job_failures_total[5m])"}},
 			{Text: "See the cost: `vllm.external_prefix_cache.hit_ratio` and `vllm.request.prefill_time_mean`.", Queries: []string{"vllm_external_prefix_cache_hit_ratio", "vllm_request_prefill_time_mean_seconds"}, Board: "vllm-features", Panel: "External cache hit ratio"},
-			{Text: "Check the network between these servers, and check that both sides run the same version and layout."},
+			{Text: "Check the network between these servers, and find out what changed: which side restarted last, and whether both run the same version and layout."},
 		},
 		NotSeparable: "The counters do not show whether this side, the other side or the network failed. With other connectors than NIXL, the same harm appears as `prefill_heavy` or `admission_deferred`.",
 	},
@@ -358,7 +358,7 @@ var causes = []Cause{
 		Sentence: "Speculative decoding yields too little: few draft tokens are accepted, so tokens are later.",
 		Signals:  []string{"acceptance_length"},
 		Next: []Step{
-			{Text: "Look at `vllm.spec_decode.mean_acceptance_length` and `vllm.spec_decode.acceptance_ratio`.", Queries: []string{"vllm_spec_decode_mean_acceptance_length", "vllm_spec_decode_acceptance_ratio"}, Board: "vllm-features", Panel: "Mean acceptance length"},
+			{Text: "Look at `vllm.spec_decode.mean_acceptance_length` and `vllm.spec_decode.acceptance_ratio`. If they fell, the model, the draft model, the temperature or the prompts have changed.", Queries: []string{"vllm_spec_decode_mean_acceptance_length", "vllm_spec_decode_acceptance_ratio"}, Board: "vllm-features", Panel: "Mean acceptance length"},
 			{Text: "Look at `vllm.spec_decode.position_acceptance_ratio`: if late positions are rarely accepted, use fewer draft tokens.", Queries: []string{"vllm_spec_decode_position_acceptance_ratio"}, Board: "vllm-features", Panel: "Acceptance by draft position"},
 			{Text: "Measure with and without speculation under your load, and set `diagnosis::speculation_break_even` to the result."},
 		},
@@ -371,7 +371,7 @@ var causes = []Cause{
 		Signals:  []string{"waiting", "running", "arrival_rate", "kv_cache_utilization"},
 		Next: []Step{
 			{Text: "Look at `vllm.pool.imbalance.max_ratio` by `signal`, then at `vllm.num_requests.waiting` of each server.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_num_requests_waiting"}, Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
-			{Text: "See whether the picker knows all servers and has fresh metrics of them: `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.", Queries: []string{"inference_gateway_epp_flow_control_endpoint_stale", "inference_gateway_epp_endpoint_inflight_requests"}},
+			{Text: "See whether the picker knows all servers and has fresh metrics of them (the log of the picker says why not): `inference_gateway.epp.flow_control.endpoint.stale` and `inference_gateway.epp.endpoint.inflight_requests`.", Queries: []string{"inference_gateway_epp_flow_control_endpoint_stale", "inference_gateway_epp_endpoint_inflight_requests"}},
 			{Text: "See whether a long prefix or a session binds requests to one server: `vllm.prefix_cache.hit_ratio` of each.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
 		},
 		NotSeparable: "Servers that differ by design are uneven, too; put each kind into its own pool.",
@@ -394,7 +394,7 @@ var causes = []Cause{
 		Signals:  []string{"waiting", "running", "arrival_rate"},
 		Next: []Step{
 			{Text: "Look at `inference_gateway.epp.flow_control.queue.size` and `inference_gateway.epp.flow_control.pool.saturation`.", Queries: []string{"sum by (pool) (inference_gateway_epp_flow_control_queue_size)", "inference_gateway_epp_flow_control_pool_saturation_ratio"}, Board: "vllm-pool", Panel: "Gateway queue length"},
-			{Text: "Look at `inference_gateway.epp.request.errors` and `inference_gateway.epp.scheduler.attempts` by `status`.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", "sum by (status) (rate(inference_gateway_epp_scheduler_attempts_total[5m]))"}, Board: "vllm-pool", Panel: "Scheduling attempts"},
+			{Text: "Look at `inference_gateway.epp.request.errors` and `inference_gateway.epp.scheduler.attempts` by `status`, and at the log of the picker.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", "sum by (status) (rate(inference_gateway_epp_scheduler_attempts_total[5m]))"}, Board: "vllm-pool", Panel: "Scheduling attempts"},
 			{Text: "Compare `inference_gateway.epp.requests` with `vllm.pool.arrival_rate`: the difference does not reach the servers.", Queries: []string{"sum(rate(inference_gateway_epp_requests_total[5m])) - sum(vllm_pool_arrival_rate_per_second)"}, Board: "vllm-pool", Panel: "Gateway requests"},
 		},
 		NotSeparable: "Without metrics of the gateway, requests that do not arrive and requests that were never sent look the same. Requests that fail at the gateway are not judged: look at its errors.",
@@ -430,7 +430,7 @@ var causes = []Cause{
 		Signals:  []string{"arrival_rate", "prompt_tokens_per_request", "output_tokens_per_request"},
 		Next: []Step{
 			{Text: "Look at `vllm.arrival_rate`, `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_arrival_rate_per_second", "vllm_request_prompt_tokens_mean", "vllm_request_generation_tokens_mean"}, Board: "vllm-engine", Panel: "Load signals"},
-			{Text: "Look for a release or a new client. A new level without harm becomes the baseline within about twenty windows."},
+			{Text: "See which client is new or has a new release. A new level without harm becomes the baseline within about twenty windows."},
 		},
 		NotSeparable: "A permanent change and a temporary one look the same at first.",
 	},

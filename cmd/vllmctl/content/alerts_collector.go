@@ -16,14 +16,13 @@ func collectorGroup(p parameters) Group {
 				Meaning:     "For ten minutes there is no `vllm_up` at all, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
 				Impact:      "The servers are not monitored. Users may be served or not.",
 				Diagnosis: []Step{
-					{Text: "See whether the collector runs, and read the end of its log."},
-					{Text: "See whether Prometheus can scrape it.", Query: `up{job=~".*otelcol.*"}`},
-					{Text: "See whether it has targets.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
-					{Text: "See whether it can send.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Exporter queue usage"},
+					{Text: "See whether the collector runs, why it ended, and the end of its log."},
+					{Text: "If it runs, let the check of the collector say what is wrong: targets, permissions, the configuration or the backend."},
+					{Text: "Read the own metrics of the collector; Prometheus may have them, too. No targets: the discovery. Targets and a queue that grows: the backend.", Query: "otelcol_receiver_vllm_targets or otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Targets"},
 				},
 				Mitigation: []string{
-					"Start the collector again. What it scraped before is in its queue, if the queue is on disk.",
-					"After a change of its configuration, go back to the last one; `otelcol-vllm validate` finds most mistakes.",
+					"After a change of its configuration, go back to the last one.",
+					"Repair what the check names. What could not be sent is in the queue, if that is on disk.",
 					"If the cluster was given up on purpose, silence the alert for a day.",
 				},
 				LooksTheSame: "No servers at all, where discovery is the only source of targets. Rules in the wrong spelling: the metric then has another name.",
@@ -46,8 +45,8 @@ func collectorGroup(p parameters) Group {
 				Meaning:     "For 15 minutes more than half of an exporter's queue is full.",
 				Impact:      "Alerts see old data. When the queue is full, points are lost.",
 				Diagnosis: []Step{
-					{Text: "See whether it grows, and how long it will last.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Exporter queue usage"},
-					{Text: "See whether requests fail: the log of the collector has the answer of the backend.", Query: "rate(otelcol_exporter_sent_metric_points[5m])", Board: "vllm-collector", Panel: "Sent points"},
+					{Text: "See whether it grows; from its size and its growth, when it will be full.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Exporter queue usage"},
+					{Text: "See whether requests fail: the log of the collector has the answer of the backend, and the check of the collector sends it an empty request.", Query: "rate(otelcol_exporter_sent_metric_points[5m])", Board: "vllm-collector", Panel: "Sent points"},
 				},
 				Mitigation: []string{
 					"Repair the backend, its address, or the credentials.",
@@ -70,9 +69,10 @@ func collectorGroup(p parameters) Group {
 				Impact:      "The backend has gaps. Rates over a gap are too low, and alerts may be late.",
 				Diagnosis: []Step{
 					{Text: "See how many points are lost.", Query: "sum by (exporter) (rate(otelcol_exporter_send_failed_metric_points[5m]))", Board: "vllm-collector", Panel: "Lost points"},
-					{Text: "Read the log of the collector: it has the answer of the backend. 400 means that the backend refuses the points and that trying again is useless; 401 and 403 mean credentials; 413 means too large."},
+					{Text: "Read the log of the collector: it has the answer of the backend. 400 means that the backend refuses the points and that trying again is useless; 401 and 403 mean credentials; 413 means too large. The check of the collector tries the credentials."},
 				},
 				Mitigation: []string{
+					"401 or 403: renew the credentials (`secret.env`, or your Secret), and start the collector again.",
 					"400: read which points are refused; often they are too old or out of order.",
 					"413: send smaller batches (`sending_queue::batch::max_size`).",
 					"A full queue: see `VLLMCollectorQueueFilling`.",

@@ -59,14 +59,14 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `critical`, `failing`, `stalled` or `unreachable`. Servers that are starting, asleep or draining do not count.",
 				Impact:      "Most requests for the model fail, wait many times longer than usual, or get no answer. What still serves gets all the traffic and becomes slow.",
 				Diagnosis: []Step{
-					{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Board: "vllm-overview", Panel: "Condition by pool"},
+					{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Query: "vllm_pool_diagnosis_severity", Board: "vllm-overview", Panel: "Condition by pool"},
+					{Text: "Compare with the gateway, which sees what users get.", Query: "vllm_gateway:error_ratio:rate5m", Board: "vllm-pool", Panel: "Gateway error ratio"},
 					{Text: "See which condition most servers have. The page of that condition has the next steps.", Query: conditionNow, Board: "vllm-pool", Panel: "Condition"},
 					{Text: "See whether the servers can be read at all, and why not.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
-					{Text: "Compare with the gateway, which sees what users get.", Query: "vllm_gateway:error_ratio:rate5m", Board: "vllm-pool", Panel: "Gateway error ratio"},
 				},
 				Mitigation: []string{
 					"Undo the newest change of the servers' image, flags or model if it began with it. Loading a model takes minutes.",
-					"Restart servers that are `stalled`, one at a time. Their running requests are lost; they were not served any more.",
+					"Restart servers that are `stalled` one at a time, after you have saved what that page asks for.",
 					"Send the traffic to another pool, or answer with an error at the gateway. Users then see an error at once and not a timeout.",
 				},
 				LooksTheSame: "A network policy, a certificate or a token that keeps the collector out looks like an outage: all servers are `unreachable`, but the gateway has no errors.",
@@ -90,14 +90,14 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "The diagnosis of the pool has severity 2: a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room. Where it has mostly lost servers, their own alerts name them.",
 				Impact:      "Some users wait longer than usual or get errors. Which users depends on the server that their request is routed to.",
 				Diagnosis: []Step{
-					{Text: "See whether one server gets more work than the others.", Query: "vllm_pool_imbalance_max_ratio", Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
-					{Text: "Read the causes of the pool; each has a page.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
+					{Text: "Read the causes of the pool; the page of the primary one has the next steps.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
 					{Text: "See which servers are not healthy.", Query: "vllm_diagnosis_severity >= 2", Board: "vllm-overview", Panel: "Condition by engine"},
+					{Text: "See whether one server gets more work than the others.", Query: "vllm_pool_imbalance_max_ratio", Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
 				},
 				Mitigation: []string{
-					"If no server answers badly by itself, add servers. That helps against `demand_exceeds_capacity`, not against `slow_steps` or `kv_pressure` of one server.",
-					"Take a server that is worse than the others out of the routing, and restart it there. The others get its requests, so look first whether they have room.",
 					"Follow the page of the primary cause.",
+					"Without a cause: if the others have room, take a server that is worse than they are out of rotation, and follow the page of its condition.",
+					"If none is worse, add servers. That helps against `demand_exceeds_capacity`, not against `slow_steps` or `kv_pressure` of one server.",
 				},
 				LooksTheSame: "A pool with one server of many down is `degraded`, too, with the cause `servers_lost`: the alert of that server says more.",
 				NotConclude:  "Do not conclude that all servers are slow: the weight of a server is the number of its requests, and one busy server can be a fifth of them.",
@@ -129,7 +129,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				Mitigation: []string{
 					"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
-					"Start the server if its process ended. If it is `stalled`, save a stack dump (py-spy dump), then restart it. Its requests are lost, and loading the model takes minutes.",
+					"If it is `stalled`, save a stack dump (py-spy dump) within five minutes, then restart it. Loading the model takes minutes.",
 					"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
 					"Route the users to another server.",
 				},
@@ -155,7 +155,7 @@ func diagnosisGroup(p parameters) Group {
 					" and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
 				Description: "The users that are routed to it get no answer or errors, or wait many times longer than usual.",
-				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % of the pool's requests or more, or of those that come, are at this server. 5 % is also the share of failed requests at which `VLLMGatewayErrors` pages.",
+				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % of the pool's requests or more, or of those that come, are at this server.",
 				Impact:      "The users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
 					{Text: "See whether the others have room, and take it out of rotation: they serve its users.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
@@ -247,13 +247,13 @@ func diagnosisGroup(p parameters) Group {
 				Impact:      "The capacity is smaller. Nothing else reports a server that discovery does not list any more.",
 				Diagnosis: []Step{
 					{Text: "See how many servers each service has.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
-					{Text: "See whether the pod exists: `kubectl get pods`. A pod without IP or with another label is no target."},
+					{Text: "See whether the pod exists, and which event ended it. A pod without IP or with another label is no target, nor is any without the permission to list pods."},
 					{Text: "See whether the receiver has fewer targets, or more than its limit.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 				},
 				Mitigation: []string{
 					"If the server was removed on purpose, nothing: the alert ends an hour after it left.",
 					"Correct the discovery: labels, namespace, port, the permission to list pods.",
-					"Start the server again.",
+					"Start the missing servers.",
 				},
 				LooksTheSame: "A smaller number of replicas, by a person or an autoscaler, where the collector did not see the pod terminate. A collector of several that ended: its servers vanish together.",
 				NotConclude:  "Do not conclude that the process died. The series end as well if discovery loses it.",
@@ -274,7 +274,7 @@ func diagnosisGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "See which servers are reported.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},
 					{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
-					{Text: "Compare with the Deployment: `kubectl get deployments`."},
+					{Text: "Compare with the Deployment: pods that wait for a GPU are Pending, and without the permission to list pods the collector knows none."},
 				},
 				Mitigation: []string{
 					"Start the missing servers, or correct the discovery.",
@@ -300,7 +300,7 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "A server reports its running requests, and there is no severity of it.",
 				Impact:      "No alert of the diagnosis can fire for this server.",
 				Diagnosis: []Step{
-					{Text: "See whether the processor is in the pipeline that reads this server, and whether `diagnosis::enabled` is false."},
+					{Text: "See in the configuration of the collector whether the processor is in the pipeline that reads this server, and whether `diagnosis::enabled` is false."},
 					{Text: "See how many servers the processor holds, and whether it drops points.", Query: "otelcol_processor_vllm_resources", Board: "vllm-collector", Panel: "Series in memory"},
 					{Text: "Read the log of the collector: the processor says once which metrics are missing."},
 				},

@@ -17,21 +17,21 @@ func gatewayGroup(p parameters) Group {
 					" and on (" + gatewayLabels + ") " + firing("VLLMGatewayErrors") + ")",
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
 				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
-				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that, where they have 80 requests. Requests that the picker refused count: they are errors without being among its scheduled requests, so errors divided by requests alone would be wrong, and undefined while everything is refused.",
+				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that, where they have 80 requests. Requests that the picker refused count.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
-					{Text: "See which error it is.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Gateway errors by code"},
-					{Text: "Refused because there is no room: see whether the servers are full.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
-					{Text: "Not found or bad request: see whether one client or one model name does it; the model name may be empty."},
-					{Text: "Errors of model servers: see which server is failing.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition by engine"},
+					{Text: "See which error it is. The log of the picker has the reasons.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Gateway errors by code"},
+					{Text: "ResourceExhausted (no room): see whether the servers are full.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
+					{Text: "NotFound or BadRequest: see whether one client or one model name does it; the model name may be empty."},
+					{Text: "ModelServerError, or ServiceUnavailable: see which server is failing, or whether none is ready.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition by engine"},
 				},
 				Mitigation: []string{
-					"Refused for lack of room: add servers, or let less important requests go first. Clients that try again at once make it worse: send Retry-After.",
+					"No room: refuse less important requests first, and send Retry-After: clients that try again at once make it worse. If all servers are busy, add servers.",
 					"Errors of model servers: follow the page of their condition.",
 					"Errors of a client: inform its owner. If a model name was removed, restore it.",
 				},
 				LooksTheSame: "One client with wrong requests looks like a fault of the service.",
-				NotConclude:  "Do not conclude that the servers are well because there is no error_code ModelServerError: behind Envoy the picker of releases up to 1.5.0 does not see their errors.",
+				NotConclude:  "Do not conclude that the servers are well because there is no error_code ModelServerError: behind Envoy, pickers up to 1.5.0 do not see these.",
 				CannotFire:   "The collector does not read the endpoint picker, fewer than 20 requests came in five minutes, or the errors are made in front of the picker or behind it, unseen.",
 				Monitor: &Monitor{
 					// More than one error beyond 5 % of what arrived: with few requests the share
@@ -56,7 +56,7 @@ func gatewayGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "See whether the servers run and can be read by the collector.", Query: "vllm_up", Board: "vllm-overview", Panel: "Servers up"},
 					{Text: "If they can, compare the selector and the port of the InferencePool with the labels and the port of the pods."},
-					{Text: "See since when.", Query: "inference_gateway_pool_endpoint_ready", Board: "vllm-pool", Panel: "Ready endpoints"},
+					{Text: "See since when, and what the log of the picker says from then on.", Query: "inference_gateway_pool_endpoint_ready", Board: "vllm-pool", Panel: "Ready endpoints"},
 				},
 				Mitigation: []string{
 					"Start servers if there are none.",
@@ -80,7 +80,7 @@ func gatewayGroup(p parameters) Group {
 				Meaning:     "For ten minutes, 1 % of the requests took longer at the endpoint picker than the threshold, 10 s by default.",
 				Impact:      "The slowest users wait for the whole answer that long. Long answers take long without any fault.",
 				Diagnosis: []Step{
-					{Text: "See whether the first token is late, or the answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
+					{Text: "See whether the first token is late. If it is not, answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
 					{Text: "See whether requests wait at the gateway.", Query: "inference_gateway_epp_flow_control_queue_size", Board: "vllm-pool", Panel: "Gateway queue length"},
 					{Text: "Read the causes of the pool.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
 				},
@@ -110,7 +110,7 @@ func gatewayGroup(p parameters) Group {
 				Impact:      "Requests for the adapter fail on the servers that lack it, or wait until it is loaded.",
 				Diagnosis: []Step{
 					{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters loaded by the syncer"},
-					{Text: "Read the log of the syncer on a server that lacks it: a failed load has no metric."},
+					{Text: "Read the log of the syncer on a server that lacks it: a failed load has no metric. The list of models of vLLM has what is loaded."},
 					{Text: "See whether requests ask for it. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Waiting adapters"},
 				},
 				Mitigation: []string{
@@ -118,7 +118,7 @@ func gatewayGroup(p parameters) Group {
 					"Raise `--max-loras` or `--max-cpu-loras` if the server has no slot. Each slot takes GPU memory from the KV cache.",
 					"If the adapter was removed on purpose, restart the syncers that still show it.",
 				},
-				LooksTheSame: "Deployments with different adapters that have one `service.name`: give the syncers of each a `service_name` of their own. An adapter that was removed from the configuration: a syncer shows it until it restarts, so after the restart of one pod the others have it and this one does not.",
+				LooksTheSame: "Deployments with different adapters that have one `service.name`: give the syncers of each a `service_name` of their own. An adapter that was removed from the configuration: a syncer shows it until it restarts.",
 				NotConclude:  "Do not conclude from the value 1 that the server has the adapter now: the value is the last action of the syncer.",
 				CannotFire:   "All servers lack the adapter, or there is only one server: a failed load has no series. A syncer that has loaded nothing at all has none either.",
 				NoMonitor:    "A query cannot compare the counts of two groupings.",

@@ -29,14 +29,14 @@ func gpuGroup() Group {
 					{Text: "For `interconnect`: see which link has errors; on the node, `nvidia-smi nvlink -e` counts them for each link.", Query: "rate(vllm_accelerator_link_errors_total[5m])", Board: "vllm-engine", Panel: "GPU link errors"},
 				},
 				Mitigation: []string{
-					"Move the traffic to other servers, or the pod to another node: it works at once, and costs the time to load the model.",
+					"If the other servers have room, take this one out of rotation; it helps at once. A new pod on another node needs minutes to load the model.",
 					"`power_cap`: raise the limit (`nvidia-smi -pl`), if the rack has the power. If the limit is meant, plan with fewer requests for this server.",
 					"`thermal`: repair fans and air flow; until then use the node less.",
 					"`clocks_low`: remove the fixed clock (`nvidia-smi -rgc`, `nvidia-smi -rac`).",
 					"`memory_error`, `interconnect`: drain the node and test the GPU (`dcgmi diag -r 3`). A reset of the GPU takes replaced rows into use; it ends all processes on it.",
 				},
 				LooksTheSame: "A GPU at full load is often at its power limit, and that is normal. It is reported only where the limit acts more than before while the same work takes longer.",
-				NotConclude:  "Do not conclude that the GPU is healthy because this alert is silent: it needs an exporter that counts the evidence. Do not conclude that a GPU is broken because of `power_cap` or `clocks_low`: both are settings.",
+				NotConclude:  "Do not conclude that a GPU is broken because of `power_cap` or `clocks_low`: both are settings.",
 				CannotFire:   "No exporter of GPU metrics is read, it does not report pods, GPUs are shared or cut in partitions, or the families that count are off: in NVIDIA's exporter the counters of throttling and of NVLink are off as it is shipped. The diagnosis of a server whose steps are slow from its start has nothing to compare with.",
 				Monitor: &Monitor{
 					Query: "min(last_5m):max:vllm.diagnosis.cause{cause:slow_steps AND detail IN (power_cap,thermal,memory_error,interconnect,clocks_low)}" +
@@ -58,12 +58,12 @@ func gpuGroup() Group {
 				Meaning:     "The exporter has counted an uncorrected memory error or a row that was replaced because of one, or the replacement of a row has failed.",
 				Impact:      "The process that read the bad memory usually ends, and its requests are lost. Later requests are not affected, unless errors come again.",
 				Diagnosis: []Step{
-					{Text: "See which GPU it is, and whether it has had errors before.", Query: `increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected"}[1d])`, Board: "vllm-engine", Panel: "GPU memory errors"},
+					{Text: "See which GPU and which pod it is, and whether it has had errors before.", Query: `increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected"}[1d])`, Board: "vllm-engine", Panel: "GPU memory errors"},
 					{Text: "See whether a replacement has failed.", Query: "vllm_accelerator_row_remap_failed == 1"},
 					{Text: "On the node, read the kernel's log for lines with `Xid`, and `nvidia-smi -q -d ROW_REMAPPER,ECC`."},
 				},
 				Mitigation: []string{
-					"After one error: reset the GPU or restart the node at a quiet time, so that the replaced row comes into use. All processes on the GPU end.",
+					"After one error: reset the GPU or restart the node at a quiet time, so that the replaced row comes into use (`nvidia-smi --gpu-reset -i N`). All processes on the GPU end.",
 					"After several, or if a replacement has failed: drain the node and have the GPU exchanged.",
 				},
 				LooksTheSame: "Corrected errors, which the memory repairs by itself: they are counted apart, and this alert ignores them.",
@@ -86,12 +86,12 @@ func gpuGroup() Group {
 				Impact:      "Users notice nothing. Details about GPUs, energy per token and the panels about GPUs are missing for this node.",
 				Diagnosis: []Step{
 					{Text: "See whether its scrapes fail, and why.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
-					{Text: "See whether its pod runs on that node: `kubectl get pods -A -o wide`, and read its log. After an error of the driver the exporter often ends again and again."},
+					{Text: "See whether its pod runs on that node (the address is in `instance`), and read its log. After an error of the driver the exporter often ends again and again."},
 					{Text: "See whether the receiver has fewer targets.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 				},
 				Mitigation: []string{
 					"Restart the exporter. It takes nothing from the servers.",
-					"If it does not start, the driver may be in an error: test the node before it gets more work.",
+					"If it does not start, the driver may be in an error: `kubectl cordon` keeps new pods from the node until it is tested.",
 					"If the node was removed on purpose, nothing: the alert ends an hour later.",
 				},
 				LooksTheSame: "A node that was removed, by an autoscaler for example.",

@@ -161,11 +161,11 @@ func sloLongGroup(p parameters) Group {
 
 const (
 	burnImpact       = "The users of the model miss what was promised to them: the share of late or slow requests is many times what the objective allows."
-	burnCannot       = "There are no `objectives` in the processor, it does not report `vllm.slo.target`, or the short window has fewer events or requests than the guard asks for. Cancelled requests do not count, and none while no server answers: `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed: choose a threshold that is a bound of the histogram."
+	burnCannot       = "The processor has no `objectives`, or the short window has too few events or requests. Cancelled requests do not count, and none while no server answers: `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed."
 	burnLooks        = "A few requests on a quiet night: with ten events two are enough. Look at the number of events first."
 	burnEnds         = " It ends when two minutes miss less than half of that, where they have ten events and ten requests."
 	burnNot          = "Do not conclude which server is at fault: the sums are over all servers of the model."
-	burnUnreachable  = " The burn rate cannot exceed 1 / (1 - target). Where not even an outage reaches the factor, 90 % missed events are enough."
+	burnUnreachable  = " Where not even an outage reaches the factor, 90 % missed events are enough."
 	burnQueryServers = "sum by (instance, model_name, objective) (rate(vllm_slo_good_total[5m])) / (sum by (instance, model_name, objective) (rate(vllm_slo_valid_total[5m])) > 0)"
 )
 
@@ -184,6 +184,6 @@ func burnSteps(short string) []Step {
 
 var burnMitigation = []string{
 	"Follow the page of the cause that the diagnosis reports.",
-	"Shed load that is less important at the gateway. It harms those users, and the others get their first token in time.",
+	"Refuse less important requests at the gateway, so that the others get their first token in time.",
 	"Add servers if requests wait and all servers are busy. A new server needs minutes to load its model.",
 }

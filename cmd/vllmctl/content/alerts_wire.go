@@ -32,10 +32,10 @@ func wireGroup(p parameters) Group {
 				Impact:      "Requests to this server probably fail.",
 				Diagnosis: []Step{
 					{Text: "See whether others fail, too.", Query: "up == 0"},
-					{Text: "Read why the scrape fails: the page of targets of Prometheus has the error."},
-					{Text: "Send one request of your own, and read the end of the server's log."},
+					{Text: "Read the error on the page of targets of Prometheus."},
+					{Text: "Send one request of your own: an answer means that only the scrape fails. Read the end of the server's log."},
 				},
-				Mitigation:   []string{"Restart the server. Loading the model takes minutes.", "Route the users to another server."},
+				Mitigation:   []string{"If your request fails, restart the server. Loading the model takes minutes."},
 				LooksTheSame: "A server that is too busy to answer the scrape within its timeout.",
 				NotConclude:  "Do not conclude that the engine is dead: only its metrics cannot be read.",
 				CannotFire:   "Discovery removed the target: then there is no `up`. A server that is down for a day is forgotten.",
@@ -72,8 +72,8 @@ func wireGroup(p parameters) Group {
 				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 14.4 times what a target of 95 % allows, over an hour and over five minutes." + rawLate,
 				Impact:       "Most users of the model wait before they see anything.",
 				Diagnosis:    rawLateSteps(),
-				Mitigation:   burnMitigation,
-				LooksTheSame: burnLooks,
+				Mitigation:   burnMitigation[1:],
+				LooksTheSame: rawLooks,
 				NotConclude:  burnNot,
 				CannotFire:   rawCannot,
 				ShownBy:      "TestAlertsOnRawNames",
@@ -86,8 +86,8 @@ func wireGroup(p parameters) Group {
 				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 6 times what a target of 95 % allows, over six hours and over 30 minutes." + rawLate,
 				Impact:       "Many users of the model wait before they see anything.",
 				Diagnosis:    rawLateSteps(),
-				Mitigation:   burnMitigation,
-				LooksTheSame: burnLooks,
+				Mitigation:   burnMitigation[1:],
+				LooksTheSame: rawLooks,
 				NotConclude:  burnNot,
 				CannotFire:   rawCannot,
 				ShownBy:      "TestAlertsOnRawNames",
@@ -102,11 +102,11 @@ func wireGroup(p parameters) Group {
 				Meaning:     "The p95 of the time in the queue is above 5 s for ten minutes.",
 				Impact:      "These users wait before their prompt is even read.",
 				Diagnosis: []Step{
-					{Text: "See whether the queue still grows.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
+					{Text: "See whether the queue still grows, and at which server.", Query: "sum by (instance, model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
 					{Text: "See whether the KV cache is full and requests are preempted.", Query: "sum by (model_name) (rate(vllm:num_preemptions_total[5m]))", Board: "vllm-wire", Panel: "Preemptions"},
-					{Text: "See whether more requests come than before.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},
+					{Text: "See whether more requests end than a day ago. [What you see](symptoms.md) has the next steps.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m])) / sum by (model_name) (rate(vllm:request_success_total[5m] offset 1d))", Board: "vllm-wire", Panel: "Finished requests by reason"},
 				},
-				Mitigation:   burnMitigation,
+				Mitigation:   burnMitigation[1:],
 				LooksTheSame: "Many long prompts, fewer servers, or a slower engine: all of them make a queue.",
 				NotConclude:  "Do not conclude that it is over when the value falls: the histogram changes when requests end, so it is late.",
 				CannotFire:   "Requests wait and none of them ends: then `VLLMRawServerStalled` fires. The first bucket ends at 0.3 s, so the p95 of an empty queue reads 0.285 s.",
@@ -122,10 +122,10 @@ func wireGroup(p parameters) Group {
 				Meaning:     "The share of requests with `finished_reason` error is above 5 % for five minutes. The name of the metric says success, but it counts every end.",
 				Impact:      "These users get an error or a truncated answer.",
 				Diagnosis: []Step{
-					{Text: "See how requests end.", Query: "sum by (finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},
+					{Text: "See how requests end, and at which server.", Query: "sum by (instance, finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},
 					{Text: "Read the server's log for the error."},
 				},
-				Mitigation:   []string{"Restart the server if its engine is broken.", "Undo the newest change of its image or model."},
+				Mitigation:   []string{"All servers since a release: undo the newest change of image or model.", "One server: take it out of rotation. If its log has EngineDeadError, restart the server."},
 				LooksTheSame: "Requests that clients cancel are not counted at all; vLLM's Rust front end counts them as abort.",
 				NotConclude:  "Do not conclude that all is well without this alert: requests that are refused before the engine are not counted. HTTP metrics of the server have them.",
 				CannotFire:   "The version has no finished_reason error, or fewer than ten requests ended in five minutes.",
@@ -138,13 +138,14 @@ func wireGroup(p parameters) Group {
 const (
 	rawLateQuery = `histogram_quantile(0.95, sum by (model_name, le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`
 	rawLate      = " 2.5 s is a bound of vLLM's histogram, so the share is exact. Where a low target makes the factor unreachable, 90 % late requests are enough."
+	rawLooks     = "A few long prompts in a quiet hour: with ten requests in five minutes, eight late ones are enough. See how many requests there are."
 	rawCannot    = "vLLM is not scraped under its own names, or fewer requests got a first token in the short window than the guard asks for. Requests that never get a first token are in no histogram."
 )
 
 func rawLateSteps() []Step {
 	return []Step{
 		{Text: "See how late the first token is.", Query: rawLateQuery, Board: "vllm-wire", Panel: "Time to first token"},
-		{Text: "See whether requests wait in the queue.", Query: "sum by (model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
+		{Text: "See whether requests wait in the queue, and at which server.", Query: "sum by (instance, model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
 		{Text: "See whether prompts became longer.", Query: "rate(vllm:request_prompt_tokens_sum[5m]) / (rate(vllm:request_prompt_tokens_count[5m]) > 0)", Board: "vllm-wire", Panel: "Prompt length"},
 		{Text: "[What you see](symptoms.md) has the next steps."},
 	}

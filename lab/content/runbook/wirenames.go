@@ -1,7 +1,6 @@
 package runbook
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -28,7 +27,11 @@ func wireNames(steps []step) string {
 					continue
 				}
 				seen[name] = true
-				pairs = append(pairs, fmt.Sprintf("`%s` for `%s`", wire, name))
+				pair := "`" + wire + "`"
+				if wire != strings.Replace(name, "vllm_", "vllm:", 1) { // the reader cannot guess it
+					pair += " for `" + name + "`"
+				}
+				pairs = append(pairs, pair)
 			}
 		}
 	}

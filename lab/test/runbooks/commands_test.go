@@ -59,7 +59,7 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 		"kubectl": `echo "kubectl $*" >> calls; echo answer`,
 		"curl":    "exit 0", "sleep": "exit 0",
 	}
-	ending := regexp.MustCompile(`k delete pod|rollout undo`)
+	ending := regexp.MustCompile(`k delete pod|k rollout undo|kubectl drain`)
 	with, ends := 0, 0
 	for _, path := range pages {
 		page := strings.TrimSuffix(filepath.Base(path), ".md")
@@ -74,7 +74,7 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 		}
 		_, calls, _ := strings.Cut(out, "CALLS\n")
 		for call := range strings.Lines(calls) {
-			assert.Regexp(t, `^kubectl (--namespace models|-n (otelcol-vllm|kube-system)|get pods -A|drain) `, call, page)
+			assert.Regexp(t, `^kubectl (--namespace models|-n (otelcol-vllm|kube-system|gpu-operator)|get pods -A|drain) `, call, page)
 		}
 		if at := ending.FindStringIndex(all); at != nil {
 			ends++
