@@ -79,7 +79,7 @@ func serversTable() Panel {
 	total := func(metric string) string { return "sum by (" + row + ") (" + engineOf(metric) + ")" }
 	// It is the usual value of the messages of alerts, without the start of the harm as its end.
 	usual := func(value string) string {
-		return value + " / (quantile_over_time(0.5, (" + value + ")[1d:5m]) > 0)"
+		return value + " / (quantile_over_time(0.5, (" + value + " unless " + severity + " >= 2)[1d:5m]) > 0)"
 	}
 	value := func(query int, title, unit string) Column {
 		return Column{Label: ValueColumn, Query: query, Title: title, Unit: unit, Width: 96}
@@ -89,7 +89,7 @@ func serversTable() Panel {
 	return sized(24, 9, Panel{
 		Title: "Servers", Kind: Table, Unit: "1",
 		About: "The worst first. The cause is the primary one and links to its runbook, a server to its board. *Bad for* is the time since the severity was last below 2, " +
-			"up to a day. TTFT is the mean wait for the first token now, with the wait so far of those that still wait. *usual* is the median of up to 24 hours.",
+			"up to a day. TTFT is the mean wait for the first token now, with the wait so far of those that still wait. *usual* is the median of up to 24 hours without harm.",
 		NoValue: noEngine,
 		Queries: []Query{
 			worst("condition", engineOf("vllm_diagnosis_condition"), "condition"),

@@ -98,7 +98,7 @@ func message(a *Alert, s *subject) string {
 	unreachable, _ := catalog.ConditionByName("unreachable")
 	// A process that ended has no stack to save.
 	next := "{{ if $ended }}" + unreachable.Next[len(unreachable.Next)-1].Text + "{{ else if $hangs }}" + stalled.Next[0].Text + "{{ else }}" + a.Diagnosis[0].Text + "{{ end }}"
-	return strings.Join(append(lines, "Reported since {{ $since | humanizeTimestamp }}. Usual is the median of up to 24 hours before.",
+	return strings.Join(append(lines, "Reported since {{ $since | humanizeTimestamp }}. Usual is the median of up to 24 hours before, without harm.",
 		"Next: "+strings.ReplaceAll(next, "`", ""), boardOf(s)), "\n")
 }
 
@@ -162,6 +162,11 @@ func (n shown) text(lists bool) string {
 			n.title += ", worst of these servers"
 		}
 	}
+	well, ofWell := series, of
+	if n != missed {
+		// An earlier incident is not usual. Without a day of data it could be most of what there is.
+		well, ofWell = series+" unless on ("+serverModelLabels+") vllm_diagnosis_severity{%s} >= 2", of+" $servers"
+	}
 	expr, show := fmt.Sprintf(n.of, series), "{{ . | first | value | "+n.format+" }}"
 	now := show + " now"
 	switch n.metric {
@@ -171,7 +176,7 @@ func (n shown) text(lists bool) string {
 	case firstToken.metric:
 		now += "{{ $late = gt (. | first | value) 5.0 }}"
 	}
-	usual := "{{ with query (printf `quantile_over_time(0.5, (" + expr + ")[1d:5m] @ %.3f)` " + of + " $since) }}usual " + show +
+	usual := "{{ with query (printf `quantile_over_time(0.5, (" + fmt.Sprintf(n.of, well) + ")[1d:5m] @ %.3f)` " + ofWell + " $since) }}usual " + show +
 		"{{ else }}no usual value yet{{ end }}"
 	if n.optional {
 		return "{{ with query (printf `" + expr + "` " + of + ") }}" + n.title + ": " + show + " now, " + usual + "\n{{ end -}}"

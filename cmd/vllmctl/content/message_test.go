@@ -84,10 +84,25 @@ Time between tokens: 85ms now, usual 20ms
 Requests that wait: 40 now, usual 1
 Requests that arrive a second: 6 now, usual 0.75
 Tokens of a prompt: 802 now, usual 145
-Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before.
+Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before, without harm.
 Next: Send one request of your own. It is the only proof that users are served.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
 		})
 	}
+}
+
+// An incident of eighteen hours before this one is not usual.
+func TestAnEarlierIncidentIsNotUsual(t *testing.T) {
+	t.Parallel()
+	earlier := func(name string, well, ill float64) series {
+		return series{name + "{" + server + "}", func(now time.Duration) float64 {
+			if now > 2*hour && now < 20*hour || now >= day {
+				return ill
+			}
+			return well
+		}}
+	}
+	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, earlier("vllm_diagnosis_severity", 0, 3), earlier("vllm_diagnosis_first_token_wait_seconds", 0.25, 14))
+	assert.Contains(t, said["VLLMServerNotServing"], "Wait for the first token so far: 14s now, usual 250ms\n")
 }
 
 // A server that was never read has nothing but a severity, and an alert must not be lost for that.
@@ -100,7 +115,7 @@ Server a:8000: condition not reported now, cause not known
 Wait for the first token so far, worst of these servers: not measured now, no usual value yet
 Time between tokens, worst of these servers: not measured now, no usual value yet
 Requests that wait: not measured now, no usual value yet
-Reported since 2023-11-14 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before.
+Reported since 2023-11-14 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before, without harm.
 Next: See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.`, said["VLLMPoolNotServing"])
 	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: not reported now. Cause: not known\nWait")
 }
@@ -192,7 +207,7 @@ func TestTheMessageOfAnObjectiveNamesTheServersThatMissIt(t *testing.T) {
 	assert.Regexp(t, `^Server a: degraded, cause kv_pressure
 Missed the objective in 5 minutes: 50% now, usual 0%
 Wait for the first token so far, worst of these servers: 14.25s now, usual 400ms
-Reported since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of up to 24 hours before.
+Reported since 2023-11-15 22:1[78]:00 \+0000 UTC. Usual is the median of up to 24 hours before, without harm.
 Next: See how fast the budget is used now, and whether it gets worse.$`, said["VLLMBudgetBurnFast"])
 }
 

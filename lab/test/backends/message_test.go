@@ -202,7 +202,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 Wait for the first token so far%[1]s: 14.25s now, usual 400ms
 Time between tokens%[1]s: 85ms now, usual 20ms
 Requests that wait: %[2]d now, usual %[3]d
-Reported since T. Usual is the median of up to 24 hours before.
+Reported since T. Usual is the median of up to 24 hours before, without harm.
 Next: %[4]s
 Board: https://grafana.example`
 		ask, compare = "Send one request of your own. It is the only proof that users are served.", "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software."
