@@ -8,7 +8,7 @@ type sample = promql.Sample
 // reason. A panel that has data must not be here.
 var withoutData = map[string]string{
 	"vllm-collector: Unreadable lines":            "the simulated servers write pages without mistakes",
-	"vllm-collector: Dropped points":                 "no limit is reached",
+	"vllm-collector: Dropped points":              "no limit is reached",
 	"vllm-collector: Lost log records":            "no log record is refused",
 	"vllm-collector: Ignored points":              "the simulated servers send no contradictory points",
 	"vllm-features: Cached prompt tokens by tier": "the simulated version does not have it",
