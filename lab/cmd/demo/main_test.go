@@ -150,7 +150,7 @@ changes: [{at: 2m6.5s, set: {bandwidth: 0.5}}, {at: 2m7.5s, set: {bandwidth: 1}}
 	for _, part := range []string{
 		` 5 +- +- +- +- +100  healthy\n`,
 		`\n\S+  now degraded: slow_steps\n  found:  Users wait longer than they should.*\n +The engine itself is slower`,
-		`\n  next:   Read step_time_factor in the evidence`,
+		`\n  next:   Find out what changed when step_time_factor`,
 		`\n\S+  now healthy\n  found:  The engine serves`,
 		`What was changed on the server, and what the processor reported:
   \S+  changed   the GPU's memory bandwidth falls to 30 %
