@@ -122,15 +122,15 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model. So no other server is known to take its work.",
 				Impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
 				Diagnosis: []Step{
-					{Text: "Send one request of your own. It is the only proof that users are served."},
+					{Text: "Send one request of your own. No answer or an error proves that users are not served. A quick one proves little while others wait: compare it with the mean wait for the first token.", Query: "vllm_time_to_first_token_mean_seconds"},
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
-					{Text: "Read the end of the server's log, and whether the process or the pod has restarted.", Query: "resets(vllm_generation_tokens_total[1h])"},
+					{Text: "See whether its pod runs. Read the end of the server's log and of the process before, and find out what changed."},
 				},
 				Mitigation: []string{
 					"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
 					"If it is `stalled`, save a stack dump (py-spy dump) within five minutes, then restart it. Loading the model takes minutes.",
-					"If the process ends again and again, start it with less: a lower `--gpu-memory-utilization` after errors of GPU memory, a lower `--max-model-len` if the KV cache does not fit.",
+					"If the process ends again and again, [the reason is in its log](README.md#why-a-process-ended). If that began with a release, roll it back.",
 					"Route the users to another server.",
 				},
 				LooksTheSame: "A scrape that times out because the API server is busy, while requests still succeed: the condition is `unreachable` then, and the outcome of the failure is timeout.",

@@ -245,7 +245,7 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 		"stalled":    "[VLLMNamed](VLLMNamed.md), [VLLMPage](VLLMPage.md).",
 		"failing":    "[VLLMPage](VLLMPage.md).",
 		"degraded":   "[VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
-		"slow_steps": "[VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
+		"slow_steps": "[VLLMPage](VLLMPage.md), [VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
 		"imbalanced": "[VLLMPoolTicket](VLLMPoolTicket.md).",
 		"idle":       "[VLLMNamed](VLLMNamed.md).", "healthy": "none.", "frozen_gauges": "none.",
 	} {
@@ -262,7 +262,7 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 	assert.Less(t, strings.Index(index, "VLLMNamed"), strings.Index(index, "## Conditions"), "alerts are first")
 }
 
-// Who is paged by what is shipped finds every condition that pages, and who gets a ticket
+// Who is paged by what is shipped finds every condition that pages and, as who gets a ticket,
 // every cause; and from there the way back to the alert.
 func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
 	built := pages(t)
@@ -280,6 +280,7 @@ func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
 	for _, c := range catalog.Causes() {
 		switch c.Level {
 		case catalog.LevelEngine:
+			assert.Contains(t, lead(c.Name), "VLLMServerNotServing.md", c.Name)
 			assert.Contains(t, lead(c.Name), "VLLMServerDegraded.md", c.Name)
 			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
 		case catalog.LevelPool:

@@ -192,7 +192,7 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 
 	_, errors = bash(t, "kubectl -n models set image deployment/chat vllm=vllm:0.32.0; sleep 3", nil, environment)
 	require.Empty(t, errors)
-	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "get replicasets", "rollout undo")
+	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "rollout history", "rollout undo")
 	assert.Contains(t, out, "vllm:0.32.0")
 	assert.Contains(t, out, "rolled back")
 	assert.True(t, strings.HasSuffix(out, "vllm:0.31.0"), out)
