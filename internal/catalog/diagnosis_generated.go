@@ -53,11 +53,11 @@ var conditions = []Condition{
 		Meaning:  "The receiver could scrape this target before and cannot now, or three scrapes of a new target failed for a reason that does not go away by itself, or it has never answered within `diagnosis::start_timeout`, which has severity 2.",
 		Sentence: "The server cannot be scraped, so the state of its requests is unknown.",
 		Next: []Step{
-			{Text: "See whether its pod runs, or its process: one that ends at each start after a release has the reason in the log of the process before."},
+			{Text: "See whether its pod runs, and what changed: a process that ends at each start since a release has the reason in the log of the one before."},
 			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason for the failure. With refused nothing listens: the process has ended or still starts. With timeout it is too busy, or the network drops packets. Others are mostly the scrape's own address, certificate or credential.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Scrape failures"},
 			{Text: "Look at `vllm.up`: 0 means that the scrape failed; no series means that discovery removed the target.", Queries: []string{"vllm_up == 0"}, Board: "vllm-engine", Panel: "Up"},
 			{Text: "Compare with the gateway: `inference_gateway.epp.request.errors` shows whether users are affected. No series means no gateway or no error.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Gateway errors by code"},
-			{Text: "Read the end of the server's log and of the process before, check whether its process or its pod restarted, and find out what changed."},
+			{Text: "Read the end of the server's log and of the process before, and check whether its process or its pod restarted."},
 		},
 		NotSeparable: "A process that ended, a network that fails, an expired credential and a server too busy to answer look similar. The `outcome` of `vllm.scrape.failure` distinguishes some of them.",
 	},

@@ -60,7 +60,6 @@ var incidents = map[string]struct {
 		{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])", 1.5},
 	}},
 	"fewer-kv-blocks": {"kv_pressure", 0, []seen{
-		{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))", 0.8},
 		{"vllm_kv_cache_utilization_ratio", 3},
 		{"vllm_preemptions_per_first_token", 0},
 	}},
