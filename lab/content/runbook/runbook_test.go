@@ -166,6 +166,9 @@ func TestEveryQueryOfARunbookCanBePasted(t *testing.T) {
 						series = m.Value
 					}
 				}
+				if series == "ALERTS" { // Prometheus's own, not spelled in other ways
+					continue
+				}
 				metric, _, known := spelling.Metric(series)
 				if strings.HasPrefix(name, "VLLM") {
 					assert.True(t, known || records[series] || spelling.Foreign(series), "%s: %s is unknown", name, series)
