@@ -100,6 +100,7 @@ var incidents = map[string]struct {
 	}},
 	"stalled": {"stalled", 12*time.Minute + 30*time.Second, []seen{
 		{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", appears},
+		{"time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])", 3},
 	}},
 	"unreachable": {"unreachable", 12 * time.Minute, []seen{
 		{"vllm_scrape_failure == 1", appears},
