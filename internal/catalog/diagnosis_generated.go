@@ -116,7 +116,7 @@ var conditions = []Condition{
 			{Text: "See whether tokens still come. If not, the engine hangs: open the runbook of `stalled`.", Queries: []string{"rate(vllm_generation_tokens_total[1m])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. It may be named later than the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes"},
 			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_mean`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
-			{Text: "Without a cause, find out what changed: a release, the arrivals or the length of prompts."},
+			{Text: "Without a cause, find out what changed: a release, the arrivals or the length of prompts, both against their median of a day.", Queries: []string{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])", "avg by (model_name) (vllm_request_prompt_tokens_mean) / quantile_over_time(0.5, (avg by (model_name) (vllm_request_prompt_tokens_mean))[1d:5m])"}},
 			{Text: "See whether others have room. If they have none, add servers."},
 		},
 		NotSeparable: "More requests than the server can serve, a server that has become slow and one that hangs look the same in the first minute.",

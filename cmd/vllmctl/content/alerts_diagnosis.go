@@ -124,8 +124,8 @@ func diagnosisGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "Send one request of your own. No answer proves an outage; a quick one proves little while others wait: compare it with the mean wait for the first token.", Query: "vllm_time_to_first_token_mean_seconds"},
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
-					{Text: "If it is unreachable, see why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
-					{Text: "See whether its pod runs, and what changed. Read the end of the server's log and of the process before."},
+					{Text: "If it is unreachable, see whether its pod runs, what changed, and why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
+					{Text: "Read the end of the server's log and of the process before."},
 				},
 				Mitigation: []string{
 					"Follow the page of the condition. If only the scrape fails and users are served, repair the scrape.",
