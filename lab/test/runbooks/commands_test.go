@@ -123,14 +123,14 @@ func TestTheCommandsFindWhatEndedAServerAndWhoSends(t *testing.T) {
 2026-11-30T03:44:08.1Z (EngineCore pid=10) ERROR TimeoutError: RPC call to sample timed out.
 `), 0o600))
 	stand := map[string]string{"kubectl": `case "$*" in
-*--previous*) printf 'models.ValidationError: 1 error\n  Value error, too long for this model\n';;
+*--previous*) printf 'models.ValidationError: 1 error\n  Value error, too long for this model\nserve: error: no such argument\n';;
 *" logs "*) cat ` + log + `;;
 *--revision=*) echo "arguments of ${@: -1}";;
 *"rollout history"*) printf 'deployment.apps/chat\nREVISION  CHANGE-CAUSE\n2 <none>\n9 <none>\n10 6 replicas\n';;
 esac`}
 	all := commands(t, "unreachable")
 	out, errors := bash(t, all[0]+all[1]+all[3], stand)
-	for _, found := range []string{"ValidationError", "too long for this model", "broadcast block", "RPC call to sample", "of --revision=9\n", "of --revision=10\n"} {
+	for _, found := range []string{"ValidationError", "too long for this model", "no such argument", "broadcast block", "RPC call to sample", "of --revision=9\n", "of --revision=10\n"} {
 		assert.Contains(t, out, found, errors)
 	}
 	assert.NotContains(t, out, "Errno 24")
