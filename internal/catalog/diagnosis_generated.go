@@ -53,10 +53,11 @@ var conditions = []Condition{
 		Meaning:  "The receiver could scrape this target before and cannot now, or three scrapes of a new target failed for a reason that does not go away by itself, or it has never answered within `diagnosis::start_timeout`, which has severity 2.",
 		Sentence: "The server cannot be scraped, so the state of its requests is unknown.",
 		Next: []Step{
-			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason for the failure.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Scrape failures"},
+			{Text: "See whether its pod runs, and what changed: a process that ends at each start since a release has the reason in the log of the one before."},
+			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason for the failure. With refused nothing listens: the process has ended or still starts. With timeout it is too busy, or the network drops packets. Others are mostly the scrape's own address, certificate or credential.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Scrape failures"},
 			{Text: "Look at `vllm.up`: 0 means that the scrape failed; no series means that discovery removed the target.", Queries: []string{"vllm_up == 0"}, Board: "vllm-engine", Panel: "Up"},
-			{Text: "Compare with the gateway: `inference_gateway.epp.request.errors` shows whether users are affected.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Gateway errors by code"},
-			{Text: "Read the end of the server's log, and check whether its process or its pod restarted."},
+			{Text: "Compare with the gateway: `inference_gateway.epp.request.errors` shows whether users are affected. No series means no gateway or no error.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Gateway errors by code"},
+			{Text: "Read the end of the server's log and of the process before, and check whether its process or its pod restarted."},
 		},
 		NotSeparable: "A process that ended, a network that fails, an expired credential and a server too busy to answer look similar. The `outcome` of `vllm.scrape.failure` distinguishes some of them.",
 	},
@@ -67,6 +68,7 @@ var conditions = []Condition{
 		Next: []Step{
 			{Text: "Wait for the first tokens: `vllm.first_token_rate`.", Queries: []string{"vllm_first_token_rate_per_second"}, Board: "vllm-engine", Panel: "Requests by server"},
 			{Text: "If it lasts, see whether the server gets requests: `vllm.num_requests.running` and `vllm.num_requests.waiting`.", Queries: []string{"vllm_num_requests_running + vllm_num_requests_waiting"}, Board: "vllm-engine", Panel: "Waiting requests"},
+			{Text: "If it starts again and again, read why the process ended, and find out what changed."},
 		},
 		NotSeparable: "A server that loads its model and a server that will never answer look the same until `diagnosis::start_timeout`.",
 	},
@@ -86,8 +88,8 @@ var conditions = []Condition{
 		Sentence: "The engine has stalled: it has requests and makes no progress on any of them.",
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []Step{
-			{Text: "Take the server out of rotation, and save a stack dump of its processes (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."},
-			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0, or while `process_open_fds` rises: a hang that begins without requests leaves the gauges at 0.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds"}, Board: "vllm-engine", Panel: "Output token throughput"},
+			{Text: "See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."},
+			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both must be flat while `vllm.num_requests.running` is above 0, or while `process_open_fds` rises: a hang that begins without requests leaves the gauges at 0. The last query has the seconds since the last token, within a minute, also of a process that has ended meanwhile: then see `unreachable`.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds", "time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token, on the node and in the server's log."},
 		},
 		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, an engine that hangs, and gauges that froze when all requests were aborted, can look the same; then the condition is `unknown` with severity 2. A single step of more than a minute looks the same as a stall.",
@@ -114,6 +116,7 @@ var conditions = []Condition{
 			{Text: "See whether tokens still come. If not, the engine hangs: open the runbook of `stalled`.", Queries: []string{"rate(vllm_generation_tokens_total[1m])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. It may be named later than the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes"},
 			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_mean`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
+			{Text: "Without a cause, find out what changed: a release, the arrivals or the length of prompts, both against their median of a day.", Queries: []string{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])", "avg by (model_name) (vllm_request_prompt_tokens_mean) / quantile_over_time(0.5, (avg by (model_name) (vllm_request_prompt_tokens_mean))[1d:5m])"}},
 			{Text: "See whether others have room. If they have none, add servers."},
 		},
 		NotSeparable: "More requests than the server can serve, a server that has become slow and one that hangs look the same in the first minute.",
@@ -126,6 +129,7 @@ var conditions = []Condition{
 		Next: []Step{
 			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes"},
 			{Text: "See whether users wait for the first token (`vllm.time_to_first_token_mean`) or between tokens (`vllm.inter_token_latency_mean`).", Queries: []string{"vllm_time_to_first_token_mean_seconds", "vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
+			{Text: "Without a cause, find out what changed: a release, the arrivals or the length of prompts."},
 		},
 		NotSeparable: "Without an objective, a service that was always slow looks the same as one that is well: the baseline knows only what is usual.",
 	},
@@ -157,7 +161,7 @@ var conditions = []Condition{
 		Sentence: "The engine serves its requests as it should.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean"},
 		Next: []Step{
-			{Text: "Do nothing."},
+			{Text: "Do nothing, unless a user complains: then look for another condition in the last half hour.", Queries: []string{"max_over_time(vllm_diagnosis_severity[30m]) > 0"}},
 		},
 		NotSeparable: "An engine far from its limit and an engine close to it look the same until requests wait.",
 	},
@@ -183,7 +187,8 @@ var causes = []Cause{
 		Sentence: "The prefix cache evicts prompts that are needed again, so they are computed a second time.",
 		Signals:  []string{"kv_block_reuses_per_eviction", "computed_tokens_per_request", "prompt_tokens_per_request"},
 		Next: []Step{
-			{Text: "See what changed first: `vllm.prefix_cache.hit_ratio` fell with a full `vllm.kv_cache.utilization`, or the cache became smaller.", Queries: []string{"vllm_prefix_cache_hit_ratio", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
+			{Text: "See whether the cache became smaller: `vllm.kv_cache.capacity` against the most of the last day. If it did, find out what changed.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))"}, Board: "vllm-engine", Panel: "Free KV cache"},
+			{Text: "See whether `vllm.prefix_cache.hit_ratio` fell, and how full `vllm.kv_cache.utilization` was.", Queries: []string{"vllm_prefix_cache_hit_ratio", "max_over_time(vllm_kv_cache_utilization_ratio[5m])"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
 			{Text: "With `--kv-cache-metrics`, compare `vllm.kv_block.lifetime` with `vllm.kv_block.reuse_gap`: if blocks live shorter than the gap between uses, the cache thrashes.", Queries: []string{"rate(vllm_kv_block_lifetime_seconds_sum[15m]) / rate(vllm_kv_block_lifetime_seconds_count[15m])", "rate(vllm_kv_block_reuse_gap_seconds_sum[15m]) / rate(vllm_kv_block_reuse_gap_seconds_count[15m])"}},
 			{Text: "See whether requests with one prefix go to many servers: `vllm.pool.prefix_cache.hit_ratio`.", Queries: []string{"vllm_pool_prefix_cache_hit_ratio"}, Board: "vllm-pool", Panel: "Prefix cache hit ratio"},
 		},
@@ -223,11 +228,12 @@ var causes = []Cause{
 		Sentence: "More work arrives than this engine can do, so requests wait in its queue.",
 		Signals:  []string{"arrival_rate", "first_token_rate", "waiting", "queue_wait_estimate", "queue_time_mean", "running", "kv_cache_utilization"},
 		Next: []Step{
-			{Text: "Compare `vllm.arrival_rate` with `vllm.first_token_rate`: the queue grows by the difference.", Queries: []string{"vllm_arrival_rate_per_second - vllm_first_token_rate_per_second"}, Board: "vllm-pool", Panel: "Arrivals and completions"},
-			{Text: "Find out whether more clients come or the same ones try again: with retries, requests that clients cancel grow as well, and the gateway's log has the same clients more often.", Queries: []string{"sum by (model_name) (vllm_arrival_rate_per_second) / sum by (model_name) (vllm_arrival_rate_per_second offset 1d)", "sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},
+			{Text: "Compare `vllm.arrival_rate` with what is usual, its median of a day: 2 is twice as many requests.", Queries: []string{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])"}, Board: "vllm-pool", Panel: "Arrivals and completions"},
+			{Text: "See whether prompts got longer: `vllm.request.prompt_tokens_mean` against its median. If they did, it is mostly `prefill_heavy`, and more sequences make it worse.", Queries: []string{"avg by (model_name) (vllm_request_prompt_tokens_mean) / quantile_over_time(0.5, (avg by (model_name) (vllm_request_prompt_tokens_mean))[1d:5m])"}},
+			{Text: "Find out who sends: the server's access log has the address of each client, behind a proxy the proxy's. Where the same ones try again, requests that clients cancel grow as well.", Queries: []string{"sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},
 			{Text: "Look at `vllm.request.queue_wait_estimate` for the wait of the next request.", Queries: []string{"vllm_request_queue_wait_estimate_seconds"}, Board: "vllm-overview", Panel: "Estimated queue wait"},
-			{Text: "Before you add servers, see whether the others have room: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
-			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"vllm_kv_cache_utilization_ratio", "vllm_num_requests_running", "vllm_tokens_per_iteration"}, Board: "vllm-engine", Panel: "KV cache usage"},
+			{Text: "In a pool, see whether the others have room before you add servers: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
+			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"max_over_time(vllm_kv_cache_utilization_ratio[5m])", "max_over_time(vllm_num_requests_running[5m])", "max_over_time(vllm_tokens_per_iteration[5m])"}, Board: "vllm-engine", Panel: "KV cache usage"},
 		},
 		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported. It is assumed to be the limit when requests wait although the KV cache has room. A server that is slow from its first minute, for example beside a second server on the same GPUs, has a queue as well and, without `pool`, nothing to compare with: compare its time between tokens with that of the others. Requests that a gateway or the server rejects are not in the arrivals.",
 		Details: []Detail{
@@ -267,7 +273,7 @@ var causes = []Cause{
 		Sentence: "The KV cache is too small for the running sequences: some are preempted and computed again.",
 		Signals:  []string{"preemptions_per_first_token", "kv_cache_utilization", "kv_per_sequence_token", "kv_per_computed_token"},
 		Next: []Step{
-			{Text: "See whether the memory changed: `vllm.kv_cache.capacity`, in tokens. If it fell, find out what changed it: the release, a flag, the model, a draft model, another process on the GPU.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / min by (model_name) (vllm_kv_cache_capacity offset 1d)"}, Board: "vllm-engine", Panel: "Free KV cache"},
+			{Text: "See whether the memory changed: `vllm.kv_cache.capacity`, in tokens. If it fell, find out what changed it: the release, a flag, the model, a draft model, another process on the GPU.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))"}, Board: "vllm-engine", Panel: "Free KV cache"},
 			{Text: "Compare `vllm.preemptions_per_first_token` with `vllm.kv_cache.utilization`: a full cache without preemptions and without waiting requests is used well.", Queries: []string{"vllm_preemptions_per_first_token", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-engine", Panel: "Preemptions per first token"},
 			{Text: "See whether sequences got longer: `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_request_generation_tokens_mean"}, Board: "vllm-overview", Panel: "Prompt length"},
 			{Text: "If nothing changed, give the cache more memory (`--gpu-memory-utilization`), add a server, or run fewer sequences at once (`--max-num-seqs`), in this order."},
@@ -295,8 +301,8 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Look at `vllm.request.prompt_tokens_mean`, `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that changed is the reason.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_prefix_cache_hit_ratio", "vllm_prompt_tokens_cached_ratio"}, Board: "vllm-overview", Panel: "Prompt length"},
 			{Text: "Look at `vllm.request.prefill_time_mean` and `vllm.prefill_compute_throughput`.", Queries: []string{"vllm_request_prefill_time_mean_seconds", "vllm_prefill_compute_throughput_per_second"}, Board: "vllm-engine", Panel: "Mean time by request phase"},
-			{Text: "If reuse fell, see whether the gateway still sends similar prompts to the same server, and whether a template now begins with text that changes."},
-			{Text: "If prompts grew, find out which client sends the long ones, and whether it has a recent release. vLLM's metrics do not name clients: the log of the gateway does, by the size of requests."},
+			{Text: "If reuse fell, see whether the cache became smaller, whether the gateway still sends similar prompts to the same server, and whether a template now begins with text that changes.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))"}, Board: "vllm-engine", Panel: "Free KV cache"},
+			{Text: "If prompts grew, find out which client sends the long ones, and whether it has a recent release: the server's access log has its address, behind a proxy the proxy's; the gateway's log may have the size of requests."},
 		},
 		NotSeparable: "Reuse falls in the same way when prompts become different, when routing spreads them, and when the cache evicts them: see `cache_thrash`.",
 		Details: []Detail{
@@ -325,7 +331,7 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Look at `vllm.up` and at the start times of the counters: each new start time is a restart.", Queries: []string{"vllm_up", "resets(vllm_generation_tokens_total[1h]) > 0"}, Board: "vllm-engine", Panel: "Up"},
 			{Text: "If it has restarted, find out why the process ended: out of memory on the host or the GPU, a failed liveness probe, or an error in the log. If not, it stood still: see the runbook of `stalled`."},
-			{Text: "Expect a cold prefix cache afterwards: `vllm.prefix_cache.hit_ratio`.", Queries: []string{"vllm_prefix_cache_hit_ratio"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
+			{Text: "See whether it is over: is `vllm.prefix_cache.hit_ratio` as before, or do more requests arrive than usual (above 1)? Then look at `demand_exceeds_capacity`.", Queries: []string{"vllm_prefix_cache_hit_ratio", "sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])"}, Board: "vllm-features", Panel: "Prefix cache hit ratio by engine"},
 		},
 		NotSeparable: "A crash, a rollout and an eviction look the same: the platform knows which it was. In the first minutes, more work and a cold cache look the same, too.",
 	},
@@ -336,9 +342,9 @@ var causes = []Cause{
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []Step{
 			{Text: "Find out what changed when `step_time_factor` began to rise. Where it is slower since another version runs, the line of the log has both versions and the percentage: roll the version back, or change what it changed."},
-			{Text: "See by `vllm.inter_token_latency_mean` whether one server is slow (its GPU, host or neighbours) or all of the pool (the release or the driver).", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Inter-token latency, p95"},
+			{Text: "See by `vllm.inter_token_latency_mean` whether one server is slow (its GPU, host or neighbours) or all of the pool (the release or the driver). Its graph shows since when.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Inter-token latency, p95"},
 			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
-			{Text: "Look at the CPU of the server and of its host, and at what else runs there."},
+			{Text: "Look at the state of its processes, at the CPU of the server and of its host, and at what else runs there."},
 			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Speed signals"},
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded host CPU and a slower version of the software look the same. Metrics of the GPU and the host show the difference.",

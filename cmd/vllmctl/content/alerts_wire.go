@@ -104,7 +104,7 @@ func wireGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "See whether the queue still grows, and at which server.", Query: "sum by (instance, model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
 					{Text: "See whether the KV cache is full and requests are preempted.", Query: "sum by (model_name) (rate(vllm:num_preemptions_total[5m]))", Board: "vllm-wire", Panel: "Preemptions"},
-					{Text: "See whether more requests end than a day ago. [What you see](symptoms.md) has the next steps.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m])) / sum by (model_name) (rate(vllm:request_success_total[5m] offset 1d))", Board: "vllm-wire", Panel: "Finished requests by reason"},
+					{Text: "See whether more requests end than usual. [What you see](symptoms.md) has the next steps.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m])) / quantile_over_time(0.5, (sum by (model_name) (rate(vllm:request_success_total[5m])))[1d:5m])", Board: "vllm-wire", Panel: "Finished requests by reason"},
 				},
 				Mitigation:   burnMitigation[1:],
 				LooksTheSame: "Many long prompts, fewer servers, or a slower engine: all of them make a queue.",

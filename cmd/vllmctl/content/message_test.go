@@ -85,7 +85,7 @@ Requests that wait: 40 now, usual 1
 Requests that arrive a second: 6 now, usual 0.75
 Tokens of a prompt: 802 now, usual 145
 Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before, without harm.
-Next: Send one request of your own. It is the only proof that users are served.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
+Next: Send one request of your own. No answer proves an outage; a quick one proves little while others wait: compare it with the mean wait for the first token.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
 		})
 	}
 }
@@ -133,7 +133,7 @@ func TestAMessageAboutAServerThatEndedSendsToItsLog(t *testing.T) {
 	said := messages(t, "vllm-diagnosis", day+10*minute, 5*minute, append(append(state(server, 3, "stalled", "", ""), felt(server)[2]),
 		constant(`vllm_scrape_failure{job="vllm",instance="a:8000",outcome="refused"}`, 1))...)["VLLMServerNotServing"]
 	assert.Contains(t, said, "Condition: stalled. Cause: the scrape fails: refused (nothing listens). What to do: RUNBOOKS/stalled.md\n")
-	assert.Contains(t, said, "Next: Read the end of the server's log, and check whether its process or its pod restarted.")
+	assert.Contains(t, said, "Next: Read the end of the server's log and of the process before, and check whether its process or its pod restarted.")
 	assert.NotContains(t, said, "stack")
 	assert.NotContains(t, said, "makes progress")
 }
@@ -183,7 +183,7 @@ Time between tokens, worst of these servers: not measured, as no request makes p
 Requests that wait: none that gauges show, usual 2
 `)
 	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: stalled. Cause: not visible from outside. What to do: RUNBOOKS/stalled.md\n")
-	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: Take the server out of rotation, and save a stack dump")
+	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump")
 }
 
 // A gauge of 0 is not what people read beside a wait of many seconds.

@@ -56,7 +56,7 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 }
 
 const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
-	"NAMESPACE=models POD=chat-0  # k8s_namespace_name, k8s_pod_name: alert or query\n" +
+	"NAMESPACE=models POD=chat-0\n" +
 	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
 
 var flagName = regexp.MustCompile("`(--[a-z][a-z-]*)")

@@ -3,7 +3,6 @@ package runbook
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,11 +26,11 @@ func index(alerts []*content.Alert) []byte {
 		var rows strings.Builder
 		for _, a := range alerts {
 			if a.Set == set.name || a.Set == "" && set.name == "stable" {
-				fmt.Fprintf(&rows, "| [%s](%s.md) | %s | %s |\n", a.Name, a.Name, a.Severity, pageparts.Cell(firstSentence(a.Meaning)))
+				fmt.Fprintf(&rows, "| [%s](%s.md) | %s |\n", a.Name, a.Name, a.Severity)
 			}
 		}
 		if rows.Len() > 0 {
-			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity | Meaning |\n|---|---|---|\n%s", set.title, &rows)
+			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity |\n|---|---|\n%s", set.title, &rows)
 		}
 	}
 	b.WriteString("\n## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning |\n|---|---|---|\n")
@@ -54,15 +53,4 @@ func index(alerts []*content.Alert) []byte {
 		}
 	}
 	return []byte(b.String())
-}
-
-var sentenceEnd = regexp.MustCompile(`[.!?:](\s|$)`)
-
-// firstSentence is a text until its first full stop.
-func firstSentence(text string) string {
-	text = strings.TrimSpace(text)
-	if at := sentenceEnd.FindStringIndex(text); at != nil {
-		return strings.TrimSuffix(text[:at[0]], ":") + "."
-	}
-	return text
 }

@@ -211,14 +211,14 @@ func (s *statement) alertsPart(alerts []*content.Alert) string {
 var bySeverity = regexp.MustCompile(`(?:vllm_(pool_)?diagnosis_severity|vllm_server:severity(?:_in_pool)?:max)\)* (>=|==) ([23])`)
 
 // isLedToBy reports whether an alert names the statement in its runbook, or fires for its
-// severity. Causes explain what has severity 2.
+// severity. The message names the cause, if there is one.
 func (s *statement) isLedToBy(a *content.Alert) bool {
 	if strings.Contains(alertProse(a), "`"+s.name+"`") {
 		return true
 	}
 	for _, match := range bySeverity.FindAllStringSubmatch(a.Expr, -1) {
 		ofPool, severity := match[1] != "", match[3]
-		if s.severity == severity || severity == "2" && (s.level == catalog.LevelEngine || s.level == catalog.LevelPool && ofPool) {
+		if s.severity == severity || s.level == catalog.LevelEngine || s.level == catalog.LevelPool && ofPool {
 			return true
 		}
 	}

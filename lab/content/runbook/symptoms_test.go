@@ -33,7 +33,7 @@ func TestEachPointOfTheFourSituationsHasAnAnswer(t *testing.T) {
 			"more load than capacity":        {"demand_exceeds_capacity.md"},
 			"longer prompts, large prefills": {"prefill_heavy.md"},
 			"uneven traffic":                 {"imbalanced.md", "vllm_pool_imbalance_max_ratio"},
-			"compare the rate of requests":   {"vllm_time_to_first_token_seconds_count[15m] offset 1d", "*Requests* of the dashboard"},
+			"compare the rate of requests":   {"rate(vllm_time_to_first_token_seconds_count[15m])))[1d:5m])", "*Requests* of the dashboard"},
 			"compare lengths of prompts":     {"vllm_request_prompt_tokens_sum", "*Prompt length* of the dashboard"},
 			"replicas healthy":               {"\n   vllm_diagnosis_severity\n"},
 			"prefill, decode or queue":       {"*Mean time by request phase* of the dashboard"},

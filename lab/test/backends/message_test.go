@@ -205,8 +205,8 @@ Requests that wait: %[2]d now, usual %[3]d
 Reported since T. Usual is the median of up to 24 hours before, without harm.
 Next: %[4]s
 Board: https://grafana.example`
-		ask, compare = "Send one request of your own. It is the only proof that users are served.", "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software."
-		dump         = "Take the server out of rotation, and save a stack dump of the engine process (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."
+		ask, compare = "Send one request of your own. No answer proves an outage; a quick one proves little while others wait: compare it with the mean wait for the first token.", "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software."
+		dump         = "See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."
 	)
 	type message struct{ description, board string }
 	for name, want := range map[string]message{

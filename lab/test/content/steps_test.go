@@ -67,5 +67,5 @@ var silentQueries = []string{
 	"inference_gateway_epp_flow_control_endpoint_stale", "vllm_hf3fs_", "vllm_kv_offload_tiering_", "vllm_mooncake_",
 	"vllm_nixl_num_failed_notifications_total", "vllm_nixl_num_kv_expired_reqs_total", "vllm_drop_rate_per_second", "vllm_admission_rejections_total",
 	// The story is shorter than the time that these look back.
-	"offset 1d", "vllm_slo:coverage:30d",
+	"vllm_slo:coverage:30d",
 }

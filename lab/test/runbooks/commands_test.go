@@ -68,7 +68,7 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 			continue
 		}
 		with++
-		out, errors := bash(t, all+"\nwait; echo; echo CALLS; cat calls", stands)
+		out, errors := bash(t, "{ "+all+"\n} > /dev/null\nwait; echo CALLS; cat calls", stands) // a forwarded port may answer late
 		for _, wrong := range []string{"unbound variable", "syntax error", "command not found", "unexpected"} {
 			assert.NotContains(t, errors, wrong, page)
 		}
@@ -109,6 +109,34 @@ func TestTheCheckOfARunbookFindsTheServer(t *testing.T) {
 	})
 	assert.Contains(t, out, "127.0.0.1"+port, errors)
 	assert.Contains(t, out, "0.20.0", errors)
+}
+
+// What is asked after an end finds the line with the reason, in the log of the process before as well, the arguments of
+// the last two revisions, and who sends how much: not a warning of the start, and not an older revision.
+func TestTheCommandsFindWhatEndedAServerAndWhoSends(t *testing.T) {
+	log := t.TempDir() + "/log"
+	require.NoError(t, os.WriteFile(log, []byte(`2026-11-30T03:41:08.1Z (APIServer pid=9) WARNING Few files are allowed: expect `+"`OSError: [Errno 24]`"+` later.
+2026-11-30T03:41:58.2Z (APIServer pid=9) INFO:     10.0.0.9:4711 - "POST /v1/completions HTTP/1.1" 200 OK
+2026-11-30T03:41:59.2Z (APIServer pid=9) INFO:     10.0.0.9:4712 - "POST /v1/completions HTTP/1.1" 200 OK
+2026-11-30T03:42:08.1Z INFO:     fd00::7:80 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request
+2026-11-30T03:43:08.1Z (EngineCore pid=10) INFO No available shared memory broadcast block found in 60 seconds.
+2026-11-30T03:44:08.1Z (EngineCore pid=10) ERROR TimeoutError: RPC call to sample timed out.
+`), 0o600))
+	stand := map[string]string{"kubectl": `case "$*" in
+*--previous*) printf 'models.ValidationError: 1 error\n  Value error, too long for this model\nserve: error: no such argument\n';;
+*" logs "*) cat ` + log + `;;
+*--revision=*) echo "arguments of ${@: -1}";;
+*"rollout history"*) printf 'deployment.apps/chat\nREVISION  CHANGE-CAUSE\n2 <none>\n9 <none>\n10 6 replicas\n';;
+esac`}
+	all := commands(t, "unreachable")
+	out, errors := bash(t, all[0]+all[1]+all[3], stand)
+	for _, found := range []string{"ValidationError", "too long for this model", "no such argument", "broadcast block", "RPC call to sample", "of --revision=9\n", "of --revision=10\n"} {
+		assert.Contains(t, out, found, errors)
+	}
+	assert.NotContains(t, out, "Errno 24")
+	assert.NotContains(t, out, "--revision=2")
+	out, errors = bash(t, strings.Join(commands(t, "demand_exceeds_capacity")[:2], ""), stand)
+	assert.Regexp(t, `^ *2 2026-11-30T03:41 10\.0\.0\.9 /v1/completions\n *1 2026-11-30T03:42 fd00::7 /v1/chat/completions\n$`, out, errors)
 }
 
 // objects are two servers behind a Service and an InferencePool. Nothing runs: no kubelet is asked.
@@ -192,7 +220,7 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 
 	_, errors = bash(t, "kubectl -n models set image deployment/chat vllm=vllm:0.32.0; sleep 3", nil, environment)
 	require.Empty(t, errors)
-	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "get replicasets", "rollout undo")
+	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "rollout history", "rollout undo")
 	assert.Contains(t, out, "vllm:0.32.0")
 	assert.Contains(t, out, "rolled back")
 	assert.True(t, strings.HasSuffix(out, "vllm:0.31.0"), out)

@@ -55,8 +55,9 @@ var incidents = map[string]struct {
 }{
 	"overload": {"demand_exceeds_capacity", 0, []seen{
 		{"vllm_request_queue_wait_estimate_seconds", 5},
-		{"vllm_num_requests_running", 2},
-		{"vllm_kv_cache_utilization_ratio", 2},
+		{"max_over_time(vllm_num_requests_running[5m])", 2},
+		{"max_over_time(vllm_kv_cache_utilization_ratio[5m])", 2},
+		{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])", 1.5},
 	}},
 	"fewer-kv-blocks": {"kv_pressure", 0, []seen{
 		{"vllm_kv_cache_utilization_ratio", 3},
@@ -99,6 +100,7 @@ var incidents = map[string]struct {
 	}},
 	"stalled": {"stalled", 12*time.Minute + 30*time.Second, []seen{
 		{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", appears},
+		{"time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])", 3},
 	}},
 	"unreachable": {"unreachable", 12 * time.Minute, []seen{
 		{"vllm_scrape_failure == 1", appears},
