@@ -53,26 +53,26 @@ var code = []figure{
 	{"support of components' tests", regexp.MustCompile(`^internal/test/`), written, 1_050},
 	{"what components share", regexp.MustCompile(`^internal/`), written, 2_550},
 	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 30_550},
-	{"generators and content", regexp.MustCompile(`^` + generators), written, 5_850},
-	{"laboratory", regexp.MustCompile(`^lab/`), written, 53_000},
+	{"generators and content", regexp.MustCompile(`^` + generators), written, 5_950},
+	{"laboratory", regexp.MustCompile(`^lab/`), written, 53_100},
 }
 
 // tests are the same in files of tests.
 var tests = []figure{
 	{"tests of components", regexp.MustCompile(`^` + product), written, 65_500},
-	{"other tests", regexp.MustCompile(``), written, 63_100},
+	{"other tests", regexp.MustCompile(``), written, 63_800},
 }
 
 // others are counted in files of all kinds; a file counts for each that matches.
 var others = []figure{
-	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 214_400},
+	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 214_800},
 	{"words of components' pages", regexp.MustCompile(`^` + components + `.*\.md$`), words, 60_500},
 	{"settings", regexp.MustCompile(`^docs/reference/configuration\.md$`), matches("(?m)^\\| `"), 102},
 	{"modules that a collector with the components requires", regexp.MustCompile(`^go\.mod$`), matches(required), 158},
 	{"modules that vllmctl requires", regexp.MustCompile(`^cmd/vllmctl/go\.mod$`), matches(required), 202},
 	{"imports of cmd and lab by what a collector runs", regexp.MustCompile(`^` + product + `.*\.go$`), matches(ours + `(cmd|lab)/`), 0},
 	{"imports of components by what they share", regexp.MustCompile(`^internal/.*\.go$`), matches(ours + components), 0},
-	{"lines in content/", regexp.MustCompile(`^content/`), lines, 33_150},
+	{"lines in content/", regexp.MustCompile(`^content/`), lines, 31_350},
 	{"lines of examples", regexp.MustCompile(`^examples/`), lines, 10_300},
 	{processorTime, regexp.MustCompile(`^` + timeFile + `$`), number, 300},
 }
