@@ -37,11 +37,10 @@ type shown struct {
 var (
 	firstToken = shown{"Wait for the first token so far", "vllm_diagnosis_first_token_wait_seconds", "max(%s) >= 0", "humanizeDuration", true, false}
 	eachToken  = shown{"Time between tokens", "vllm_inter_token_latency_mean_seconds", "max(%s) >= 0", "humanizeDuration", true, false}
-	// The gauge of a moment can be 0 between two batches.
-	waiting  = shown{"Requests that wait", "vllm_num_requests_waiting", "max_over_time(sum(max by (instance, engine) (%s))[1m:15s])", `printf "%.0f"`, false, false}
-	arriving = shown{"Requests that arrive a second", "vllm_arrival_rate_per_second", "sum(max by (instance, engine) (%s)) >= 0", `printf "%.2g"`, false, true}
-	prompts  = shown{"Tokens of a prompt", "vllm_request_prompt_tokens_mean", "max(%s) >= 0", `printf "%.0f"`, true, true}
-	missed   = shown{"Missed the objective in 5 minutes", "vllm_slo:error_ratio_lower:rate5m", "max(%s) >= 0", "humanizePercentage", false, false}
+	waiting    = shown{"Requests that wait", "vllm_num_requests_waiting", "sum(max by (instance, engine) (%s))", `printf "%.0f"`, false, false}
+	arriving   = shown{"Requests that arrive a second", "vllm_arrival_rate_per_second", "sum(max by (instance, engine) (%s)) >= 0", `printf "%.2g"`, false, true}
+	prompts    = shown{"Tokens of a prompt", "vllm_request_prompt_tokens_mean", "max(%s) >= 0", `printf "%.0f"`, true, true}
+	missed     = shown{"Missed the objective in 5 minutes", "vllm_slo:error_ratio_lower:rate5m", "max(%s) >= 0", "humanizePercentage", false, false}
 )
 
 // subjectOf returns nil for an alert that is not about servers, pools or objectives.
@@ -171,6 +170,7 @@ func (n shown) text(lists bool) string {
 	now := show + " now"
 	switch n.metric {
 	case waiting.metric:
+		expr = "max_over_time((" + expr + ")[1m:1s])" // The gauge of a moment can be 0 between two batches.
 		// The gauge of an engine that hangs can stay at 0, whatever waits in front of it.
 		now = "{{ if or (. | first | value) (not (or $hangs $late)) }}" + now + "{{ else }}none that gauges show{{ end }}"
 	case firstToken.metric:

@@ -128,15 +128,15 @@ func (s afflicted) labels(more string) string {
 // felt are what users of the server feel: a day ago, and now while it is not well.
 func (s afflicted) felt(well bool) map[string]float64 {
 	if well {
-		return map[string]float64{"vllm_diagnosis_first_token_wait_seconds": 0.4, "vllm_inter_token_latency_mean_seconds": 0.02, "vllm_num_requests_waiting": 1}
+		return map[string]float64{"vllm_diagnosis_first_token_wait_seconds": 0.4, "vllm_inter_token_latency_mean_seconds": 0.02, "vllm_num_requests_waiting": 1, "vllm_arrival_rate_per_second": 0.75, "vllm_request_prompt_tokens_mean": 145}
 	}
-	return map[string]float64{"vllm_diagnosis_first_token_wait_seconds": 14.25, "vllm_inter_token_latency_mean_seconds": 0.085, "vllm_num_requests_waiting": 40}
+	return map[string]float64{"vllm_diagnosis_first_token_wait_seconds": 14.25, "vllm_inter_token_latency_mean_seconds": 0.085, "vllm_num_requests_waiting": 40, "vllm_arrival_rate_per_second": 6, "vllm_request_prompt_tokens_mean": 802}
 }
 
 // before is the day before the incident, as OpenMetrics, which has all points of a series together.
 func before(now time.Time) string {
 	var b strings.Builder
-	for _, metric := range []string{"vllm_diagnosis_first_token_wait_seconds", "vllm_inter_token_latency_mean_seconds", "vllm_num_requests_waiting"} {
+	for _, metric := range []string{"vllm_diagnosis_first_token_wait_seconds", "vllm_inter_token_latency_mean_seconds", "vllm_num_requests_waiting", "vllm_arrival_rate_per_second", "vllm_request_prompt_tokens_mean"} {
 		fmt.Fprintf(&b, "# TYPE %s gauge\n", metric)
 		for _, s := range servers {
 			for at := now.Add(-24 * time.Hour); at.Before(now.Add(-10 * time.Minute)); at = at.Add(4 * time.Minute) {
@@ -202,6 +202,8 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 Wait for the first token so far%[1]s: 14.25s now, usual 400ms
 Time between tokens%[1]s: 85ms now, usual 20ms
 Requests that wait: %[2]d now, usual %[3]d
+Requests that arrive a second: %[5]s
+Tokens of a prompt%[1]s: 802 now, usual 145
 Reported since T. Usual is the median of up to 24 hours before, without harm.
 Next: %[4]s
 Board: https://grafana.example`
@@ -211,25 +213,25 @@ Board: https://grafana.example`
 	type message struct{ description, board string }
 	for name, want := range map[string]message{
 		"VLLMServerNotServing 10.0.2.1:8000": {
-			"Condition: critical. Cause: demand_exceeds_capacity. What to do: " + runbooks + "demand_exceeds_capacity.md" + fmt.Sprintf(numbers, "", 40, 1, ask),
+			"Condition: critical. Cause: demand_exceeds_capacity. What to do: " + runbooks + "demand_exceeds_capacity.md" + fmt.Sprintf(numbers, "", 40, 1, ask, "6 now, usual 0.75"),
 			"/d/vllm-engine?from=now-6h&to=now&var-cluster=prod&var-model=lone&var-job=vllm&var-instance=10.0.2.1%3A8000",
 		},
 		"VLLMReplicaNotServing 10.0.1.2:8000": {
-			"Condition: stalled. Cause: not visible from outside. What to do: " + runbooks + "stalled.md" + fmt.Sprintf(numbers, "", 40, 1, dump),
+			"Condition: stalled. Cause: not visible from outside. What to do: " + runbooks + "stalled.md" + fmt.Sprintf(numbers, "", 40, 1, dump, "6 now, usual 0.75"),
 			"/d/vllm-engine?from=now-6h&to=now&var-cluster=prod&var-namespace=chat&var-model=coder&var-job=vllm&var-pod=code-1&var-instance=10.0.1.2%3A8000",
 		},
 		"VLLMServerDegraded 10.0.3.1:8000": {
-			"Condition: degraded. Cause: slow_steps (since_version). What to do: " + runbooks + "slow_steps.md" + fmt.Sprintf(numbers, "", 40, 1, compare),
+			"Condition: degraded. Cause: slow_steps (since_version). What to do: " + runbooks + "slow_steps.md" + fmt.Sprintf(numbers, "", 40, 1, compare, "6 now, usual 0.75"),
 			"/d/vllm-engine?from=now-6h&to=now&var-cluster=prod&var-model=slow&var-job=vllm&var-instance=10.0.3.1%3A8000",
 		},
 		"VLLMPoolNotServing llama": {
 			"Condition: critical. Cause: kv_pressure. What to do: " + runbooks + "kv_pressure.md\n" +
-				"Server 10.0.0.2:8000 (chat-1): stalled, cause not visible from outside\nServer 10.0.0.3:8000 (chat-2): degraded, cause kv_pressure" + fmt.Sprintf(numbers, ", worst of these servers", 80, 2, dump),
+				"Server 10.0.0.2:8000 (chat-1): stalled, cause not visible from outside\nServer 10.0.0.3:8000 (chat-2): degraded, cause kv_pressure" + fmt.Sprintf(numbers, ", worst of these servers", 80, 2, dump, "12 now, usual 1.5"),
 			"/d/vllm-pool?from=now-6h&to=now&var-model=llama",
 		},
 		"VLLMPoolDegraded coder": {
 			"Condition: degraded. Cause: not known. What to do: " + runbooks + "degraded.md\n" +
-				"Server 10.0.1.2:8000 (code-1): stalled, cause not visible from outside\nServer 10.0.1.1:8000 (code-0): degraded, cause slow_steps (thermal)" + fmt.Sprintf(numbers, ", worst of these servers", 80, 2, dump),
+				"Server 10.0.1.2:8000 (code-1): stalled, cause not visible from outside\nServer 10.0.1.1:8000 (code-0): degraded, cause slow_steps (thermal)" + fmt.Sprintf(numbers, ", worst of these servers", 80, 2, dump, "12 now, usual 1.5"),
 			"/d/vllm-pool?from=now-6h&to=now&var-model=coder",
 		},
 	} {
