@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,10 +198,8 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 		all := commands(t, page)
 		script := strings.ReplaceAll(all[0], "POD=chat-0", "POD="+pod)
 		for _, block := range all[1:] {
-			for _, word := range with {
-				if strings.Contains(block, word) {
-					script += block
-				}
+			if slices.ContainsFunc(with, func(word string) bool { return strings.Contains(block, word) }) {
+				script += block
 			}
 		}
 		script = strings.ReplaceAll(script, "k rollout status", ": no kubelet makes pods ready") // it would wait
