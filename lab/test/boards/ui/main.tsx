@@ -13,11 +13,9 @@ import * as prometheus from '@perses-dev/prometheus-plugin';
 import * as timeseries from '@perses-dev/timeseries-chart-plugin';
 import * as stat from '@perses-dev/stat-chart-plugin';
 import * as table from '@perses-dev/table-plugin';
-import * as gauge from '@perses-dev/gauge-chart-plugin';
 import * as statusHistory from '@perses-dev/status-history-chart-plugin';
-import * as markdown from '@perses-dev/markdown-plugin';
 
-const modules = [prometheus, timeseries, stat, table, gauge, statusHistory, markdown] as any[];
+const modules = [prometheus, timeseries, stat, table, statusHistory] as any[];
 const resources = modules.map((module) => module.getPluginModule());
 const pluginLoader = {
   getInstalledPlugins: async () => resources,
