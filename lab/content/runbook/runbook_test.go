@@ -265,8 +265,8 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 	assert.Less(t, strings.Index(index, "VLLMNamed"), strings.Index(index, "## Conditions"), "alerts are first")
 }
 
-// Who is paged by what is shipped finds every condition that pages and, as who gets a ticket,
-// every cause; and from there the way back to the alert.
+// A shipped page leads to every condition that pages, pages and tickets to every cause, and each of these back to
+// the alert.
 func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
 	built := pages(t)
 	lead := func(name string) string {
