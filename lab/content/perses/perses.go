@@ -225,7 +225,7 @@ func timeSeries(p content.Panel, b content.Board) object {
 }
 
 // palette is "auto" for many series: colours by hash, of which some are alike. Few series get the
-// seven colours that can be told apart, in their order.
+// seven colours that differ clearly, in their order.
 func palette(p content.Panel) string {
 	if slices.ContainsFunc(p.Queries, func(q content.Query) bool { return strings.Contains(q.Expr, "k(20, ") }) {
 		return "auto"

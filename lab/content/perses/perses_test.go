@@ -197,7 +197,7 @@ func TestTablesJoinTheirQueries(t *testing.T) {
 	assert.Equal(t, 8, joined)
 }
 
-// Two lines of one colour cannot be told apart: a fixed colour is of one series, and stands once. Few series get
+// Two lines of one colour cannot be distinguished: a fixed colour is of one series, and stands once. Few series get
 // colours by their order, because those by hash can be alike.
 func TestColoursDoNotCollide(t *testing.T) {
 	fixed, ordered := 0, 0
@@ -241,7 +241,7 @@ func TestColoursDoNotCollide(t *testing.T) {
 	assert.Positive(t, ordered)
 }
 
-// A share below the begin of its axis, as in an outage, would not be drawn.
+// A share below the start of its axis, as in an outage, would not be drawn.
 func TestNoAxisCutsLowSharesOff(t *testing.T) {
 	files, err := perses.Files(spelling.Suffixed)
 	require.NoError(t, err)

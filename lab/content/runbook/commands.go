@@ -59,13 +59,14 @@ const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\
 	"NAMESPACE=models POD=chat-0\n" +
 	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
 
-var flagName = regexp.MustCompile("`(--[a-z][a-z-]*)")
+var flagName = regexp.MustCompile("`--[a-z][a-z-]*")
 
 // flagLines says in what a flag that a text names is counted, and from which version on.
 func flagLines(text string) string {
 	var lines strings.Builder
+	named := flagName.FindAllString(text, -1)
 	for _, f := range catalog.Flags() {
-		if slices.ContainsFunc(flagName.FindAllStringSubmatch(text, -1), func(m []string) bool { return m[1] == f.Name }) {
+		if slices.Contains(named, "`"+f.Name) {
 			fmt.Fprintf(&lines, "- [`%s`](flags.md): %s\n", f.Name, f.Values)
 		}
 	}

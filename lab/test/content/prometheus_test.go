@@ -66,7 +66,7 @@ func TestPanelsBehindTheShippedPrometheus(t *testing.T) {
 
 // simulatedTargets starts the servers of the showcase with their exporters, gateway and syncers, and
 // returns the configuration of a collector that reads them, as JSON. Its second exporter has a queue
-// and nobody who listens.
+// and no receiver.
 func simulatedTargets(t *testing.T) string {
 	t.Helper()
 	story := history.Showcase(true)

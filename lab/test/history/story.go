@@ -15,7 +15,7 @@ import (
 // Story is what happens to a deployment, and how the collector is set up.
 type Story struct {
 	Name string
-	// Begin is the time of the first moment; nothing is the begin of virtual time, in the year 2000.
+	// Begin is the time of the first moment; zero is the start of virtual time, in the year 2000.
 	Begin time.Time
 	// Length is how long the story takes, Every is the time between two scrapes; 0 is 15 s.
 	Length, Every time.Duration
@@ -62,7 +62,7 @@ type Servers struct {
 	// Recorded is a folder with the pages of one real server, a page for each RecordedEvery. They are
 	// played from From on; of Config only the version counts then.
 	Recorded string
-	// From is when the servers are added to the collector's targets; 0 is the begin.
+	// From is when the servers are added to the collector's targets; 0 is the start.
 	From time.Duration
 	// Gone is when the servers are removed from the collector's targets; 0 is never.
 	// Silently is without the ends of their series, as if the collector ended with them.

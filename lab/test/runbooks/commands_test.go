@@ -21,18 +21,10 @@ import (
 
 var cluster = flag.String("cluster", "", "kubeconfig of an empty cluster (API server, etcd, controllers of Deployments and EndpointSlices); kubelets are not needed")
 
-var shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
-
 // commands are all that a page gives to copy, from the set-up on.
 func commands(t *testing.T, page string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "runbooks", page+".md"))
-	require.NoError(t, err)
-	var all []string
-	for _, match := range shell.FindAllStringSubmatch(string(text), -1) {
-		all = append(all, match[1])
-	}
-	return all
+	return blocks(t, page, "sh")
 }
 
 // bash runs what a person pastes, in a folder of its own, with other programs first in the path.

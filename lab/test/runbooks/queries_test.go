@@ -19,16 +19,22 @@ import (
 
 const root = "../../.."
 
-var fence = regexp.MustCompile("(?s)```promql\n(.*?)```")
-
-// queries returns the queries of a runbook, each on one line.
-func queries(t *testing.T, name string) []string {
+// blocks returns what a runbook gives to paste in a language.
+func blocks(t *testing.T, name, language string) (all []string) {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "docs", "runbooks", name+".md"))
 	require.NoError(t, err)
-	var all []string
-	for _, match := range fence.FindAllStringSubmatch(string(page), -1) {
-		all = append(all, strings.Join(strings.Fields(match[1]), " "))
+	for _, match := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+// queries returns the queries of a runbook, each on one line.
+func queries(t *testing.T, name string) (all []string) {
+	t.Helper()
+	for _, query := range blocks(t, name, "promql") {
+		all = append(all, strings.Join(strings.Fields(query), " "))
 	}
 	return all
 }
