@@ -1,5 +1,7 @@
 package judge
 
+import "slices"
+
 // queues are those of the engines of a server.
 //
 // Each engine has its own: requests that arrive in a step wait for the next one, and of many
@@ -39,6 +41,11 @@ func (q *queues) exceeded(engine int, from, to float64) bool {
 	return engine < len(q.of) && q.of[engine].exceeded(from, to)
 }
 
+// busy reports whether the queue of an engine was never empty within a time.
+func (q *queues) busy(engine int, from, to float64) bool {
+	return engine < len(q.of) && slices.ContainsFunc(q.of[engine].periods, func(p [2]float64) bool { return p[0] <= from && p[1] >= to })
+}
+
 // queue follows how many requests wait for room at one engine, and finds the stretches in
 // which arrivals exceed capacity.
 //
@@ -55,6 +62,10 @@ type queue struct {
 	over      bool
 	since     float64
 	stretches [][2]float64
+	// began is when it was last empty, in seconds; periods are the times in which it was not, at least a
+	// minute each.
+	began   float64
+	periods [][2]float64
 }
 
 // asLong is the share of its greatest length at which a queue is as long: lengths vary by
@@ -72,6 +83,7 @@ func (q *queue) sample(at float64, waiting int) {
 	q.at = at
 	if waiting == 0 {
 		q.close()
+		q.began = at
 		return
 	}
 	if q.over {
@@ -98,6 +110,9 @@ func (q *queue) sample(at float64, waiting int) {
 func (q *queue) close() {
 	if q.over {
 		q.stretches = append(q.stretches, [2]float64{q.since, q.at})
+	}
+	if q.at-q.began > minuteSeconds {
+		q.periods = append(q.periods, [2]float64{q.began, q.at})
 	}
 	q.over, q.recent = false, q.recent[:0]
 }

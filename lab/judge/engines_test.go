@@ -125,7 +125,7 @@ func TestTheCausesAreThoseOfTheWorstEngine(t *testing.T) {
 	byHand(
 		[4]sum{slow(300, 0.6), slow(300, 0.2), slow(300, 0.2), slow(300, 0.6)},
 		[4]sum{slow(100, 1.2), slow(100, 0.2), slow(100, 1.2), slow(100, 0.2)},
-	).fill(&line, 100)
+	).fill(&line, 100, &Usual{})
 	assert.Equal(t, 400, line.Requests)
 	assert.InDelta(t, 10, line.Effect, 1e-9)
 	assert.Equal(t, map[string]float64{"kv_pressure": 1}, line.TrueCauses)
@@ -136,7 +136,7 @@ func TestAMinuteIsOpenWhereAnEngineHasFewRequests(t *testing.T) {
 	for requests, open := range map[float64]bool{0: true, 19: true, 20: false} {
 		line := Line{}
 		all, few := slow(300, 0.2), slow(requests, 0.2)
-		byHand([4]sum{all, all, all, all}, [4]sum{few, few, few, few}).fill(&line, 100)
+		byHand([4]sum{all, all, all, all}, [4]sum{few, few, few, few}).fill(&line, 100, &Usual{})
 		assert.False(t, line.Harmful)
 		assert.Equal(t, open, line.open, "%v requests", requests)
 	}

@@ -39,6 +39,9 @@ type Line struct {
 	// Missed is whether an objective is missed, also one that the nominal run misses. It is no
 	// part of the output.
 	Missed bool `json:"-"`
+	// Slow is whether requests waited beyond the bar of harm against the usual of the story, or an objective
+	// was missed, whatever the reason, see slow. It is no part of the output.
+	Slow bool `json:"-"`
 }
 
 // Cause is a reported cause.

@@ -218,13 +218,14 @@ func (p *player) minute(n int, end float64) error {
 // judge adds what is true.
 func (p *player) judge() {
 	var tokens []float64
+	var usual []Usual
 	for _, one := range p.servers {
-		tokens = append(tokens, one.truth.tokens())
+		tokens, usual = append(tokens, one.truth.tokens()), append(usual, one.truth.usual())
 		p.out.Felt = append(p.out.Felt, one.truth.felt(p.story.Length.Seconds()))
 	}
 	for i := range p.out.Lines {
 		line := &p.out.Lines[i]
-		p.servers[line.Server].truth.fill(line, tokens[line.Server])
+		p.servers[line.Server].truth.fill(line, tokens[line.Server], &usual[line.Server])
 	}
 	p.out.Notes = append(p.out.Notes, p.notes()...)
 }

@@ -61,7 +61,7 @@ type tapeLine struct {
 	Causes                map[string]float64
 	Also                  []string
 	Harmful, Open, Missed bool
-	// Unended is absent in tapes from before it was kept, which then have 0.
+	Slow                  bool
 	Unended float64
 }
 
@@ -113,7 +113,7 @@ func (t *tape) end(p *Played) error {
 	truth := tapeTruth{Felt: p.Felt, Sought: p.Sought, Window: p.Window, Notes: p.Notes}
 	for i := range p.Lines {
 		l := &p.Lines[i]
-		truth.Lines = append(truth.Lines, tapeLine{l.Requests, l.Effect, l.TrueCauses, l.Also, l.Harmful, l.open, l.Missed, l.Unended})
+		truth.Lines = append(truth.Lines, tapeLine{l.Requests, l.Effect, l.TrueCauses, l.Also, l.Harmful, l.open, l.Missed, l.Slow, l.Unended})
 	}
 	t.put(tapeEvent{Kind: tapeEnd, Truth: &truth})
 	return t.err
@@ -186,7 +186,7 @@ func (p *Played) fill(truth *tapeTruth) error {
 	for i := range p.Lines {
 		l, is := &p.Lines[i], &truth.Lines[i]
 		l.Requests, l.Effect, l.TrueCauses, l.Also = is.Requests, is.Effect, is.Causes, is.Also
-		l.Harmful, l.open, l.Missed, l.Unended = is.Harmful, is.Open, is.Missed, is.Unended
+		l.Harmful, l.open, l.Missed, l.Slow, l.Unended = is.Harmful, is.Open, is.Missed, is.Slow, is.Unended
 		if l.TrueCauses == nil {
 			l.TrueCauses = map[string]float64{}
 		}

@@ -162,11 +162,12 @@ type verdict struct {
 }
 
 // judge compares the requests of a group with those of the nominal run, and with each alone
-// where arrivals exceed capacity.
-func (t *truth) judge(g *sums, overloaded bool) verdict {
+// where arrivals exceed capacity, or where an objective is missed because of a queue that is never empty: such a
+// queue is harm also while it drains.
+func (t *truth) judge(g *sums, overloaded, queued bool) verdict {
 	a, w := &g.in[actual], &g.in[t.nominal]
 	v := verdict{assess(a, w, t.objectives), g, w}
-	if overloaded {
+	if overloaded || queued && t.misses(w, &g.alone) {
 		if more := assess(a, &g.alone, t.objectives); more.effect() > 1 && more.effect() > v.effect() {
 			v.harm, v.base = more, &g.alone
 		}
@@ -174,30 +175,42 @@ func (t *truth) judge(g *sums, overloaded bool) verdict {
 	return v
 }
 
+// misses reports whether the nominal run misses an objective that each request alone meets.
+func (t *truth) misses(nominal, alone *sum) bool {
+	for i, o := range t.objectives {
+		if nominal.missed(i) > o.allowed() && alone.missed(i) <= o.allowed() {
+			return true
+		}
+	}
+	return false
+}
+
 // verdicts are those of all requests of a minute, and then of the requests of each engine.
 func (t *truth) verdicts(m *minute, from, to float64) []verdict {
 	out := make([]verdict, 1+max(1, len(m.engines), t.runs[actual].cfg.Engines))
 	// Where an engine has room the server has capacity: all engines must exceed theirs.
-	all := true
+	all, allQueued := true, true
 	none := newSums(len(m.in))
 	for i := range out[1:] {
 		g := &none
 		if i < len(m.engines) {
 			g = &m.engines[i]
 		}
-		overloaded := t.queues.exceeded(i, from, to)
+		overloaded, queued := t.queues.exceeded(i, from, to), t.queues.busy(i, from, to)
 		all = all && (overloaded || g.in[actual].requests == 0)
-		out[1+i] = t.judge(g, overloaded)
+		allQueued = allQueued && (queued || g.in[actual].requests == 0)
+		out[1+i] = t.judge(g, overloaded, queued)
 	}
-	out[0] = t.judge(&m.sums, all)
+	out[0] = t.judge(&m.sums, all, allQueued)
 	return out
 }
 
 // fill writes what is true about a minute. The harm of a server is that of all its requests
 // or that of the requests of its worst engine, the larger: what is reported of a server is
 // what was found of its worst engine.
-func (t *truth) fill(line *Line, tokens float64) {
+func (t *truth) fill(line *Line, tokens float64, usual *Usual) {
 	m := t.join.at(line.Minute)
+	line.Slow = t.slow(&m.in[actual], usual)
 	line.Requests = int(m.in[actual].requests)
 	line.TrueCauses = map[string]float64{}
 	verdicts := t.verdicts(m, float64(line.Minute)*minuteSeconds, float64(line.Minute+1)*minuteSeconds)
@@ -236,6 +249,21 @@ func (t *truth) fill(line *Line, tokens float64) {
 			line.Unended = max(line.Unended, round(quotient(one.unended, one.requests)))
 		}
 	}
+}
+
+// slow reports whether the requests of a minute waited beyond the bar of harm against the usual, or missed an
+// objective. Of fewer than feltLeast nothing is said.
+func (t *truth) slow(m *sum, usual *Usual) bool {
+	if m.requests < feltLeast {
+		return false
+	}
+	for i, o := range t.objectives {
+		if m.missed(i) > o.allowed() {
+			return true
+		}
+	}
+	beyond := func(now, usual, least float64) bool { return now-usual > max(slowdown*usual, least) }
+	return beyond(m.meanFirst(), usual.First, slowerFirst) || beyond(m.perToken(), usual.Token, slowerToken)
 }
 
 // open reports whether it is not known that a minute without harm is healthy. judged is
