@@ -318,23 +318,6 @@ accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accu
 	@$(GO) run ./lab/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) $(if $(TAPES),-tapes $(TAPES)) \
 		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
 
-# What "make ablations" plays. Parts of the method are judged on the set that it was worked out
-# on, so that the held-out stories are not looked at once more for each part. With the held-out
-# set the first run writes the page, as "make accuracy" does.
-ABLATIONS_SET  ?= tuning
-ABLATIONS_SIZE ?= sample
-
-.PHONY: ablations
-ablations: ## Measure the diagnosis without each part of its method; "make accuracy" shows the results
-	$(say) 'measure, once with the whole method and once without each part (stories without a tape are simulated first)'
-	@mkdir -p build/ablations
-	@$(GO) build -o build/ablations/measure ./lab/test/accuracy/measure
-	@build/ablations/measure -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) \
-		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
-	@set -e; for part in $$(build/ablations/measure -ablations); do \
-		build/ablations/measure -without $$part -set $(ABLATIONS_SET) -size $(ABLATIONS_SIZE) -shared $(SHARED) -tapes $(or $(TAPES),build/tapes) -tapes-only; \
-	done
-
 .PHONY: recordings
 recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into docs/why/accuracy.md
 	$(say) 'vllmsim replay-recording (seconds; skipped where $(SHARED) is absent)'

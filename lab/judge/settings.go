@@ -9,9 +9,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// Adjust changes the configuration of each processor that judges from then on.
-var Adjust = func(*vllmprocessor.Config) {}
-
 // configure returns the processor's configuration with the settings of a story. What a
 // collector refuses is an error here, in one line.
 func configure(settings map[string]any) (*vllmprocessor.Config, error) {
@@ -24,7 +21,6 @@ func configure(settings map[string]any) (*vllmprocessor.Config, error) {
 	if err != nil {
 		return nil, plain(err)
 	}
-	Adjust(config)
 	return config, nil
 }
 

@@ -62,7 +62,7 @@ type tapeLine struct {
 	Also                  []string
 	Harmful, Open, Missed bool
 	Slow                  bool
-	Unended float64
+	Unended               float64
 }
 
 // tape writes.

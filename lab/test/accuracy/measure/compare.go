@@ -17,8 +17,7 @@ type Before struct {
 // Beside are the results that a page compares its own with.
 type Beside struct {
 	// Before is nil without.
-	Before    *Before
-	Ablations []Ablated
+	Before *Before
 }
 
 // sameStories returns the records of the stories that both methods have played, in the same

@@ -39,10 +39,10 @@ func main() {
 }
 
 type options struct {
-	size, set, story, shared, date, dir, part, tapes, before, beforeCommit, without string
-	workers                                                                         int
-	minutes                                                                         float64
-	knees, only, tapesOnly, ablations, alerts                                       bool
+	size, set, story, shared, date, dir, part, tapes, before, beforeCommit string
+	workers                                                                int
+	minutes                                                                float64
+	knees, only, tapesOnly, alerts                                         bool
 }
 
 func run(ctx context.Context) error {
@@ -60,18 +60,12 @@ func run(ctx context.Context) error {
 	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
 	flag.StringVar(&o.before, "before", "", "a journal of another method on the same stories, with which this one is compared")
 	flag.StringVar(&o.beforeCommit, "before-commit", "", "the commit at which the journal of -before was made")
-	flag.BoolVar(&o.ablations, "ablations", false, "print the names of the parts of the method that -without can leave out (make ablations)")
-	flag.StringVar(&o.without, "without", "", "leave out a part of the method; such a run writes no page")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
 	flag.BoolVar(&o.alerts, "alerts", false, "play only healthy stories, and write how often each shipped alert fires in them into "+alertsFile)
 	flag.BoolVar(&o.only, "page", false, "write the page from the results that are there, and play nothing")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("%q: there are no arguments, only flags", flag.Arg(0))
-	}
-	if o.ablations {
-		printAblations()
-		return nil
 	}
 	if o.tapesOnly && o.tapes == "" {
 		return errors.New("-tapes-only: want -tapes as well, the folder of the tapes")
@@ -111,9 +105,6 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if err != nil {
 		return err
 	}
-	if err := leaveOut(o.without); err != nil {
-		return err
-	}
 	if !recorded {
 		fmt.Printf("%s/traces is not there: nothing is played on recorded traffic\n", o.shared)
 	}
@@ -121,7 +112,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if o.only {
 		open = ReadJournal
 	}
-	journal, err := open(journalPath(o.dir, o.set, o.without), printOf(fingerprint, o.without))
+	journal, err := open(filepath.Join(o.dir, o.set+".jsonl"), fingerprint)
 	if err != nil {
 		return err
 	}
@@ -180,7 +171,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	}
 	fmt.Print(Overview(origin, records, beside))
 	// A run that was interrupted leaves the page as it is; -page writes what is there.
-	if o.set == string(stories.HeldOut) && o.without == "" && ctx.Err() == nil {
+	if o.set == string(stories.HeldOut) && ctx.Err() == nil {
 		if err := write(origin, records, beside); err != nil {
 			return errors.Join(err, broken)
 		}
@@ -200,9 +191,7 @@ func (o *options) beside(fingerprint string) (Beside, error) {
 		defer journal.Close()
 		out.Before = &Before{Commit: o.beforeCommit, Records: journal.All()}
 	}
-	var err error
-	out.Ablations, err = readAblations(o.dir, fingerprint)
-	return out, err
+	return out, nil
 }
 
 // part is every n-th of the plans: "2/3" is the second of three parts.

@@ -32,10 +32,6 @@ func Overview(o Origin, records []Record, beside Beside) string {
 		t.line("")
 		t.compared(o, beside.Before, records)
 	}
-	for i := range beside.Ablations {
-		t.line("")
-		t.ablated(&beside.Ablations[i])
-	}
 	t.line("")
 	t.cost(records)
 	return t.String()

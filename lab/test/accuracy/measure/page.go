@@ -74,20 +74,6 @@ func Page(o Origin, records []Record, beside Beside, old string) string {
 		t.line("\n## Before and after\n")
 		t.compared(o, beside.Before, records)
 	}
-	if len(beside.Ablations) > 0 {
-		t.line("\n## What each part of the method is for\n")
-		t.line("Each row is the method without one part (`make ablations`), on the same scrapes as the whole method.")
-		t.line("A cell has the value and, after the comma, what it grew by against the whole method, with a 95 %% interval by bootstrap over")
-		t.line("pairs of stories. The columns are, of all models: minutes of effect 2 or more with the right cause, where it must be inferred, and")
-		t.line("with a true cause among the top two, as means over the causes; minutes of mild faults with a report of harm; false warnings and")
-		t.line("pages in 10,000 hours at loads to 80 %% of the knee; the median delay of the right cause at effect 3, in windows; stories with a")
-		t.line("drift that were ever reported; and stories with a fault from the start in a pool that were ever reported with the right cause.")
-		for i := range beside.Ablations {
-			t.line("")
-			t.ablated(&beside.Ablations[i])
-		}
-	}
-
 	t.line("\n## Detection by the size of the harm\n")
 	t.line("![Share of harmful minutes that are reported, by effect](%s)\n", Picture)
 	t.line("The effect of a story is that of its fault alone, over all requests while it lasts. Its value is sought, so that the effect is")

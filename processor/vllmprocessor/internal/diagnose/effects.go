@@ -113,11 +113,8 @@ func (c *growths) costs(r *reading, at func(signal.Work) (seconds, busy float64)
 	work := r.Work()
 	now, busy := at(work)
 	if c[slower] > 0 {
-		by[slower] = c[slower]
-		if !r.without.FixedPoint {
-			// The loop of a slower engine and the load that it causes is a part of it.
-			by[slower] = looped(math.Log(measured/now), c[slower], busy)
-		}
+		// The loop of a slower engine and the load that it causes is a part of it.
+		by[slower] = looped(math.Log(measured/now), c[slower], busy)
 	}
 	for _, f := range workload {
 		if c[f] > 0 {

@@ -113,11 +113,7 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 // the last days, whichever is the clearer.
 func slowerNow(r *reading, b *signal.Baseline, swing float64) (grown, deviations float64) {
 	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
-	if r.without.ConditionalGates {
-		grown = b.Growth(&r.Window, signal.StepTime)
-		return grown, grown / b.Wander(signal.StepTime, 0.3, priorWindows)
-	}
-	if !b.Slow.Ready() || r.without.SlowReference {
+	if !b.Slow.Ready() {
 		return grown, deviations
 	}
 	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))
@@ -236,9 +232,6 @@ func promptPart(r *reading) float64 {
 // fromTheStart are the growths of what is late beyond the documented limits; 0 where nothing is.
 // They count only where there is no usual value.
 func fromTheStart(r *reading) (grown growths) {
-	if r.without.Floor {
-		return grown
-	}
 	s := &r.Signals
 	first := s[signal.TimeToFirstToken]
 	part := func(seconds float64) float64 {

@@ -41,9 +41,6 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 	}
 	for len(e.unlearned) > 0 && r.At-e.unlearned[0].At >= hold {
 		except := e.unsure()
-		if settings.Without.LearningByFactor {
-			except = signal.Set{}
-		}
 		broken := e.unusual(e.unlearned[0].At, int64(length))
 		for of := range signal.Count {
 			except[of] = except[of] || broken[of]

@@ -55,9 +55,7 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 	default:
 		share = math.NaN() // The buckets do not show whether it is missed.
 	}
-	if settings.Without.ObjectivesSequential {
-		ratio = math.Copysign(enoughEvidence, worst.share-worst.allowed)
-	} else if signal.Known(share) {
+	if signal.Known(share) {
 		hits := share * worst.seen
 		ratio = (hits*math.Log(p1/p0) + (worst.seen-hits)*math.Log((1-p1)/(1-p0))) / together
 	}

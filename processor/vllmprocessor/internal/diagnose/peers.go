@@ -164,7 +164,7 @@ func (b *beside) slower(accepted, swing float64) (grown, deviations float64) {
 // observePeers collects the evidence that an engine is slower than its siblings, in addition to
 // what its own baseline shows: the greater evidence counts, with its growth.
 func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviated *growths) {
-	if r.without.Peers || e.peers == nil || !(r.FirstTokens >= signal.LeastFirstTokens) {
+	if e.peers == nil || !(r.FirstTokens >= signal.LeastFirstTokens) {
 		return
 	}
 	sequences, tokens, prompt := r.StepLoad()
@@ -182,7 +182,7 @@ func (e *engine) observePeers(r *reading, swing, windows float64, grown, deviate
 			continue
 		}
 		slower, deviations := one.slower(e.baseline.Accepted, swing)
-		r.collect(&e.SlowerThanPeers[i], deviations, windows, changedAt)
+		e.SlowerThanPeers[i].observe(deviations, windows, changedAt)
 		if score := e.SlowerThanPeers[i].Score; score > 0 && score >= e.Changes[f].Score {
 			e.Changes[f] = e.SlowerThanPeers[i]
 			e.instead = cmp.Or(e.instead, one.median)

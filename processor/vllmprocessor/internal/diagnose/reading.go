@@ -20,7 +20,6 @@ type reading struct {
 
 	// elapsed is the length of the window in seconds; 0 where there is none yet.
 	elapsed float64
-	without Without
 	// The latest states; NaN where the server does not report them.
 	runningNow, waitingNow, deferredNow, awake float64
 	// gaps is the number of intervals between outputs in the window, finished that of
@@ -206,7 +205,6 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 		}
 	}
 	if r.settings != nil {
-		out.without = r.settings.Without
 		out.worst, out.mostMissed = r.settings.missed(v)
 		if out.mostMissed.name != "" {
 			s[signal.MissedRatio] = out.mostMissed.share

@@ -23,26 +23,6 @@ type Settings struct {
 	// BatchModels are patterns of the models whose users do not wait for each answer: a late first token is no
 	// harm, and slow tokens are never great harm.
 	BatchModels []string
-	Without     Without
-}
-
-// Without are the parts of the method that are left out: none. The accuracy page measures with it
-// what each is there for ("make ablations"); no user has a reason to leave one out.
-type Without struct {
-	// FixedPoint is the expectation of step, prefill and queue from rates that a fault does not
-	// change, ConditionalGates the tests of a change given the work of the window.
-	FixedPoint, ConditionalGates bool
-	// Lindley is the backlog that arrivals alone explain.
-	Lindley bool
-	// Sequential is the evidence that adds up over windows, ObjectivesSequential that for
-	// objectives.
-	Sequential, ObjectivesSequential bool
-	// SlowReference is the reference over days, Peers the comparison with the other engines of a
-	// pool at equal work.
-	SlowReference, Peers bool
-	// LearningByFactor is that learning stops only for what may have changed, Floor what is broken
-	// before there is a baseline.
-	LearningByFactor, Floor bool
 }
 
 // batch reports whether nobody waits for each answer of a model, so that long waits page nobody.

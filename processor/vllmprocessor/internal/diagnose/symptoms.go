@@ -109,7 +109,7 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 		if !signal.Known(deviations[f]) && !f.hasUsual(b) {
 			e.Changes[f] = change{}
 		}
-		r.collect(&e.Changes[f], deviations[f], windows, f.changedAt())
+		e.Changes[f].observe(deviations[f], windows, f.changedAt())
 	}
 	e.observePeers(r, swing, windows, &grown, &deviations)
 	e.slowed, e.slowedPrefills = signal.OrZero(grown[slowerSteps]), signal.OrZero(grown[slowerPrefills])
@@ -135,9 +135,7 @@ func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, 
 			queuePerhaps[f] = c[f]
 		}
 		e.Without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
-		if queues = e.Without.shares(by); r.without.Lindley {
-			queues = (&backlogs{}).shares(by)
-		}
+		queues = e.Without.shares(by)
 	}
 	if !e.Backlog.Over && e.Felt.clearSince == 0 {
 		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
@@ -328,12 +326,4 @@ func (c *change) observe(deviations, windows, at float64) {
 	case c.Score <= 0:
 		c.On = false
 	}
-}
-
-func (r *reading) collect(c *change, deviations, windows, at float64) {
-	if r.without.Sequential && !math.IsNaN(deviations) {
-		c.Score, c.On = 0, deviations >= mostDeviations
-		return
-	}
-	c.observe(deviations, windows, at)
 }

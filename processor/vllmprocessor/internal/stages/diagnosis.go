@@ -69,7 +69,7 @@ func NewDiagnosis(config *DiagnosisConfig, objectives []objective.Objective, p *
 		settings: diagnose.Settings{
 			Window: p.Window, MaxStaleness: p.MaxStaleness, Hold: config.Hold, RelearnAfter: config.RelearnAfter,
 			StartTimeout: config.StartTimeout, SpeculationBreakEven: config.SpeculationBreakEven,
-			BatchModels: config.BatchModels, Without: config.Without,
+			BatchModels: config.BatchModels,
 		},
 		gpus:    p.Accelerators,
 		enabled: map[*derive.Row]bool{},
@@ -231,9 +231,6 @@ type DiagnosisConfig struct {
 	// that of Grafana; empty where there is none.
 	Runbooks string `mapstructure:"runbooks"`
 	Boards   string `mapstructure:"boards"`
-	// Without is not a setting: the accuracy page measures with it what each part of the method is
-	// there for.
-	Without diagnose.Without `mapstructure:"-"`
 
 	_ struct{}
 }
