@@ -175,6 +175,8 @@ type Usual struct {
 	// as long is great harm, in place of a multiple of the usual.
 	PromisedFirst float64 `json:"-"`
 	PromisedToken float64 `json:"-"`
+	// computed are the prompt tokens that are computed for a request, tokens its tokens after the first.
+	computed, tokens float64
 }
 
 const greatPromised = 3.0

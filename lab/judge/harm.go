@@ -5,6 +5,7 @@ type sum struct {
 	requests, queued float64
 	firstToken       float64
 	decoding, tokens float64
+	computed         float64
 	complete         float64
 	unended          float64
 	over, of         []float64
@@ -16,6 +17,7 @@ func (m *sum) add(s *seen) {
 	m.firstToken += s.first
 	m.decoding += s.decoding
 	m.tokens += s.tokens
+	m.computed += float64(s.prompt - s.cached)
 	if s.complete {
 		m.complete++
 	}
@@ -39,6 +41,11 @@ func (m *sum) perToken() float64 { return quotient(m.decoding, m.tokens) }
 
 // meanQueue is the mean time in the engine's queue in seconds.
 func (m *sum) meanQueue() float64 { return quotient(m.queued, m.requests) }
+
+// meanComputed is the mean number of prompt tokens that are computed for a request, meanTokens that of its further
+// tokens.
+func (m *sum) meanComputed() float64 { return quotient(m.computed, m.requests) }
+func (m *sum) meanTokens() float64   { return quotient(m.tokens, m.requests) }
 
 // meanWhole is the mean time of a whole request in seconds.
 func (m *sum) meanWhole() float64 { return quotient(m.firstToken+m.decoding, m.requests) }

@@ -36,17 +36,18 @@ func (s *seen) sent() Sent {
 // usual is what clients wait in the median minute of the nominal run: bursts of its traffic are not
 // usual, and their queues would be most of a mean.
 func (t *truth) usual() Usual {
-	var first, token []float64
+	var first, token, computed, tokens []float64
 	for i := range t.join.minutes {
 		m := &t.join.minutes[i].in[t.nominal]
 		if m.requests > 0 {
 			first = append(first, m.meanFirst())
+			computed, tokens = append(computed, m.meanComputed()), append(tokens, m.meanTokens())
 		}
 		if m.tokens > 0 {
 			token = append(token, m.perToken())
 		}
 	}
-	out := Usual{First: median(first), Token: median(token)}
+	out := Usual{First: median(first), Token: median(token), computed: median(computed), tokens: median(tokens)}
 	for _, o := range t.objectives {
 		switch o.of {
 		case firstToken:

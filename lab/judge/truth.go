@@ -243,7 +243,7 @@ func (t *truth) fill(line *Line, tokens float64, usual *Usual) {
 		line.TrueCauses[c] = round(share)
 	}
 	maps.DeleteFunc(line.TrueCauses, func(_ string, share float64) bool { return share < leastShare })
-	line.Also = t.also(line, a, w, tokens)
+	line.Also = t.also(line, a, w, tokens, usual)
 	for i := range v.of.in {
 		if one := &v.of.in[i]; i != actual {
 			line.Unended = max(line.Unended, round(quotient(one.unended, one.requests)))
@@ -295,8 +295,18 @@ func (t *truth) open(line *Line, judged bool) bool {
 //   - A higher arrival rate is demand_exceeds_capacity if requests queue. If they
 //     hardly queue, capacity was not exceeded: the batch has grown and tokens are
 //     slower, which is decode_load (more sequences).
-func (t *truth) also(line *Line, a, w *sum, tokens float64) []string {
+//   - Longer prompts and longer answers are demand_exceeds_capacity as well if requests queue: more work
+//     arrives than is served. Traffic that is too much by itself is prefill_heavy or decode_load as well where its
+//     prompts or its answers are longer than usual by the bar of harm.
+func (t *truth) also(line *Line, a, w *sum, tokens float64, usual *Usual) []string {
 	var out []string
+	queues := a.meanQueue()-w.meanQueue() >= 0.5*delay(a, w, tokens)
+	if line.TrueCauses[demand] > 0 && w.meanComputed() > (1+slowdown)*usual.computed {
+		out = append(out, "prefill_heavy")
+	}
+	if line.TrueCauses[demand] > 0 && w.meanTokens() > (1+slowdown)*usual.tokens {
+		out = append(out, "decode_load")
+	}
 	for i := range t.story.Injections {
 		in := &t.story.Injections[i]
 		if _, is := line.TrueCauses[CauseOf(in.Parameter)]; !is {
@@ -305,8 +315,10 @@ func (t *truth) also(line *Line, a, w *sum, tokens float64) []string {
 		switch {
 		case in.Parameter == engine.ParamPrefixPool:
 			out = append(out, "cache_thrash")
-		case in.Parameter == engine.ParamArrivalRate && a.meanQueue()-w.meanQueue() < 0.5*delay(a, w, tokens):
+		case in.Parameter == engine.ParamArrivalRate && !queues:
 			out = append(out, "decode_load")
+		case (in.Parameter == engine.ParamPromptLength || in.Parameter == engine.ParamOutputLength) && queues:
+			out = append(out, demand)
 		}
 	}
 	slices.Sort(out)
