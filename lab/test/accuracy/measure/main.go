@@ -165,8 +165,11 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
-	beside, err := o.beside(fingerprint)
+	beside, err := o.beside(ctx)
 	if err != nil {
+		return errors.Join(err, broken)
+	}
+	if err := ticketed(ctx, o.workers, records); err != nil {
 		return errors.Join(err, broken)
 	}
 	fmt.Print(Overview(origin, records, beside))
@@ -180,7 +183,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 }
 
 // beside reads the results of other methods.
-func (o *options) beside(fingerprint string) (Beside, error) {
+func (o *options) beside(ctx context.Context) (Beside, error) {
 	var out Beside
 	if o.before != "" {
 		// Its fingerprint is that of other sources, which are not here to compare with.
@@ -190,6 +193,7 @@ func (o *options) beside(fingerprint string) (Beside, error) {
 		}
 		defer journal.Close()
 		out.Before = &Before{Commit: o.beforeCommit, Records: journal.All()}
+		return out, ticketed(ctx, o.workers, out.Before.Records)
 	}
 	return out, nil
 }
@@ -207,22 +211,19 @@ func part(plans []stories.Plan, text string) ([]stories.Plan, error) {
 	return out, nil
 }
 
-const pageFile = "docs/why/accuracy.md"
+// The page for readers, and that with all tables. fromDocs is the way to the root from the first.
+const pageFile, resultsFile, fromDocs = "docs/why/accuracy.md", "lab/test/accuracy/results.md", "../../"
 
+// write writes both. The parts of others are kept.
 func write(o Origin, records []Record, beside Beside) error {
-	old, err := os.ReadFile(pageFile)
+	old, err := os.ReadFile(resultsFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	picture, err := Chart(records)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(pageFile), Picture), picture, 0o644); err != nil {
-		return err
-	}
-	fmt.Println("writes", pageFile)
-	return os.WriteFile(pageFile, []byte(Page(o, records, beside, string(old))), 0o644)
+	beside.Recordings = recordingsRight(string(old))
+	fmt.Println("writes", pageFile, "and", resultsFile)
+	return errors.Join(os.WriteFile(resultsFile, []byte(Results(o, records, beside, string(old))), 0o644),
+		os.WriteFile(pageFile, []byte(Page(o, records, beside)), 0o644))
 }
 
 // one plays one story and prints the lines as "vllmsim judge" does.
