@@ -319,9 +319,9 @@ accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accu
 		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
 
 .PHONY: recordings
-recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into docs/why/accuracy.md
+recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into lab/test/accuracy/results.md
 	$(say) 'vllmsim replay-recording (seconds; skipped where $(SHARED) is absent)'
-	@$(GO) run ./lab/cmd/vllmsim replay-recording --shared $(SHARED) --page docs/why/accuracy.md
+	@$(GO) run ./lab/cmd/vllmsim replay-recording --shared $(SHARED) --page lab/test/accuracy/results.md
 
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup
