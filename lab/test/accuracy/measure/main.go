@@ -47,9 +47,9 @@ type options struct {
 
 func run(ctx context.Context) error {
 	var o options
-	flag.StringVar(&o.size, "size", "sample", "how much is played: tiny (some minutes), sample (an hour on two cores) or full")
+	flag.StringVar(&o.size, "size", "published", "how much is played: published (an hour on two cores) or tiny (some minutes)")
 	flag.StringVar(&o.set, "set", string(stories.HeldOut), "heldout, which writes the page, or tuning, which prints tables only")
-	flag.StringVar(&o.story, "story", "", "play one story of the full size again and print its lines")
+	flag.StringVar(&o.story, "story", "", "play one story again and print its lines")
 	flag.StringVar(&o.shared, "shared", "../shared", "the folder with recorded traffic")
 	flag.StringVar(&o.date, "date", time.Now().UTC().Format("2006-01-02"), "the date on the page")
 	flag.StringVar(&o.dir, "journal", "build/accuracy", "the folder in which results are kept")
@@ -78,7 +78,7 @@ func run(ctx context.Context) error {
 	}
 	size, there := stories.Sizes[o.size]
 	if !there {
-		return fmt.Errorf("-size %q: want tiny, sample or full", o.size)
+		return fmt.Errorf("-size %q: want tiny or published", o.size)
 	}
 	if o.set != string(stories.HeldOut) && o.set != string(stories.Tuning) {
 		return fmt.Errorf("-set %q: want heldout or tuning", o.set)
@@ -229,7 +229,7 @@ func write(o Origin, records []Record, beside Beside) error {
 // one plays one story and prints the lines as "vllmsim judge" does.
 func one(ctx context.Context, name string, recorded bool) error {
 	for _, set := range []stories.Set{stories.HeldOut, stories.Tuning} {
-		plans := stories.All(set, stories.Sizes["full"], recorded)
+		plans := stories.All(set, stories.Sizes["published"], recorded)
 		i := slices.IndexFunc(plans, func(p stories.Plan) bool { return p.Name == name })
 		if i < 0 {
 			continue
@@ -258,7 +258,7 @@ func one(ctx context.Context, name string, recorded bool) error {
 
 // command is what was run.
 func command(o options) string {
-	if o.size == "sample" {
+	if o.size == "published" {
 		return "make accuracy"
 	}
 	return "make accuracy ACCURACY=" + o.size

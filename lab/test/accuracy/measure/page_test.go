@@ -50,7 +50,7 @@ func records(t *testing.T, change func(*Record)) []Record {
 	replicates = 50
 	t.Cleanup(func() { replicates = saved })
 	var out []Record
-	size := stories.Sizes["sample"]
+	size := stories.Sizes["published"]
 	size.HealthyRecorded = 0
 	for _, p := range stories.All(stories.HeldOut, size, true) {
 		r := perfect(p.Meta)
@@ -151,7 +151,7 @@ func TestTheHeadlineHidesNothing(t *testing.T) {
 }
 
 func origin() Origin {
-	return Origin{Size: "sample", Command: "make accuracy", Commit: "abc", Print: "123", Machine: "two processors", Date: "2026-01-01", Planned: 9, Recorded: true}
+	return Origin{Size: "published", Command: "make accuracy", Commit: "abc", Print: "123", Machine: "two processors", Date: "2026-01-01", Planned: 9, Recorded: true}
 }
 
 func TestThePage(t *testing.T) {

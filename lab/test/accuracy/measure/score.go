@@ -172,6 +172,11 @@ const (
 // vague reports whether a report names no cause but its family.
 func vague(said string) bool { return said == engineSlower || said == workGrew }
 
+// alsoOf are the true causes that another name is right for.
+var alsoOf = map[string][]string{
+	"cache_thrash": {"prefill_heavy"}, "decode_load": {demand}, "prefill_heavy": {demand}, demand: {"prefill_heavy", "decode_load"},
+}
+
 // named returns the causes with the other names under which they are right: more
 // different prompts than the cache holds are prefill_heavy and cache_thrash, and a higher
 // arrival rate that hardly queues is demand_exceeds_capacity and decode_load. Requests that
@@ -179,7 +184,7 @@ func vague(said string) bool { return said == engineSlower || said == workGrew }
 func named(l *judge.Line, causes []string) []string {
 	out := slices.Clone(causes)
 	for _, name := range l.Also {
-		if of := map[string]string{"cache_thrash": "prefill_heavy", "decode_load": demand}[name]; slices.Contains(causes, of) {
+		if slices.ContainsFunc(alsoOf[name], func(of string) bool { return slices.Contains(causes, of) }) {
 			out = append(out, name)
 		}
 	}
