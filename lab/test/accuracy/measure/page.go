@@ -78,13 +78,12 @@ func (o *Origin) size(records []Record) string {
 		spent += records[i].CPU / 3600
 	}
 	what := map[string]string{
-		"tiny": "a first look (`ACCURACY=tiny`), whose intervals are wide", "sample": "the sample of `make accuracy`",
-		"full": "the published size (`ACCURACY=full`)",
+		"tiny": "A first look (`ACCURACY=tiny`), whose intervals are wide", "published": "Made by `make accuracy`",
 	}[o.Size]
 	out := fmt.Sprintf("%s: %d of %d stories, at commit %s (fingerprint %s), on %s, %s.", what, played, o.Planned, o.Commit, o.Print, o.Machine, o.Date)
 	out += fmt.Sprintf("\nIt took %.1f hours of a processor.", spent)
 	if o.Recorded {
-		return out + "\nStories on recorded traffic need `../shared`; they have a [part of their own](#recorded-traffic)."
+		return out + "\nStories on recorded traffic need `../shared`."
 	}
 	return out + "\n`../shared` was not there, so nothing was played on recorded traffic."
 }
