@@ -106,7 +106,7 @@ func Bars(scores []Score) []Bar {
 	}
 	warned := func(name string, objectives bool) Bar {
 		a := alarmsIn(scores, moderate(objectives))
-		return rate("warnings with nothing behind them, to 80 % of the knee, "+name, 60, 2, 10_000, &a, nothing, alarmFigure(moderate(objectives), nothing))
+		return rate("warnings with nothing behind, to 80 % of the knee, "+name, 60, 2, 10_000, &a, nothing, alarmFigure(moderate(objectives), nothing))
 	}
 	pages, tickets := alarmsIn(scores, everywhere), ticketsIn(scores, of.models)
 	inferred := func(name string, must, wish float64, count func(Counts) float64) Bar {
@@ -114,8 +114,8 @@ func Bars(scores []Score) []Bar {
 	}
 	named := precise(of.minutes)
 	return []Bar{
-		warned("no objectives", false), warned("with objectives", true),
-		rate("tickets of the shipped alerts, natural slow-downs included", 120, 10, 10_000, &tickets, natural, ratioFigure(func(s *Score) []float64 {
+		warned("without objectives", false), warned("with objectives", true),
+		rate("tickets, natural slow-downs included", 120, 10, 10_000, &tickets, natural, ratioFigure(func(s *Score) []float64 {
 			if !of.models(s) {
 				return nil
 			}

@@ -46,6 +46,29 @@ func sameStories(before, after []Record) (from, to []Record, other int) {
 	return from, to, other
 }
 
+// pairs are the scores of the stories that both methods have played, in the same order.
+type pairs struct{ from, to []Score }
+
+// paired is nil where nothing of before is known of these records.
+func (b *Before) paired(records []Record) *pairs {
+	if b == nil {
+		return nil
+	}
+	from, to, _ := sameStories(b.Records, records)
+	if len(from) == 0 {
+		return nil
+	}
+	return &pairs{Scores(from), Scores(to)}
+}
+
+// change is the difference of a bar's figure.
+func (p *pairs) change(b *Bar) string {
+	if b.figure.of == nil || b.Unmeasured {
+		return "-"
+	}
+	return b.figure.differenceText(p.from, p.to)
+}
+
 // truth is what a record has that no diagnosis changes, as text.
 func truth(r *Record) string {
 	type minute struct {
@@ -112,42 +135,13 @@ func (t *table) compared(o Origin, before *Before, records []Record) {
 	was, is := Bars(from), Bars(to)
 	for i := range is {
 		b, a := &was[i], &is[i]
-		change := "-"
-		if !a.Unmeasured && !b.Unmeasured {
-			change = a.figure.differenceText(from, to)
-		}
-		t.row(a.Name, a.Must, b.Seen, a.Seen, change, b.Verdict(), "**"+a.Verdict()+"**")
-	}
-}
-
-// inShort has the bars and what a fleet gets, before and after.
-func (t *table) inShort(o Origin, before *Before, records []Record) {
-	fromRecords, toRecords, _ := sameStories(before.Records, records)
-	if len(fromRecords) == 0 {
-		t.line("The journal of the method of before (commit %s) has no story of this page.", before.Commit)
-		return
-	}
-	from, to := Scores(fromRecords), Scores(toRecords)
-	t.line("The method of commit %s and that of %s, on the same %d of %d stories.\n", before.Commit, o.Commit, len(to), len(records))
-	t.head("", "before", "after", "difference")
-	was, is := Bars(from), Bars(to)
-	for i := range is {
-		if b, a := &was[i], &is[i]; !a.Unmeasured && !b.Unmeasured {
-			t.row(a.Name, b.Seen, a.Seen, a.figure.differenceText(from, to))
-		}
-	}
-	keep := func(s *Score) bool { return !s.Recorded }
-	b, a := alarmsIn(from, keep), alarmsIn(to, keep)
-	for _, r := range fleetRows {
-		f := alarmFigure(keep, r.column)
-		f.scale = fleet
-		t.row(r.name+", 100 servers in a week", b.weekText(r.column), a.weekText(r.column), f.differenceText(from, to))
+		t.row(a.Name, a.Must, b.Seen, a.Seen, (&pairs{from, to}).change(a), b.Verdict(), "**"+a.Verdict()+"**")
 	}
 }
 
 // rivals compares with what others would take, each on the stories that it has played.
 func (t *table) rivals(all []Rival, records []Record) {
-	t.head("untuned models", "stories", "right", "by family", "warnings with nothing behind them, in 10,000 h", "in natural slow-downs", "pages")
+	t.head("untuned models, in 10,000 h", "stories", "right", "by family", "warnings with nothing behind", "in slow-downs", "pages")
 	row := func(name string, records []Record) {
 		scores := Scores(records)
 		of := judgedIn(scores)

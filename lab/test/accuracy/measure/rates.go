@@ -136,7 +136,7 @@ func (a *Alarms) weekText(column int) string {
 	}
 	const scale = fleet / 10_000.0
 	r := a.rate(column)
-	return fmt.Sprintf("%.1f (%.1f to %.1f)", scale*r.Value, scale*r.Low, scale*r.High)
+	return fmt.Sprintf("%.0f (%.0f to %.0f)", scale*r.Value, scale*r.Low, scale*r.High)
 }
 
 // shareText is the share of the hours that are of a kind.

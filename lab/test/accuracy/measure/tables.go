@@ -90,30 +90,49 @@ func groups() (out []struct {
 	return out
 }
 
-// week is what a fleet gets in a week.
-func (t *table) week(scores []Score) {
-	head := []string{"100 servers without a fault, in a week"}
+// week is what a fleet of servers as in the bars gets in a week, and the difference from before where that is known.
+func (t *table) week(scores []Score, was *pairs) {
+	of := judgedIn(scores)
+	head := []string{"100 servers without a fault (" + of.name + "), in a week"}
 	rows := make([][]string, len(fleetRows)+2)
-	for _, g := range groups() {
-		head = append(head, g.name)
-		a := alarmsIn(scores, g.keep)
+	for _, objectives := range []bool{false, true} {
+		keep := func(s *Score) bool { return of.models(s) && !s.Recorded && s.Objectives == objectives }
+		head = append(head, map[bool]string{true: "with objectives", false: "without"}[objectives])
+		a := alarmsIn(scores, keep)
+		if was != nil {
+			head = append(head, "difference")
+		}
 		for i, r := range fleetRows {
 			rows[i] = append(rows[i], a.weekText(r.column))
+			if was != nil {
+				f := alarmFigure(keep, r.column)
+				f.scale = fleet
+				rows[i] = append(rows[i], f.differenceText(was.from, was.to))
+			}
 		}
-		rows[len(fleetRows)] = append(rows[len(fleetRows)], a.shareText(slowed))
-		rows[len(fleetRows)+1] = append(rows[len(fleetRows)+1], fmt.Sprintf("%.0f", a.sum[hours]))
+		for i, text := range []string{a.shareText(slowed), fmt.Sprintf("%.0f", a.sum[hours])} {
+			rows[len(fleetRows)+i] = append(rows[len(fleetRows)+i], text)
+			if was != nil {
+				rows[len(fleetRows)+i] = append(rows[len(fleetRows)+i], "")
+			}
+		}
 	}
 	t.head(head...)
-	for i, r := range fleetRows {
-		t.row(append([]string{r.name}, rows[i]...)...)
+	for i, name := range append(fleetNames(), "share of the time in natural slow-downs", "hours measured") {
+		t.row(append([]string{name}, rows[i]...)...)
 	}
-	t.row(append([]string{"share of the time in natural slow-downs"}, rows[len(fleetRows)]...)...)
-	t.row(append([]string{"hours measured"}, rows[len(fleetRows)+1]...)...)
+}
+
+func fleetNames() (out []string) {
+	for _, r := range fleetRows {
+		out = append(out, r.name)
+	}
+	return out
 }
 
 // headline is what a reader must find first.
 func (t *table) headline(scores []Score) {
-	t.week(scores)
+	t.week(scores, nil)
 	t.line("")
 	t.right(scores)
 }
@@ -126,11 +145,20 @@ func (t *table) right(scores []Score) {
 	}
 }
 
-func (t *table) bars(bars []Bar) {
-	t.head("", "must", "moonshot", "measured", "result")
+// bars has what was measured, and the difference from before where that is known.
+func (t *table) bars(bars []Bar, was *pairs) {
+	head := []string{"", "must", "moonshot", "measured", "result"}
+	if was != nil {
+		head = append(head, "difference")
+	}
+	t.head(head...)
 	for i := range bars {
 		b := &bars[i]
-		t.row(b.Name, b.Must, b.Wish, b.Seen, "**"+b.Verdict()+"**")
+		cells := []string{b.Name, b.Must, b.Wish, b.Seen, "**" + b.Verdict() + "**"}
+		if was != nil {
+			cells = append(cells, was.change(b))
+		}
+		t.row(cells...)
 	}
 }
 
@@ -169,11 +197,7 @@ func (t *table) delays(scores []Score) {
 
 // alarms are what is counted in 10,000 hours without a fault, by background and by load.
 func (t *table) alarms(scores []Score) {
-	head := []string{"", "hours", "in natural slow-downs", "with a false report"}
-	for _, r := range fleetRows {
-		head = append(head, r.name)
-	}
-	t.head(head...)
+	t.head(append([]string{"", "hours", "in natural slow-downs", "with a false report"}, fleetNames()...)...)
 	rowOf := func(name string, a Alarms) {
 		cells := []string{name, fmt.Sprintf("%.0f", a.sum[hours]), a.shareText(slowed), a.shareText(falsely)}
 		for _, r := range fleetRows {
