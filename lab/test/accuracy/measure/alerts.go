@@ -58,7 +58,8 @@ func newAlerting(dir string) (*alerting, error) {
 		written[0].Rules[i].Annotations = nil // Messages take most of the time, and nobody reads them.
 	}
 	a := &alerting{dir: dir, file: filepath.Join(dir, "rules.yaml"), group: written[0], alerts: groups[0].Alerts}
-	return a, a.write()
+	err = a.write()
+	return a, err
 }
 
 // write writes the rules.
@@ -229,7 +230,10 @@ func alertCounts(ctx context.Context, workers int, records []Record) ([]content.
 		return nil, nil, err
 	}
 	alerts, err := a.measured(ctx)
-	if err = errors.Join(err, a.only(alerts)); err != nil {
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.only(alerts); err != nil {
 		return nil, nil, err
 	}
 	counts, errs := make([]map[string]*alarmRow, len(records)), make([]error, len(records))
@@ -278,14 +282,14 @@ func alertsTable(alerts []content.Alert, counts []map[string]*alarmRow) string {
 	var out strings.Builder
 	out.WriteString("|Alert|Severity|Nothing behind, in 10,000 h of a server|In natural slow-downs|Fleet of 100, nothing behind, a week|All in 10,000 h|\n|---|---|---|---|---|---|\n")
 	var c Alarms
-	for i := range alerts {
+	for _, alert := range alerts {
 		c = Alarms{}
 		for _, of := range counts {
-			if own := of[alerts[i].Name]; own != nil {
+			if own := of[alert.Name]; own != nil {
 				c.add(*own)
 			}
 		}
-		fmt.Fprintf(&out, "|`%s`|%s|%s|%s|%s|%.0f|\n", alerts[i].Name, alerts[i].Severity, c.text(nothing), c.text(natural), c.weekText(nothing),
+		fmt.Fprintf(&out, "|`%s`|%s|%s|%s|%s|%.0f|\n", alert.Name, alert.Severity, c.text(nothing), c.text(natural), c.weekText(nothing),
 			10_000*c.sum[fires]/max(1, c.sum[slowed]))
 	}
 	fmt.Fprintf(&out, "\nOf %.0f hours played, %.0f had no harm by a fault or by too much traffic.\n", c.sum[slowed], c.sum[hours])

@@ -71,7 +71,7 @@ func TestAFiringWithoutHarmIsFalse(t *testing.T) {
 	counts := []map[string]*alarmRow{nil, {ticket.Name: &alarmRow{nothing: 5, natural: 3, fires: 7, hours: 1000, slowed: 2000}}}
 	table := alertsTable([]content.Alert{ticket}, counts)
 	assert.Contains(t, table, "|35|", "7 in 2,000 h")
-	assert.Contains(t, table, "|84.0 (", "5 in 1,000 h are 84 in the 16,800 h of a hundred servers")
+	assert.Contains(t, table, "|84 (", "5 in 1,000 h are 84 in the 16,800 h of a hundred servers")
 }
 
 // Tickets are counted in natural slow-downs as well, pages are none.

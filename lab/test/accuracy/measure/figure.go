@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
@@ -208,18 +207,4 @@ func (f *figure) valueOf(scores []Score) float64 {
 		return math.NaN()
 	}
 	return f.value(rows, once)
-}
-
-// text is a value of the figure with its unit.
-func (f *figure) text(v float64) string {
-	switch f.unit {
-	case "windows":
-		return windows(v)
-	case "":
-		if math.IsNaN(v) {
-			return "-"
-		}
-		return strconv.FormatFloat(f.scale*v, 'f', 0, 64)
-	}
-	return percent(v)
 }

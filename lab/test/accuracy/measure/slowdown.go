@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
-)
+import "github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 
 // minutes are what is known of each minute of a server, besides its harm.
 type minutes struct {

@@ -73,18 +73,18 @@ var fleetRows = []struct {
 	{"pages without a cause to page", paged},
 }
 
-// groups are the servers whose alarms are told apart, on generated traffic.
-func groups() (out []struct {
+// group are servers whose alarms are told apart.
+type group struct {
 	name string
 	keep func(*Score) bool
-}) {
+}
+
+// groups are those on generated traffic.
+func groups() (out []group) {
 	for _, tuned := range []bool{true, false} {
 		for _, objectives := range []bool{false, true} {
 			name := map[bool]string{true: "tuned", false: "untuned"}[tuned] + map[bool]string{true: ", objectives", false: ", no objectives"}[objectives]
-			out = append(out, struct {
-				name string
-				keep func(*Score) bool
-			}{name, func(s *Score) bool { return !s.Recorded && s.Tuned == tuned && s.Objectives == objectives }})
+			out = append(out, group{name, func(s *Score) bool { return !s.Recorded && s.Tuned == tuned && s.Objectives == objectives }})
 		}
 	}
 	return out
