@@ -297,9 +297,9 @@ mutate: $(GREMLINS) ## Mutate one package and list what its own tests do not not
 		--invert-assignments --invert-bitwise --invert-bwassign --invert-logical --invert-loopctrl $(PKG)
 	@rm -rf build/mutate
 
-# How much "make accuracy" plays: tiny (some minutes), sample, or full for the published page.
-# Each of them writes the page.
-ACCURACY ?= sample
+# How much "make accuracy" plays: published (an hour on two cores) or tiny (some minutes). Each of them
+# writes the pages.
+ACCURACY ?= published
 
 # Where the traces, measurements and recordings are that are not part of the project.
 SHARED ?= ../shared
@@ -313,15 +313,15 @@ BEFORE ?=
 BEFORE_COMMIT ?=
 
 .PHONY: accuracy
-accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accuracy.md
-	$(say) 'go run ./lab/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) (the sample takes about an hour on two cores; it continues where it ended)'
+accuracy: ## Measure the diagnosis on simulated engines, and write docs/why/accuracy.md and the tables of lab/test/accuracy
+	$(say) 'go run ./lab/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) (published takes an hour on two cores; it continues where it ended)'
 	@$(GO) run ./lab/test/accuracy/measure -size $(ACCURACY) -shared $(SHARED) $(if $(TAPES),-tapes $(TAPES)) \
 		$(if $(BEFORE),-before $(BEFORE) -before-commit $(BEFORE_COMMIT))
 
 .PHONY: recordings
-recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into docs/why/accuracy.md
+recordings: ## Replay recordings of real servers from SHARED (../shared), and write the table into lab/test/accuracy/results.md
 	$(say) 'vllmsim replay-recording (seconds; skipped where $(SHARED) is absent)'
-	@$(GO) run ./lab/cmd/vllmsim replay-recording --shared $(SHARED) --page docs/why/accuracy.md
+	@$(GO) run ./lab/cmd/vllmsim replay-recording --shared $(SHARED) --page lab/test/accuracy/results.md
 
 .PHONY: truth
 truth: ## Compare everything derived with the truth, for every version, dialect and setup

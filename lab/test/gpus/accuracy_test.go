@@ -17,11 +17,11 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
-const accuracyPage = "../../../docs/why/accuracy.md"
+const accuracyPage = "../accuracy/results.md"
 
 var (
 	flagStories = flag.Int("gpus.stories", 1, "how many random stories of each kind are played")
-	flagWrite   = flag.Bool("gpus.write", false, "play the held-out seeds, and write their table into docs/why/accuracy.md")
+	flagWrite   = flag.Bool("gpus.write", false, "play the held-out seeds, and write their table into lab/test/accuracy/results.md")
 	flagOnly    = flag.String("gpus.only", "", "play one kind only, with a line for each story")
 )
 
@@ -178,7 +178,7 @@ func TestDetailsAreRightInRandomStories(t *testing.T) {
 }
 
 // head is the text above the table.
-const head = `The details of ` + "`slow_steps`" + ` that are about GPUs, in %d random stories of each kind. A server with simulated GPUs ([simulator.md](../simulator.md#gpus))
+const head = `The details of ` + "`slow_steps`" + ` that are about GPUs, in %d random stories of each kind. A server with simulated GPUs ([simulator.md](../../../docs/simulator.md#gpus))
 and their exporter are read by two receivers, and the processor reports as in production: scrapes every 10, 15 or 30 s, samples of the
 exporter every 30 s, families that are off by default switched on at random, old and new labels, with the pod's UID or by its name,
 NVIDIA's exporter or AMD's, and in one of five stories an exporter that restarts meanwhile. Steps become slow after 14 to 20 minutes, for 12

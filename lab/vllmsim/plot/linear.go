@@ -5,6 +5,13 @@ import (
 	"strconv"
 )
 
+// Line is a line of a chart. Points are pairs of x and y.
+type Line struct {
+	Name, Color string
+	Dashed      bool
+	Points      [][2]float64
+}
+
 // Linear draws lines against axes that begin at 0 and end above the largest value. Points must
 // not be negative.
 func Linear(title, x, y string, lines []Line) ([]byte, error) {

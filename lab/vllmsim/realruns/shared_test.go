@@ -34,7 +34,7 @@ func TestThePageHasWhatAReplayGives(t *testing.T) {
 	all := shared(t)
 	part, err := Page(t.Context(), all, defaults())
 	require.NoError(t, err)
-	page, err := os.ReadFile("../../../docs/why/accuracy.md")
+	page, err := os.ReadFile("../../test/accuracy/results.md")
 	require.NoError(t, err)
 	assert.Contains(t, string(page), "<!-- recordings: begin -->\n"+part+"<!-- recordings: end -->", `"make recordings" writes it anew`)
 }

@@ -38,6 +38,7 @@ const (
 type alerting struct {
 	// dir is a folder for the stores, file the group of rules with the alerts on single servers.
 	dir, file string
+	group     rulefile.Group
 	alerts    []content.Alert
 }
 
@@ -53,12 +54,29 @@ func newAlerting(dir string) (*alerting, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(map[string]any{"groups": written}) // JSON is YAML.
-	if err != nil {
-		return nil, err
+	for i := range written[0].Rules {
+		written[0].Rules[i].Annotations = nil // Messages take most of the time, and nobody reads them.
 	}
-	a := &alerting{dir: dir, file: filepath.Join(dir, "rules.yaml"), alerts: groups[0].Alerts}
-	return a, os.WriteFile(a.file, text, 0o600)
+	a := &alerting{dir: dir, file: filepath.Join(dir, "rules.yaml"), group: written[0], alerts: groups[0].Alerts}
+	err = a.write()
+	return a, err
+}
+
+// write writes the rules.
+func (a *alerting) write() error {
+	text, err := json.Marshal(map[string]any{"groups": []rulefile.Group{a.group}}) // JSON is YAML.
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(a.file, text, 0o600)
+}
+
+// only keeps the rules of some alerts, which is faster.
+func (a *alerting) only(alerts []content.Alert) error {
+	a.group.Rules = slices.DeleteFunc(a.group.Rules, func(r rulefile.Rule) bool {
+		return r.Alert != "" && !slices.ContainsFunc(alerts, func(one content.Alert) bool { return one.Name == r.Alert })
+	})
+	return a.write()
 }
 
 // fired is one time in which an alert fired, in seconds of the story.
@@ -164,110 +182,127 @@ func (a *alerting) measured(ctx context.Context) (out []content.Alert, err error
 	return out, err
 }
 
-// falseFirings counts, by alert, how often it fired in a healthy story, and how often falsely: nothing excuses it
-// in any minute in which it was pending. Where an objective is missed for longer, it is not false.
-func falseFirings(s *Score, alerts []content.Alert, all []fired) (every, wrong map[string]float64) {
-	every, wrong = map[string]float64{}, map[string]float64{}
-	minutes := s.excuses(0, s.harmful(0))
+// firingsOf counts, by alert, how often it fired in a healthy story: in the column fires all of them, in natural those
+// where nothing but a natural slow-down excuses it, and in nothing where not even that does. Harm in any minute in which it
+// was pending excuses it, but a page only great harm.
+func firingsOf(s *Score, alerts []content.Alert, all []fired) map[string]*alarmRow {
+	out := map[string]*alarmRow{}
+	for i := range alerts {
+		out[alerts[i].Name] = &alarmRow{hours: s.Healthy, slowed: s.hours()}
+	}
+	is := s.minutes(0, s.harmful(0))
 	for _, f := range all {
 		i := slices.IndexFunc(alerts, func(a content.Alert) bool { return a.Name == f.alert })
 		if i < 0 {
 			continue
 		}
-		every[f.alert]++
+		one := out[f.alert]
+		one[fires]++
+		excused, slow := false, false
 		first, last := int((f.from-alerts[i].For.Seconds())/window), int(f.from/window)
-		right := false
-		for m := max(0, first); m <= min(last, len(minutes.excused)-1); m++ {
-			right = right || minutes.excused[m] || minutes.missed[m] || minutes.great[m] || minutes.felt[m] && alerts[i].Severity != content.Page
+		for m := max(0, first); m <= min(last, len(is.excused)-1); m++ {
+			excused = excused || is.excused[m] || is.great[m] && alerts[i].Severity == content.Page
+			slow = slow || is.natural[m] && alerts[i].Severity != content.Page
 		}
-		if !right {
-			wrong[f.alert]++
+		switch {
+		case excused:
+		case slow:
+			one[natural]++
+		default:
+			one[nothing]++
 		}
 	}
-	return every, wrong
+	return out
 }
 
-// falseAlerts is the table of how often each alert fires in healthy stories, by the size of a fleet.
-func falseAlerts(ctx context.Context, o *options, records []Record) (string, error) {
+// fires is the column of all firings of an alert, which has no notices.
+const fires = noticed
+
+// alertCounts are, of each healthy story by its place among the records, how often each alert fires in it.
+func alertCounts(ctx context.Context, workers int, records []Record) ([]content.Alert, []map[string]*alarmRow, error) {
 	dir, err := os.MkdirTemp("", "alerts-*")
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
 	a, err := newAlerting(dir)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	alerts, err := a.measured(ctx)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	counts := map[string]*Alarms{}
-	for i := range alerts {
-		counts[alerts[i].Name] = &Alarms{}
+	if err := a.only(alerts); err != nil {
+		return nil, nil, err
 	}
-	played := 0.0
-	var mu sync.Mutex
-	var errs []error
-	next := make(chan *Record)
-	var workers sync.WaitGroup
-	for range max(1, o.workers) {
-		workers.Go(func() {
-			for r := range next {
-				all, err := a.firings(ctx, r.Said, r.Faults, r.Seconds)
+	counts, errs := make([]map[string]*alarmRow, len(records)), make([]error, len(records))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range max(1, workers) {
+		group.Go(func() {
+			for i := range next {
+				r := &records[i]
+				var all []fired
+				all, errs[i] = a.firings(ctx, r.Said, r.Faults, r.Seconds)
 				s := score(r)
-				every, wrong := falseFirings(&s, alerts, all)
-				mu.Lock()
-				errs = append(errs, err)
-				played += r.hours()
-				for name, c := range counts {
-					c.pages += int(every[name])
-					c.warnings += int(wrong[name])
-					c.hours += s.Healthy
-					c.byStory = append(c.byStory, [4]float64{wrong[name], every[name], s.Healthy})
-				}
-				mu.Unlock()
+				counts[i] = firingsOf(&s, alerts, all)
 			}
 		})
 	}
 	for i := range records {
 		if records[i].Kind == stories.Healthy {
-			next <- &records[i]
+			next <- i
 		}
 	}
 	close(next)
-	workers.Wait()
-	return alertsTable(alerts, counts, played), errors.Join(errs...)
+	group.Wait()
+	return alerts, counts, errors.Join(errs...)
 }
 
-// alertsTable has a row for each alert. warnings are false ones and pages all of them; the bootstrap needs an order.
-func alertsTable(alerts []content.Alert, counts map[string]*Alarms, played float64) string {
-	var out strings.Builder
-	out.WriteString("|Alert|Severity|False in 10,000 h of a server|Fleet of 10, false a week|Fleet of 100, false a week|All in 10,000 h|\n|---|---|---|---|---|---|\n")
-	for i := range alerts {
-		c := counts[alerts[i].Name]
-		slices.SortFunc(c.byStory, func(a, b [4]float64) int { return slices.Compare(a[:], b[:]) })
-		r := c.warningRate()
-		const week = 7 * 24 / 10_000.0
-		times := func(servers float64) string {
-			return fmt.Sprintf("%.1f (%.1f to %.1f)", r.Value*week*servers, r.Low*week*servers, r.High*week*servers)
+// ticketed adds to the records of healthy stories how many tickets the shipped alerts send.
+func ticketed(ctx context.Context, workers int, records []Record) error {
+	alerts, counts, err := alertCounts(ctx, workers, records)
+	for i, of := range counts {
+		n := 0.0
+		for _, a := range alerts {
+			if own := of[a.Name]; own != nil && a.Severity == content.Ticket {
+				n += own[nothing] + own[natural]
+			}
 		}
-		fmt.Fprintf(&out, "|`%s`|%s|%s|%s|%s|%.0f|\n", alerts[i].Name, alerts[i].Severity, perTenThousand(r), times(10), times(100), 10_000*float64(c.pages)/max(1, played))
+		if of != nil {
+			records[i].Tickets = &n
+		}
 	}
-	hours := 0.0
-	for _, c := range counts {
-		hours = c.hours
+	return err
+}
+
+// alertsTable has a row for each alert.
+func alertsTable(alerts []content.Alert, counts []map[string]*alarmRow) string {
+	var out strings.Builder
+	out.WriteString("|Alert|Severity|Nothing behind, in 10,000 h of a server|In natural slow-downs|Fleet of 100, nothing behind, a week|All in 10,000 h|\n|---|---|---|---|---|---|\n")
+	var c Alarms
+	for _, alert := range alerts {
+		c = Alarms{}
+		for _, of := range counts {
+			if own := of[alert.Name]; own != nil {
+				c.add(*own)
+			}
+		}
+		fmt.Fprintf(&out, "|`%s`|%s|%s|%s|%s|%.0f|\n", alert.Name, alert.Severity, c.text(nothing), c.text(natural), c.weekText(nothing),
+			10_000*c.sum[fires]/max(1, c.sum[slowed]))
 	}
-	fmt.Fprintf(&out, "\nOf %.0f hours played, in %.0f an alert would be false.\n", played, hours)
+	fmt.Fprintf(&out, "\nOf %.0f hours played, %.0f had no harm by a fault or by too much traffic.\n", c.sum[slowed], c.sum[hours])
 	return out.String()
 }
 
 // writeAlerts writes the table.
 func writeAlerts(ctx context.Context, o *options, records []Record) error {
-	table, err := falseAlerts(ctx, o, records)
+	alerts, counts, err := alertCounts(ctx, o.workers, records)
 	if err != nil {
 		return err
 	}
+	table := alertsTable(alerts, counts)
 	fmt.Print(table)
 	return pageparts.Rewrite(alertsFile, map[string]string{alertsPart: table})
 }

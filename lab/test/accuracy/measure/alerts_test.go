@@ -62,12 +62,34 @@ func TestAFiringWithoutHarmIsFalse(t *testing.T) {
 	s.Lines = []judge.Line{{Minute: 60, Harmful: true}}
 	at := func(alert string, from float64) fired { return fired{alert, from, from + 600} }
 	const page = "VLLMServerNotServing"
-	every, wrong := falseFirings(&s, all, []fired{
+	got := firingsOf(&s, all, []fired{
 		at(ticket.Name, 3620+ticket.For.Seconds()), at(ticket.Name, 6000), at(ticket.Name, 1230), at(page, 1230), at("VLLMPoolDegraded", 6000),
 	})
-	assert.Equal(t, map[string]float64{ticket.Name: 3, page: 1}, every)
-	assert.Equal(t, map[string]float64{ticket.Name: 1, page: 1}, wrong, "a ticket of harm that was over, and a page of a clear wait")
-	c := &Alarms{warnings: 5, pages: 7, hours: 1000, byStory: make([][4]float64, 1)}
-	assert.Contains(t, alertsTable([]content.Alert{ticket}, map[string]*Alarms{ticket.Name: c}, 2000), "|35|", "7 in 2,000 h")
-	assert.Contains(t, alertsTable([]content.Alert{ticket}, map[string]*Alarms{ticket.Name: c}, 2000), "|8.4 (", "5 in 1,000 h are 8.4 in the 1,680 h of ten servers")
+	// One ticket is of harm, one of a clear wait by the traffic, and one of nothing; a clear wait is nothing to wake somebody for.
+	assert.Equal(t, alarmRow{fires: 3, natural: 1, nothing: 1, slowed: 2}, *got[ticket.Name])
+	assert.Equal(t, alarmRow{fires: 1, nothing: 1, slowed: 2}, *got[page])
+	counts := []map[string]*alarmRow{nil, {ticket.Name: &alarmRow{nothing: 5, natural: 3, fires: 7, hours: 1000, slowed: 2000}}}
+	table := alertsTable([]content.Alert{ticket}, counts)
+	assert.Contains(t, table, "|35|", "7 in 2,000 h")
+	assert.Contains(t, table, "|84 (", "5 in 1,000 h are 84 in the 16,800 h of a hundred servers")
+}
+
+// Tickets are counted in natural slow-downs as well, pages are none.
+func TestTheTicketsOfAStory(t *testing.T) {
+	_, _, ticket := alertsOn(t, "VLLMServerDegraded")
+	m := meta()
+	m.Kind, m.Injections, m.Seconds = stories.Healthy, nil, 18000
+	r := Record{Meta: m, Minutes: 300, Said: []judge.Said{{}, {At: 3600, Severity: 2, Condition: "degraded"}, {At: 7200}, {At: 10800, Severity: 2, Condition: "degraded"}, {At: 14400}}}
+	for minute := 55; minute < 70; minute++ {
+		r.Slow = append(r.Slow, [2]int{0, minute})
+	}
+	fault := r
+	fault.Kind = stories.Single
+	records := []Record{r, fault}
+	require.NoError(t, ticketed(t.Context(), 2, records))
+	require.NotNil(t, records[0].Tickets)
+	assert.InDelta(t, 2, *records[0].Tickets, 0, ticket.Name)
+	assert.Nil(t, records[1].Tickets)
+	a := ticketsIn(Scores(records), func(*Score) bool { return true })
+	assert.InDelta(t, 5, a.sum[hours], 1e-9)
 }

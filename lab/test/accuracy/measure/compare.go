@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
@@ -18,6 +19,10 @@ type Before struct {
 type Beside struct {
 	// Before is nil without.
 	Before *Before
+	// Rivals are methods of others. Their stories may be fewer: see sameStories.
+	Rivals []Rival
+	// Recordings are how many runs of the recordings are right, and all.
+	Recordings [2]int
 }
 
 // sameStories returns the records of the stories that both methods have played, in the same
@@ -41,6 +46,29 @@ func sameStories(before, after []Record) (from, to []Record, other int) {
 	return from, to, other
 }
 
+// pairs are the scores of the stories that both methods have played, in the same order.
+type pairs struct{ from, to []Score }
+
+// paired is nil where nothing of before is known of these records.
+func (b *Before) paired(records []Record) *pairs {
+	if b == nil {
+		return nil
+	}
+	from, to, _ := sameStories(b.Records, records)
+	if len(from) == 0 {
+		return nil
+	}
+	return &pairs{Scores(from), Scores(to)}
+}
+
+// change is the difference of a bar's figure.
+func (p *pairs) change(b *Bar) string {
+	if b.figure.of == nil || b.Unmeasured {
+		return "-"
+	}
+	return b.figure.differenceText(p.from, p.to)
+}
+
 // truth is what a record has that no diagnosis changes, as text.
 func truth(r *Record) string {
 	type minute struct {
@@ -53,7 +81,7 @@ func truth(r *Record) string {
 		Meta            stories.Meta
 		Minutes, Judged int
 		Harm            []minute
-		Missed          [][2]int
+		Slow            [][2]int
 		Sought          []judge.Sought
 	}{Meta: r.Meta, Minutes: r.Minutes, Judged: r.Judged}
 	for i := range r.Lines {
@@ -61,7 +89,7 @@ func truth(r *Record) string {
 			all.Harm = append(all.Harm, minute{l.Minute, l.Server, l.Requests, l.Effect, l.Unended, l.TrueCauses, append([]string{}, l.Also...)})
 		}
 	}
-	all.Missed = append(all.Missed, r.Missed...)
+	all.Slow = append(all.Slow, r.Slow...)
 	all.Sought = append(all.Sought, r.Sought...)
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -89,30 +117,44 @@ func (t *table) compared(o Origin, before *Before, records []Record) {
 			name string
 			keep func(*Score, *Verdict) bool
 		}{{"tuned", tuned}, {"untuned", untuned}} {
-			f := macroFigure(r.causes, group.keep, r.of)
+			f := r.figure(group.keep)
 			t.row(r.name+", "+group.name+" models", within(r.seen(from, group.keep)), within(r.seen(to, group.keep)), f.differenceText(from, to))
 		}
 	}
 	t.line("")
-	t.head("without a fault", "before", "after", "difference")
-	for _, objectives := range []bool{false, true} {
-		keep := func(s *Score) bool { return !s.Recorded && s.Objectives == objectives }
-		b, a := falseAlarms(from, keep), falseAlarms(to, keep)
-		with := map[bool]string{false: "without objectives", true: "with objectives"}[objectives]
-		warned, paged, time := warningFigure(keep), pageFigure(keep), timeFigure(keep)
-		t.row("warnings and pages in 10,000 hours, "+with, b.warningText(), a.warningText(), warned.differenceText(from, to))
-		t.row("pages in 10,000 hours, "+with, b.pageText(), a.pageText(), paged.differenceText(from, to))
-		t.row("share of the time with a false report, "+with, b.timeText(), a.timeText(), time.differenceText(from, to))
+	t.head("in 10,000 hours without a fault", "before", "after", "difference")
+	for _, g := range groups() {
+		b, a := alarmsIn(from, g.keep), alarmsIn(to, g.keep)
+		for _, r := range fleetRows {
+			f := alarmFigure(g.keep, r.column)
+			t.row(r.name+", "+g.name, b.text(r.column), a.text(r.column), f.differenceText(from, to))
+		}
 	}
 	t.line("")
 	t.head("bar", "must", "before", "after", "difference", "result before", "result after")
 	was, is := Bars(from), Bars(to)
 	for i := range is {
 		b, a := &was[i], &is[i]
-		change := "-"
-		if !a.Unmeasured && !b.Unmeasured {
-			change = a.figure.differenceText(from, to)
+		t.row(a.Name, a.Must, b.Seen, a.Seen, (&pairs{from, to}).change(a), b.Verdict(), "**"+a.Verdict()+"**")
+	}
+}
+
+// rivals compares with what others would take, each on the stories that it has played.
+func (t *table) rivals(all []Rival, records []Record) {
+	t.head("untuned models, in 10,000 h", "stories", "right", "by family", "warnings with nothing behind", "in slow-downs", "pages")
+	row := func(name string, records []Record) {
+		scores := Scores(records)
+		of := judgedIn(scores)
+		a := alarmsIn(scores, func(s *Score) bool { return of.models(s) && !s.Recorded })
+		m := tally(scores, stories.Inferred, of.minutes)
+		t.row(name, strconv.Itoa(len(records)), within(m.macro(ofRight)), within(m.macro(ofFamily)), a.text(nothing), a.text(natural), a.text(paged))
+	}
+	row("this diagnosis", records)
+	for _, r := range all {
+		theirs, ours, _ := sameStories(r.Records, records)
+		row(r.Name, theirs)
+		if len(ours) > 0 && len(ours) < len(records) {
+			row("this diagnosis, on the same", ours)
 		}
-		t.row(a.Name, a.Must, b.Seen, a.Seen, change, b.Verdict(), "**"+a.Verdict()+"**")
 	}
 }

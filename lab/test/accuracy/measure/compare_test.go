@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,10 +17,11 @@ import (
 func TestADifferenceIsOverPairs(t *testing.T) {
 	var from, to []Score
 	for i := range 40 {
-		from = append(from, Score{Record: &Record{}, Healthy: 1, FalseTime: float64(i%2) * 0.8})
-		to = append(to, Score{Record: &Record{}, Healthy: 1, FalseTime: float64(i%2)*0.8 + 0.1})
+		from = append(from, Score{Record: &Record{}, Healthy: 1, Slowed: float64(i%2) * 0.8})
+		to = append(to, Score{Record: &Record{}, Healthy: 1, Slowed: float64(i%2)*0.8 + 0.1})
 	}
-	f := timeFigure(func(*Score) bool { return true })
+	f := alarmFigure(func(*Score) bool { return true }, slowed)
+	f.scale, f.unit = 100, points
 	assert.InDelta(t, 0.4, f.valueOf(from), 1e-12)
 	assert.Equal(t, "+10.0 points (+10.0 to +10.0)", f.differenceText(from, to))
 	assert.Equal(t, "-10.0 points (-10.0 to -10.0)", f.differenceText(to, from))
@@ -29,14 +29,14 @@ func TestADifferenceIsOverPairs(t *testing.T) {
 	// The methods differ in half of the pairs: 40 independent differences of 0 or 0.8, whose mean
 	// has a standard deviation of 0.4/sqrt(40).
 	for i := range to {
-		to[i].FalseTime = 0
+		to[i].Slowed = 0
 	}
 	d := f.difference(to, from)
 	assert.InDelta(t, 0.4, d.Value, 1e-12)
 	assert.InDelta(t, 0.4-1.96*0.4/math.Sqrt(40), d.Low, 0.02)
 	assert.InDelta(t, 0.4+1.96*0.4/math.Sqrt(40), d.High, 0.02)
 	assert.Equal(t, "-", f.differenceText(nil, nil))
-	assert.Equal(t, "+10.0 points", f.differenceText([]Score{{Record: &Record{}, Healthy: 1}}, []Score{{Record: &Record{}, Healthy: 1, FalseTime: 0.1}}))
+	assert.Equal(t, "+10.0 points", f.differenceText([]Score{{Record: &Record{}, Healthy: 1}}, []Score{{Record: &Record{}, Healthy: 1, Slowed: 0.1}}))
 }
 
 func TestADelayThatBecameNever(t *testing.T) {
@@ -65,20 +65,24 @@ func TestTheFiguresAreThoseOfTheTables(t *testing.T) {
 	}))
 	all := slices.Concat(stories.Inferred, stories.ReadOff)
 	value := func(f figure) float64 { return f.valueOf(some) }
-	for _, of := range []func(Counts) float64{ofRight, ofTopTwo, ofReported} {
+	for _, of := range []func(Counts) float64{ofRight, ofFamily, ofReported} {
 		want := tally(some, all, strong).macro(of).Value
 		require.Less(t, want, 1.0)
 		assert.InDelta(t, want, value(macroFigure(all, strong, of)), 1e-12)
 	}
+	for _, r := range headlines() {
+		assert.InDelta(t, r.seen(some, untuned).Value, value(r.figure(untuned)), 1e-12, r.name)
+	}
 	assert.InDelta(t, tally(some, all, mild).pooled(ofReported).Value, value(pooledFigure(all, mild, ofReported)), 1e-12)
-	a := falseAlarms(some, moderate(false))
-	require.Positive(t, a.warnings)
-	warned, paged := a.warningRate(), a.pageRate()
-	assert.InDelta(t, warned.Value, 10_000*value(warningFigure(moderate(false))), 1e-9)
-	assert.InDelta(t, paged.Value, 10_000*value(pageFigure(moderate(false))), 1e-9)
+	few := func(s *Score) bool { return !s.Objectives }
+	a := alarmsIn(some, few)
+	for _, column := range []int{nothing, paged} {
+		require.Positive(t, a.sum[column])
+		assert.InDelta(t, a.rate(column).Value, 10_000*value(alarmFigure(few, column)), 1e-9)
+	}
 	reported, right, of := outcomes(some, drifting)
-	assert.InDelta(t, float64(reported)/float64(of), value(reportedFigure(drifting)), 1e-12)
-	assert.InDelta(t, float64(right)/float64(of), value(rightFigure(drifting)), 1e-12)
+	assert.InDelta(t, float64(reported)/float64(of), value(outcomeFigure(drifting, anyDelay)), 1e-12)
+	assert.InDelta(t, float64(right)/float64(of), value(outcomeFigure(drifting, rightDelay)), 1e-12)
 	assert.InDelta(t, medianOf(delaysOf(some, triple, anyDelay)).Value, value(delayFigure(triple, anyDelay)), 1e-12)
 }
 
@@ -128,18 +132,19 @@ func TestThePageComparesWithTheMethodOfBefore(t *testing.T) {
 			r.Alarms = append(r.Alarms, judge.Alarm{At: 3000, Severity: 2, Condition: "degraded"})
 		}
 	})
-	page := Page(origin(), after, Beside{Before: &Before{"0123abc", before}}, "")
-	section := page[strings.Index(page, "## Before and after"):strings.Index(page, "## Detection by")]
-	assert.Contains(t, section, "| causes that must be inferred: right cause, untuned models | 0.0 % (0.0 to ")
+	var page table
+	page.compared(origin(), &Before{"0123abc", before}, after)
+	section := page.String()
+	assert.Contains(t, section, "| inferred causes: right, untuned models | 0.0 % (0.0 to ")
 	assert.Contains(t, section, "| +100.0 points (+100.0 to +100.0) |")
-	assert.Regexp(t, `causes that must be inferred: right cause, tuned models \| 100.0 % .* \| 0.0 points \(0.0 to 0.0\) \|`, section)
+	assert.Regexp(t, `inferred causes: right, tuned models \| 100.0 % .* \| 0.0 points \(0.0 to 0.0\) \|`, section)
 	for _, b := range Bars(Scores(after)) {
 		assert.Contains(t, section, "| "+b.Name+" |", "every bar has a row")
 	}
-	assert.Regexp(t, `warnings and pages in 10,000 hours, without objectives .* \| -\d+ \(-\d+ to -\d+\) \|`, section)
+	assert.Regexp(t, `warnings with nothing behind them, untuned, no objectives .* \| -\d+ \(-\d+ to -\d+\) \|`, section)
 	assert.NotContains(t, section, "NaN")
 	assert.NotContains(t, section, "%!")
-	assert.NotContains(t, Page(origin(), after, Beside{}, ""), "## Before and after", "without a journal there is no section")
-	none := Page(origin(), after[:2], Beside{Before: &Before{"0123abc", before[4:]}}, "")
-	assert.Contains(t, none, "has no story of this page")
+	page = table{}
+	page.compared(origin(), &Before{"0123abc", before[4:]}, after[:2])
+	assert.Contains(t, page.String(), "has no story of this page")
 }

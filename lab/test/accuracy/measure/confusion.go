@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
 )
 
@@ -39,7 +39,7 @@ func (t *table) confusion(scores []Score) {
 	delete(said, silent)
 	columns := append([]string{silent}, slices.Sorted(maps.Keys(said))...)
 	t.head(append([]string{"true cause", "minutes"}, columns...)...)
-	for _, class := range slices.Concat(stories.Inferred, stories.ReadOff) {
+	for _, class := range everyCause {
 		of := 0
 		for _, n := range sums[class] {
 			of += n
@@ -71,55 +71,62 @@ func part100(n, of int) string {
 	}
 }
 
-// falses counts the false warnings and pages by what they report, at loads to 80 % of the
-// knee as the bars do.
+// names has, for each inferred cause that is named, how often it is right, in the minutes that strong keeps.
+func (t *table) names(scores []Score) {
+	t.head("named cause", "minutes", "stories", "right")
+	for _, name := range inferredNames {
+		m := tally(scores, everyCause, func(s *Score, v *Verdict) bool { return strong(s, v) && v.Named && v.Said == name })
+		if m.minutes() > 0 {
+			t.row(name, fmt.Sprintf("%.0f", m.minutes()), strconv.Itoa(len(m.byStory)), within(m.pooled(ofRight)))
+		}
+	}
+}
+
+// falses counts the warnings in hours without a fault by what they report, at loads to 80 % of the knee as the bars do,
+// and names the stories with the most of those with nothing behind them.
 func (t *table) falses(scores []Score) {
-	type sum struct{ events, stories [2]int }
-	sums, hours := map[string]*sum{}, [2]float64{}
+	type sum struct{ empty, slow, stories int }
+	sums, all := map[string]*sum{}, 0.0
+	var loud []*Score
 	for i := range scores {
 		s := &scores[i]
-		if s.Kind == stories.Exposition {
+		if s.Kind == stories.Exposition || s.Load >= 0.8 {
 			continue
 		}
-		with := 0
-		if s.Objectives {
-			with = 1
-		}
-		if !moderate(s.Objectives)(s) {
-			continue
-		}
-		hours[with] += s.Healthy
+		all += s.Healthy
 		seen := map[string]bool{}
-		for _, a := range s.False {
-			name := cmp.Or(a.Cause, a.Condition)
-			if sums[name] == nil {
-				sums[name] = &sum{}
-			}
-			sums[name].events[with]++
-			if !seen[name] {
-				seen[name] = true
-				sums[name].stories[with]++
+		count := func(alarms []judge.Alarm, add func(*sum)) {
+			for _, a := range alarms {
+				name := cmp.Or(a.Cause, a.Condition)
+				if sums[name] == nil {
+					sums[name] = &sum{}
+				}
+				add(sums[name])
+				if !seen[name] {
+					seen[name] = true
+					sums[name].stories++
+				}
 			}
 		}
-	}
-	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
-		return cmp.Or(cmp.Compare(sums[b].events[0]+sums[b].events[1], sums[a].events[0]+sums[a].events[1]), cmp.Compare(a, b))
-	})
-	if len(names) == 0 {
-		t.line("There is no false warning at a load to 80 %% of the knee, in %.0f hours without and %.0f with objectives.", hours[0], hours[1])
-		return
-	}
-	t.head("reported", "no objectives", "stories", "in 10,000 hours", "with objectives", "stories", "in 10,000 hours")
-	for _, name := range names {
-		cells := []string{name}
-		for with := range 2 {
-			n := sums[name].events[with]
-			rate := "-"
-			if hours[with] > 0 {
-				rate = fmt.Sprintf("%.0f", math.Round(10_000*float64(n)/hours[with]))
-			}
-			cells = append(cells, strconv.Itoa(n), strconv.Itoa(sums[name].stories[with]), rate)
+		count(s.False, func(s *sum) { s.empty++ })
+		count(s.Natural, func(s *sum) { s.slow++ })
+		if len(s.False) > 0 {
+			loud = append(loud, s)
 		}
-		t.row(cells...)
+	}
+	t.head("reported", "warnings with nothing behind them", "in natural slow-downs", "stories", "nothing behind, in 10,000 hours")
+	for _, name := range slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b].empty, sums[a].empty), cmp.Compare(sums[b].slow, sums[a].slow), cmp.Compare(a, b))
+	}) {
+		s := sums[name]
+		t.row(name, strconv.Itoa(s.empty), strconv.Itoa(s.slow), strconv.Itoa(s.stories), fmt.Sprintf("%.0f", 10_000*float64(s.empty)/all))
+	}
+	slices.SortStableFunc(loud, func(a, b *Score) int { return cmp.Compare(len(b.False), len(a.False)) })
+	for i, s := range loud[:min(8, len(loud))] {
+		if i == 0 {
+			t.line("")
+		}
+		a := s.False[0]
+		t.line("- %s (%s): %d, the first at %.0f s: %s", s.Name, s.Variant, len(s.False), a.At, cmp.Or(a.Cause, a.Condition))
 	}
 }

@@ -3,31 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-
-	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
 )
-
-// demandBySource says how much of demand_exceeds_capacity is by traffic without any fault.
-func demandBySource(scores []Score) string {
-	part := func(keep func(*Score) bool) Counts {
-		sum, _ := tally(scores, []string{demand}, func(s *Score, v *Verdict) bool { return strong(s, v) && keep(s) }).total(0)
-		return sum
-	}
-	alone := part(func(s *Score) bool { return s.Kind == stories.Healthy })
-	others := part(func(s *Score) bool { return s.Kind != stories.Healthy })
-	return fmt.Sprintf(`Of the minutes of `+"`"+demand+"`"+` %.0f are of healthy stories whose traffic is too much (right in %s), and %.0f of
-stories with a fault (right in %s).`, alone.Of, percent(alone.Right/alone.Of), others.Of, percent(others.Right/others.Of))
-}
-
-// withoutLong says what the headline is without the stories with many minutes of one fault.
-func withoutLong(scores []Score) string {
-	of := func(keep func(*Score, *Verdict) bool) string {
-		return within(tally(scores, stories.Inferred, func(s *Score, v *Verdict) bool { return keep(s, v) && !slow(s) }).macro(ofRight))
-	}
-	return fmt.Sprintf(`Drifts and faults from the start last longer than the others, so they have more weight. Without them, the cause is right in
-%s of the minutes for causes that must be inferred on tuned models, and in
-%s on untuned ones.`, of(tuned), of(untuned))
-}
 
 // counted says which harmful minutes do not count.
 func counted(scores []Score) string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
@@ -88,27 +87,18 @@ func ratioFigure(of func(*Score) []float64, scale float64, unit string) figure {
 	}}
 }
 
-// warningFigure and pageFigure are rates of false alarms in 10,000 hours, timeFigure is the
-// share of the time with a false report.
-func warningFigure(keep func(*Score) bool) figure { return alarmFigure(keep, 0, 10_000, "") }
-func pageFigure(keep func(*Score) bool) figure    { return alarmFigure(keep, 1, 10_000, "") }
-func timeFigure(keep func(*Score) bool) figure    { return alarmFigure(keep, 3, 100, points) }
-
-func alarmFigure(keep func(*Score) bool, column int, scale float64, unit string) figure {
+// alarmFigure is a rate of what is counted in 10,000 hours without a fault.
+func alarmFigure(keep func(*Score) bool, column int) figure {
 	return ratioFigure(func(s *Score) []float64 {
 		if s.Kind == stories.Exposition || !keep(s) || s.Healthy == 0 {
 			return nil
 		}
-		row := alarmRow(s)
-		return []float64{row[column], row[2]}
-	}, scale, unit)
+		row := alarmsOf(s)
+		return []float64{row[column], row[hours]}
+	}, 10_000, "")
 }
 
-// reportedFigure is the share of stories with harm that were ever reported, rightFigure that
-// of those with the right cause.
-func reportedFigure(keep func(*Score) bool) figure { return outcomeFigure(keep, anyDelay) }
-func rightFigure(keep func(*Score) bool) figure    { return outcomeFigure(keep, rightDelay) }
-
+// outcomeFigure is the share of stories with harm that have a delay: that were ever reported, or with the right cause.
 func outcomeFigure(keep func(*Score) bool, delay func(*Score) float64) figure {
 	return ratioFigure(func(s *Score) []float64 {
 		if !keep(s) || math.IsNaN(s.Noticed) {
@@ -217,18 +207,4 @@ func (f *figure) valueOf(scores []Score) float64 {
 		return math.NaN()
 	}
 	return f.value(rows, once)
-}
-
-// text is a value of the figure with its unit.
-func (f *figure) text(v float64) string {
-	switch f.unit {
-	case "windows":
-		return windows(v)
-	case "":
-		if math.IsNaN(v) {
-			return "-"
-		}
-		return strconv.FormatFloat(f.scale*v, 'f', 0, 64)
-	}
-	return percent(v)
 }

@@ -118,18 +118,18 @@ func TestTheIntervalOfARateIsOverStories(t *testing.T) {
 		grouped = append(grouped, s)
 	}
 	all := func(*Score) bool { return true }
-	even, uneven := falseAlarms(spread, all), falseAlarms(grouped, all)
+	even, uneven := alarmsIn(spread, all), alarmsIn(grouped, all)
 	exact := poisson(100, 100)
-	assert.Equal(t, exact, even.warningRate(), "where all stories are alike, that of Poisson is the wider one")
-	got := uneven.warningRate()
+	assert.Equal(t, exact, even.rate(nothing), "where all stories are alike, that of Poisson is the wider one")
+	got := uneven.rate(nothing)
 	assert.InDelta(t, exact.Value, got.Value, 1e-9)
 	assert.Zero(t, got.Low)
 	assert.Greater(t, got.High, 2*exact.Value)
-	none := falseAlarms(spread[:0], all)
-	assert.Equal(t, "-", none.warningText())
-	few := falseAlarms(spread[:1], all)
-	few.hours = 9
-	assert.Equal(t, "10 in 9.0 h", few.warningText())
+	none := alarmsIn(spread[:0], all)
+	assert.Equal(t, "-", none.text(nothing))
+	few := alarmsIn(spread[:1], all)
+	few.sum[hours] = 9
+	assert.Equal(t, "10 in 9.0 h", few.text(nothing))
 }
 
 func TestTheMedianHasAnInterval(t *testing.T) {

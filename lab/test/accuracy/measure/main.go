@@ -47,9 +47,9 @@ type options struct {
 
 func run(ctx context.Context) error {
 	var o options
-	flag.StringVar(&o.size, "size", "sample", "how much is played: tiny (some minutes), sample (an hour on two cores) or full")
+	flag.StringVar(&o.size, "size", "published", "how much is played: published (an hour on two cores) or tiny (some minutes)")
 	flag.StringVar(&o.set, "set", string(stories.HeldOut), "heldout, which writes the page, or tuning, which prints tables only")
-	flag.StringVar(&o.story, "story", "", "play one story of the full size again and print its lines")
+	flag.StringVar(&o.story, "story", "", "play one story again and print its lines")
 	flag.StringVar(&o.shared, "shared", "../shared", "the folder with recorded traffic")
 	flag.StringVar(&o.date, "date", time.Now().UTC().Format("2006-01-02"), "the date on the page")
 	flag.StringVar(&o.dir, "journal", "build/accuracy", "the folder in which results are kept")
@@ -78,7 +78,7 @@ func run(ctx context.Context) error {
 	}
 	size, there := stories.Sizes[o.size]
 	if !there {
-		return fmt.Errorf("-size %q: want tiny, sample or full", o.size)
+		return fmt.Errorf("-size %q: want tiny or published", o.size)
 	}
 	if o.set != string(stories.HeldOut) && o.set != string(stories.Tuning) {
 		return fmt.Errorf("-set %q: want heldout or tuning", o.set)
@@ -165,8 +165,11 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
-	beside, err := o.beside(fingerprint)
+	beside, err := o.beside(ctx)
 	if err != nil {
+		return errors.Join(err, broken)
+	}
+	if err := ticketed(ctx, o.workers, records); err != nil {
 		return errors.Join(err, broken)
 	}
 	fmt.Print(Overview(origin, records, beside))
@@ -180,7 +183,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 }
 
 // beside reads the results of other methods.
-func (o *options) beside(fingerprint string) (Beside, error) {
+func (o *options) beside(ctx context.Context) (Beside, error) {
 	var out Beside
 	if o.before != "" {
 		// Its fingerprint is that of other sources, which are not here to compare with.
@@ -190,6 +193,7 @@ func (o *options) beside(fingerprint string) (Beside, error) {
 		}
 		defer journal.Close()
 		out.Before = &Before{Commit: o.beforeCommit, Records: journal.All()}
+		return out, ticketed(ctx, o.workers, out.Before.Records)
 	}
 	return out, nil
 }
@@ -207,28 +211,25 @@ func part(plans []stories.Plan, text string) ([]stories.Plan, error) {
 	return out, nil
 }
 
-const pageFile = "docs/why/accuracy.md"
+// The page for readers, and that with all tables. fromDocs is the way to the root from the first.
+const pageFile, resultsFile, fromDocs = "docs/why/accuracy.md", "lab/test/accuracy/results.md", "../../"
 
+// write writes both. The parts of others are kept.
 func write(o Origin, records []Record, beside Beside) error {
-	old, err := os.ReadFile(pageFile)
+	old, err := os.ReadFile(resultsFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	picture, err := Chart(records)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(pageFile), Picture), picture, 0o644); err != nil {
-		return err
-	}
-	fmt.Println("writes", pageFile)
-	return os.WriteFile(pageFile, []byte(Page(o, records, beside, string(old))), 0o644)
+	beside.Recordings = recordingsRight(string(old))
+	fmt.Println("writes", pageFile, "and", resultsFile)
+	return errors.Join(os.WriteFile(resultsFile, []byte(Results(o, records, beside, string(old))), 0o644),
+		os.WriteFile(pageFile, []byte(Page(o, records, beside)), 0o644))
 }
 
 // one plays one story and prints the lines as "vllmsim judge" does.
 func one(ctx context.Context, name string, recorded bool) error {
 	for _, set := range []stories.Set{stories.HeldOut, stories.Tuning} {
-		plans := stories.All(set, stories.Sizes["full"], recorded)
+		plans := stories.All(set, stories.Sizes["published"], recorded)
 		i := slices.IndexFunc(plans, func(p stories.Plan) bool { return p.Name == name })
 		if i < 0 {
 			continue
@@ -257,7 +258,7 @@ func one(ctx context.Context, name string, recorded bool) error {
 
 // command is what was run.
 func command(o options) string {
-	if o.size == "sample" {
+	if o.size == "published" {
 		return "make accuracy"
 	}
 	return "make accuracy ACCURACY=" + o.size

@@ -15,19 +15,12 @@ import (
 func Overview(o Origin, records []Record, beside Beside) string {
 	scores := Scores(records)
 	var t table
-	t.line("")
-	t.headline(scores)
-	t.line("")
-	for _, b := range Bars(scores) {
-		t.line("%-12s %s: must be %s, is %s", b.Verdict(), b.Name, b.Must, b.Seen)
+	for _, part := range []func([]Score){
+		t.headline, func(s []Score) { t.bars(Bars(s), nil) }, t.causes, t.names, t.confusion, t.alarms, t.falses, t.silence, t.felt,
+	} {
+		t.line("")
+		part(scores)
 	}
-	t.line("")
-	t.felt(scores)
-	t.line("")
-	t.confusion(scores)
-	t.line("")
-	t.falses(scores)
-	t.examples(scores)
 	if beside.Before != nil {
 		t.line("")
 		t.compared(o, beside.Before, records)

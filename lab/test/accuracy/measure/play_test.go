@@ -19,7 +19,7 @@ import (
 // seconds.
 func sampled(t *testing.T) []stories.Plan {
 	t.Helper()
-	all := stories.All(stories.Tuning, stories.Sizes["full"], false)
+	all := stories.All(stories.Tuning, stories.Sizes["published"], false)
 	find := func(kind stories.Kind, variant string, least float64) stories.Plan {
 		best := -1
 		for i := range all {

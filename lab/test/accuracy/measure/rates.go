@@ -2,100 +2,111 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
 )
 
-// Alarms are false alarms and the hours in which they could be.
-type Alarms struct {
-	warnings, pages int
-	// hours are those in which an alarm is false, time the part of them at the end of whose
-	// minutes harm was reported.
-	hours, time float64
-	// byStory has a row of each story.
-	byStory [][4]float64
-}
+// What is counted in hours without a fault.
+const (
+	// nothing and natural are warnings, by what was behind them; noticed are notices of slower service, paged
+	// pages without a cause to page.
+	nothing = iota
+	natural
+	noticed
+	paged
+	// hours are those without a fault, slowed the part of them in a natural slow-down, falsely the part outside
+	// of one with a report of harm.
+	hours
+	slowed
+	falsely
+	columns
+)
 
-// alarmRow has the false warnings and pages of a story, the hours in which they could be, and
-// the part of these with a false report.
-func alarmRow(s *Score) [4]float64 {
-	own := [4]float64{2: s.Healthy, 3: s.FalseTime}
-	for _, a := range s.False {
-		own[0]++
-		if a.Severity >= 3 {
-			own[1]++
-		}
+// alarmRow is what is counted of a story.
+type alarmRow [columns]float64
+
+func alarmsOf(s *Score) alarmRow {
+	return alarmRow{
+		nothing: float64(len(s.False)), natural: float64(len(s.Natural)), noticed: float64(len(s.Notices)), paged: float64(len(s.Pages)),
+		hours: s.Healthy, slowed: s.Slowed, falsely: s.FalseTime,
 	}
-	return own
 }
 
-// falseAlarms adds up healthy stories, and the time before the onsets of the others, on
-// generated and on recorded traffic. A page counts as a warning, too.
-func falseAlarms(scores []Score, keep func(*Score) bool) Alarms {
+// Alarms are what is counted of some stories, and of each of them.
+type Alarms struct {
+	sum     alarmRow
+	byStory []alarmRow
+}
+
+func (a *Alarms) add(own alarmRow) {
+	for i, v := range own {
+		a.sum[i] += v
+	}
+	if own[hours] > 0 {
+		a.byStory = append(a.byStory, own)
+	}
+}
+
+// alarmsIn adds up healthy stories, and the time before the onsets of the others, on
+// generated and on recorded traffic.
+func alarmsIn(scores []Score, keep func(*Score) bool) Alarms {
 	var out Alarms
 	for i := range scores {
-		s := &scores[i]
-		if s.Kind == stories.Exposition || !keep(s) {
-			continue
-		}
-		own := alarmRow(s)
-		out.warnings += int(own[0])
-		out.pages += int(own[1])
-		out.hours += s.Healthy
-		out.time += s.FalseTime
-		if s.Healthy > 0 {
-			out.byStory = append(out.byStory, own)
+		if s := &scores[i]; s.Kind != stories.Exposition && keep(s) {
+			out.add(alarmsOf(s))
 		}
 	}
 	return out
 }
 
-// strictAlarms counts the hours in which an objective is missed as well.
-func strictAlarms(scores []Score, keep func(*Score) bool) Alarms {
-	all := slices.Clone(scores)
-	for i := range all {
-		s := &all[i]
-		s.Healthy += s.MissedHours
-		s.FalseTime += s.BrokenTime
-		s.False = slices.Concat(s.False, s.Broken)
+// firstHour keeps of healthy stories their first hour, in which little is learned.
+func firstHour(scores []Score) (out Alarms) {
+	for i := range scores {
+		s := &scores[i]
+		if s.Kind != stories.Healthy || s.Recorded {
+			continue
+		}
+		own := Score{Record: s.Record}
+		own.alarms(0, s.harmful(0), 60)
+		out.add(alarmsOf(&own))
 	}
-	return falseAlarms(all, keep)
+	return out
 }
 
-// firstHour keeps of healthy stories their first hour, in which no baseline is learned yet.
-// The reports that go on are not divided.
-func firstHour(scores []Score, keep func(*Score) bool) Alarms {
-	all := slices.Clone(scores)
-	for i := range all {
-		s := &all[i]
-		s.Healthy, s.FalseTime = s.FirstHour, 0
-		s.False = slices.DeleteFunc(slices.Clone(s.False), func(a judge.Alarm) bool { return a.At > 3600 })
+// ticketsIn adds up the tickets of healthy stories, in the column natural.
+func ticketsIn(scores []Score, keep func(*Score) bool) Alarms {
+	var out Alarms
+	for i := range scores {
+		if row := ticketRow(&scores[i]); row != nil && keep(&scores[i]) {
+			out.add(alarmRow{natural: row[0], hours: row[1]})
+		}
 	}
-	return falseAlarms(all, func(s *Score) bool { return s.Kind == stories.Healthy && keep(s) })
+	return out
 }
 
-// warningRate and pageRate are in 10,000 hours.
-func (a *Alarms) warningRate() Interval { return a.rate(a.warnings, 0) }
-func (a *Alarms) pageRate() Interval    { return a.rate(a.pages, 1) }
+func ticketRow(s *Score) []float64 {
+	if s.Tickets == nil || s.Healthy == 0 {
+		return nil
+	}
+	return []float64{*s.Tickets, s.Healthy}
+}
 
-// rate has an interval that covers both that of Poisson, which few events need, and that by
-// bootstrap over stories: false alarms come in groups, many in a story or none, so that of
+// rate is that of a column in 10,000 hours. It has an interval that covers both that of Poisson, which few events
+// need, and that by bootstrap over stories: false alarms come in groups, many in a story or none, so that of
 // Poisson alone is too narrow.
-func (a *Alarms) rate(events, column int) Interval {
-	out := poisson(events, a.hours)
-	if events == 0 || len(a.byStory) < 2 {
+func (a *Alarms) rate(column int) Interval {
+	out := poisson(int(a.sum[column]), a.sum[hours])
+	if a.sum[column] == 0 || len(a.byStory) < 2 {
 		return out
 	}
 	over := bootstrap(len(a.byStory), func(times []int) float64 {
-		sum, hours := 0.0, 0.0
+		sum, all := 0.0, 0.0
 		for i := range a.byStory {
 			n := float64(times[i])
 			sum += n * a.byStory[i][column]
-			hours += n * a.byStory[i][2]
+			all += n * a.byStory[i][hours]
 		}
-		return 10_000 * sum / hours
+		return 10_000 * sum / all
 	})
 	out.Low, out.High = min(out.Low, over.Low), max(out.High, over.High)
 	return out
@@ -104,25 +115,34 @@ func (a *Alarms) rate(events, column int) Interval {
 // fewHours is how many hours make no rate of 10,000.
 const fewHours = 10
 
-// warningText and pageText are the rates with their intervals; of very few hours, what was
-// counted.
-func (a *Alarms) warningText() string { return a.text(a.warnings, a.warningRate) }
-func (a *Alarms) pageText() string    { return a.text(a.pages, a.pageRate) }
-
-func (a *Alarms) text(events int, rate func() Interval) string {
+// text is a rate with its interval; of very few hours, what was counted.
+func (a *Alarms) text(column int) string {
 	switch {
-	case a.hours == 0:
+	case a.sum[hours] == 0:
 		return "-"
-	case a.hours < fewHours:
-		return fmt.Sprintf("%d in %.1f h", events, a.hours)
+	case a.sum[hours] < fewHours:
+		return fmt.Sprintf("%.0f in %.1f h", a.sum[column], a.sum[hours])
 	}
-	return perTenThousand(rate())
+	return perTenThousand(a.rate(column))
 }
 
-// timeText is the share of the hours in which harm was reported.
-func (a *Alarms) timeText() string {
-	if a.hours == 0 {
+// fleet are the hours of a hundred servers in a week.
+const fleet = 100 * 7 * 24
+
+// weekText is what a hundred servers get in a week.
+func (a *Alarms) weekText(column int) string {
+	if a.sum[hours] < fewHours {
+		return a.text(column)
+	}
+	const scale = fleet / 10_000.0
+	r := a.rate(column)
+	return fmt.Sprintf("%.0f (%.0f to %.0f)", scale*r.Value, scale*r.Low, scale*r.High)
+}
+
+// shareText is the share of the hours that are of a kind.
+func (a *Alarms) shareText(column int) string {
+	if a.sum[hours] == 0 {
 		return "-"
 	}
-	return percent(a.time / a.hours)
+	return percent(a.sum[column] / a.sum[hours])
 }

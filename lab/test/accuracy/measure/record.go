@@ -21,13 +21,19 @@ type Record struct {
 	// keeps all of them: what is right there may be a notice or no alarm at all.
 	Lines  []judge.Line  `json:"lines,omitempty"`
 	Alarms []judge.Alarm `json:"alarms,omitempty"`
-	// Missed are servers and minutes in which an objective was missed, whatever the cause.
-	Missed [][2]int       `json:"missed,omitempty"`
+	// Notices are the changes to a notice of slower service: degraded, of severity 1.
+	Notices []judge.Alarm `json:"notices,omitempty"`
+	// Slow are servers and minutes in which users waited beyond the bar of harm against the usual, or an
+	// objective was missed, whatever the reason.
+	Slow   [][2]int       `json:"slow,omitempty"`
 	Sought []judge.Sought `json:"sought,omitempty"`
 	// Heard is harm by the limits of real servers, with what was said of it.
 	Heard []Heard `json:"heard,omitempty"`
 	// Said is what was reported of the server of a healthy story, from a time on each.
 	Said []judge.Said `json:"said,omitempty"`
+	// Tickets are how often the shipped alerts send a ticket without harm by a fault or by too much traffic; nil where that
+	// was not evaluated. They are not kept, because the alerts change without the stories.
+	Tickets *float64 `json:"-"`
 	// CPU is what it took, in seconds of one processor.
 	CPU float64 `json:"cpu"`
 }
@@ -37,7 +43,10 @@ const leastRequests = 20
 
 // newRecord keeps what is needed of a played story.
 func newRecord(meta stories.Meta, played *judge.Played) Record {
-	r := Record{Meta: meta, Minutes: len(played.Lines), Alarms: played.Alarms, Sought: played.Sought, Heard: heard(played, longestOf(played.Lines))}
+	r := Record{
+		Meta: meta, Minutes: len(played.Lines), Alarms: played.Alarms, Notices: notices(played), Sought: played.Sought,
+		Heard: heard(played, longestOf(played.Lines)),
+	}
 	if meta.Kind == stories.Healthy && len(played.Said) > 0 {
 		r.Said = played.Said[0]
 	}
@@ -45,8 +54,8 @@ func newRecord(meta stories.Meta, played *judge.Played) Record {
 		if l.Requests >= leastRequests {
 			r.Judged++
 		}
-		if l.Missed {
-			r.Missed = append(r.Missed, [2]int{l.Server, l.Minute})
+		if l.Slow {
+			r.Slow = append(r.Slow, [2]int{l.Server, l.Minute})
 		}
 		if !l.Harmful && !alarming(&l) && meta.Kind != stories.Exposition {
 			continue
@@ -55,6 +64,21 @@ func newRecord(meta stories.Meta, played *judge.Played) Record {
 		r.Lines = append(r.Lines, l)
 	}
 	return r
+}
+
+// notices are the times from which on a server had a notice of slower service, and no warning just before.
+func notices(played *judge.Played) (out []judge.Alarm) {
+	for server, all := range played.Said {
+		was := false
+		for _, said := range all {
+			is := said.Condition == "degraded" && said.Severity >= 1
+			if is && !was && said.Severity == 1 {
+				out = append(out, judge.Alarm{Server: server, At: said.At, Severity: 1, Condition: said.Condition, Cause: said.Cause})
+			}
+			was = is
+		}
+	}
+	return out
 }
 
 // alarming reports whether harm was reported: degraded or worse.

@@ -19,6 +19,8 @@ const (
 	// greatest distance from the best cause that counts as equal.
 	trueShare = 0.20
 	asGood    = 0.10
+	// leastSlow is the least number of slow minutes in a row that are a natural slow-down: one is chance.
+	leastSlow = 2
 )
 
 // Phase says why a harmful minute counts, or why not.
@@ -45,9 +47,9 @@ type Verdict struct {
 	Effect         float64
 	// Class is the true cause, Said the reported cause or condition.
 	Class, Said string
-	// Reported is whether harm was reported; Right, whether with a true primary cause;
-	// TopTwo, whether a true cause is among the two strongest.
-	Reported, Right, TopTwo bool
+	// Reported is whether harm was reported; Right, whether with a true primary cause; Family, whether
+	// with one of the family of a true one; Named, whether with a cause that must be inferred.
+	Reported, Right, Family, Named bool
 	// Ours is whether a fault of the story that has begun is a true cause: the rest is
 	// traffic that is too much, which is no merit of the story's fault.
 	Ours bool
@@ -64,19 +66,14 @@ type Score struct {
 	// Already is whether harm was reported before it began, so that Noticed is 0: of the
 	// traffic, of what a ramp did before, or by chance.
 	Already bool
-	// False are alarms while nothing was wrong, Healthy the hours in which an alarm would be
-	// false; both before the first onset only if the story has a fault.
-	// FalseTime is the part of these hours at the end of whose minutes harm was reported.
-	False              []judge.Alarm
-	Healthy, FalseTime float64
-	// FirstHour is the part of Healthy in the first hour of the story.
-	FirstHour float64
-	// Broken are the alarms in MissedHours: nothing is wrong, but the traffic is such that
-	// the server misses an objective for longer than two windows, and a report of that is not
-	// false.
-	// BrokenTime is the part of MissedHours with a report.
-	Broken                  []judge.Alarm
-	MissedHours, BrokenTime float64
+	// False are warnings with nothing behind them, Natural those in a natural slow-down: users waited,
+	// because of the traffic itself. Pages are those of both without a cause to page, Notices the notices
+	// of slower service. All of them are in the Healthy hours: those without a fault or the harm of one.
+	False, Natural, Pages, Notices []judge.Alarm
+	Healthy                        float64
+	// Slowed is the part of Healthy in a natural slow-down, FalseTime the part outside of one at the end of
+	// whose minutes harm was reported.
+	Slowed, FalseTime float64
 }
 
 // score compares what was reported with the truth, at the end of each minute.
@@ -96,7 +93,7 @@ func score(r *Record) Score {
 		if math.IsNaN(s.Noticed) {
 			s.Noticed, s.Delay, s.Already = delays(r, server, harmful)
 		}
-		s.alarms(server, harmful)
+		s.alarms(server, harmful, math.MaxInt)
 	}
 	return s
 }
@@ -128,11 +125,13 @@ func verdict(r *Record, l *judge.Line, begins int) Verdict {
 	}
 	v.Class, v.Ours = causes[0], injected(r, l, causes)
 	if names := named(l, causes); v.Reported {
-		v.Right = slices.Contains(names, primary(l)) || slices.Contains(names, l.Condition)
-		v.TopTwo = v.Right || slices.ContainsFunc(strongest(l), func(c string) bool { return slices.Contains(names, c) })
+		said := primary(l)
+		v.Right = slices.Contains(names, said) || slices.Contains(names, l.Condition)
+		v.Family = v.Right || families[said] != "" && slices.ContainsFunc(names, func(c string) bool { return families[c] == families[said] })
+		v.Named = families[said] != "" && !vague(said)
 	} else if l.Condition == "asleep" && slices.Contains(causes, "asleep") {
 		// A server sleeps on command: that is reported, but it is not an alarm.
-		v.Reported, v.Right, v.TopTwo = true, true, true
+		v.Reported, v.Right, v.Family = true, true, true
 	}
 	// If two causes are equally true, the reported one is the class.
 	if v.Right && slices.Contains(causes, v.Said) {
@@ -158,6 +157,21 @@ func trueCauses(l *judge.Line) []string {
 	return out
 }
 
+// families are the causes that must be inferred, by whether the engine is slower or the work grew. A report that
+// names no cause can name its family: workGrew or engineSlower.
+var families = map[string]string{
+	"slow_steps": theEngine, "frontend_bound": theEngine, "kv_pressure": theEngine, "speculation_wasteful": theEngine, engineSlower: theEngine,
+	demand: theWork, "prefill_heavy": theWork, "decode_load": theWork, "cache_thrash": theWork, workGrew: theWork,
+}
+
+const (
+	theEngine, theWork     = "engine", "work"
+	engineSlower, workGrew = "engine_slower", "work_grew"
+)
+
+// vague reports whether a report names no cause but its family.
+func vague(said string) bool { return said == engineSlower || said == workGrew }
+
 // alsoOf are the true causes that another name is right for.
 var alsoOf = map[string][]string{
 	"cache_thrash": {"prefill_heavy"}, "decode_load": {demand}, "prefill_heavy": {demand}, demand: {"prefill_heavy", "decode_load"},
@@ -165,7 +179,8 @@ var alsoOf = map[string][]string{
 
 // named returns the causes with the other names under which they are right: more
 // different prompts than the cache holds are prefill_heavy and cache_thrash, and a higher
-// arrival rate that hardly queues is demand_exceeds_capacity and decode_load.
+// arrival rate that hardly queues is demand_exceeds_capacity and decode_load. Requests that
+// are longer and therefore more than the server can do are demand and what makes them longer.
 func named(l *judge.Line, causes []string) []string {
 	out := slices.Clone(causes)
 	for _, name := range l.Also {
@@ -173,25 +188,11 @@ func named(l *judge.Line, causes []string) []string {
 			out = append(out, name)
 		}
 	}
-	return out
-}
-
-// strongest returns the primary cause and the strongest contributing one: that with the
-// greatest share or, where no shares are published, the only one.
-func strongest(l *judge.Line) []string {
-	var out []string
-	var contributing []judge.Cause
-	for _, c := range l.Causes {
-		switch c.Role {
-		case "primary":
-			out = append(out, c.Name)
-		case "contributing":
-			contributing = append(contributing, c)
+	for _, longer := range []string{"prefill_heavy", "decode_load"} {
+		one := slices.Contains(causes, longer) || slices.Contains(causes, demand)
+		if one && l.TrueCauses[longer] >= trueShare && l.TrueCauses[demand] >= trueShare {
+			out = append(out, longer, demand)
 		}
-	}
-	slices.SortStableFunc(contributing, func(a, b judge.Cause) int { return cmp.Compare(b.Share, a.Share) })
-	if len(contributing) == 1 || len(contributing) > 1 && contributing[0].Share > contributing[1].Share {
-		out = append(out, contributing[0].Name)
 	}
 	return out
 }
@@ -309,101 +310,4 @@ func reportedBefore(r *Record, server int, at float64) bool {
 	return slices.ContainsFunc(r.Lines, func(l judge.Line) bool {
 		return l.Server == server && float64(l.Minute+1) == math.Floor(at/window) && alarming(&l)
 	})
-}
-
-// excuses are the minutes in which a report of harm is not false.
-type excuses struct {
-	// excused: a minute up to three windows before was harmful, a scrape failed within a window, or a fault has begun.
-	// missed: an objective is missed for long. felt and great: there was harm by the limits of real servers.
-	excused, missed, felt, great []bool
-}
-
-func (s *Score) excuses(server int, harmful []judge.Line) excuses {
-	minutes := s.Minutes / max(1, s.Servers)
-	out := excuses{
-		make([]bool, minutes+1), s.misses(server, minutes), s.felt(server, minutes, judge.Great, judge.Clear), s.felt(server, minutes, judge.Great),
-	}
-	for i := range harmful {
-		for j := harmful[i].Minute; j <= min(harmful[i].Minute+grace, minutes); j++ {
-			out.excused[j] = true
-		}
-	}
-	faults := faulty(s.Record, server)
-	for i := range minutes {
-		from, to := float64(i)*window, float64(i+1)*window
-		for _, f := range s.Faults {
-			if f.Kind != judge.Missed && f.At < to && f.Until+window > from {
-				out.excused[i] = true
-			}
-		}
-		for _, in := range faults {
-			out.excused[i] = out.excused[i] || to > in.At
-		}
-	}
-	return out
-}
-
-// alarms adds the false alarms of a server, and the hours in which one would be false: nothing excuses it.
-// A page needs great harm.
-func (s *Score) alarms(server int, harmful []judge.Line) {
-	is := s.excuses(server, harmful)
-	minutes := len(is.excused) - 1
-	reported := make([]bool, minutes+1)
-	for i := range s.Lines {
-		if l := &s.Lines[i]; l.Server == server && l.Minute < minutes {
-			reported[l.Minute] = alarming(l)
-		}
-	}
-	for i := range minutes {
-		switch {
-		case is.excused[i], is.felt[i]:
-		case is.missed[i]:
-			s.MissedHours += window / 3600
-			if reported[i] {
-				s.BrokenTime += window / 3600
-			}
-		default:
-			s.Healthy += window / 3600
-			if float64(i+1)*window <= 3600 {
-				s.FirstHour += window / 3600
-			}
-			if reported[i] {
-				s.FalseTime += window / 3600
-			}
-		}
-	}
-	for _, a := range s.Alarms {
-		minute := int((a.At - 1e-9) / window)
-		switch {
-		case a.Server != server || minute >= minutes || is.excused[minute]:
-		case is.great[minute], is.felt[minute] && a.Severity < 3:
-		case is.missed[minute]:
-			s.Broken = append(s.Broken, a)
-		default:
-			s.False = append(s.False, a)
-		}
-	}
-}
-
-// misses are the minutes of stretches of three or more in which an objective is missed, and
-// the three after them. A minute alone is chance.
-func (s *Score) misses(server, minutes int) []bool {
-	missed, out := make([]bool, minutes+1), make([]bool, minutes+1)
-	for _, m := range s.Missed {
-		if m[0] == server && m[1] < minutes {
-			missed[m[1]] = true
-		}
-	}
-	for from, to := 0, 0; from < minutes; from = to + 1 {
-		for to = from; missed[to]; {
-			to++
-		}
-		if to-from < grace {
-			continue
-		}
-		for i := from; i < min(to+grace, minutes); i++ {
-			out[i] = true
-		}
-	}
-	return out
 }

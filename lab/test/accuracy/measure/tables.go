@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,119 +21,158 @@ func (t *table) head(cells ...string) {
 
 func (t *table) row(cells ...string) { t.line("| %s |", strings.Join(cells, " | ")) }
 
-// headRow is a row of the headline: minutes of some causes.
+// headRow is a row of the headline: the share of some minutes that are of a kind.
 type headRow struct {
-	name   string
-	causes []string
-	of     func(Counts) float64
+	name string
+	// seen and figure are of the minutes that a filter keeps.
+	seen   func([]Score, func(*Score, *Verdict) bool) Interval
+	figure func(func(*Score, *Verdict) bool) figure
 }
 
-func (r *headRow) seen(scores []Score, keep func(*Score, *Verdict) bool) Interval {
-	return tally(scores, r.causes, keep).macro(r.of)
+// mean is a row of a mean over causes, each with the same weight.
+func mean(name string, causes []string, of func(Counts) float64) headRow {
+	return headRow{name, func(scores []Score, keep func(*Score, *Verdict) bool) Interval {
+		return tally(scores, causes, keep).macro(of)
+	}, func(keep func(*Score, *Verdict) bool) figure { return macroFigure(causes, keep, of) }}
 }
 
+// headlines are the rows about harmful minutes.
 func headlines() []headRow {
-	var out []headRow
-	for _, group := range []struct {
-		name   string
-		causes []string
-	}{
-		{"causes that must be inferred", stories.Inferred},
-		{"causes that are read off", stories.ReadOff},
-	} {
-		out = append(out, headRow{group.name + ": right cause", group.causes, ofRight}, headRow{group.name + ": among the top two", group.causes, ofTopTwo},
-			headRow{group.name + ": harm reported", group.causes, ofReported})
+	return []headRow{
+		mean("inferred causes: right", stories.Inferred, ofRight),
+		mean("inferred causes: right by family", stories.Inferred, ofFamily),
+		mean("inferred causes: harm reported", stories.Inferred, ofReported),
+		mean("inferred causes: a cause is named", stories.Inferred, ofNamed),
+		{"a named inferred cause is right (precision)", func(scores []Score, keep func(*Score, *Verdict) bool) Interval {
+			return tally(scores, everyCause, precise(keep)).pooled(ofRight)
+		}, func(keep func(*Score, *Verdict) bool) figure { return pooledFigure(everyCause, precise(keep), ofRight) }},
+		{"the same, mean over the names", func(scores []Score, keep func(*Score, *Verdict) bool) Interval {
+			named := make([]Score, len(scores))
+			for i := range scores {
+				named[i] = *byName(&scores[i], keep)
+			}
+			return tally(named, inferredNames, whatever).macro(ofRight)
+		}, func(keep func(*Score, *Verdict) bool) figure {
+			f := macroFigure(inferredNames, whatever, ofRight)
+			of := f.of
+			f.of = func(s *Score) []float64 { return of(byName(s, keep)) }
+			return f
+		}},
+		mean("causes that are read off: right", stories.ReadOff, ofRight),
+	}
+}
+
+// fleetRows are what is counted in hours without a fault.
+var fleetRows = []struct {
+	name   string
+	column int
+}{
+	{"warnings with nothing behind them", nothing},
+	{"warnings in natural slow-downs", natural},
+	{"notices of slower service", noticed},
+	{"pages without a cause to page", paged},
+}
+
+// group are servers whose alarms are told apart.
+type group struct {
+	name string
+	keep func(*Score) bool
+}
+
+// groups are those on generated traffic.
+func groups() (out []group) {
+	for _, tuned := range []bool{true, false} {
+		for _, objectives := range []bool{false, true} {
+			name := map[bool]string{true: "tuned", false: "untuned"}[tuned] + map[bool]string{true: ", objectives", false: ", no objectives"}[objectives]
+			out = append(out, group{name, func(s *Score) bool { return !s.Recorded && s.Tuned == tuned && s.Objectives == objectives }})
+		}
+	}
+	return out
+}
+
+// week is what a fleet of servers as in the bars gets in a week, and the difference from before where that is known.
+func (t *table) week(scores []Score, was *pairs) {
+	of := judgedIn(scores)
+	head := []string{"100 servers without a fault (" + of.name + "), in a week"}
+	rows := make([][]string, len(fleetRows)+2)
+	for _, objectives := range []bool{false, true} {
+		keep := func(s *Score) bool { return of.models(s) && !s.Recorded && s.Objectives == objectives }
+		head = append(head, map[bool]string{true: "with objectives", false: "without"}[objectives])
+		a := alarmsIn(scores, keep)
+		if was != nil {
+			head = append(head, "difference")
+		}
+		for i, r := range fleetRows {
+			rows[i] = append(rows[i], a.weekText(r.column))
+			if was != nil {
+				f := alarmFigure(keep, r.column)
+				f.scale = fleet
+				rows[i] = append(rows[i], f.differenceText(was.from, was.to))
+			}
+		}
+		for i, text := range []string{a.shareText(slowed), fmt.Sprintf("%.0f", a.sum[hours])} {
+			rows[len(fleetRows)+i] = append(rows[len(fleetRows)+i], text)
+			if was != nil {
+				rows[len(fleetRows)+i] = append(rows[len(fleetRows)+i], "")
+			}
+		}
+	}
+	t.head(head...)
+	for i, name := range append(fleetNames(), "share of the time in natural slow-downs", "hours measured") {
+		t.row(append([]string{name}, rows[i]...)...)
+	}
+}
+
+func fleetNames() (out []string) {
+	for _, r := range fleetRows {
+		out = append(out, r.name)
 	}
 	return out
 }
 
 // headline is what a reader must find first.
 func (t *table) headline(scores []Score) {
+	t.week(scores, nil)
+	t.line("")
+	t.right(scores)
+}
+
+// right is how often reports are right.
+func (t *table) right(scores []Score) {
 	t.head("harmful minutes of effect 2 or more", "tuned models", "untuned models")
 	for _, r := range headlines() {
 		t.row(r.name, within(r.seen(scores, tuned)), within(r.seen(scores, untuned)))
 	}
-	t.line("")
-	t.head("without a fault", "warnings and pages in 10,000 hours", "pages", "share of the time with a false report", "hours")
-	row := func(name string, a Alarms) {
-		t.row(name, a.warningText(), a.pageText(), a.timeText(), fmt.Sprintf("%.0f", a.hours))
-	}
-	promised := func(s *Score) bool { return !s.Recorded && s.Objectives }
-	row("without objectives", falseAlarms(scores, func(s *Score) bool { return !s.Recorded && !s.Objectives }))
-	row("with objectives", falseAlarms(scores, promised))
-	row("the same, and hours in which an objective is really missed", strictAlarms(scores, promised))
-	row("with and without objectives", falseAlarms(scores, func(s *Score) bool { return !s.Recorded }))
 }
 
-func (t *table) bars(bars []Bar) {
-	t.head("", "must", "moonshot", "measured", "result")
+// bars has what was measured, and the difference from before where that is known.
+func (t *table) bars(bars []Bar, was *pairs) {
+	head := []string{"", "must", "moonshot", "measured", "result"}
+	if was != nil {
+		head = append(head, "difference")
+	}
+	t.head(head...)
 	for i := range bars {
 		b := &bars[i]
-		t.row(b.Name, b.Must, b.Wish, b.Seen, "**"+b.Verdict()+"**")
+		cells := []string{b.Name, b.Must, b.Wish, b.Seen, "**" + b.Verdict() + "**"}
+		if was != nil {
+			cells = append(cells, was.change(b))
+		}
+		t.row(cells...)
 	}
 }
 
 // causes has a row for each cause, with the minutes that strong keeps.
 func (t *table) causes(scores []Score) {
-	t.head("true cause", "stories", "minutes", "of these drift or from the start", "harm reported", "right", "among the top two", "right, tuned models", "right, untuned models")
-	for _, group := range [][]string{stories.Inferred, stories.ReadOff} {
-		for _, name := range group {
-			one := []string{name}
-			all := tally(scores, one, strong)
-			_, n := all.total(0)
-			long := tally(scores, one, func(s *Score, v *Verdict) bool { return strong(s, v) && slow(s) })
-			t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), fmt.Sprintf("%.0f", long.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
-				percent(all.macro(ofTopTwo).Value), percent(tally(scores, one, tuned).macro(ofRight).Value), percent(tally(scores, one, untuned).macro(ofRight).Value))
-		}
+	t.head("true cause", "stories", "minutes", "of these drift or from the start", "harm reported", "right", "by family", "right, tuned models", "right, untuned models")
+	for _, name := range everyCause {
+		one := []string{name}
+		all := tally(scores, one, strong)
+		_, n := all.total(0)
+		long := tally(scores, one, func(s *Score, v *Verdict) bool { return strong(s, v) && slow(s) })
+		t.row(name, strconv.Itoa(n), fmt.Sprintf("%.0f", all.minutes()), fmt.Sprintf("%.0f", long.minutes()), percent(all.macro(ofReported).Value), within(all.macro(ofRight)),
+			percent(all.macro(ofFamily).Value), percent(tally(scores, one, tuned).macro(ofRight).Value), percent(tally(scores, one, untuned).macro(ofRight).Value))
 	}
-}
-
-// point is a point of the detection curve.
-type point struct {
-	stories         int
-	reported, right Interval
-	ever            float64
-}
-
-// curvePoint is the share of harmful minutes of stories of one size that were reported,
-// and right, and the share of these stories that were ever reported.
-func curvePoint(scores []Score, effect float64, keep func(*Score) bool) point {
-	chosen := func(s *Score) bool { return sized(s) && effectBin(s.got()) == effect && keep(s) }
-	all := slices.Concat(stories.Inferred, stories.ReadOff)
-	minutes := tally(scores, all, func(s *Score, v *Verdict) bool { return chosen(s) && v.Ours })
-	reported, _, of := outcomes(scores, chosen)
-	p := point{stories: of, reported: minutes.pooled(ofReported), right: minutes.pooled(ofRight), ever: math.NaN()}
-	if of > 0 {
-		p.ever = float64(reported) / float64(of)
-	}
-	return p
-}
-
-// onCurve keeps the stories of the detection curve at a rate.
-func onCurve(rate float64) func(*Score) bool {
-	return func(s *Score) bool { return s.Kind == stories.Curve && s.Rate == rate }
-}
-
-// singles keeps the other stories of one inferred cause, on all backgrounds.
-func singles(tuned bool) func(*Score) bool {
-	return func(s *Score) bool {
-		return s.Kind == stories.Single && s.Tuned == tuned && slices.Contains(stories.Inferred, s.Injections[0].Cause)
-	}
-}
-
-func (t *table) curve(scores []Score) {
-	t.head("", "effect", "stories", "minutes reported", "minutes right", "stories ever reported")
-	rows := func(name string, keep func(*Score) bool) {
-		for _, effect := range stories.Effects {
-			p := curvePoint(scores, effect, keep)
-			t.row(name, number(effect), strconv.Itoa(p.stories), within(p.reported), within(p.right), percent(p.ever))
-		}
-	}
-	for _, rate := range stories.CurveRates {
-		rows(fmt.Sprintf("8B, %s/s", number(rate)), onCurve(rate))
-	}
-	rows("inferred causes, tuned models", singles(true))
-	rows("inferred causes, untuned models", singles(false))
 }
 
 func (t *table) delays(scores []Score) {
@@ -157,53 +195,43 @@ func (t *table) delays(scores []Score) {
 	row("two faults", func(s *Score) bool { return s.Kind == stories.Pair })
 }
 
-// alarms are false alarms by background and by load.
+// alarms are what is counted in 10,000 hours without a fault, by background and by load.
 func (t *table) alarms(scores []Score) {
-	columns := []struct {
-		name       string
-		objectives bool
-	}{{"no objectives", false}, {"with objectives", true}}
-	head := []string{""}
-	for _, c := range columns {
-		head = append(head, "hours, "+c.name, "warnings and pages", "pages")
-	}
-	t.head(head...)
-	rowOf := func(name string, of func([]Score, func(*Score) bool) Alarms, keep func(*Score) bool) {
-		cells := []string{name}
-		for _, c := range columns {
-			a := of(scores, func(s *Score) bool { return !s.Recorded && s.Objectives == c.objectives && keep(s) })
-			if a.hours == 0 {
-				cells = append(cells, "", "", "")
-				continue
-			}
-			cells = append(cells, fmt.Sprintf("%.0f", a.hours), a.warningText(), a.pageText())
+	t.head(append([]string{"", "hours", "in natural slow-downs", "with a false report"}, fleetNames()...)...)
+	rowOf := func(name string, a Alarms) {
+		cells := []string{name, fmt.Sprintf("%.0f", a.sum[hours]), a.shareText(slowed), a.shareText(falsely)}
+		for _, r := range fleetRows {
+			cells = append(cells, a.text(r.column))
 		}
 		t.row(cells...)
 	}
-	row := func(name string, keep func(*Score) bool) { rowOf(name, falseAlarms, keep) }
+	row := func(name string, keep func(*Score) bool) {
+		rowOf(name, alarmsIn(scores, func(s *Score) bool { return !s.Recorded && keep(s) }))
+	}
 	row("all", func(*Score) bool { return true })
-	row("healthy stories", func(s *Score) bool { return s.Kind == stories.Healthy })
-	rowOf("first hour of healthy stories", firstHour, func(*Score) bool { return true })
+	for _, g := range groups() {
+		row(g.name, g.keep)
+	}
 	row("before the onset of a fault, and other servers of a pool", func(s *Score) bool { return s.Kind != stories.Healthy })
+	rowOf("first hour of healthy stories", firstHour(scores))
 	for _, band := range stories.Bands() {
 		row("load "+band, func(s *Score) bool { return stories.Band(s.Load) == band })
 	}
-	row("tuned models", func(s *Score) bool { return s.Tuned })
-	row("untuned models", func(s *Score) bool { return !s.Tuned })
 	row("20 requests in nine of ten minutes", func(s *Score) bool { return 10*s.Judged >= 9*s.Minutes })
+	row("fewer requests", func(s *Score) bool { return 10*s.Judged < 9*s.Minutes })
 	for _, v := range stories.Variants {
 		row(v, func(s *Score) bool { return s.Kind == stories.Healthy && s.Variant == v })
 	}
+	rowOf("recorded traffic", alarmsIn(scores, func(s *Score) bool { return s.Recorded }))
 }
 
 // silence are the faults that are easily missed.
 func (t *table) silence(scores []Score) {
-	all := slices.Concat(stories.Inferred, stories.ReadOff)
 	t.head("", "stories with harm", "ever reported", "ever right", "minutes reported", "minutes right", "minutes silent")
 	row := func(name string, stories func(*Score) bool, minutes func(*Score, *Verdict) bool) {
 		keep := func(s *Score, v *Verdict) bool { return stories(s) && minutes(s, v) }
 		reported, right, of := outcomes(scores, stories)
-		m := tally(scores, all, keep)
+		m := tally(scores, everyCause, keep)
 		silent := m.pooled(ofReported)
 		silent.Value, silent.Low, silent.High = 1-silent.Value, 1-silent.High, 1-silent.Low
 		t.row(name, strconv.Itoa(of), strconv.Itoa(reported), strconv.Itoa(right), within(m.pooled(ofReported)), within(m.pooled(ofRight)), within(silent))

@@ -5,7 +5,7 @@ import (
 )
 
 // Counts are numbers of harmful minutes.
-type Counts struct{ Of, Reported, Right, TopTwo float64 }
+type Counts struct{ Of, Reported, Right, Family, Named float64 }
 
 func (c *Counts) add(v *Verdict) {
 	c.Of++
@@ -15,15 +15,19 @@ func (c *Counts) add(v *Verdict) {
 	if v.Right {
 		c.Right++
 	}
-	if v.TopTwo {
-		c.TopTwo++
+	if v.Family {
+		c.Family++
+	}
+	if v.Named {
+		c.Named++
 	}
 }
 
 // The measures of a minute.
 func ofReported(c Counts) float64 { return c.Reported }
 func ofRight(c Counts) float64    { return c.Right }
-func ofTopTwo(c Counts) float64   { return c.TopTwo }
+func ofFamily(c Counts) float64   { return c.Family }
+func ofNamed(c Counts) float64    { return c.Named }
 
 // Tally adds up the counted minutes of stories by their cause.
 type Tally struct {
@@ -60,6 +64,19 @@ func countsOf(s *Score, causes []string, keep func(*Score, *Verdict) bool) []Cou
 	return own
 }
 
+// byName has the minutes of a story that a filter keeps, by the cause that is named instead of the true one.
+func byName(s *Score, keep func(*Score, *Verdict) bool) *Score {
+	out := *s
+	out.Verdicts = slices.DeleteFunc(slices.Clone(s.Verdicts), func(v Verdict) bool { return !v.Named || !keep(s, &v) })
+	for i := range out.Verdicts {
+		out.Verdicts[i].Class = out.Verdicts[i].Said
+	}
+	return &out
+}
+
+// whatever keeps every minute.
+func whatever(*Score, *Verdict) bool { return true }
+
 // total is the sum over all stories, of one cause.
 func (t *Tally) total(cause int) (sum Counts, stories int) {
 	for _, own := range t.byStory {
@@ -69,7 +86,8 @@ func (t *Tally) total(cause int) (sum Counts, stories int) {
 		sum.Of += own[cause].Of
 		sum.Reported += own[cause].Reported
 		sum.Right += own[cause].Right
-		sum.TopTwo += own[cause].TopTwo
+		sum.Family += own[cause].Family
+		sum.Named += own[cause].Named
 	}
 	return sum, stories
 }

@@ -2,6 +2,6 @@
 // played on a background: a model on its hardware, traffic, and a load as a share of the
 // knee. Stories with a fault and healthy ones share the backgrounds.
 //
-// A story depends on its name and on the tables here, and on nothing else: a sample is a
-// part of the full set, and its results count for both.
+// A story depends on its name and on the tables here, and on nothing else: a first look is a
+// part of the published set, and its results count for both.
 package stories

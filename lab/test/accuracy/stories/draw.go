@@ -9,13 +9,14 @@ import (
 // heldOutSeed is the first seed of the held-out stories, which have a million. Change it,
 // and add the old one to SpentSeeds, after stories were looked at and something that they
 // measure was changed.
-const heldOutSeed = 34_000_000
+const heldOutSeed = 35_000_000
 
 // SpentSeeds are the first seeds of held-out sets that were looked at: 31,000,000 in the
 // pilot run, while the stories and the scores were made, and 32,000,000 in a run that was
 // ended when a third of it was there, because its truth was mended, and 33,000,000 in the
-// published run of the method before this one. Those of earlier measurements, from 1,000 to 8,000,000, are not used either.
-var SpentSeeds = []uint64{31_000_000, 32_000_000, 33_000_000}
+// published run of an earlier method, and 34,000,000 in the published run of the method before this one, in
+// another measure. Those of earlier measurements, from 1,000 to 8,000,000, are not used either.
+var SpentSeeds = []uint64{31_000_000, 32_000_000, 33_000_000, 34_000_000}
 
 // firstSeeds are the first seeds of the sets.
 var firstSeeds = map[Set]uint64{Tuning: 20_000_000, HeldOut: heldOutSeed}

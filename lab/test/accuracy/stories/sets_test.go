@@ -22,21 +22,19 @@ func names(plans []Plan) map[string]Meta {
 	return out
 }
 
-// What a sample has played counts for the full run.
-func TestASampleIsPartOfTheFullSet(t *testing.T) {
-	full := names(All(HeldOut, Sizes["full"], true))
-	for _, size := range []string{"tiny", "sample"} {
-		plans := All(HeldOut, Sizes[size], true)
-		some := names(plans)
-		require.Len(t, some, len(plans), "names are unique")
-		for name, m := range some {
-			assert.Equal(t, full[name], m, name)
-		}
+// What a first look has played counts for the published run.
+func TestAFirstLookIsPartOfThePublishedSet(t *testing.T) {
+	whole := names(All(HeldOut, Sizes["published"], true))
+	plans := All(HeldOut, Sizes["tiny"], true)
+	some := names(plans)
+	require.Len(t, some, len(plans), "names are unique")
+	for name, m := range some {
+		assert.Equal(t, whole[name], m, name)
 	}
 }
 
 func TestTuningAndHeldOutStayApart(t *testing.T) {
-	tuning, held := All(Tuning, Sizes["full"], false), All(HeldOut, Sizes["full"], true)
+	tuning, held := All(Tuning, Sizes["published"], false), All(HeldOut, Sizes["published"], true)
 	models, traffics, seeds := map[string]bool{}, map[string]bool{}, map[uint64]bool{}
 	for _, p := range tuning {
 		models[p.Model] = true
@@ -87,8 +85,8 @@ func TestAtLeastTwoOfFiveModelsAreUntuned(t *testing.T) {
 }
 
 // Faults of every kind and size are on every sort of background.
-func TestTheFullSetCoversWhatThePageIsAbout(t *testing.T) {
-	plans := All(HeldOut, Sizes["full"], true)
+func TestThePublishedSetCoversWhatThePageIsAbout(t *testing.T) {
+	plans := All(HeldOut, Sizes["published"], true)
 	effects := map[string]map[float64]int{}
 	var of, objectives, early, off, ramps, rising, retries, overlapping, pairsSeen float64
 	least, most := math.Inf(1), 0.0
@@ -144,7 +142,7 @@ func TestTheFullSetCoversWhatThePageIsAbout(t *testing.T) {
 	for _, f := range faults {
 		for _, e := range Effects {
 			if f.value == 0 {
-				assert.GreaterOrEqual(t, effects[f.parameter.String()][e], 8, "%s at effect %v", f.parameter, e)
+				assert.GreaterOrEqual(t, effects[f.parameter.String()][e], 4, "%s at effect %v", f.parameter, e)
 			}
 		}
 	}
@@ -162,35 +160,35 @@ func TestTheFullSetCoversWhatThePageIsAbout(t *testing.T) {
 	assert.InDelta(t, 1.1, most, 1e-9)
 }
 
-func TestTheFullSetIsLargeEnough(t *testing.T) {
+func TestThePublishedSetIsLargeEnough(t *testing.T) {
 	hours, cells := 0.0, map[string]float64{}
-	for _, p := range All(HeldOut, Sizes["full"], false) {
+	for _, p := range All(HeldOut, Sizes["published"], false) {
 		if p.Kind == Healthy {
 			hours += p.Seconds / 3600
 			cells[p.Model+" "+p.Traffic+" "+Band(p.Load)] += p.Seconds / 3600
 		}
 	}
-	assert.GreaterOrEqual(t, hours, 15_000.0, "not all of them count")
+	assert.GreaterOrEqual(t, hours, 6_000.0, "not all of them count")
 	assert.Len(t, cells, len(pairs)*len(bands))
 	for _, p := range pairs {
 		for b := range bands {
 			cell, share := p.model+" "+p.traffic+" "+bands[b].Name, counts[p.model][p.traffic][b]
-			assert.GreaterOrEqual(t, cells[cell], 120.0, cell)
+			assert.GreaterOrEqual(t, cells[cell], 24.0, cell)
 			if b < len(bands)-1 || share >= nearlyAll {
-				assert.GreaterOrEqual(t, cells[cell]*share, 505.0, cell)
+				assert.GreaterOrEqual(t, cells[cell]*share, 158.0, cell)
 			}
 		}
 	}
 }
 
 // A row by cause and effect of fewer stories says little.
-func TestTheFullSetHasTwelveStoriesOfEachCauseAndEffect(t *testing.T) {
+func TestThePublishedSetHasSevenStoriesOfEachCauseAndEffect(t *testing.T) {
 	type of struct {
 		cause  string
 		effect float64
 	}
 	n := map[of]int{}
-	for _, p := range All(HeldOut, Sizes["full"], false) {
+	for _, p := range All(HeldOut, Sizes["published"], false) {
 		if p.Kind == Single {
 			n[of{p.Injections[0].Cause, p.Injections[0].Wanted}]++
 		}
@@ -201,7 +199,7 @@ func TestTheFullSetHasTwelveStoriesOfEachCauseAndEffect(t *testing.T) {
 			if faults[i].value != 0 {
 				effect = 0
 			}
-			assert.GreaterOrEqual(t, n[of{cause, effect}], 12, "%s at effect %v", cause, effect)
+			assert.GreaterOrEqual(t, n[of{cause, effect}], 7, "%s at effect %v", cause, effect)
 		}
 	}
 }
@@ -209,7 +207,7 @@ func TestTheFullSetHasTwelveStoriesOfEachCauseAndEffect(t *testing.T) {
 // Of a minute with fewer than 20 requests it is not known whether it had harm: such a fault
 // would leave the tables without a word.
 func TestFaultsHaveEnoughRequestsToBeJudged(t *testing.T) {
-	for _, p := range All(HeldOut, Sizes["full"], true) {
+	for _, p := range All(HeldOut, Sizes["published"], true) {
 		if p.Kind == Healthy || Closed(p.Traffic) {
 			continue
 		}
@@ -226,7 +224,7 @@ func TestAFrozenGaugeShowsAFullCache(t *testing.T) {
 	}
 	race.SkipSequential(t)
 	frozen := 0
-	for _, p := range All(HeldOut, Sizes["full"], false) {
+	for _, p := range All(HeldOut, Sizes["published"], false) {
 		if p.Kind != Exposition || p.Variant != string(judge.Frozen) {
 			continue
 		}
@@ -243,7 +241,7 @@ func TestAFrozenGaugeShowsAFullCache(t *testing.T) {
 
 // Minutes up to a window after the beginning of a fault of the exposition do not count.
 func TestFaultsOfTheExpositionLastLongEnoughToBeScored(t *testing.T) {
-	for _, p := range All(HeldOut, Sizes["full"], false) {
+	for _, p := range All(HeldOut, Sizes["published"], false) {
 		if p.Kind == Exposition {
 			assert.GreaterOrEqual(t, p.Faults[0].Until-p.Faults[0].At, 4*minute, p.Name)
 		}
@@ -255,7 +253,7 @@ func TestFaultsOfTheExpositionLastLongEnoughToBeScored(t *testing.T) {
 func TestEffectsBackgroundsAndOnsetsAreIndependent(t *testing.T) {
 	type of struct{ variant, what string }
 	seen := map[of]map[float64]int{}
-	for _, p := range All(HeldOut, Sizes["full"], false) {
+	for _, p := range All(HeldOut, Sizes["published"], false) {
 		if p.Kind != Single || p.Injections[0].Wanted == 0 || faultOf(parameterOf(t, p.Variant)).weight() < 1.25 {
 			continue
 		}
@@ -298,7 +296,7 @@ func parameterOf(t *testing.T, name string) engine.Parameter {
 
 // Whatever part of a run is done, it has stories of all kinds.
 func TestEveryBeginningIsAFairSample(t *testing.T) {
-	plans := All(HeldOut, Sizes["sample"], true)
+	plans := All(HeldOut, Sizes["published"], true)
 	some := plans[:len(plans)/4]
 	kinds, parameters, models := map[Kind]int{}, map[string]int{}, map[string]int{}
 	for _, p := range some {
