@@ -121,7 +121,10 @@ func (t *tape) end(p *Played) error {
 
 // Replay returns what Play returns for the story of a tape, with the processor as it is now.
 // Errors say that the tape is not whole.
-func Replay(ctx context.Context, from io.Reader) (*Played, error) {
+func Replay(ctx context.Context, from io.Reader) (*Played, error) { return replayed(ctx, from, nil) }
+
+// replayed replays with a method, and without one with the processor.
+func replayed(ctx context.Context, from io.Reader, method Method) (*Played, error) {
 	unpacked, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
@@ -141,9 +144,11 @@ func Replay(ctx context.Context, from io.Reader) (*Played, error) {
 		return nil, err
 	}
 	out := &Played{Window: config.Window}
-	r, err := newReports(ctx, header.Name, header.Servers, config, out)
-	if err != nil {
-		return nil, err
+	r := reportsOf(header.Name, header.Servers, out, method)
+	if method == nil {
+		if r, err = newReports(ctx, header.Name, header.Servers, config, out); err != nil {
+			return nil, err
+		}
 	}
 	return out, errors.Join(r.replay(ctx, in), r.close(ctx))
 }

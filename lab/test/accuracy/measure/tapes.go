@@ -37,7 +37,7 @@ func newTapes(dir, root string) (*tapes, error) {
 
 // reporting are the sources of the judge that a tape does not depend on.
 var reporting = []string{
-	"lab/judge/driver.go", "lab/judge/heard.go", "lab/judge/processor.go", "lab/judge/reported.go", "lab/judge/reports.go",
+	"lab/judge/driver.go", "lab/judge/heard.go", "lab/judge/method.go", "lab/judge/processor.go", "lab/judge/reported.go", "lab/judge/reports.go",
 	"lab/judge/summary.go", "lab/judge/tape.go",
 }
 
