@@ -18,6 +18,8 @@ type Before struct {
 type Beside struct {
 	// Before is nil without.
 	Before *Before
+	// Rivals are methods of others. Their stories may be fewer: see sameStories.
+	Rivals []Rival
 }
 
 // sameStories returns the records of the stories that both methods have played, in the same

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
@@ -17,22 +19,25 @@ import (
 type tapes struct {
 	// dir is the folder of the tapes of the present simulation.
 	dir string
+	// from is judge.Replay, or plays them for another method.
+	from func(context.Context, io.Reader) (*judge.Played, error)
 }
 
 // newTapes returns the tapes below a folder, of the simulation whose sources are below root.
 func newTapes(dir, root string) (*tapes, error) {
-	var simulation []string
-	for _, of := range sources {
-		if of != "internal/catalog" && of != "processor/vllmprocessor" {
-			simulation = append(simulation, of)
-		}
-	}
-	made, err := fingerprint(root, simulation, reporting)
+	made, err := fingerprint(root, simulation(), reporting)
 	if err != nil {
 		return nil, err
 	}
-	t := &tapes{filepath.Join(dir, made)}
+	t := &tapes{filepath.Join(dir, made), judge.Replay}
 	return t, os.MkdirAll(t.dir, 0o755)
+}
+
+// simulation are the sources that decide about what servers show and what is true of it.
+func simulation() []string {
+	return slices.DeleteFunc(slices.Clone(sources), func(of string) bool {
+		return of == "internal/catalog" || of == "processor/vllmprocessor"
+	})
 }
 
 // reporting are the sources of the judge that a tape does not depend on.
@@ -69,7 +74,7 @@ func (t *tapes) replay(ctx context.Context, story *judge.Story) (*judge.Played, 
 		return nil, err
 	}
 	defer file.Close()
-	played, err := judge.Replay(ctx, file)
+	played, err := t.from(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it to play the story again", path, err)
 	}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/rivals"
+)
+
+// Rival is a method that others would take, with what it said of the stories that it has played.
+type Rival struct {
+	// Name is for the page.
+	Name    string
+	Records []Record
+}
+
+// rivalMethod is one of them: its value of the flag -method, and a new one for each story. It may be an io.Closer.
+type rivalMethod struct {
+	flag, name string
+	open       func(context.Context) (judge.Method, error)
+}
+
+var rivalMethods = []rivalMethod{
+	{"nsigma", "NSigma", func(context.Context) (judge.Method, error) { return rivals.NewNSigma(), nil }},
+	{"wire", "rules on vLLM's own names", func(ctx context.Context) (judge.Method, error) { return rivals.NewWire(ctx) }},
+}
+
+// rivalOf is that of a value of the flag; nil for an empty one, which is the processor.
+func rivalOf(flag string) (*rivalMethod, error) {
+	i := slices.IndexFunc(rivalMethods, func(m rivalMethod) bool { return m.flag == flag })
+	if flag == "" {
+		return nil, nil
+	}
+	if i < 0 {
+		return nil, fmt.Errorf("-method %q: want nsigma or wire, or nothing for the processor", flag)
+	}
+	return &rivalMethods[i], nil
+}
+
+// journal is where the results of a set are, and fingerprint that of what they depend on.
+func (m *rivalMethod) journal(dir, set string) string {
+	return filepath.Join(dir, set+"-"+m.flag+".jsonl")
+}
+
+func (*rivalMethod) fingerprint(root string) (string, error) {
+	return fingerprint(root, append(simulation(), "lab/test/accuracy/rivals", "cmd/vllmctl/content"), nil)
+}
+
+// replay is judge.Replay with the method.
+func (m *rivalMethod) replay(ctx context.Context, from io.Reader) (played *judge.Played, err error) {
+	method, err := m.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c, is := method.(io.Closer); is {
+		defer func() { err = errors.Join(err, c.Close()) }()
+	}
+	return judge.ReplayWith(ctx, from, method)
+}
+
+// readRivals reads the results of the rivals that have played a set. Those of other sources do not count.
+func readRivals(dir, set, root string) (out []Rival, err error) {
+	for i := range rivalMethods {
+		m := &rivalMethods[i]
+		made, err := m.fingerprint(root)
+		if err != nil {
+			return nil, err
+		}
+		path := m.journal(dir, set)
+		journal, err := ReadJournal(path, made)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		present := journal.Present()
+		if err := journal.Close(); err != nil {
+			return nil, err
+		}
+		if len(present) == 0 {
+			fmt.Printf("%s is of other sources: play it again with -method %s\n", path, m.flag)
+			continue
+		}
+		out = append(out, Rival{m.name, present})
+	}
+	return out, nil
+}
