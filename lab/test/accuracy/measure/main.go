@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
 	flag.StringVar(&o.tapes, "tapes", "", "a folder in which what the servers showed is kept, so that a change of the diagnosis is measured without simulating them again")
 	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
-	flag.StringVar(&o.method, "method", "", "measure what others would take instead of the processor, on the tapes of -tapes: nsigma, or wire, which are the rules on vLLM's own names. Only its journal is written")
+	flag.StringVar(&o.method, "method", "", "measure what others would take instead of the processor, on the tapes of -tapes: nsigma, nsigma-quiet, or wire, which are the rules on vLLM's own names. Only its journal is written")
 	flag.StringVar(&o.before, "before", "", "a journal of another method on the same stories, with which this one is compared")
 	flag.StringVar(&o.beforeCommit, "before-commit", "", "the commit at which the journal of -before was made")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)

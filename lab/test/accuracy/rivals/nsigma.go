@@ -10,24 +10,33 @@ import (
 )
 
 const (
-	// windowSeconds is the least length of a window, fewestWindows how many must have a signal before it is judged.
-	windowSeconds, fewestWindows = 60.0, 30
+	// windowSeconds is the least length of a window.
+	windowSeconds = 60.0
 	// mostDeviations is the distance from the mean from which on a value is an anomaly, in standard deviations.
 	mostDeviations = 3.0
 	// inARow is how many windows in a row have to be slow before it is reported.
 	inARow = 2
 )
 
-// NSigma is the method of that name in its usual form: a value is an anomaly where it is more than three standard
-// deviations from the mean of all windows before. It reports a server as degraded where users wait so long in two
-// windows in a row, and names the cause of the signal that is the furthest from its mean.
-type NSigma struct{ servers map[int]*history }
+// NSigma is the method of that name: a value is an anomaly where it is more than three standard deviations from the
+// mean of the windows before. It reports a server as degraded where users wait so long in two windows in a row, and
+// names the cause of the signal that is the furthest from its mean.
+type NSigma struct {
+	fewest  float64
+	quiet   bool
+	servers map[int]*history
+}
 
-// NewNSigma returns a method for the servers of one story.
-func NewNSigma() *NSigma { return &NSigma{map[int]*history{}} }
+// NewNSigma returns a method for the servers of one story. fewest is how many windows must have a signal before it is
+// judged. The usual form learns from all windows, so that harm that lasts becomes usual; with quiet it learns only
+// from those in which users do not wait long.
+func NewNSigma(fewest int, quiet bool) *NSigma {
+	return &NSigma{float64(fewest), quiet, map[int]*history{}}
+}
 
 // history is what is known of a server.
 type history struct {
+	of         *NSigma
 	begin, now values
 	from       float64
 	// gauges are the sums of the scrapes in the window.
@@ -101,7 +110,7 @@ var signals = [...]signal{
 func (n *NSigma) Scraped(_ context.Context, server int, at float64, metrics pmetric.Metrics) (judge.Report, error) {
 	h := n.servers[server]
 	if h == nil {
-		h = &history{report: judge.Report{Condition: "unknown", Severity: 1}}
+		h = &history{of: n, report: judge.Report{Condition: "unknown", Severity: 1}}
 		n.servers[server] = h
 	}
 	h.scraped(at, metrics)
@@ -154,25 +163,28 @@ func (h *history) start(at float64, counters, gauges values) {
 
 // window judges a window by those before, and then counts it as one of them.
 func (h *history) window(increase, gauges values, seconds float64) {
-	slow, cause, most := false, "", math.Inf(-1)
+	slow, cause, most, after := false, "", math.Inf(-1), h.before
 	for i := range signals {
 		s := &signals[i]
 		v := s.of(increase, gauges, seconds)
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
-		z, known := h.before[i].distance(v)
-		h.before[i].add(v)
+		z := h.before[i].distance(v)
+		after[i].add(v)
 		if s.falls {
 			z = -z
 		}
 		switch {
-		case !known:
+		case h.before[i].n < h.of.fewest:
 		case s.cause == "":
 			slow = slow || z > mostDeviations
 		case z > most:
 			cause, most = s.cause, z
 		}
+	}
+	if !slow || !h.of.quiet {
+		h.before = after
 	}
 	h.slow++
 	if !slow {
@@ -181,7 +193,7 @@ func (h *history) window(increase, gauges values, seconds float64) {
 	switch {
 	case h.slow >= inARow:
 		h.report = judge.Report{Condition: "degraded", Severity: 2, Cause: cause}
-	case h.before[0].n >= fewestWindows:
+	case h.before[0].n >= h.of.fewest:
 		h.report = judge.Report{Condition: "healthy"}
 	default:
 		h.report = judge.Report{Condition: "unknown", Severity: 1}
@@ -198,14 +210,14 @@ func (m *moments) add(v float64) {
 	m.squares += d * (v - m.mean)
 }
 
-// distance is how many standard deviations a value is above the mean; false where too little is known. As in the
-// usual implementations, a signal that never changed has the deviation 1 in its own unit.
-func (m *moments) distance(v float64) (float64, bool) {
+// distance is how many standard deviations a value is above the mean. As in the usual implementations, a signal that
+// never changed has the deviation 1 in its own unit.
+func (m *moments) distance(v float64) float64 {
 	deviation := math.Sqrt(m.squares / m.n)
 	if deviation == 0 {
 		deviation = 1
 	}
-	return (v - m.mean) / deviation, m.n >= fewestWindows
+	return (v - m.mean) / deviation
 }
 
 // read adds up what a scrape shows of the engines of a server.
