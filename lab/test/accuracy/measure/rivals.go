@@ -74,23 +74,21 @@ func readRivals(dir, set, root string) (out []Rival, err error) {
 		if err != nil {
 			return nil, err
 		}
-		path := m.journal(dir, set)
-		journal, err := ReadJournal(path, made)
+		journal, err := ReadJournal(m.journal(dir, set), made)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		present := journal.Present()
+		if all := journal.Present(); len(all) > 0 {
+			out = append(out, Rival{m.name, all})
+		} else {
+			fmt.Printf("the results of -method %s are of other sources: play it again\n", m.flag)
+		}
 		if err := journal.Close(); err != nil {
 			return nil, err
 		}
-		if len(present) == 0 {
-			fmt.Printf("%s is of other sources: play it again with -method %s\n", path, m.flag)
-			continue
-		}
-		out = append(out, Rival{m.name, present})
 	}
 	return out, nil
 }

@@ -1,3 +1,5 @@
+// Package rivals has methods that others would take in place of the diagnosis, so that its figures can be read beside
+// theirs on the same scrapes: NSigma on the same signals, and the alerts on vLLM's own names in a Prometheus.
 package rivals
 
 import (
@@ -10,12 +12,10 @@ import (
 )
 
 const (
-	// windowSeconds is the least length of a window.
-	windowSeconds = 60.0
+	// windowSeconds is the least length of a window, and inARow how many have to be slow before it is reported.
+	windowSeconds, inARow = 60.0, 2
 	// mostDeviations is the distance from the mean from which on a value is an anomaly, in standard deviations.
 	mostDeviations = 3.0
-	// inARow is how many windows in a row have to be slow before it is reported.
-	inARow = 2
 )
 
 // NSigma is the method of that name: a value is an anomaly where it is more than three standard deviations from the
@@ -34,60 +34,54 @@ func NewNSigma(fewest int, quiet bool) *NSigma {
 	return &NSigma{float64(fewest), quiet, map[int]*history{}}
 }
 
-// history is what is known of a server.
+// history is what is known of a server. The window began at from, with the values begin; sums are those of its scrapes.
 type history struct {
-	of         *NSigma
-	begin, now values
-	from       float64
-	// gauges are the sums of the scrapes in the window.
-	gauges  values
-	scrapes float64
-	before  [len(signals)]moments
-	slow    int
-	report  judge.Report
+	begin, sums   values
+	from, scrapes float64
+	tokens        float64
+	before        [len(signals)]moments
+	slow          int
+	report        judge.Report
 }
 
-// values are by the name of a metric: sums over all series of a server. Sums and counts of histograms end in .sum
-// and .count.
+// values are the sums over all series of a server, by the name of a metric, and of histograms by that and the part.
 type values map[string]float64
 
-// signal is a number of a window. NaN is a window without it.
+// signal is a number of a window, of what counters grew and the means of gauges. NaN is a window without it.
 type signal struct {
 	// cause is what it stands for in the diagnosis; empty for what users wait for.
 	cause string
-	// falls is true where less of it is harm.
-	falls bool
-	of    func(increase, gauge values, seconds float64) float64
-}
-
-// mean is a mean over the observations of a histogram.
-func mean(cause, histogram string) signal {
-	return signal{cause: cause, of: func(d, _ values, _ float64) float64 { return d[histogram+".sum"] / d[histogram+".count"] }}
+	of    func(grown, mean values, seconds float64) float64
 }
 
 func gauge(cause, name string) signal {
-	return signal{cause: cause, of: func(_, g values, _ float64) float64 { return g[name] }}
+	return signal{cause, func(_, g values, _ float64) float64 { return g[name] }}
 }
 
+func ratio(cause, of, to string) signal {
+	return signal{cause, func(d, _ values, _ float64) float64 { return d[of] / d[to] }}
+}
+
+// mean is one over the observations of a histogram.
+func mean(cause, name string) signal { return ratio(cause, name+"_sum", name+"_count") }
+
 const (
-	firstToken, interToken = "vllm.time_to_first_token", "vllm.inter_token_latency"
-	deferred               = "vllm.num_requests.waiting_by_reason deferred"
-	demand, prefill        = "demand_exceeds_capacity", "prefill_heavy"
-	decode, kv             = "decode_load", "kv_pressure"
+	first, inter         = "vllm.time_to_first_token", "vllm.inter_token_latency"
+	whole, queue, inside = "vllm.e2e_request_latency", "vllm.request.queue_time", "vllm.request.inference_time"
+	waiting, deferred    = "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason deferred"
+	demand, prefill      = "demand_exceeds_capacity", "prefill_heavy"
+	decode, kv           = "decode_load", "kv_pressure"
 )
 
-// signals are those of the diagnosis that need no model of the engine.
+// signals are those of the diagnosis that need no model of the engine. More of them is harm.
 var signals = [...]signal{
-	mean("", firstToken),
-	// With speculation a step yields several tokens.
-	{of: func(d, _ values, _ float64) float64 {
-		return d[interToken+".sum"] / (d["vllm.generation_tokens"] - d[firstToken+".count"])
+	mean("", first),
+	{"", func(d, _ values, _ float64) float64 { // With speculation a step yields several tokens.
+		return d[inter+"_sum"] / (d["vllm.generation_tokens"] - d[first+"_count"])
 	}},
-	mean(demand, "vllm.request.queue_time"),
-	{cause: demand, of: func(d, _ values, seconds float64) float64 {
-		return (d[firstToken+".count"] + d["vllm.num_requests.waiting"]) / seconds
-	}},
-	{cause: demand, of: func(_, g values, _ float64) float64 { return g["vllm.num_requests.waiting"] - g[deferred] }},
+	mean(demand, queue),
+	{demand, func(d, _ values, seconds float64) float64 { return (d[first+"_count"] + d[waiting]) / seconds }},
+	{demand, func(_, g values, _ float64) float64 { return g[waiting] - g[deferred] }},
 	gauge("admission_deferred", deferred),
 	mean(prefill, "vllm.request.prefill_time"),
 	mean(prefill, "vllm.request.prompt_tokens"),
@@ -95,95 +89,71 @@ var signals = [...]signal{
 	mean(decode, "vllm.request.generation_tokens"),
 	gauge(decode, "vllm.num_requests.running"),
 	gauge(kv, "vllm.kv_cache.utilization"),
-	{cause: kv, of: func(d, _ values, _ float64) float64 { return d["vllm.num_preemptions"] / d[firstToken+".count"] }},
-	mean("slow_steps", interToken),
-	{cause: "speculation_wasteful", falls: true, of: func(d, _ values, _ float64) float64 {
-		return d["vllm.spec_decode.num_accepted_tokens"] / d["vllm.spec_decode.num_drafts"]
+	ratio(kv, "vllm.num_preemptions", first+"_count"),
+	mean("slow_steps", inter),
+	{"speculation_wasteful", func(d, _ values, _ float64) float64 {
+		return -d["vllm.spec_decode.num_accepted_tokens"] / d["vllm.spec_decode.num_drafts"]
 	}},
-	{cause: "frontend_bound", of: func(d, _ values, _ float64) float64 {
-		return (d["vllm.e2e_request_latency.sum"] - d["vllm.request.queue_time.sum"] - d["vllm.request.inference_time.sum"]) /
-			d["vllm.e2e_request_latency.count"]
+	{"frontend_bound", func(d, _ values, _ float64) float64 {
+		return (d[whole+"_sum"] - d[queue+"_sum"] - d[inside+"_sum"]) / d[whole+"_count"]
 	}},
 }
 
 // Scraped takes a scrape; see judge.Method. It never fails.
 func (n *NSigma) Scraped(_ context.Context, server int, at float64, metrics pmetric.Metrics) (judge.Report, error) {
+	now := read(metrics)
 	h := n.servers[server]
 	if h == nil {
-		h = &history{of: n, report: judge.Report{Condition: "unknown", Severity: 1}}
+		h = &history{report: judge.Report{Condition: "unknown", Severity: 1}}
 		n.servers[server] = h
 	}
-	h.scraped(at, metrics)
+	switch restarted := now[first+"_count"] < h.tokens; {
+	case now["vllm.up"] != 1:
+		h.begin = nil
+		return h.report, nil
+	case h.begin == nil || restarted:
+		h.start(at, now)
+		return h.report, nil
+	}
+	h.tokens = now[first+"_count"]
+	h.scrapes++
+	for name, v := range now {
+		h.sums[name] += v
+	}
+	if seconds := at - h.from; seconds >= windowSeconds {
+		grown, means := values{}, values{}
+		for name, v := range now {
+			grown[name], means[name] = v-h.begin[name], h.sums[name]/h.scrapes
+		}
+		n.window(h, grown, means, seconds)
+		h.start(at, now)
+	}
 	return h.report, nil
 }
 
-func (h *history) scraped(at float64, metrics pmetric.Metrics) {
-	counters, gauges := read(metrics)
-	up := gauges["vllm.up"] == 1
-	for name, v := range counters {
-		up = up && v >= h.now[name] // Else the process is another one.
-	}
-	if !up {
-		h.begin = nil
-	}
-	h.now = counters
-	if h.begin == nil {
-		if gauges["vllm.up"] == 1 {
-			h.start(at, counters, gauges)
-		}
-		return
-	}
-	for name, v := range gauges {
-		h.gauges[name] += v
-	}
-	h.scrapes++
-	seconds := at - h.from
-	if seconds < windowSeconds {
-		return
-	}
-	increase := values{"vllm.num_requests.waiting": gauges["vllm.num_requests.waiting"] - h.begin["vllm.num_requests.waiting"]}
-	for name, v := range counters {
-		increase[name] = v - h.begin[name]
-	}
-	for name := range h.gauges {
-		h.gauges[name] /= h.scrapes
-	}
-	h.window(increase, h.gauges, seconds)
-	h.start(at, counters, gauges)
-}
-
 // start begins a window.
-func (h *history) start(at float64, counters, gauges values) {
-	h.from, h.begin, h.gauges, h.scrapes = at, values{}, values{}, 0
-	for name, v := range counters {
-		h.begin[name] = v
-	}
-	h.begin["vllm.num_requests.waiting"] = gauges["vllm.num_requests.waiting"]
+func (h *history) start(at float64, now values) {
+	h.from, h.begin, h.sums, h.scrapes, h.tokens = at, now, values{}, 0, now[first+"_count"]
 }
 
 // window judges a window by those before, and then counts it as one of them.
-func (h *history) window(increase, gauges values, seconds float64) {
+func (n *NSigma) window(h *history, grown, means values, seconds float64) {
 	slow, cause, most, after := false, "", math.Inf(-1), h.before
 	for i := range signals {
-		s := &signals[i]
-		v := s.of(increase, gauges, seconds)
+		v := signals[i].of(grown, means, seconds)
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
-		z := h.before[i].distance(v)
 		after[i].add(v)
-		if s.falls {
-			z = -z
-		}
-		switch {
-		case h.before[i].n < h.of.fewest:
-		case s.cause == "":
+		switch z := h.before[i].distance(v); {
+		case h.before[i].n < n.fewest:
+		case signals[i].cause == "":
 			slow = slow || z > mostDeviations
 		case z > most:
-			cause, most = s.cause, z
+			cause, most = signals[i].cause, z
 		}
 	}
-	if !slow || !h.of.quiet {
+	if !slow || !n.quiet {
 		h.before = after
 	}
 	h.slow++
@@ -193,10 +163,8 @@ func (h *history) window(increase, gauges values, seconds float64) {
 	switch {
 	case h.slow >= inARow:
 		h.report = judge.Report{Condition: "degraded", Severity: 2, Cause: cause}
-	case h.before[0].n >= h.of.fewest:
+	case h.before[0].n >= n.fewest:
 		h.report = judge.Report{Condition: "healthy"}
-	default:
-		h.report = judge.Report{Condition: "unknown", Severity: 1}
 	}
 }
 
@@ -220,16 +188,16 @@ func (m *moments) distance(v float64) float64 {
 	return (v - m.mean) / deviation
 }
 
-// read adds up what a scrape shows of the engines of a server.
-func read(metrics pmetric.Metrics) (counters, gauges values) {
-	counters, gauges = values{}, values{}
+// read adds up what a scrape shows of a server.
+func read(metrics pmetric.Metrics) values {
+	out := values{}
 	for _, rm := range metrics.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				switch m.Type() {
 				case pmetric.MetricTypeSum:
 					for _, p := range m.Sum().DataPoints().All() {
-						counters[m.Name()] += p.DoubleValue()
+						out[m.Name()] += p.DoubleValue()
 					}
 				case pmetric.MetricTypeGauge:
 					for _, p := range m.Gauge().DataPoints().All() {
@@ -237,17 +205,17 @@ func read(metrics pmetric.Metrics) (counters, gauges values) {
 						if reason, has := p.Attributes().Get("reason"); has {
 							name += " " + reason.Str()
 						}
-						gauges[name] += p.DoubleValue()
+						out[name] += p.DoubleValue()
 					}
 				case pmetric.MetricTypeHistogram:
 					for _, p := range m.Histogram().DataPoints().All() {
-						counters[m.Name()+".sum"] += p.Sum()
-						counters[m.Name()+".count"] += float64(p.Count())
+						out[m.Name()+"_sum"] += p.Sum()
+						out[m.Name()+"_count"] += float64(p.Count())
 					}
 				default:
 				}
 			}
 		}
 	}
-	return counters, gauges
+	return out
 }

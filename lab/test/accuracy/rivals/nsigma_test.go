@@ -13,7 +13,6 @@ import (
 // written is a server that a test counts for.
 type written struct {
 	counters, gauges map[string]float64
-	late             float64
 }
 
 // scrape is what it shows.
@@ -41,15 +40,15 @@ func (s *written) scrape() pmetric.Metrics {
 	return all
 }
 
-// observe counts observations of a histogram.
-func (s *written) observe(to pmetric.Metrics, name string, sum, count float64) {
+// observed adds a histogram, in which so many are between 2.5 and 20, and all others below.
+func observed(to pmetric.Metrics, name string, sum, count, late float64) {
 	m := to.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
 	m.SetName(name)
 	p := m.SetEmptyHistogram().DataPoints().AppendEmpty()
 	p.SetSum(sum)
 	p.SetCount(uint64(count))
-	p.ExplicitBounds().FromRaw([]float64{0.5, 2.5})
-	p.BucketCounts().FromRaw([]uint64{0, uint64(count - s.late), uint64(s.late)})
+	p.ExplicitBounds().FromRaw([]float64{2.5, 20})
+	p.BucketCounts().FromRaw([]uint64{uint64(count - late), uint64(late), 0})
 	p.Attributes().PutStr("engine", "0")
 	p.Attributes().PutStr("model_name", "a model")
 }
@@ -62,7 +61,6 @@ type minutes struct {
 	at     float64
 	n      float64
 	first  float64
-	drafts float64
 }
 
 func newMinutes(t *testing.T, method *NSigma) *minutes {
@@ -75,7 +73,7 @@ func newMinutes(t *testing.T, method *NSigma) *minutes {
 func (m *minutes) scrape() judge.Report {
 	m.t.Helper()
 	metrics := m.server.scrape()
-	m.server.observe(metrics, "vllm.time_to_first_token", m.first, m.n)
+	observed(metrics, "vllm.time_to_first_token", m.first, m.n, 0)
 	got, err := m.method.Scraped(m.t.Context(), 0, m.at, metrics)
 	require.NoError(m.t, err)
 	return got
