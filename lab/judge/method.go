@@ -2,7 +2,6 @@ package judge
 
 import (
 	"context"
-	"io"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -11,8 +10,8 @@ import (
 // others are measured on the same stories.
 type Method interface {
 	// Scraped takes a scrape of a server, so many seconds after the beginning, and returns what is reported of
-	// the server from then on. Servers count from 0. Scrapes come in the order of their times. An error ends the
-	// story.
+	// the server from then on. Servers count from 0. Scrapes come in the order of their times, and may be changed.
+	// An error ends the story.
 	Scraped(ctx context.Context, server int, at float64, metrics pmetric.Metrics) (Report, error)
 }
 
@@ -22,11 +21,6 @@ type Report struct {
 	Condition, Cause string
 	// Severity is 0 for nothing to do, 1 for a notice, 2 for a warning and 3 for a page.
 	Severity int
-}
-
-// ReplayWith returns what Replay returns, with a method in place of the processor. Nobody reports of pools then.
-func ReplayWith(ctx context.Context, from io.Reader, method Method) (*Played, error) {
-	return replayed(ctx, from, method)
 }
 
 func (r *Report) report() report {

@@ -41,7 +41,7 @@ func TestAMethodJudgesInPlaceOfTheProcessor(t *testing.T) {
 	recorded, err := PlayTaped(t.Context(), taped(), &tape)
 	require.NoError(t, err)
 	method := &byTheClock{server: 1}
-	got, err := ReplayWith(t.Context(), bytes.NewReader(tape.Bytes()), method)
+	got, err := Replay(t.Context(), bytes.NewReader(tape.Bytes()), method)
 	require.NoError(t, err)
 	// 14 minutes of 10 s; from 95 to 140 s there was none, at 100, 110, 120 and 130.
 	assert.Equal(t, [2]int{80, 80}, method.scrapes)
@@ -65,6 +65,6 @@ func TestAMethodJudgesInPlaceOfTheProcessor(t *testing.T) {
 	assert.Equal(t, recorded.Sought, got.Sought)
 
 	broken := errors.New("broken")
-	_, err = ReplayWith(t.Context(), bytes.NewReader(tape.Bytes()), &byTheClock{broken: broken})
+	_, err = Replay(t.Context(), bytes.NewReader(tape.Bytes()), &byTheClock{broken: broken})
 	require.ErrorIs(t, err, broken)
 }

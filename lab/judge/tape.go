@@ -119,12 +119,9 @@ func (t *tape) end(p *Played) error {
 	return t.err
 }
 
-// Replay returns what Play returns for the story of a tape, with the processor as it is now.
-// Errors say that the tape is not whole.
-func Replay(ctx context.Context, from io.Reader) (*Played, error) { return replayed(ctx, from, nil) }
-
-// replayed replays with a method, and without one with the processor.
-func replayed(ctx context.Context, from io.Reader, method Method) (*Played, error) {
+// Replay returns what Play returns for the story of a tape, with the processor as it is now, or with a method in its
+// place where there is one; then nobody reports of pools. Errors say that the tape is not whole, or are the method's.
+func Replay(ctx context.Context, from io.Reader, method Method) (*Played, error) {
 	unpacked, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func measure(ctx context.Context, o options, rival *rivalMethod, plans []stories
 			return err
 		}
 		if rival != nil {
-			kept.from = rival.replay
+			kept.open = rival.open
 		}
 		player = kept.play
 		if o.tapesOnly {

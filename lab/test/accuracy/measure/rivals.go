@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -20,7 +19,7 @@ type Rival struct {
 	Records []Record
 }
 
-// rivalMethod is one of them: its value of the flag -method, and a new one for each story. It may be an io.Closer.
+// rivalMethod is one of them: its value of the flag -method, and a new one for each story.
 type rivalMethod struct {
 	flag, name string
 	open       func(context.Context) (judge.Method, error)
@@ -52,18 +51,6 @@ func (m *rivalMethod) journal(dir, set string) string {
 
 func (*rivalMethod) fingerprint(root string) (string, error) {
 	return fingerprint(root, append(simulation(), "lab/test/accuracy/rivals", "cmd/vllmctl/content"), nil)
-}
-
-// replay is judge.Replay with the method.
-func (m *rivalMethod) replay(ctx context.Context, from io.Reader) (played *judge.Played, err error) {
-	method, err := m.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if c, is := method.(io.Closer); is {
-		defer func() { err = errors.Join(err, c.Close()) }()
-	}
-	return judge.ReplayWith(ctx, from, method)
 }
 
 // readRivals reads the results of the rivals that have played a set. Those of other sources do not count.

@@ -35,7 +35,7 @@ func TestRivalsAreReadBesideTheProcessor(t *testing.T) {
 	} {
 		rival, err := rivalOf(flag)
 		require.NoError(t, err)
-		kept.from = rival.replay
+		kept.open = rival.open
 		played, err := kept.replay(t.Context(), story)
 		require.NoError(t, err)
 		require.Len(t, played.Lines, 14)

@@ -19,8 +19,8 @@ import (
 type tapes struct {
 	// dir is the folder of the tapes of the present simulation.
 	dir string
-	// from is judge.Replay, or plays them for another method.
-	from func(context.Context, io.Reader) (*judge.Played, error)
+	// open makes the method that judges a tape, if it is not the processor; it may be an io.Closer.
+	open func(context.Context) (judge.Method, error)
 }
 
 // newTapes returns the tapes below a folder, of the simulation whose sources are below root.
@@ -29,7 +29,7 @@ func newTapes(dir, root string) (*tapes, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tapes{filepath.Join(dir, made), judge.Replay}
+	t := &tapes{dir: filepath.Join(dir, made)}
 	return t, os.MkdirAll(t.dir, 0o755)
 }
 
@@ -67,15 +67,23 @@ func (t *tapes) play(ctx context.Context, story *judge.Story) (*judge.Played, er
 }
 
 // replay is a Player of stories that have a tape.
-func (t *tapes) replay(ctx context.Context, story *judge.Story) (*judge.Played, error) {
+func (t *tapes) replay(ctx context.Context, story *judge.Story) (played *judge.Played, err error) {
 	path := t.path(story.Name)
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	played, err := t.from(ctx, file)
-	if err != nil {
+	var method judge.Method
+	if t.open != nil {
+		if method, err = t.open(ctx); err != nil {
+			return nil, err
+		}
+		if c, is := method.(io.Closer); is {
+			defer func() { err = errors.Join(err, c.Close()) }()
+		}
+	}
+	if played, err = judge.Replay(ctx, file, method); err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it to play the story again", path, err)
 	}
 	return played, nil
