@@ -8,11 +8,13 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
-// reports gives the processor what the servers show, and keeps what it reports: the lines of
+// reports gives the processor, or a method in its place, what the servers show, and keeps what it reports: the lines of
 // a story without what is true, and the alarms.
 type reports struct {
-	name      string
+	name string
+	// diagnosis is nil where there is a method.
 	diagnosis *diagnosis
+	method    Method
 	// now has what was reported last, by server.
 	now []report
 	// paging is which alarm is the newest page of a server.
@@ -25,26 +27,48 @@ func newReports(ctx context.Context, name string, servers int, config *vllmproce
 	if err != nil {
 		return nil, err
 	}
-	r := &reports{name: name, diagnosis: d, now: make([]report, servers), paging: make([]int, servers), out: out}
+	r := reportsOf(name, servers, out, nil)
+	r.diagnosis = d
+	return r, nil
+}
+
+func reportsOf(name string, servers int, out *Played, method Method) *reports {
+	r := &reports{name: name, method: method, now: make([]report, servers), paging: make([]int, servers), out: out}
 	out.Said = make([][]Said, servers)
 	for i := range r.now {
 		r.now[i].severity = -1
 	}
-	return r, nil
+	return r
 }
 
 func (r *reports) close(ctx context.Context) error {
+	if r.diagnosis == nil {
+		return nil
+	}
 	return r.diagnosis.processor.Shutdown(context.WithoutCancel(ctx))
 }
 
-func (r *reports) advance(to float64) { r.diagnosis.advance(to) }
+func (r *reports) advance(to float64) {
+	if r.diagnosis != nil {
+		r.diagnosis.advance(to)
+	}
+}
+
+// observe gives a scrape to whoever judges, and returns what is reported about the server.
+func (r *reports) observe(ctx context.Context, server int, at float64, metrics pmetric.Metrics) (report, error) {
+	if r.method == nil {
+		return r.diagnosis.observe(ctx, metrics)
+	}
+	said, err := r.method.Scraped(ctx, server, at, metrics)
+	return said.report(), err
+}
 
 // From warning on there is an alarm, and from page on one that wakes somebody after pagesAfter seconds: the
 // "for" of the alert VLLMServerNotServing.
 const warning, page, pagesAfter = 2, 3, 60.0
 
 func (r *reports) scraped(ctx context.Context, server int, at float64, metrics pmetric.Metrics) error {
-	reported, err := r.diagnosis.observe(ctx, metrics)
+	reported, err := r.observe(ctx, server, at, metrics)
 	if err != nil {
 		return err
 	}
@@ -80,7 +104,8 @@ func (r *reports) minute(n int) {
 	for i := range r.now {
 		one := &r.now[i]
 		line := Line{Scenario: r.name, Minute: n, Server: i, Condition: one.condition, Severity: one.severity, Causes: withoutNil(one.causes)}
-		if pool := r.diagnosis.pool; pool != nil {
+		if d := r.diagnosis; d != nil && d.pool != nil {
+			pool := d.pool
 			line.Pool = &Pool{pool.condition, pool.severity, withoutNil(pool.causes)}
 		}
 		r.out.Lines = append(r.out.Lines, line)

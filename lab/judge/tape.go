@@ -119,9 +119,9 @@ func (t *tape) end(p *Played) error {
 	return t.err
 }
 
-// Replay returns what Play returns for the story of a tape, with the processor as it is now.
-// Errors say that the tape is not whole.
-func Replay(ctx context.Context, from io.Reader) (*Played, error) {
+// Replay returns what Play returns for the story of a tape, with the processor as it is now, or with a method in its
+// place where there is one; then nobody reports of pools. Errors say that the tape is not whole, or are the method's.
+func Replay(ctx context.Context, from io.Reader, method Method) (*Played, error) {
 	unpacked, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
@@ -141,9 +141,11 @@ func Replay(ctx context.Context, from io.Reader) (*Played, error) {
 		return nil, err
 	}
 	out := &Played{Window: config.Window}
-	r, err := newReports(ctx, header.Name, header.Servers, config, out)
-	if err != nil {
-		return nil, err
+	r := reportsOf(header.Name, header.Servers, out, method)
+	if method == nil {
+		if r, err = newReports(ctx, header.Name, header.Servers, config, out); err != nil {
+			return nil, err
+		}
 	}
 	return out, errors.Join(r.replay(ctx, in), r.close(ctx))
 }

@@ -50,11 +50,11 @@ func TestATapeGivesWhatTheStoryGave(t *testing.T) {
 	require.Positive(t, harmful)
 	require.Positive(t, reported)
 	whole := tape.Bytes()
-	got, err := Replay(t.Context(), bytes.NewReader(whole))
+	got, err := Replay(t.Context(), bytes.NewReader(whole), nil)
 	require.NoError(t, err)
 	assert.Equal(t, recorded, got)
 	for _, length := range []int{0, 3, len(whole) / 2, len(whole) - 20} {
-		_, err := Replay(t.Context(), bytes.NewReader(whole[:length]))
+		_, err := Replay(t.Context(), bytes.NewReader(whole[:length]), nil)
 		require.ErrorContains(t, err, "the tape", length)
 	}
 	t.Logf("%d bytes for %d minutes of 2 servers", len(whole), len(recorded.Lines)/2)

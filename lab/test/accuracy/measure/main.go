@@ -39,10 +39,10 @@ func main() {
 }
 
 type options struct {
-	size, set, story, shared, date, dir, part, tapes, before, beforeCommit string
-	workers                                                                int
-	minutes                                                                float64
-	knees, only, tapesOnly, alerts                                         bool
+	size, set, story, shared, date, dir, part, tapes, before, beforeCommit, method string
+	workers                                                                        int
+	minutes                                                                        float64
+	knees, only, tapesOnly, alerts                                                 bool
 }
 
 func run(ctx context.Context) error {
@@ -58,6 +58,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
 	flag.StringVar(&o.tapes, "tapes", "", "a folder in which what the servers showed is kept, so that a change of the diagnosis is measured without simulating them again")
 	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
+	flag.StringVar(&o.method, "method", "", "measure what others would take instead of the processor, on the tapes of -tapes: nsigma, nsigma-quiet, or wire, which are the rules on vLLM's own names. Only its journal is written")
 	flag.StringVar(&o.before, "before", "", "a journal of another method on the same stories, with which this one is compared")
 	flag.StringVar(&o.beforeCommit, "before-commit", "", "the commit at which the journal of -before was made")
 	flag.BoolVar(&o.knees, "knees", false, "find the knees and print their table, which is then "+kneesFile)
@@ -70,6 +71,14 @@ func run(ctx context.Context) error {
 	if o.tapesOnly && o.tapes == "" {
 		return errors.New("-tapes-only: want -tapes as well, the folder of the tapes")
 	}
+	rival, err := rivalOf(o.method)
+	if err != nil {
+		return err
+	}
+	if rival != nil && (o.tapes == "" || o.alerts) {
+		return errors.New("-method: want -tapes as well, the folder of the tapes, and no -alerts")
+	}
+	o.tapesOnly = o.tapesOnly || rival != nil
 	if (o.before == "") != (o.beforeCommit == "") {
 		return errors.New("-before and -before-commit: want both or neither, because the page says which commit it compares with")
 	}
@@ -84,7 +93,7 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("-set %q: want heldout or tuning", o.set)
 	}
 	stories.Shared = o.shared
-	_, err := os.Stat(filepath.Join(o.shared, "traces"))
+	_, err = os.Stat(filepath.Join(o.shared, "traces"))
 	recorded := err == nil
 	switch {
 	case o.knees:
@@ -96,12 +105,17 @@ func run(ctx context.Context) error {
 	if o.alerts {
 		plans = slices.DeleteFunc(plans, func(p stories.Plan) bool { return p.Kind != stories.Healthy })
 	}
-	return measure(ctx, o, plans, recorded)
+	return measure(ctx, o, rival, plans, recorded)
 }
 
 // measure plays a set and writes the page.
-func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool) error {
+func measure(ctx context.Context, o options, rival *rivalMethod, plans []stories.Plan, recorded bool) error {
 	fingerprint, err := Fingerprint(".")
+	path := filepath.Join(o.dir, o.set+".jsonl")
+	if rival != nil {
+		fingerprint, err = rival.fingerprint(".")
+		path = rival.journal(o.dir, o.set)
+	}
 	if err != nil {
 		return err
 	}
@@ -112,7 +126,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	if o.only {
 		open = ReadJournal
 	}
-	journal, err := open(filepath.Join(o.dir, o.set+".jsonl"), fingerprint)
+	journal, err := open(path, fingerprint)
 	if err != nil {
 		return err
 	}
@@ -122,6 +136,9 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		kept, err := newTapes(o.tapes, ".")
 		if err != nil {
 			return err
+		}
+		if rival != nil {
+			kept.open = rival.open
 		}
 		player = kept.play
 		if o.tapesOnly {
@@ -165,7 +182,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
-	beside, err := o.beside(ctx)
+	beside, err := o.beside(ctx, ".")
 	if err != nil {
 		return errors.Join(err, broken)
 	}
@@ -174,7 +191,7 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 	}
 	fmt.Print(Overview(origin, records, beside))
 	// A run that was interrupted leaves the page as it is; -page writes what is there.
-	if o.set == string(stories.HeldOut) && ctx.Err() == nil {
+	if o.set == string(stories.HeldOut) && rival == nil && ctx.Err() == nil {
 		if err := write(origin, records, beside); err != nil {
 			return errors.Join(err, broken)
 		}
@@ -183,8 +200,12 @@ func measure(ctx context.Context, o options, plans []stories.Plan, recorded bool
 }
 
 // beside reads the results of other methods.
-func (o *options) beside(ctx context.Context) (Beside, error) {
-	var out Beside
+func (o *options) beside(ctx context.Context, root string) (out Beside, err error) {
+	if o.method == "" {
+		if out.Rivals, err = readRivals(o.dir, o.set, root); err != nil {
+			return out, err
+		}
+	}
 	if o.before != "" {
 		// Its fingerprint is that of other sources, which are not here to compare with.
 		journal, err := ReadJournal(o.before, "")

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
@@ -17,27 +19,30 @@ import (
 type tapes struct {
 	// dir is the folder of the tapes of the present simulation.
 	dir string
+	// open makes the method that judges a tape, if it is not the processor; it may be an io.Closer.
+	open func(context.Context) (judge.Method, error)
 }
 
 // newTapes returns the tapes below a folder, of the simulation whose sources are below root.
 func newTapes(dir, root string) (*tapes, error) {
-	var simulation []string
-	for _, of := range sources {
-		if of != "internal/catalog" && of != "processor/vllmprocessor" {
-			simulation = append(simulation, of)
-		}
-	}
-	made, err := fingerprint(root, simulation, reporting)
+	made, err := fingerprint(root, simulation(), reporting)
 	if err != nil {
 		return nil, err
 	}
-	t := &tapes{filepath.Join(dir, made)}
+	t := &tapes{dir: filepath.Join(dir, made)}
 	return t, os.MkdirAll(t.dir, 0o755)
+}
+
+// simulation are the sources that decide about what servers show and what is true of it.
+func simulation() []string {
+	return slices.DeleteFunc(slices.Clone(sources), func(of string) bool {
+		return of == "internal/catalog" || of == "processor/vllmprocessor"
+	})
 }
 
 // reporting are the sources of the judge that a tape does not depend on.
 var reporting = []string{
-	"lab/judge/driver.go", "lab/judge/heard.go", "lab/judge/processor.go", "lab/judge/reported.go", "lab/judge/reports.go",
+	"lab/judge/driver.go", "lab/judge/heard.go", "lab/judge/method.go", "lab/judge/processor.go", "lab/judge/reported.go", "lab/judge/reports.go",
 	"lab/judge/summary.go", "lab/judge/tape.go",
 }
 
@@ -62,15 +67,23 @@ func (t *tapes) play(ctx context.Context, story *judge.Story) (*judge.Played, er
 }
 
 // replay is a Player of stories that have a tape.
-func (t *tapes) replay(ctx context.Context, story *judge.Story) (*judge.Played, error) {
+func (t *tapes) replay(ctx context.Context, story *judge.Story) (played *judge.Played, err error) {
 	path := t.path(story.Name)
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	played, err := judge.Replay(ctx, file)
-	if err != nil {
+	var method judge.Method
+	if t.open != nil {
+		if method, err = t.open(ctx); err != nil {
+			return nil, err
+		}
+		if c, is := method.(io.Closer); is {
+			defer func() { err = errors.Join(err, c.Close()) }()
+		}
+	}
+	if played, err = judge.Replay(ctx, file, method); err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it to play the story again", path, err)
 	}
 	return played, nil
