@@ -29,8 +29,7 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 		if !e.Changes[f].On || !(g[f] > 0) {
 			continue
 		}
-		if f == slowerPrefills && e.Changes[slowerSteps].Score < suspicious {
-			// What prompts come together varies. A slower engine is slower in all steps.
+		if e.mixes(f) {
 			continue
 		}
 		out[f] = g[f]
@@ -39,6 +38,12 @@ func (e *engine) changed(g, deviations *growths) (out growths) {
 		}
 	}
 	return out
+}
+
+// mixes reports whether a factor may be no more than the prompts that come together, which varies: a slower engine is
+// slower in all steps.
+func (e *engine) mixes(f factor) bool {
+	return f == slowerPrefills && e.Changes[slowerSteps].Score < suspicious
 }
 
 // undo returns the work with one growth undone.
@@ -99,7 +104,13 @@ func (x *effects) decode(r *reading, b *signal.Baseline, c *growths) {
 		return
 	}
 	by := c.costs(r, b.StepAt, slowerSteps, r.Signals[signal.StepTime])
-	by[fewerAccepted] = c[fewerAccepted]
+	if by[fewerAccepted] = c[fewerAccepted]; c[fewerAccepted] > 0 {
+		// More steps for the same tokens: the load that this causes makes each step longer.
+		work := r.Work()
+		now, _ := b.StepAt(work)
+		without, _ := b.StepAt(undo(work, r, fewerAccepted, c[fewerAccepted]))
+		by[fewerAccepted] += max(signal.OrZero(math.Log(now/without)), 0)
+	}
 	x.usualGap = measured * math.Exp(-by.total())
 	x.gap = measured - x.usualGap
 	c.attribute(&x.gapShares, r, by)

@@ -76,13 +76,16 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 		w := wanders[f]
 		switch f {
 		case slowerSteps:
-			grown[f], deviations[f] = slowerNow(r, b, swing)
+			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
 			continue
 		case slowerPrefills:
 			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), math.Hypot(2*b.Prefill.Deviation(), uneven*swing))
 			continue
 		case moreArrivals:
 			grown[f] = b.Growth(&r.Window, w.of) - again(r, b)
+		case slowerFrontEnd:
+			// A longer prompt takes longer to be made tokens of.
+			grown[f] = b.Growth(&r.Window, w.of) - max(signal.OrZero(b.Growth(&r.Window, signal.PromptTokens)), 0)
 		case fewerAccepted:
 			grown[f] = -b.Growth(&r.Window, w.of)
 		case fewerBlocks:
@@ -105,21 +108,6 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 		if by > 0 && !signal.Known(grown[f]) {
 			grown[f], deviations[f] = by, mostDeviations
 		}
-	}
-	return grown, deviations
-}
-
-// slowerNow is the growth of the time of a step at equal load, against the last hours or against
-// the last days, whichever is the clearer.
-func slowerNow(r *reading, b *signal.Baseline, swing float64) (grown, deviations float64) {
-	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
-	if !b.Slow.Ready() {
-		return grown, deviations
-	}
-	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))
-	slow, clearer := slower(beyond, signal.OrZero(b.Slow.Uncertainty(r.StepLoad())), math.Hypot(max(b.Slow.Deviation(), b.Step.Deviation()), uneven*swing))
-	if clearer > deviations {
-		return slow, clearer
 	}
 	return grown, deviations
 }

@@ -93,22 +93,19 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	}
 }
 
-// asksForMore reports whether an engine is slower only because its users ask for more: longer prompts or
-// longer answers, no objective missed, and nobody waits for room. Nothing is wrong with the server, so this
-// warns nobody. Prefixes that are not found again are not longer work. Where nobody waits for each answer, more
-// requests at a time are no harm either.
+// ofWork are the causes that users bring: more requests, longer ones, or others.
+var ofWork = [NumCauses]bool{DemandExceedsCapacity: true, PrefillHeavy: true, DecodeLoad: true, CacheThrash: true, AdmissionDeferred: true}
+
+// asksForMore reports whether an engine is slower only because of what its users ask for, while no objective is missed
+// and they wait less than five times the usual. Nothing is wrong with the server, so this warns nobody. Where nobody
+// waits for each answer, a queue is no harm either.
 func (e *engine) asksForMore(settings *Settings) bool {
 	v := &e.Reported
-	batch := settings.batch(e.served())
-	longer := func(c Cause) bool {
-		return c == PrefillHeavy && e.detail(c) == promptsGrew || c == DecodeLoad && (batch || e.detail(c) == longerAnswers) ||
-			c == DemandExceedsCapacity && batch
-	}
-	if v.Condition != Degraded || v.Objective != "" || !v.Explained || !longer(v.Primary) || e.last.Signals[signal.Waiting] > 1 && !batch {
+	if v.Condition != Degraded || v.Objective != "" || !v.Explained || e.Felt.On && !settings.batch(e.served()) {
 		return false
 	}
 	for c := range NumCauses {
-		if v.Contributing[c] && !longer(c) {
+		if (c == v.Primary || v.Contributing[c]) && !ofWork[c] {
 			return false
 		}
 	}

@@ -74,16 +74,24 @@ func (e *engine) observeObjectives(settings *Settings, r *reading, windows float
 
 // missed returns the worst of the objectives, relative to what its target allows, and the
 // objective that the most requests miss, whatever its target. A request meets an objective
-// for the time between tokens where its mean does.
-func (s *Settings) missed(v *window.View) (worst, most missed) {
+// for the time between tokens where its mean does. keeps says of late first tokens and of slow tokens whether
+// there are objectives for them and none is missed in the window, so that they are no harm.
+func (s *Settings) missed(v *window.View) (worst, most missed, keeps [missedObjective]bool) {
 	var seen window.Histogram
+	var judged [missedObjective]bool
 	for i := range s.Objectives {
 		o := &s.Objectives[i]
 		if !o.Matches(v.Group().Value("model_name")) {
 			continue
 		}
 		seen.Reset()
-		if derive.Observations(v, &seen, o.Input) != derive.OK || seen.Count < leastObjectiveSeen {
+		known := derive.Observations(v, &seen, o.Input) == derive.OK && seen.Count > 0
+		if of, is := harmOf[o.Input]; is {
+			kept := !known || 1-seen.Below(o.Threshold)/seen.Count <= 1-o.Target
+			keeps[of] = kept && (keeps[of] || !judged[of])
+			judged[of] = true
+		}
+		if !known || seen.Count < leastObjectiveSeen {
 			continue
 		}
 		one := missed{o.Name, o.Input, 1 - seen.Below(o.Threshold)/seen.Count, 1 - o.Target, seen.Count, 0}
@@ -109,7 +117,12 @@ func (s *Settings) missed(v *window.View) (worst, most missed) {
 			worst = one
 		}
 	}
-	return worst, most
+	return worst, most, keeps
+}
+
+// harmOf is the kind of harm that an objective decides about.
+var harmOf = map[input.Metric]int{
+	input.TimeToFirstToken: lateFirst, input.InterTokenLatency: slowTokens, input.TimePerOutputToken: slowTokens,
 }
 
 // longest is the longest threshold in seconds of the objectives for a latency and a model, and whether

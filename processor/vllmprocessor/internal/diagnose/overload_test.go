@@ -226,12 +226,12 @@ func TestMoreRequestsAreNoHarmBeforeTheyAreTooMany(t *testing.T) {
 		r.waitingNow = 5
 		e := &engine{baseline: signal.NewBaseline()}
 		e.Backlog = backlog{Over: over, Since: r.At, recent: []waited{{r.At - 1, 5}}}
-		var c growths
-		c[moreArrivals] = 0.5
-		perhaps := c
-		queues := e.observeQueue(&r, &c, &perhaps, 0.25, time.Minute)
-		assert.Equal(t, over, c[moreArrivals] > 0)
-		assert.Equal(t, over, perhaps[moreArrivals] > 0)
-		assert.Equal(t, over, queues[moreArrivals] > 0)
+		var more growths
+		more[moreArrivals] = 0.5
+		c := suspects{more, more, more}
+		queues, likelyQueues := e.observeQueue(&r, &c, 0.25, time.Minute)
+		for _, one := range []growths{c.certain, c.perhaps, c.likely, queues, likelyQueues} {
+			assert.Equal(t, over, one[moreArrivals] > 0)
+		}
 	}
 }

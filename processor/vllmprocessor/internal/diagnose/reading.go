@@ -51,6 +51,8 @@ type reading struct {
 	restarted int64
 	// worst is the objective that is missed most, relative to what its target allows.
 	worst missed
+	// keeps is whether the objectives say that late first tokens, or slow tokens, are no harm.
+	keeps [missedObjective]bool
 	// mostMissed is the objective that the most requests miss.
 	mostMissed missed
 	// leastWait is the least mean wait in seconds where requests wait and none got its first token
@@ -205,7 +207,7 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 		}
 	}
 	if r.settings != nil {
-		out.worst, out.mostMissed = r.settings.missed(v)
+		out.worst, out.mostMissed, out.keeps = r.settings.missed(v)
 		if out.mostMissed.name != "" {
 			s[signal.MissedRatio] = out.mostMissed.share
 		}

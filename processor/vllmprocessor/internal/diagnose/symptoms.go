@@ -42,8 +42,8 @@ const (
 	// leastSteps is how many gaps a window needs to be judged by its steps.
 	leastSteps = 20
 	// fewFirstTokens is how many requests a window needs to be judged by latency, unless some
-	// wait.
-	fewFirstTokens = 2
+	// wait: what a few of them need varies too much.
+	fewFirstTokens = 10
 
 	// harmfulErrors and failingErrors are shares of requests without a right answer.
 	// leastErrors is the least number of them.
@@ -92,13 +92,20 @@ const noise = 0.5
 // collect evidence: about the last window of a change of five deviations.
 const nearly = 4.0
 
-// observeFactors tests each factor for a change. It returns the growths that are certain, and those
-// that may be.
-func (e *engine) observeFactors(r *reading, few bool, windows float64, window int64) (c, perhaps growths) {
+// likely is how many deviations a factor is beyond its usual from which on it has a share of a harm that is certain,
+// although its own change is not.
+const likely = 2.0
+
+// suspects are growths of factors: those that are certain, and in addition those that may be harm soon, and those that
+// are likely where there is harm.
+type suspects struct{ certain, perhaps, likely growths }
+
+// observeFactors tests each factor for a change.
+func (e *engine) observeFactors(r *reading, few bool, windows float64, window int64) (c suspects) {
 	b := e.baseline
 	swing := e.swings.observe(r.At, signal.OrZero(r.runningNow), window)
 	if few && !(r.gaps >= leastSteps) {
-		return c, perhaps
+		return c
 	}
 	grown, deviations := newGrowths(r, b, swing)
 	if few {
@@ -113,34 +120,43 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 	}
 	e.observePeers(r, swing, windows, &grown, &deviations)
 	e.slowed, e.slowedPrefills = signal.OrZero(grown[slowerSteps]), signal.OrZero(grown[slowerPrefills])
-	c = e.changed(&grown, &deviations)
+	c.certain = e.changed(&grown, &deviations)
+	c.perhaps, c.likely = c.certain, c.certain
 	for f := range numFactors {
-		if perhaps[f] = c[f]; c[f] == 0 && grown[f] > 0 && e.Changes[f].Score > f.changedAt()-nearly {
-			perhaps[f] = grown[f]
+		if c.certain[f] > 0 || !(grown[f] > 0) {
+			continue
+		}
+		if e.Changes[f].Score > f.changedAt()-nearly {
+			c.perhaps[f] = grown[f]
+		}
+		if deviations[f] > likely && !e.mixes(f) {
+			c.likely[f] = grown[f]
 		}
 	}
-	return c, perhaps
+	return c
 }
 
 // observeQueue follows the queue, and returns which part of it each growth explains. More requests
 // take longer and queue for a while, as they must: that is not harm before more arrive than are
 // served, so until then it leaves more arrivals out of all growths.
-func (e *engine) observeQueue(r *reading, c, perhaps *growths, windows float64, window time.Duration) (queues growths) {
+func (e *engine) observeQueue(r *reading, c *suspects, windows float64, window time.Duration) (queues, likelyQueues growths) {
 	if !r.doubtful {
 		waiting := r.waitingNow - signal.OrZero(r.Signals[signal.Deferred])
 		e.Backlog.observe(r.At, waiting, int64(window))
-		by := capacity(r, e.baseline, c)
-		queuePerhaps := *perhaps
+		queuePerhaps := c.perhaps
 		for f := range longerOutputs + 1 {
-			queuePerhaps[f] = c[f]
+			queuePerhaps[f] = c.certain[f]
 		}
 		e.Without.observe(r, waiting, capacity(r, e.baseline, &queuePerhaps), windows*window.Seconds())
-		queues = e.Without.shares(by)
+		queues = e.Without.shares(capacity(r, e.baseline, &c.certain))
 	}
 	if !e.Backlog.Over && e.Felt.clearSince == 0 {
-		c[moreArrivals], perhaps[moreArrivals], queues[moreArrivals] = 0, 0, 0
+		c.certain[moreArrivals], c.perhaps[moreArrivals], c.likely[moreArrivals], queues[moreArrivals] = 0, 0, 0, 0
 	}
-	return queues
+	if !r.doubtful {
+		likelyQueues = e.Without.shares(capacity(r, e.baseline, &c.likely))
+	}
+	return queues, likelyQueues
 }
 
 // losses are effects on both latencies: what is certain, and what may be.
@@ -153,21 +169,20 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	e.GivenUp.observe(r, e.baseline, settings.Window)
 	model := v.Group().Value("model_name")
 	leftQueue := e.GivenUp.fromQueue(r.At) && e.baseline.Ready() && !settings.batch(model)
-	c, perhaps := e.observeFactors(r, few, windows, int64(settings.Window))
-	queues := e.observeQueue(r, &c, &perhaps, windows, settings.Window)
+	c := e.observeFactors(r, few, windows, int64(settings.Window))
+	queues, likelyQueues := e.observeQueue(r, &c, windows, settings.Window)
 	// Users who wait for long because of a queue show that it does not drain.
 	over := e.Backlog.Over || (e.Felt.On || leftQueue) && r.waitingNow-signal.OrZero(r.Signals[signal.Deferred]) > 1
-	s.effects = newEffects(r, e.reference(), &c, over, queues)
-	mayBe := s.effects
-	if perhaps != c {
-		mayBe = newEffects(r, e.reference(), &perhaps, over, queues)
+	certain := newEffects(r, e.reference(), &c.certain, over, queues)
+	mayBe := certain
+	if c.perhaps != c.certain {
+		mayBe = newEffects(r, e.reference(), &c.perhaps, over, queues)
 	}
-	if e.Felt.On {
-		s.effects = mayBe // Harm is certain, so what may be its cause needs less evidence.
-	}
+	// That there is harm must be certain. What may be its cause needs less evidence then.
+	s.effects = newEffects(r, e.reference(), &c.likely, over, likelyQueues)
 	var x losses
-	x.first = effect(s.effects.first, s.effects.usualFirst, harmFirstToken)
-	x.gap = effect(s.effects.gap, s.effects.usualGap, harmTokenGap)
+	x.first = effect(certain.first, certain.usualFirst, harmFirstToken)
+	x.gap = effect(certain.gap, certain.usualGap, harmTokenGap)
 	x.mayFirst = max(x.first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
 	x.mayGap = max(x.gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
 	s.reference = x.beyondDefaults(e.baseline, r)
@@ -189,23 +204,19 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		// Limits for any engine leave no doubt that the harm has ended.
 		ends = 1
 	}
-	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured && !(r.leastWait > longest) || settings.batch(model) {
-		e.Harms[lateFirst] = evidence{} // The objective says what is harm, or nobody waits.
-	} else {
-		e.Harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
-		s.suspect = s.suspect || x.first > 1
+	if settings.batch(model) {
+		x.first, x.mayFirst = 0, 0 // Nobody waits.
 	}
-	if _, measured := settings.longest(model, input.InterTokenLatency); measured {
-		e.Harms[slowTokens] = evidence{}
-	} else {
-		e.Harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
-		s.suspect = s.suspect || x.gap > 1
-	}
-	if c[slowerSteps] > 0 && e.instead != nil {
+	e.Harms[lateFirst].observe(x.first, x.mayFirst, windows, settings.Hold, ends)
+	e.Harms[slowTokens].observe(x.gap, x.mayGap, windows, settings.Hold, ends)
+	s.suspect = s.suspect || x.first > 1 || x.gap > 1
+	if c.certain[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
 	// Those who leave a queue have waited too long, although the latencies are of those who stay, unless they always do.
-	s.firstToken, s.tokenGap = e.Harms[lateFirst].On || e.Felt.On && e.Felt.First || leftQueue, e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
+	longest, _ := settings.longest(model, input.TimeToFirstToken)
+	s.firstToken = e.Harms[lateFirst].On && (!r.keeps[lateFirst] || r.leastWait > longest) || e.Felt.On && e.Felt.First || leftQueue
+	s.tokenGap = e.Harms[slowTokens].On && !r.keeps[slowTokens] || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended || leftQueue
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)
