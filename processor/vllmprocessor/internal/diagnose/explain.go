@@ -9,7 +9,7 @@ import (
 // explain updates the shares of the causes, which are smoothed over a window.
 func (e *engine) explain(settings *Settings, r *reading, found *symptoms, raw Condition) {
 	if !raw.harms() {
-		if e.Reported.Severity < 2 {
+		if !e.Reported.bad() {
 			e.Shares, e.SharesAt = Shares{}, 0
 		}
 		return

@@ -72,12 +72,12 @@ func TestStrangeNumbersMakeNoStrangeShares(t *testing.T) {
 // A reading without harm within reported harm takes nothing from its causes. Without harm there are none.
 func TestCausesStayUntilTheHarmHasEnded(t *testing.T) {
 	t.Parallel()
-	for severity, want := range map[int]Shares{1: {}, 2: {SlowSteps: 1}, 3: {SlowSteps: 1}} {
+	for condition, want := range map[Condition]Shares{Healthy: {}, Degraded: {SlowSteps: 1}, Critical: {SlowSteps: 1}} {
 		e := &engine{baseline: learned(10)}
-		e.Reported.Condition, e.Reported.Severity, e.Shares, e.SharesAt = Degraded, severity, Shares{SlowSteps: 1}, int64(time.Hour)
+		e.Reported.Condition, e.Reported.Severity, e.Shares, e.SharesAt = condition, 1, Shares{SlowSteps: 1}, int64(time.Hour)
 		r := healthyReading(int64(time.Hour) + scrape)
 		e.explain(settings(2), &r, &symptoms{}, Healthy)
-		require.Equal(t, want, e.Shares, severity)
+		require.Equal(t, want, e.Shares, condition)
 	}
 }
 

@@ -157,7 +157,8 @@ func (e *engine) observeFelt(settings *Settings, v *window.View, r *reading, s *
 	s.great = f.Great && !settings.batch(v.Group().Value("model_name"))
 	since(&f.failsSince, r.failsNow, r.At)
 	s.failsNow = lasts(f.failsSince, r.At, greatAfter)
-	s.suspect = s.suspect || f.On
+	// Who could not be reached is healthy once its users are served as usual.
+	s.suspect = s.suspect || f.On || e.Reported.Condition == Unreachable && !f.over(settings, e.baseline, v, r)
 	return ended
 }
 

@@ -246,7 +246,8 @@ func TestGreatHarmIsThatOfTheObjective(t *testing.T) {
 	assert.LessOrEqual(t, r.after(Critical, func(int) scraped { return lately(15, 13, 0) }), 60.0)
 }
 
-// Longer prompts alone warn nobody, until somebody waits for room. That warns until the harm has ended.
+// What users ask for warns nobody, also where they wait for room, until they wait five times as long as usual. That
+// warns until the harm has ended.
 func TestLongerWorkAloneWarnsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -266,8 +267,12 @@ func TestLongerWorkAloneWarnsNobody(t *testing.T) {
 	}
 	long.gauges[input.Waiting] = 4
 	r.minutes(2, answers(1), long)
+	assert.Equal(t, [2]any{Degraded, 1}, severity())
+	long.observed[input.TimeToFirstToken] = [2]float64{15, 3}
+	r.minutes(2, answers(1), long)
 	assert.Equal(t, [2]any{Degraded, 2}, severity())
 	long.gauges[input.Waiting] = 0
+	long.observed[input.TimeToFirstToken] = [2]float64{15, 0.45}
 	r.minutes(2, answers(1), long)
 	assert.Equal(t, [2]any{Degraded, 2}, severity(), "an alert does not come and go")
 }

@@ -19,12 +19,12 @@ func (e *engine) learn(settings *Settings, s *State, r *reading, found *symptoms
 		return
 	}
 	e.accept(settings, r)
-	if e.Reported.Severity >= 2 {
+	if e.Reported.bad() {
 		e.relearn(settings, s, r, found, raw)
 	} else {
 		e.next = nil
 	}
-	harmed := e.Reported.Severity >= 2 || found.suspect || found.perhaps || e.Backlog.Over || raw != Healthy
+	harmed := e.Reported.bad() || found.suspect || found.perhaps || e.Backlog.Over || raw != Healthy
 	if n := len(e.unlearned); n == 0 || r.At-e.unlearned[n-1].At >= int64(length) {
 		e.unlearned = append(e.unlearned, unlearned{*r, harmed})
 	} else if harmed {
@@ -123,7 +123,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 	// What was found against the baseline of before is not evidence against this one.
 	e.Changes, e.Harms, e.Backlog, e.Without, e.Felt = [numFactors]change{}, [numHarms]evidence{}, backlog{}, backlogs{}, felt{}
 	e.acceptPeers()
-	if before.Severity < 2 {
+	if !before.bad() {
 		return
 	}
 	e.Reported = Verdict{Condition: Healthy}

@@ -17,7 +17,7 @@ import (
 
 const (
 	// diagnosisVersion goes up when the form or the meaning of something in a saved diagnosis changes.
-	diagnosisVersion = 3
+	diagnosisVersion = 4
 	// maxSavedDiagnosis bounds a saved diagnosis, in bytes, and maxSavedName the names in it.
 	maxSavedDiagnosis = 8 << 10
 	maxSavedName      = 128
@@ -227,7 +227,11 @@ func (e *engine) resume(settings *Settings, data []byte, at int64) bool {
 	}
 	d.First = cmp.Or(d.First, e.First)
 	e.saved, e.resumption = d, &resumption{saved: d.At}
-	e.Reported.Severity = e.Reported.severity()
+	// What was only a notice goes on as one.
+	notice := e.Reported.Condition == Degraded && e.Reported.Severity == 1
+	if e.Reported.Severity = e.Reported.severity(); notice {
+		e.Reported.Severity = 1
+	}
 	for c := range NumCauses {
 		if !e.Details.Shown[c] || !described(c, e.Details.Reported[c]) {
 			e.Details.forget(c)

@@ -41,9 +41,9 @@ const (
 	defaultTokenGap   = 0.1
 	// leastSteps is how many gaps a window needs to be judged by its steps.
 	leastSteps = 20
-	// fewFirstTokens is how many requests a window needs to be judged by latency, unless some
-	// wait: what a few of them need varies too much.
-	fewFirstTokens = 10
+	// fewFirstTokens is how many requests a window needs to be compared with what is usual, unless some
+	// wait: what a few of them need varies too much. Limits for any engine need fewOfDefaults.
+	fewFirstTokens, fewOfDefaults = 10, 2
 
 	// harmfulErrors and failingErrors are shares of requests without a right answer.
 	// leastErrors is the least number of them.
@@ -129,7 +129,8 @@ func (e *engine) observeFactors(r *reading, few bool, windows float64, window in
 		if e.Changes[f].Score > f.changedAt()-nearly {
 			c.perhaps[f] = grown[f]
 		}
-		if deviations[f] > likely && !e.mixes(f) {
+		// An engine that does not move has another reason.
+		if deviations[f] > likely && !e.mixes(f) && !e.standing(r) {
 			c.likely[f] = grown[f]
 		}
 	}
@@ -186,7 +187,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	x.mayFirst = max(x.first, effect(mayBe.first, mayBe.usualFirst, harmFirstToken))
 	x.mayGap = max(x.gap, effect(mayBe.gap, mayBe.usualGap, harmTokenGap))
 	s.reference = x.beyondDefaults(e.baseline, r)
-	if few && !(r.waitingNow > 1) {
+	if few && !(s.reference == Defaults && r.FirstTokens >= fewOfDefaults) && !(r.waitingNow > 1) {
 		x.first, x.mayFirst = 0, 0
 		if r.gaps < leastSteps {
 			x.gap, x.mayGap = 0, 0

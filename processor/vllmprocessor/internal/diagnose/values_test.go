@@ -404,10 +404,10 @@ func TestAMemberIsItsEngineAsItIsReported(t *testing.T) {
 	r.minutes(12, answers(1), usual)
 	slow := finishes("0")
 	slow.counts[input.PrefixCacheHits] = 0
-	slow.observed[input.TimeToFirstToken] = [2]float64{15, 0.5}
-	slow.observed[input.PrefillTime] = [2]float64{15, 0.46}
-	slow.observed[input.InferenceTime] = [2]float64{15, 2.46}
-	slow.observed[input.E2ERequestLatency] = [2]float64{15, 2.6}
+	slow.observed[input.TimeToFirstToken] = [2]float64{15, 5}
+	slow.observed[input.PrefillTime] = [2]float64{15, 4.9}
+	slow.observed[input.InferenceTime] = [2]float64{15, 6.9}
+	slow.observed[input.E2ERequestLatency] = [2]float64{15, 7}
 	for _, step := range []struct {
 		scraped scraped
 		detail  string

@@ -12,7 +12,7 @@ type Verdict struct {
 	Condition Condition
 	// Severity is that of the condition; 1 where there is only a notice, and 2 where the
 	// engine may have stalled.
-	Severity int `json:"-"`
+	Severity int `json:",omitzero"`
 	// Because is why the condition is unknown, or that the server was never read.
 	Because Because `json:",omitzero"`
 	// Primary is the cause that explains most of the harm, where Explained.
@@ -34,6 +34,9 @@ func (v *Verdict) same(other *Verdict) bool {
 
 // Harms reports whether users are served worse than they should be.
 func (v *Verdict) Harms() bool { return v.Condition.harms() }
+
+// bad reports whether users are served worse than they should be, for whatever reason, or not at all.
+func (v *Verdict) bad() bool { return v.Harms() || v.Severity >= 2 }
 
 // notReported is the verdict before the first report.
 var notReported = Verdict{Condition: Unknown, Because: JustSeen}
