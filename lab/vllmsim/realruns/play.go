@@ -58,7 +58,7 @@ type Reported struct {
 }
 
 // Alarms reports whether it is an alarm: a warning or a page.
-func (r *Reported) Alarms() bool { return r.Severity >= 2 }
+func (r *Reported) Alarms() bool { return r.Severity >= 2 || r.Condition == "degraded" }
 
 // Text is the condition, and the cause with its detail where there is one.
 func (r *Reported) Text() string {
