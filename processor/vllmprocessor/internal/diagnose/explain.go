@@ -76,7 +76,8 @@ func (e *engine) resumedAt(at int64) int64 {
 // after the engine has served as usual again has another reason.
 func (e *engine) aftermath(r *reading, since int64) bool {
 	queued := e.Backlog.Since > 0 && e.Backlog.Since <= since
-	return since > e.wellAt && (r.At-since < int64(startingFor) || queued && r.Signals[signal.FirstTokenRate] > r.Signals[signal.ArrivalRate])
+	passed := r.At - since
+	return since > e.wellAt && (passed < int64(startingFor) || passed < int64(leavesFor) && queued && r.Signals[signal.FirstTokenRate] > r.Signals[signal.ArrivalRate])
 }
 
 // others adds the causes that are no part of a latency to the shares s of those that are;

@@ -388,6 +388,7 @@ func TestTheQueueOfAStandstillIsItsAftermathWhileItBecomesShorter(t *testing.T) 
 	}{
 		"soon after it":           {late - 1, 0, 1, 9, true},
 		"it becomes shorter":      {late, since, 9, 1, true},
+		"it should be gone":       {int64(time.Hour + leavesFor), since, 9, 1, false},
 		"it becomes longer":       {late, since, 1, 9, false},
 		"there was none":          {late, 0, 9, 1, false},
 		"it is a later one":       {late, since + 1, 9, 1, false},

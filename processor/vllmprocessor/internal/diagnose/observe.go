@@ -266,6 +266,8 @@ const (
 	// attributed to it, unless it has served as usual for servedAgain windows. warmingUp is for how many
 	// windows latencies are not judged.
 	startingFor = 10 * time.Minute
+	// leavesFor is how long the queue of a restart or a standstill can be its after-effect.
+	leavesFor   = 15 * time.Minute
 	servedAgain = 2
 	warmingUp   = 3
 )
