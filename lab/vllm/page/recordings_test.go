@@ -81,7 +81,7 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 	published, err := os.ReadFile(name)
 	require.NoError(t, err)
 	current, err := pageparts.Replace(published, map[string]string{
-		"summary": page.Summary(plays), "stories": page.Table(book, plays), "misses": page.Misses(book, plays),
+		"summary": page.Summary(book, plays), "stories": page.Table(book, plays), "misses": page.Misses(book, plays),
 		"conformance": page.Conformance(releases), "simulator": strings.Join(beside, "\n"),
 	})
 	require.NoError(t, err)

@@ -112,7 +112,7 @@ func outcomes(plays []Played, level judge.Level, interval int) (n, reported, wit
 }
 
 // Summary writes how much harm was reported, and how much in time, at each interval.
-func Summary(plays []Played) string {
+func Summary(book *story.Book, plays []Played) string {
 	var b strings.Builder
 	b.WriteString("| Harm | Interval | Times | Reported | In time | Paged | Said to be well meanwhile |\n|---|---|---|---|---|---|---|\n")
 	for _, level := range []judge.Level{judge.Great, judge.Outage, judge.Clear} {
@@ -121,6 +121,16 @@ func Summary(plays []Played) string {
 			every := plays[0].Said[interval].Interval
 			fmt.Fprintf(&b, "| %s | %s | %d | %d | %d (within %.0f s) | %d | %.0f s |\n", level, every, n, reported, within, level.Deadline(every.Seconds()), paged, denied)
 		}
+	}
+	for interval := range plays[0].Said {
+		felt, reported, right := 0, 0, 0
+		for _, played := range plays {
+			n, said, why := said.Minutes(book, played.Run, played.Said[interval])
+			felt, reported, right = felt+n, reported+said, right+why
+		}
+		share := func(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) }
+		fmt.Fprintf(&b, "\nScraped every %s, %d minutes ended while users waited five times the usual or more: %d were reported then (%.0f %%), %d of these with the right reason (%.0f %%).\n",
+			plays[0].Said[interval].Interval, felt, reported, share(reported, felt), right, share(right, reported))
 	}
 	return b.String()
 }

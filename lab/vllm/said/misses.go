@@ -46,7 +46,7 @@ func Misses(book *story.Book, r *run.Run, all *All) (out []string) {
 		}
 		// Harm is measured before its cause is known.
 		first := slices.IndexFunc(all.Said, func(s judge.Said) bool { return s.At >= h.Report.At && s.At <= h.To && names(s) })
-		switch want := at(book, r, h.From); {
+		switch want := storyAt(book, r, h.From); {
 		case want == nil:
 		case first < 0 && !says(want.Say, h.Report):
 			miss(h.From, "%s: no cause is named, and it is %s", name, strings.Join(want.Say, " or "))
@@ -61,20 +61,20 @@ func Misses(book *story.Book, r *run.Run, all *All) (out []string) {
 		}
 	}
 	for _, s := range all.Unfelt {
-		if want := at(book, r, s.At); want == nil || !says(want.Say, s) {
+		if want := storyAt(book, r, s.At); want == nil || !says(want.Say, s) {
 			miss(s.At, "%s without harm", spelled(s))
 		}
 	}
 	for _, s := range all.Said {
-		if want := at(book, r, s.At); want != nil && s.Severity >= 2 && len(want.Never) > 0 && says(want.Never, s) {
+		if want := storyAt(book, r, s.At); want != nil && s.Severity >= 2 && len(want.Never) > 0 && says(want.Never, s) {
 			miss(s.At, "%s, which it is not", spelled(s))
 		}
 	}
 	return out
 }
 
-// at is the story at a time; nil in the steady phase.
-func at(book *story.Book, r *run.Run, at float64) *story.Story {
+// storyAt is the story at a time; nil in the steady phase.
+func storyAt(book *story.Book, r *run.Run, at float64) *story.Story {
 	for i, s := range r.Spans {
 		if at >= s.To && i+1 < len(r.Spans) {
 			continue
@@ -99,3 +99,31 @@ func names(s judge.Said) bool {
 }
 
 func spelled(s judge.Said) string { return strings.TrimSuffix(s.Condition+" "+s.Cause, " ") }
+
+// minuteSeconds is a minute.
+const minuteSeconds = 60.0
+
+// Minutes counts the minutes at whose end users felt harm of five times the usual or more, those of them in which it
+// was reported then, and those with a condition or a cause that the story names.
+func Minutes(book *story.Book, r *run.Run, all *All) (felt, reported, right int) {
+	for at := minuteSeconds; at <= r.End(); at += minuteSeconds {
+		if !slices.ContainsFunc(all.Felt, func(f judge.Felt) bool { return f.From <= at && at <= f.To }) {
+			continue
+		}
+		felt++
+		now := judge.Said{}
+		for _, s := range all.Said {
+			if s.At <= at {
+				now = s
+			}
+		}
+		if now.Severity < 2 && now.Condition != "degraded" {
+			continue
+		}
+		reported++
+		if want := storyAt(book, r, at); want != nil && says(want.Say, now) {
+			right++
+		}
+	}
+	return felt, reported, right
+}

@@ -143,3 +143,19 @@ func TestAReplayThatCannotBeIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left, "what was stored is removed")
 }
+
+// A minute counts by its end: what users felt then, and what was said then.
+func TestMinutesCountWhatWasSaidAtTheirEnds(t *testing.T) {
+	r := &run.Run{
+		Play:  story.Play{Phases: []story.Phase{{Name: story.Steady}, {Name: "stop/hang"}}},
+		Spans: []run.Span{{From: 0, To: 100}, {From: 100, To: 400}},
+	}
+	book := &story.Book{Stories: []story.Story{{Name: "stop", Say: []string{"stalled"}}}}
+	all := &All{
+		Felt: []judge.Felt{{Level: judge.Great, From: 110, To: 130}, {Level: judge.Clear, From: 150, To: 310}},
+		Said: []judge.Said{{At: 0, Condition: "healthy"}, {At: 125, Condition: "degraded", Severity: 1}, {At: 200, Condition: "stalled", Severity: 3}, {At: 305, Condition: "healthy"}},
+	}
+	felt, reported, right := Minutes(book, r, all)
+	// The minutes that end after 120, 180, 240 and 300 s; nothing is said at the first, and no reason at the second.
+	assert.Equal(t, [3]int{4, 3, 2}, [3]int{felt, reported, right})
+}
