@@ -29,7 +29,7 @@ type Verdict struct {
 
 // same reports whether an operator would read the same.
 func (v *Verdict) same(other *Verdict) bool {
-	return v.Condition == other.Condition && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
+	return v.Condition == other.Condition && v.Severity == other.Severity && v.Because == other.Because && v.Explained == other.Explained && (!v.Explained || v.Primary == other.Primary)
 }
 
 // Harms reports whether users are served worse than they should be.

@@ -1,0 +1,45 @@
+package diagnose
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+)
+
+// prefills is an engine whose prompts are five times as long; the first token takes so many seconds.
+func prefills(first float64) scraped {
+	long := finishes("0")
+	for _, in := range []input.Metric{input.PromptTokens, input.PrefixCacheQueries, input.PrefixCacheHits} {
+		long.counts[in] *= 5
+	}
+	long.observed[input.RequestPromptTokens] = [2]float64{15, 2500}
+	long.observed[input.TimeToFirstToken] = [2]float64{15, first}
+	long.observed[input.PrefillTime] = [2]float64{15, first - 0.05}
+	return long
+}
+
+// noticed is an engine that is slower because its prompts are longer, which is a notice.
+func noticed(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.minutes(12, answers(1), finishes("0"))
+	r.minutes(8, answers(1), prefills(0.45))
+	v := r.verdict("0")
+	require.Equal(t, [2]any{Degraded, 1}, [2]any{v.Condition, v.Severity})
+	r.changes = nil
+	return r
+}
+
+// The line in the log and the record of the connector are what an operator has beside the alert.
+func TestANoticeThatBecomesAWarningIsNews(t *testing.T) {
+	t.Parallel()
+	r := noticed(t)
+	r.minutes(4, answers(1), prefills(3))
+	require.Len(t, r.changes, 1)
+	change := r.changes[0]
+	assert.Equal(t, [2]int{1, 2}, [2]int{change.From.Severity, change.To.Severity})
+	assert.True(t, change.News())
+}
