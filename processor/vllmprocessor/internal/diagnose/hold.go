@@ -75,7 +75,7 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 	e.Reported.Because = e.because(s)
 	changed, primary := e.refine(raw, at, span)
 	e.Reported.Severity = e.Reported.severity()
-	if e.asksForMore(settings) && !(before.Condition == Degraded && before.Severity >= 2) {
+	if e.asksForMore(settings, found) && !(before.Condition == Degraded && before.Severity >= 2) {
 		e.Reported.Severity = 1
 	}
 	same := e.Reported.same(&before)
@@ -96,12 +96,12 @@ func (e *engine) report(settings *Settings, s *State, raw Condition, at int64, f
 // ofWork are the causes that users bring: more requests, longer ones, or others.
 var ofWork = [NumCauses]bool{DemandExceedsCapacity: true, PrefillHeavy: true, DecodeLoad: true, CacheThrash: true, AdmissionDeferred: true}
 
-// asksForMore reports whether an engine is slower only because of what its users ask for, while no objective is missed
-// and they wait less than five times the usual. Nothing is wrong with the server, so this warns nobody. Where nobody
-// waits for each answer, a queue is no harm either.
-func (e *engine) asksForMore(settings *Settings) bool {
+// asksForMore reports whether an engine is slower only because of what its users ask for, while no objective is missed,
+// no request is lost and they wait less than five times the usual. Nothing is wrong with the server, so this warns
+// nobody. Where nobody waits for each answer, a queue is no harm either.
+func (e *engine) asksForMore(settings *Settings, found *symptoms) bool {
 	v := &e.Reported
-	if v.Condition != Degraded || v.Objective != "" || !v.Explained || e.Felt.On && !settings.batch(e.served()) {
+	if v.Condition != Degraded || v.Objective != "" || !v.Explained || found.errors || found.dropped || e.Felt.On && !settings.batch(e.served()) {
 		return false
 	}
 	for c := range NumCauses {

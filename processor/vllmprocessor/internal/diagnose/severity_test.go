@@ -43,3 +43,20 @@ func TestANoticeThatBecomesAWarningIsNews(t *testing.T) {
 	assert.Equal(t, [2]int{1, 2}, [2]int{change.From.Severity, change.To.Severity})
 	assert.True(t, change.News())
 }
+
+// Requests that are lost warn, however small their share of the harm is beside longer work.
+func TestWhatIsLostWarnsBesideLongerWork(t *testing.T) {
+	t.Parallel()
+	r := noticed(t)
+	drops := answers(1)
+	drops.gauges[input.Healthy] = 1
+	drops.counts = map[input.Metric]float64{input.Dropped: 0, input.HTTPRequests: 15}
+	r.minutes(2, drops, prefills(0.45))
+	require.Equal(t, 1, r.verdict("0").Severity)
+	drops.counts[input.Dropped] = 0.3 // Of 15 in a scrape.
+	r.minutes(4, drops, prefills(0.45))
+	v := r.verdict("0")
+	assert.Equal(t, PrefillHeavy, v.Primary)
+	assert.False(t, v.Contributing[RequestsDropped], "its share is small: %v", r.engine("0").Shares)
+	assert.Equal(t, 2, v.Severity)
+}
