@@ -101,7 +101,8 @@ var ofWork = [NumCauses]bool{DemandExceedsCapacity: true, PrefillHeavy: true, De
 // nobody. Where nobody waits for each answer, a queue is no harm either.
 func (e *engine) asksForMore(settings *Settings, found *symptoms) bool {
 	v := &e.Reported
-	if v.Condition != Degraded || v.Objective != "" || !v.Explained || found.errors || found.dropped || e.Felt.On && !settings.batch(e.served()) {
+	long := e.Felt.On || e.GivenUp.fromQueue(e.last.At)
+	if v.Condition != Degraded || v.Objective != "" || !v.Explained || found.errors || found.dropped || long && !settings.batch(e.served()) {
 		return false
 	}
 	for c := range NumCauses {

@@ -60,3 +60,17 @@ func TestWhatIsLostWarnsBesideLongerWork(t *testing.T) {
 	assert.False(t, v.Contributing[RequestsDropped], "its share is small: %v", r.engine("0").Shares)
 	assert.Equal(t, 2, v.Severity)
 }
+
+// Who gives up has waited too long, whatever the latency of those who stay.
+func TestClientsThatLeaveAQueueWarn(t *testing.T) {
+	t.Parallel()
+	for cancelled, want := range map[float64]int{0: 1, 8: 2} {
+		r := newRig(t)
+		r.minutes(20, leaves(0), finishes("0"))
+		long := prefills(0.45)
+		long.gauges[input.Waiting] = 3
+		r.minutes(8, leaves(cancelled), long)
+		v := r.verdict("0")
+		assert.Equal(t, [2]any{Degraded, want}, [2]any{v.Condition, v.Severity}, "%v leave", cancelled)
+	}
+}
