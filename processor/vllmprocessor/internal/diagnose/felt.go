@@ -109,7 +109,7 @@ func firstLimits(settings *Settings, b *signal.Baseline, model string, r *readin
 	} else {
 		l.clear = withoutAny
 	}
-	if longest, measured := settings.longest(model, input.TimeToFirstToken); measured {
+	if longest, measured := settings.longest(model, lateFirst); measured {
 		l = limits{0, greatObjective * longest} // Below that the objective says what is harm.
 	}
 	return l
@@ -120,7 +120,7 @@ func gapLimits(settings *Settings, b *signal.Baseline, model string) (l limits) 
 	if usual := b.Usual(signal.InterTokenLatency); b.Ready() && usual > 0 {
 		l = limits{max(clearTimes*usual, clearGap), max(clearTimes*usual, greatGap)}
 	}
-	if longest, measured := settings.longest(model, input.InterTokenLatency); measured {
+	if longest, measured := settings.longest(model, slowTokens); measured {
 		l = limits{0, greatObjective * longest}
 	}
 	return l

@@ -125,11 +125,12 @@ var harmOf = map[input.Metric]int{
 	input.TimeToFirstToken: lateFirst, input.InterTokenLatency: slowTokens, input.TimePerOutputToken: slowTokens,
 }
 
-// longest is the longest threshold in seconds of the objectives for a latency and a model, and whether
-// there is any.
-func (s *Settings) longest(model string, of input.Metric) (seconds float64, measured bool) {
+// longest is the longest threshold in seconds of the objectives that decide about a kind of harm to the users of a model,
+// and whether there is any.
+func (s *Settings) longest(model string, harm int) (seconds float64, measured bool) {
 	for i := range s.Objectives {
-		if o := &s.Objectives[i]; o.Input == of && o.Matches(model) {
+		o := &s.Objectives[i]
+		if of, is := harmOf[o.Input]; is && of == harm && o.Matches(model) {
 			seconds, measured = max(seconds, o.Threshold), true
 		}
 	}

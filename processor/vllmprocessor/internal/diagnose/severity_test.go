@@ -74,3 +74,21 @@ func TestClientsThatLeaveAQueueWarn(t *testing.T) {
 		assert.Equal(t, [2]any{Degraded, want}, [2]any{v.Condition, v.Severity}, "%v leave", cancelled)
 	}
 }
+
+// Both latencies of tokens have objectives: of one that is met six times the usual is no harm, and three times its
+// threshold is.
+func TestAnObjectiveForTokensDecidesWhatIsLong(t *testing.T) {
+	t.Parallel()
+	for _, in := range []input.Metric{input.InterTokenLatency, input.TimePerOutputToken} {
+		for threshold, want := range map[float64]Condition{0.5: Healthy, 0.03: Critical} {
+			r := newRig(t)
+			r.settings.Objectives = []Objective{{Name: "tokens", Input: in, Threshold: threshold, Target: 0.9, Matches: func(string) bool { return true }}}
+			s := serves("0")
+			s.observed[input.TimePerOutputToken] = [2]float64{15, 0.02}
+			r.minutes(20, answers(1), s)
+			s.observed[input.InterTokenLatency], s.observed[input.TimePerOutputToken] = [2]float64{1485, 0.12}, [2]float64{15, 0.12}
+			r.minutes(6, answers(1), s)
+			assert.Equal(t, want, r.verdict("0").Condition, "%s within %v s", in, threshold)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
@@ -215,7 +214,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		s.reference = Learned // What is usual in its pool.
 	}
 	// Those who leave a queue have waited too long, although the latencies are of those who stay, unless they always do.
-	longest, _ := settings.longest(model, input.TimeToFirstToken)
+	longest, _ := settings.longest(model, lateFirst)
 	s.firstToken = e.Harms[lateFirst].On && (!r.keeps[lateFirst] || r.leastWait > longest) || e.Felt.On && e.Felt.First || leftQueue
 	s.tokenGap = e.Harms[slowTokens].On && !r.keeps[slowTokens] || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended || leftQueue
