@@ -120,6 +120,16 @@ func (s *Settings) missed(v *window.View) (worst, most missed, keeps [missedObje
 	return worst, most, keeps
 }
 
+// misses reports whether objectives do not say that a kind of harm is none: one is missed, which can be chance for less
+// than a window, or there is none.
+func (e *engine) misses(settings *Settings, r *reading, harm int) bool {
+	if r.elapsed > 0 {
+		since(&e.MissedSince[harm], !r.keeps[harm], r.At)
+	}
+	_, measured := settings.longest(e.served(), harm)
+	return !measured || lasts(e.MissedSince[harm], r.At, settings.Window)
+}
+
 // harmOf is the kind of harm that an objective decides about.
 var harmOf = map[input.Metric]int{
 	input.TimeToFirstToken: lateFirst, input.InterTokenLatency: slowTokens, input.TimePerOutputToken: slowTokens,

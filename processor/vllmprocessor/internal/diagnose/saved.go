@@ -80,9 +80,10 @@ type saved struct {
 	SlowerThanPeers [2]change          `json:",omitzero"`
 	Ratio           float64            `json:",omitzero"`
 	// BrokenAt is when a factor was late beyond the documented limits last, GrownSince since when the
-	// work has grown.
-	BrokenAt   [numFactors]int64        `json:",omitzero"`
-	GrownSince [longerOutputs + 1]int64 `json:",omitzero"`
+	// work has grown, MissedSince since when an objective for a kind of harm is missed, or there is none.
+	BrokenAt    [numFactors]int64        `json:",omitzero"`
+	GrownSince  [longerOutputs + 1]int64 `json:",omitzero"`
+	MissedSince [missedObjective]int64   `json:",omitzero"`
 	Felt       felt
 	Hidden     hidden  `json:",omitzero"`
 	GivenUp    givenUp `json:",omitzero"`
@@ -160,7 +161,7 @@ func (d *saved) sound() bool {
 
 func (d *saved) soundTimes() bool {
 	times := []int64{d.First, d.SharesAt, d.RawSince, d.BadSince, d.Resumed, d.Restarted, d.Restarts.Newest, d.Backlog.Since, d.Starved, d.Fed, d.Canary.Since, d.GivenUp.Since, d.GivenUp.Queued, d.Sent, d.Users.Hidden, d.Progress.At}
-	times = append(append(times, d.BrokenAt[:]...), d.GrownSince[:]...)
+	times = slices.Concat(times, d.BrokenAt[:], d.GrownSince[:], d.MissedSince[:])
 	return slices.Min(times) >= 0 && slices.Max(times) <= d.At && d.Progress.Scrapes >= 0 && d.Restarts.Count >= 0
 }
 

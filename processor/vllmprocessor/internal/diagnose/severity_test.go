@@ -92,3 +92,57 @@ func TestAnObjectiveForTokensDecidesWhatIsLong(t *testing.T) {
 		}
 	}
 }
+
+// tardy is an engine whose steps take four times as long; so many of its requests in a scrape wait for their first
+// token beyond the objective of half a second.
+func tardy(requests, late float64) scraped {
+	s := finishes("0")
+	for in, o := range s.observed {
+		s.observed[in] = [2]float64{o[0] * requests / 15, 4 * o[1]}
+	}
+	for in := range s.counts {
+		s.counts[in] *= requests / 15
+	}
+	s.labelledCounts[input.RequestSuccess]["stop"] = requests
+	if late > 0 {
+		s.observed[input.TimeToFirstToken] = [2]float64{late, 0.6}
+	}
+	return s
+}
+
+// An engine that is slower than it was, and keeps its objective, is no harm. That a scrape now and then has late
+// requests, a quarter of those in a window, is chance; that a window has nothing else is not.
+func TestAnObjectiveMissedForAMomentIsChance(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.settings.Objectives = objectives()[:2]
+	r.settings.Objectives[0].Threshold, r.settings.Objectives[1].Threshold = 0.5, 0.2
+	r.minutes(20, answers(1), finishes("0"))
+	r.minutes(10, answers(1), tardy(15, 0))
+	require.True(t, r.engine("0").Harms[lateFirst].On, "beside its own past it is")
+	r.changes = nil
+	for n := range 160 {
+		r.scrape(answers(1), tardy(15, max(0, 15*float64(1-n%40))))
+	}
+	assert.Empty(t, r.changes)
+	r.minutes(1.5, answers(1), tardy(15, 15))
+	assert.Equal(t, Degraded, r.verdict("0").Condition)
+}
+
+// So few requests have no evidence of the objective itself: after a restart what was known of it continues.
+func TestAMissedObjectiveContinuesAfterARestart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.settings = settings(1)
+	r.settings.Objectives = objectives()[:2]
+	r.settings.Objectives[0].Threshold, r.settings.Objectives[1].Threshold = 0.5, 0.2
+	r.state.Keeper = &store{baselines: map[string][]byte{}, diagnoses: map[string][]byte{}}
+	r.minutes(20, answers(1), finishes("0"))
+	r.minutes(10, answers(1), tardy(3, 3))
+	require.Equal(t, Degraded, r.verdict("0").Condition)
+	r.restartCollector(r.state.Keeper.(*store))
+	for range 24 {
+		r.scrape(answers(1), tardy(3, 3))
+		require.Equal(t, Degraded, r.verdict("0").Condition)
+	}
+}

@@ -215,8 +215,8 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	}
 	// Those who leave a queue have waited too long, although the latencies are of those who stay, unless they always do.
 	longest, _ := settings.longest(model, lateFirst)
-	s.firstToken = e.Harms[lateFirst].On && (!r.keeps[lateFirst] || r.leastWait > longest) || e.Felt.On && e.Felt.First || leftQueue
-	s.tokenGap = e.Harms[slowTokens].On && !r.keeps[slowTokens] || e.Felt.On && e.Felt.Gap
+	s.firstToken = e.misses(settings, r, lateFirst) && e.Harms[lateFirst].On || e.Harms[lateFirst].On && r.leastWait > longest || e.Felt.On && e.Felt.First || leftQueue
+	s.tokenGap = e.misses(settings, r, slowTokens) && e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended || leftQueue
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)
