@@ -174,7 +174,7 @@ func (l *changeLog) line(t *diagnose.Transition, words *message.Message, server 
 		fields = append(fields, zap.String("scrape_failure", Cut(t.Failure)))
 	}
 	fields = append(fields, causeNames("contributing", &t.To.Contributing, &t.Shares), causeNames("notices", &t.To.Notices, &t.Shares))
-	if t.To.Severity >= 2 && t.To.Harms() {
+	if t.To.Harms() {
 		fields = append(fields, zap.Stringer("reference", t.To.Reference))
 		if t.To.Objective != "" {
 			fields = append(fields, zap.String("objective", t.To.Objective), zap.Float64("missed_share", t.Missed))

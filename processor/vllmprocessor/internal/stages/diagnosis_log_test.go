@@ -195,6 +195,8 @@ func TestALineHasTheFieldsOfItsChange(t *testing.T) {
 	explained.To.Explained, explained.To.Primary = true, diagnose.PrefillHeavy
 	explained.Details[diagnose.PrefillHeavy] = "prompts_grew"
 	explained.To.Contributing[diagnose.DecodeLoad] = true
+	asksForMore := explained
+	asksForMore.To.Severity = 1
 	failing := changed(diagnose.Healthy, diagnose.Failing)
 	failing.To.Objective, failing.Missed = "ttft", 0.25
 	noticed := changed(diagnose.Healthy, diagnose.Healthy)
@@ -205,19 +207,20 @@ func TestALineHasTheFieldsOfItsChange(t *testing.T) {
 	withSignals.Signals, withSignals.Usual = signal.Unknown(), signal.Unknown()
 	withSignals.Signals[signal.TimeToFirstToken] = 3
 	quiet := changed(diagnose.Degraded, diagnose.Healthy)
-	for _, transition := range []*diagnose.Transition{&explained, &failing, &noticed, &unread, &quiet} {
+	for _, transition := range []*diagnose.Transition{&explained, &asksForMore, &failing, &noticed, &unread, &quiet} {
 		transition.Signals, transition.Usual = signal.Unknown(), signal.Unknown()
 	}
 	for name, test := range map[string]struct {
 		change diagnose.Transition
 		more   []string
 	}{
-		"harm with a cause":    {explained, []string{"reference", "cause", "detail", "not_separable", "contributing", "next"}},
-		"a missed objective":   {failing, []string{"reference", "objective", "missed_share", "next"}},
-		"a notice":             {noticed, []string{"notices", "next"}},
-		"an unreadable server": {unread, []string{"scrape_failure", "next"}},
-		"the end of harm":      {quiet, nil},
-		"harm with evidence":   {withSignals, []string{"reference", "evidence", "next"}},
+		"harm with a cause":     {explained, []string{"reference", "cause", "detail", "not_separable", "contributing", "next"}},
+		"harm that is a notice": {asksForMore, []string{"reference", "cause", "detail", "not_separable", "contributing", "next"}},
+		"a missed objective":    {failing, []string{"reference", "objective", "missed_share", "next"}},
+		"a notice":              {noticed, []string{"notices", "next"}},
+		"an unreadable server":  {unread, []string{"scrape_failure", "next"}},
+		"the end of harm":       {quiet, nil},
+		"harm with evidence":    {withSignals, []string{"reference", "evidence", "next"}},
 	} {
 		l, logs, _ := newLog(t)
 		l.logs(&test.change, nil)
