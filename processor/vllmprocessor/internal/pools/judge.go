@@ -124,7 +124,7 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	var count [diagnose.NumConditions]float64
 	var load, harmed, serving float64
 	var shares diagnose.Shares
-	explained := false
+	explained, uneven := false, p.uneven()
 	for i := range p.members {
 		m := &p.members[i]
 		count[m.Verdict.Condition]++
@@ -132,7 +132,8 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 			serving++
 			load += m.weight()
 		}
-		if m.Harmed() {
+		// Who waits where more is asked for, while others have room, is harmed by the routing.
+		if m.Harmed() || uneven && m.Verdict.Harms() && m.waiting > 1 {
 			harmed += m.weight()
 			shares = shares.Plus(m.Shares.Scale(m.weight()))
 			explained = explained || m.Verdict.Explained
@@ -150,11 +151,11 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 	}
 	switch {
 	case lost > 0 && lost >= halfLost*serving:
-		j.Condition, j.Shares = most(&count, diagnose.Unreachable, diagnose.Stalled, diagnose.Failing), p.balance(shares)
+		j.Condition, j.Shares = most(&count, diagnose.Unreachable, diagnose.Stalled, diagnose.Failing), balance(shares, uneven)
 	case count[diagnose.Critical] > 0 && lost+count[diagnose.Critical] >= halfLost*serving:
-		j.Condition, j.Shares = diagnose.Critical, p.balance(shares)
+		j.Condition, j.Shares = diagnose.Critical, balance(shares, uneven)
 	case lost > 0, harmed > 0 && harmed >= enough*load:
-		j.Condition, j.Shares = diagnose.Degraded, p.balance(shares)
+		j.Condition, j.Shares = diagnose.Degraded, balance(shares, uneven)
 	case starved:
 		j.Condition, j.Shares[diagnose.UpstreamStarved] = diagnose.Degraded, 1
 	case count[diagnose.Unknown] > serving/2:
@@ -233,9 +234,8 @@ const (
 	toLost = 0.6
 )
 
-// balance attributes a part of the overload of some engines to the imbalance, where
-// others have room: if the requests were spread evenly, the overload would be smaller.
-func (p *pool) balance(s diagnose.Shares) diagnose.Shares {
+// uneven reports whether some engines are overloaded while others have room.
+func (p *pool) uneven() bool {
 	var harmed, others side
 	roomy := 0.0
 	for i := range p.members {
@@ -252,13 +252,21 @@ func (p *pool) balance(s diagnose.Shares) diagnose.Shares {
 	verdict := &p.report.Reported
 	switch {
 	case harmed.n == 0, others.n == 0, roomy < others.n/2:
-		return s
+		return false
 	case verdict.Explained && verdict.Primary == diagnose.Imbalanced, verdict.Contributing[diagnose.Imbalanced]:
 		// The queue that uneven routing has left outlives it.
+		return true
 	case harmed.load/harmed.n < unevenLoad*math.Max(others.load/others.n, 0.5):
-		return s
-	case harmed.work/harmed.n < unevenWork*others.work/others.n:
-		// As many tokens arrive at the others: requests stay because the engine is slow.
+		return false
+	}
+	// Where as many tokens arrive at the others, requests stay because the engine is slow.
+	return !(harmed.work/harmed.n < unevenWork*others.work/others.n)
+}
+
+// balance attributes a part of the overload of some engines to the imbalance, where
+// others have room: if the requests were spread evenly, the overload would be smaller.
+func balance(s diagnose.Shares, uneven bool) diagnose.Shares {
+	if !uneven {
 		return s
 	}
 	for _, c := range []diagnose.Cause{diagnose.DemandExceedsCapacity, diagnose.KVPressure, diagnose.DecodeLoad, diagnose.PrefillHeavy} {

@@ -174,7 +174,7 @@ func TestTheRoutingIsUnevenFromTwiceTheRequestsOn(t *testing.T) {
 	} {
 		var shares diagnose.Shares
 		shares[diagnose.DemandExceedsCapacity], shares[diagnose.SlowSteps] = 0.5, 0.5
-		got := poolOf(test.engines...).balance(shares)
+		got := balance(shares, poolOf(test.engines...).uneven())
 		assert.Equal(t, test.want, got[diagnose.Imbalanced] > 0, name)
 		total := 0.0
 		for _, share := range got {

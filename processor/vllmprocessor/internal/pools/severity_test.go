@@ -13,12 +13,14 @@ import (
 // objective, or their users wait five times as long. So does one that is lost, however little it is asked for.
 func TestAPoolWarnsWhereItsServersDo(t *testing.T) {
 	t.Parallel()
-	flooding := func(severity int) diagnose.Member {
-		e := one{diagnose.Degraded, 60, 30, 0.9, 8, map[diagnose.Cause]float64{diagnose.DemandExceedsCapacity: 1}}
+	asked := func(severity int, waiting float64) diagnose.Member {
+		e := one{diagnose.Degraded, 60, waiting, 0.9, 8, map[diagnose.Cause]float64{diagnose.DemandExceedsCapacity: 1}}
 		m := e.member("m")
 		m.Verdict.Severity, m.Verdict.Explained = severity, true
 		return m
 	}
+	flooding := func(severity int) diagnose.Member { return asked(severity, 30) }
+	well := one{diagnose.Healthy, 10, 0, 0.2, 2, nil}
 	lost := one{condition: diagnose.Unreachable}
 	for name, test := range map[string]struct {
 		members []diagnose.Member
@@ -27,6 +29,8 @@ func TestAPoolWarnsWhereItsServersDo(t *testing.T) {
 	}{
 		"all are asked for more":                {[]diagnose.Member{flooding(1), flooding(1), flooding(1)}, diagnose.Healthy, 0},
 		"all warn":                              {[]diagnose.Member{flooding(2), flooding(2), flooding(2)}, diagnose.Degraded, 2},
+		"asked for more, others have room":      {[]diagnose.Member{flooding(1), flooding(1), well.member("m"), well.member("m")}, diagnose.Degraded, 2},
+		"the same, and nobody waits":            {[]diagnose.Member{asked(1, 0), asked(1, 0), well.member("m"), well.member("m")}, diagnose.Healthy, 0},
 		"one of two is asked for more":          {[]diagnose.Member{flooding(1), flooding(2)}, diagnose.Degraded, 2},
 		"one is lost, seven others have warned": {append([]diagnose.Member{lost.member("m")}, flooding(2), flooding(2), flooding(2), flooding(2), flooding(2), flooding(2), flooding(2)), diagnose.Degraded, 2},
 	} {
