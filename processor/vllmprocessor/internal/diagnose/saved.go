@@ -84,13 +84,13 @@ type saved struct {
 	BrokenAt    [numFactors]int64        `json:",omitzero"`
 	GrownSince  [longerOutputs + 1]int64 `json:",omitzero"`
 	MissedSince [missedObjective]int64   `json:",omitzero"`
-	Felt       felt
-	Hidden     hidden  `json:",omitzero"`
-	GivenUp    givenUp `json:",omitzero"`
-	Canary     canary  `json:",omitzero"`
-	Backlog    backlog
-	Without    backlogs
-	Progress   progress
+	Felt        felt
+	Hidden      hidden  `json:",omitzero"`
+	GivenUp     givenUp `json:",omitzero"`
+	Canary      canary  `json:",omitzero"`
+	Backlog     backlog
+	Without     backlogs
+	Progress    progress
 	// Sent is when requests have come to it last.
 	Sent  int64 `json:",omitzero"`
 	Users users `json:",omitzero"`
