@@ -110,20 +110,6 @@ func TestOnlyASoundBaselineIsTaken(t *testing.T) {
 	}
 }
 
-// The reference over ten days is gone. That costs no baseline that was stored with it.
-func TestABaselineWithTheReferenceOverDaysContinues(t *testing.T) {
-	t.Parallel()
-	now := string(learned(10).Encode())
-	_, step, found := strings.Cut(now, `"step":`)
-	require.True(t, found)
-	step, _, _ = strings.Cut(step, `,"prefill"`)
-	before := strings.Replace(now, `,"windows":10`, `,"slow":`+step+`,"slow_learned":60000000000,"windows":10`, 1)
-	require.NotEqual(t, now, before)
-	b, sound := DecodeBaseline([]byte(before))
-	require.True(t, sound)
-	assert.Equal(t, now, string(b.Encode()), "and is not stored again")
-}
-
 // Signals that were added at the end cost no baseline; one that was written with more
 // signals than there are, by a newer version, is not understood.
 func TestABaselineOfFewerSignalsContinues(t *testing.T) {

@@ -18,15 +18,8 @@ const (
 type saved struct {
 	Version int `json:"version"`
 	// Signals is the number of levels.
-	Signals  int           `json:"signals"`
-	Baseline savedBaseline `json:"baseline"`
-}
-
-// savedBaseline is a baseline with what versions before have stored of the last days, which is not used any more.
-type savedBaseline struct {
-	*Baseline
-	Slow        json.RawMessage `json:"slow,omitempty"`
-	SlowLearned json.RawMessage `json:"slow_learned,omitempty"`
+	Signals  int       `json:"signals"`
+	Baseline *Baseline `json:"baseline"`
 }
 
 // Encode returns the stored form; nil where nothing was learned, or nothing that could be
@@ -35,17 +28,17 @@ func (b *Baseline) Encode() []byte {
 	if b.Windows == 0 || !b.sound() {
 		return nil
 	}
-	data, _ := json.Marshal(saved{baselineVersion, int(Count), savedBaseline{Baseline: b}})
+	data, _ := json.Marshal(saved{baselineVersion, int(Count), b})
 	return data
 }
 
 // DecodeBaseline returns the baseline of a stored form; false where it is none that can be used.
 func DecodeBaseline(data []byte) (*Baseline, bool) {
-	s := saved{Baseline: savedBaseline{Baseline: NewBaseline()}}
+	s := saved{Baseline: NewBaseline()}
 	if decodeStrictly(data, &s) != nil || s.Version != baselineVersion || s.Signals < leastSignals || s.Signals > int(Count) {
 		return nil, false
 	}
-	if b := s.Baseline.Baseline; b.sound() && b.Windows > 0 && b.Learned > 0 {
+	if b := s.Baseline; b != nil && b.sound() && b.Windows > 0 && b.Learned > 0 {
 		return b, true
 	}
 	return nil, false
