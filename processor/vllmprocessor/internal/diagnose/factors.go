@@ -76,7 +76,7 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 		w := wanders[f]
 		switch f {
 		case slowerSteps:
-			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
+			grown[f], deviations[f] = slowerNow(r, b, swing)
 			continue
 		case slowerPrefills:
 			grown[f], deviations[f] = slower(math.Log(r.Signals[signal.PrefillFactor]), signal.OrZero(b.Prefill.Uncertainty(r.PrefillLoad())), math.Hypot(2*b.Prefill.Deviation(), uneven*swing))
@@ -112,6 +112,21 @@ func newGrowths(r *reading, b *signal.Baseline, swing float64) (grown, deviation
 	return grown, deviations
 }
 
+// slowerNow is the growth of the time of a step at equal load, against the last hours or, from ratioOfDays on, against
+// the last days, whichever is the clearer.
+func slowerNow(r *reading, b *signal.Baseline, swing float64) (grown, deviations float64) {
+	grown, deviations = slower(math.Log(r.Signals[signal.StepFactor]), signal.OrZero(b.Step.Uncertainty(r.StepLoad())), math.Hypot(b.Step.Deviation(), uneven*swing))
+	if !b.Slow.Ready() {
+		return grown, deviations
+	}
+	beyond := math.Log(r.Signals[signal.StepTime] / b.Slow.Expect(r.StepLoad()))
+	slow, clearer := slower(beyond, signal.OrZero(b.Slow.Uncertainty(r.StepLoad())), math.Hypot(max(b.Slow.Deviation(), b.Step.Deviation()), uneven*swing))
+	if clearer > deviations && slow > math.Log(ratioOfDays) {
+		return slow, clearer
+	}
+	return grown, deviations
+}
+
 func (g *growths) total() (total float64) {
 	for _, one := range g {
 		total += one
@@ -127,6 +142,10 @@ func (g *growths) only(f factor) (out growths) {
 	out[f] = g[f]
 	return out
 }
+
+// ratioOfDays is by how much a step takes longer than over days at least where that alone shows it: the load of other
+// days may have been another.
+const ratioOfDays = 1.1
 
 // uneven is the error of an expectation from the means of a window in which the number of sequences
 // changes by a factor of e.

@@ -112,7 +112,7 @@ func (s *State) beginBaseline(attributes []input.Attribute, now int64) *signal.B
 	if !sound {
 		return signal.NewBaseline()
 	}
-	b.Learned = min(b.Learned, now)
+	b.Learned, b.SlowLearned = min(b.Learned, now), min(b.SlowLearned, now)
 	return b
 }
 

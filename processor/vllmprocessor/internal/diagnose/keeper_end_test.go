@@ -47,4 +47,5 @@ func TestABaselineOfTheFutureCountsAsLearnedNow(t *testing.T) {
 	r.state.End()
 	b := (&State{Keeper: s}).beginBaseline(engine, r.at-int64(24*time.Hour))
 	assert.Equal(t, r.at-int64(24*time.Hour), b.Learned)
+	assert.Equal(t, r.at-int64(24*time.Hour), b.SlowLearned)
 }

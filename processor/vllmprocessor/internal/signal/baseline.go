@@ -12,6 +12,9 @@ const (
 	// levelMemory is how many windows a level remembers: it follows the time of day,
 	// and a change within minutes stands out.
 	levelMemory = 20
+	// slowFirst is how many windows the slow reference learns one after another, of which older ones
+	// count less: somewhat more than an hour.
+	slowFirst = 60
 	// LeastFirstTokens is how many requests a window needs to be learned.
 	LeastFirstTokens = 5
 	// mostCanaries is how many canaries a window may have for each request to be learned: what they
@@ -104,6 +107,11 @@ type Baseline struct {
 	// prefill as a function of the tokens of its prompt and of the prompts computed at the same time.
 	Step    fit `json:"step"`
 	Prefill fit `json:"prefill"`
+	// Slow is Step over ten days: it learns the first windows and then one of each hour, the last
+	// at SlowLearned in Unix nanoseconds. What becomes slower over hours or days changes Step
+	// with it, and stands out against Slow.
+	Slow        fit   `json:"slow"`
+	SlowLearned int64 `json:"slow_learned,omitempty"`
 	// Windows is how many windows it has learned. Learned is the end of the last of them
 	// in Unix nanoseconds.
 	Windows int   `json:"windows"`
@@ -124,7 +132,7 @@ type Baseline struct {
 
 // NewBaseline returns a baseline that has learned nothing.
 func NewBaseline() *Baseline {
-	return &Baseline{Step: newStepFit(), Prefill: newPrefillFit()}
+	return &Baseline{Step: newStepFit(), Prefill: newPrefillFit(), Slow: newStepFit()}
 }
 
 func newStepFit() fit { return newFit(0.05, 0.1, 0.15) }
@@ -140,7 +148,7 @@ func (b *Baseline) Forget(some *Set) {
 		}
 	}
 	if some[StepFactor] {
-		b.Step = newStepFit()
+		b.Step, b.Slow = newStepFit(), newStepFit()
 	}
 	if some[PrefillFactor] {
 		b.Prefill = newPrefillFit()
@@ -259,6 +267,10 @@ func (b *Baseline) Learn(w *Window, length time.Duration, except *Set) {
 	if !except[StepFactor] {
 		b.settle()
 		b.Step.learn(w.Signals[StepTime], sequences, tokens, prompt)
+		if b.Slow.N < slowFirst || w.At-b.SlowLearned >= int64(time.Hour) {
+			b.Slow.learn(w.Signals[StepTime], sequences, tokens, prompt)
+			b.SlowLearned = w.At
+		}
 	}
 	if own, others := w.PrefillLoad(); !except[PrefillFactor] {
 		b.Prefill.learn(w.Signals[PrefillTime], own, others)
@@ -273,7 +285,7 @@ func (b *Baseline) sound() bool {
 			return false
 		}
 	}
-	return soundVersion(b.Version) && soundVersion(b.Earlier) && b.Windows >= 0 && b.Since >= 0 && Known(b.Accepted) && b.Step.sound() && b.Prefill.sound()
+	return soundVersion(b.Version) && soundVersion(b.Earlier) && b.Windows >= 0 && b.Since >= 0 && Known(b.Accepted) && b.Step.sound() && b.Prefill.sound() && b.Slow.sound()
 }
 
 // settled is how many windows with steps as long as before show that a new version is not slower:

@@ -141,3 +141,26 @@ func TestTheDoubtGrowsWithTheLoop(t *testing.T) {
 	assert.InEpsilon(t, at.Uncertainty/(1-busy), got.Uncertainty, 1e-6)
 	assert.InEpsilon(t, at.Deviation/(1-busy), got.Deviation, 1e-6)
 }
+
+// The slow reference learns the first windows and then one of each hour, so that what becomes
+// slower over hours stands out against it.
+func TestTheSlowReferenceLearnsAWindowOfEachHour(t *testing.T) {
+	t.Parallel()
+	b := loaded(100, 1)
+	steps, slow := b.Step.Expect(5, 2750, 10), b.Slow.Expect(5, 2750, 10)
+	assert.InEpsilon(t, steps, slow, 0.01)
+	times, n := 3.0, b.Slow.N
+	for until := b.SlowLearned + int64(59*time.Minute); b.Learned < until; {
+		w := healthy(b.Learned + int64(time.Minute))
+		w.Signals[StepTime] = times * 0.0125
+		w.Signals[InterTokenLatency] = w.Signals[StepTime]
+		w.Generation = 5 / w.Signals[StepTime]
+		b.Learn(&w, time.Minute, &Set{})
+	}
+	assert.InEpsilon(t, slow, b.Slow.Expect(5, 2750, 10), 1e-9)
+	assert.InDelta(t, n, b.Slow.N, 0)
+	assert.Greater(t, b.Step.Expect(5, 2750, 10), 1.3*steps)
+	w := healthy(b.SlowLearned + int64(time.Hour))
+	b.Learn(&w, time.Minute, &Set{})
+	assert.Greater(t, b.Slow.N, n)
+}
