@@ -25,8 +25,6 @@ type wanted struct {
 	// condition is expected with cause as the primary cause and its detail, or with a
 	// notice. An empty condition means that no alarm is expected.
 	condition, cause, detail, notice string
-	// drifts is the primary cause of harm that becomes worse until the end.
-	drifts string
 	// within is the number of windows from the onset in which it must be reported. 0 means 5: a
 	// change of the work is certain after three windows of at most mostDeviations, once the window has
 	// left what was before.
@@ -91,8 +89,8 @@ var wantedOf = map[string]wanted{
 	"gpu-partition":         {condition: "degraded", cause: "slow_steps"},
 	"gpu-exporter-restarts": {condition: "degraded", cause: "slow_steps"},
 	"gpu-amd":               {condition: "degraded", cause: "slow_steps"},
-	// It comes so slowly that the last minutes learn it; the slow reference does not.
-	"drift": {drifts: "slow_steps"},
+	// It comes so slowly that it is learned as usual.
+	"drift": {},
 }
 
 // onlyJudged are the files whose values must be sought, which "vllmsim judge" does.
@@ -186,9 +184,6 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []reading) str
 	drain := cmp.Or(w.drain, 3) * minuteSeconds
 	first, over := -1.0, -1.0
 	held, of := 0.0, 0.0
-	if w.drifts != "" {
-		return w.drift(t, s, reported)
-	}
 	for i := range reported {
 		one := &reported[i]
 		if one.alarms() && (w.condition == "" || one.at <= begins || one.at > end+drain) {
@@ -227,21 +222,6 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []reading) str
 	}
 	require.GreaterOrEqual(t, over, 0.0, "healthy at the end")
 	return fmt.Sprintf("| `%s` | %s | %.0f s | %.0f s |", s.Name, what, first, over)
-}
-
-// drift is the row of a fault that becomes worse until the end: it is reported at some time, and
-// from then on.
-func (w *wanted) drift(t *testing.T, s *scenario.Scenario, reported []reading) string {
-	t.Helper()
-	_, onset, _ := stretch(s)
-	first := slices.IndexFunc(reported, func(one reading) bool { return one.alarms() })
-	require.GreaterOrEqual(t, first, 0, "`%s` is never reported", w.drifts)
-	assert.Greater(t, reported[first].at, onset)
-	for _, one := range reported[first:] {
-		assert.Equal(t, "degraded", one.condition, "%.0f s", one.at)
-		assert.Equal(t, w.drifts, one.primary(), "%.0f s", one.at)
-	}
-	return fmt.Sprintf("| `%s` | `degraded`, `%s` | %.0f s | |", s.Name, w.drifts, reported[first].at-onset)
 }
 
 const (

@@ -206,7 +206,7 @@ func diagnosisGroup(p parameters) Group {
 				Expr:        serverSeverity + " >= 2 unless on (" + serverModelLabels + ") " + firing("VLLMServerNotServing", "VLLMReplicaHarmsUsers", "VLLMReplicaNotServing"),
 				Summary:     "{{ $labels.instance }} serves " + model("its model") + " badly",
 				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled.",
-				Meaning:     "An engine of the server has severity 2: it misses an objective, or something has changed that makes its latencies longer than usual, or they are beyond the defaults, or it drops requests, or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
+				Meaning:     "An engine of the server has severity 2: it misses an objective, is slower itself or has too little KV cache, fails or drops requests, or lets users wait five times longer than usual; or it is `unknown` whether it has stalled. A severity that alternates between 2 and 3 counts; what has been 3 for two minutes has its own alert.",
 				Impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 				Diagnosis: []Step{
 					{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition by engine"},
@@ -223,15 +223,14 @@ func diagnosisGroup(p parameters) Group {
 					Text:  "{{[service.instance.id].name}} serves {{model_name.name}} badly.",
 				},
 				FiresIn: map[string][]string{
-					"batch jobs":     {"chat-a-0:8000"},
-					"bandwidth-loss": lone, "cache-thrash": lone, "closed-loop": lone,
+					"bandwidth-loss": lone, "closed-loop": lone,
 					"fewer-kv-blocks": lone, "front-end-starved": lone, "gpu-amd": lone,
 					"gpu-clean": lone, "gpu-clocks-low": lone, "gpu-exporter-restarts": lone, "gpu-hot": lone,
 					"gpu-link-errors": lone, "gpu-memory-errors": lone, "gpu-no-counters": lone, "gpu-partition": lone,
 					"gpu-power-cap": lone, "gpu-shared": lone, "gpu-throttled-before": lone, "kv-transfer-failing": lone,
 					"lockstep": lone, "longer-outputs": lone,
-					"one of three replicas slow": {"chat-b-0:8000"}, "prefix-reuse-fell": lone,
-					"slow-steps": lone, "speculation-useless": lone, "two-causes": lone,
+					"one of three replicas slow": {"chat-b-0:8000"},
+					"slow-steps":                 lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},
 			{
