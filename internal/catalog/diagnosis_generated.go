@@ -123,7 +123,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "degraded", Severity: 2,
-		Meaning:  "Users are served, but worse than the objective, the baseline, the siblings in the pool or the documented default allow. The severity is 1 where they wait only because their prompts or answers are longer, and not for room.",
+		Meaning:  "Users are served, but worse than the objective, the baseline, the siblings in the pool or the documented default allow. The severity is 1, a notice, where only what users ask for is the cause, no objective is missed, and they wait less than five times the usual.",
 		Sentence: "Users wait longer than they should, or some of their requests fail.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
 		Next: []Step{

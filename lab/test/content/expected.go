@@ -121,8 +121,8 @@ func ofScenarios() map[string]expected {
 		"healthy": nothing(), "idle": nothing(), "bursts": nothing(), "daily-ramp": nothing(),
 		// Slow for 16 s: too short for an alert.
 		"one-minute": nothing(),
-		// Users ask for more than before, and hardly feel it.
-		"long-prompts": nothing(),
+		// Users ask for other work than before, and wait less than five times the usual: a notice.
+		"long-prompts": nothing(), "prefix-reuse-fell": nothing(), "cache-thrash": nothing(),
 		// It was put to sleep on purpose; hardly a request comes.
 		"asleep": nothing(),
 		// There is nothing to serve.
@@ -157,7 +157,7 @@ func ofScenarios() map[string]expected {
 		"engine-imbalance":  during(10, 20).with(serverDegraded, alsoDegraded),
 	}
 	for _, name := range []string{
-		"overload", "longer-outputs", "prefix-reuse-fell", "cache-thrash", "admission-deferred", "slow-steps", "bandwidth-loss",
+		"overload", "longer-outputs", "admission-deferred", "slow-steps", "bandwidth-loss",
 		"fewer-kv-blocks", "front-end-starved", "speculation-useless", "kv-transfer-failing", "two-causes", "closed-loop",
 		"gpu-power-cap", "gpu-hot", "gpu-link-errors", "gpu-clocks-low", "gpu-exporter-restarts", "gpu-amd", "gpu-memory-errors",
 		// The GPU is not the cause, or it cannot be known.
@@ -183,7 +183,7 @@ func ofStories() map[string]expected {
 	slow := expected{from: onset, to: over, late: 25 * time.Minute}
 	return map[string]expected{
 		"healthy pool":                   nothing(),
-		"batch jobs":                     {to: duration},
+		"batch jobs":                     nothing(),
 		"batch jobs at night":            nothing(),
 		"server drained":                 nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed":                 gone.with(poolDegraded, "two servers carry the load of three"),
