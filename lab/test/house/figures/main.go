@@ -54,18 +54,18 @@ var code = []figure{
 	{"what components share", regexp.MustCompile(`^internal/`), written, 2_550},
 	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 30_550},
 	{"generators and content", regexp.MustCompile(`^` + generators), written, 5_950},
-	{"laboratory", regexp.MustCompile(`^lab/`), written, 53_100},
+	{"laboratory", regexp.MustCompile(`^lab/`), written, 53_400},
 }
 
 // tests are the same in files of tests.
 var tests = []figure{
-	{"tests of components", regexp.MustCompile(`^` + product), written, 65_500},
-	{"other tests", regexp.MustCompile(``), written, 63_800},
+	{"tests of components", regexp.MustCompile(`^` + product), written, 65_700},
+	{"other tests", regexp.MustCompile(``), written, 64_400},
 }
 
 // others are counted in files of all kinds; a file counts for each that matches.
 var others = []figure{
-	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 214_800},
+	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 201_800},
 	{"words of components' pages", regexp.MustCompile(`^` + components + `.*\.md$`), words, 60_500},
 	{"settings", regexp.MustCompile(`^docs/reference/configuration\.md$`), matches("(?m)^\\| `"), 102},
 	{"modules that a collector with the components requires", regexp.MustCompile(`^go\.mod$`), matches(required), 158},
