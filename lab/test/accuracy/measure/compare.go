@@ -23,6 +23,9 @@ type Beside struct {
 	Rivals []Rival
 	// Recordings are how many runs of the recordings are right, and all.
 	Recordings [2]int
+	// Real are the shares, in percent, of minutes of harm on the real vLLM that were reported, and of these rightly, at
+	// each interval of scrapes.
+	Real [][2]int
 }
 
 // sameStories returns the records of the stories that both methods have played, in the same

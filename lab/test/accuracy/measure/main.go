@@ -235,6 +235,9 @@ func part(plans []stories.Plan, text string) ([]stories.Plan, error) {
 // The page for readers, and that with all tables. fromDocs is the way to the root from the first.
 const pageFile, resultsFile, fromDocs = "docs/why/accuracy.md", "lab/test/accuracy/results.md", "../../"
 
+// realFile is the page of the real vLLM.
+const realFile = "docs/why/real-vllm.md"
+
 // write writes both. The parts of others are kept.
 func write(o Origin, records []Record, beside Beside) error {
 	old, err := os.ReadFile(resultsFile)
@@ -242,6 +245,9 @@ func write(o Origin, records []Record, beside Beside) error {
 		return err
 	}
 	beside.Recordings = recordingsRight(string(old))
+	if played, err := os.ReadFile(realFile); err == nil {
+		beside.Real = realShares(string(played))
+	}
 	fmt.Println("writes", pageFile, "and", resultsFile)
 	return errors.Join(os.WriteFile(resultsFile, []byte(Results(o, records, beside, string(old))), 0o644),
 		os.WriteFile(pageFile, []byte(Page(o, records, beside)), 0o644))

@@ -3,6 +3,9 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
 )
 
 // notes is the part of the results that is written by hand.
@@ -64,9 +67,29 @@ func elsewhere(beside Beside) []Bar {
 	right, of := beside.Recordings[0], beside.Recordings[1]
 	recordings := Bar{Name: "[recordings](" + fromDocs + resultsFile + "#recordings-of-real-engines) right", Must: "18 of 20", Wish: "20", Seen: fmt.Sprintf("%d of %d", right, of), Unmeasured: of == 0}
 	recordings.Held, recordings.Wished = of > 0 && 20*right >= 18*of, of > 0 && right == of
-	return []Bar{recordings, {
-		Name: "real vLLM, five times usual: minutes reported, right", Must: "90 %, 80 %", Wish: "98 %, 90 %", Seen: "[its page](real-vllm.md)", Unmeasured: true,
-	}}
+	played := Bar{Name: "[real vLLM](real-vllm.md), five times usual: minutes reported, right", Must: "90 %, 80 %", Wish: "98 %, 90 %", Unmeasured: len(beside.Real) == 0}
+	played.Held, played.Wished = !played.Unmeasured, !played.Unmeasured
+	var seen []string
+	for _, one := range beside.Real {
+		seen = append(seen, fmt.Sprintf("%d %%, %d %%", one[0], one[1]))
+		played.Held = played.Held && one[0] >= 90 && one[1] >= 80
+		played.Wished = played.Wished && one[0] >= 98 && one[1] >= 90
+	}
+	played.Seen = strings.Join(seen, "; ")
+	return []Bar{recordings, played}
+}
+
+// realMinutes matches what the page of the real vLLM says of the minutes with harm.
+var realMinutes = regexp.MustCompile(`were reported then \((\d+) %\), \d+ of these with the right reason \((\d+) %\)`)
+
+// realShares are the shares on that page, in percent.
+func realShares(page string) (out [][2]int) {
+	for _, m := range realMinutes.FindAllStringSubmatch(page, -1) {
+		reported, _ := strconv.Atoi(m[1]) // They are digits.
+		right, _ := strconv.Atoi(m[2])
+		out = append(out, [2]int{reported, right})
+	}
+	return out
 }
 
 // size says how large the run was.
