@@ -65,7 +65,7 @@ var tests = []figure{
 
 // others are counted in files of all kinds; a file counts for each that matches.
 var others = []figure{
-	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 201_800},
+	{"words of docs", regexp.MustCompile(`^(docs/.*|[A-Z]+)\.md$`), words, 202_200},
 	{"words of components' pages", regexp.MustCompile(`^` + components + `.*\.md$`), words, 60_500},
 	{"settings", regexp.MustCompile(`^docs/reference/configuration\.md$`), matches("(?m)^\\| `"), 102},
 	{"modules that a collector with the components requires", regexp.MustCompile(`^go\.mod$`), matches(required), 158},
