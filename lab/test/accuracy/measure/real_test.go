@@ -10,7 +10,7 @@ import (
 
 // The bar reads a sentence that another command writes.
 func TestTheBarOfRealServersReadsTheirPage(t *testing.T) {
-	bar := func(real ...[2]int) Bar { return elsewhere(Beside{Real: real})[1] }
+	bar := func(seen ...[2]int) Bar { return elsewhere(Beside{Real: seen})[1] }
 	assert.Equal(t, "not measured", bar().Verdict())
 	assert.Equal(t, "held", bar([2]int{90, 80}, [2]int{99, 99}).Verdict())
 	assert.Equal(t, "missed", bar([2]int{99, 99}, [2]int{99, 79}).Verdict())
