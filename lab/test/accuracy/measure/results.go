@@ -179,24 +179,15 @@ func (t *table) backgrounds(o Origin) {
 		}
 		t.row(k.Model, k.Traffic, number(k.Rate)+unit, fmt.Sprintf("%.2f s", k.FirstToken), fmt.Sprintf("%.1f ms", 1000*k.Gap))
 	}
-	var used, held []string
+	models, traffics := map[bool][]string{}, map[bool][]string{} // By whether they are tuned.
 	for _, m := range stories.Models {
-		if m.Tuned {
-			used = append(used, m.Name)
-		} else {
-			held = append(held, m.Name)
-		}
+		models[m.Tuned] = append(models[m.Tuned], m.Name)
 	}
-	t.line("\n- **Tuned models** (the diagnosis may be tuned on them): %s. **Untuned**: %s.", strings.Join(used, ", "), strings.Join(held, ", "))
-	used, held = nil, nil
 	for _, k := range stories.Traffics {
-		if k.Tuned {
-			used = append(used, k.Name)
-		} else {
-			held = append(held, k.Name)
-		}
+		traffics[k.Tuned] = append(traffics[k.Tuned], k.Name)
 	}
-	t.line("- **Tuned traffic**: %s. **Untuned**: %s. Recorded traces are never tuned on.", strings.Join(used, ", "), strings.Join(held, ", "))
+	t.line("\n- **Tuned models** (the diagnosis may be tuned on them): %s. **Untuned**: %s.", strings.Join(models[true], ", "), strings.Join(models[false], ", "))
+	t.line("- **Tuned traffic**: %s. **Untuned**: %s. Recorded traces are never tuned on.", strings.Join(traffics[true], ", "), strings.Join(traffics[false], ", "))
 	t.line("- **Seeds**: tuning from %d, held out from %d; a story's seed comes from its name. Everything on this page is held out by seed.", stories.FirstSeed(stories.Tuning), stories.FirstSeed(stories.HeldOut))
 	t.line("- **Spent**: the first seeds %s were looked at, in a pilot, two runs that were ended or mended, and a published run of the method of", seedList(stories.SpentSeeds))
 	t.line("  before, and 1,000 to 8,000,000 on earlier pages; the untuned models were read in aggregate in all of them.")

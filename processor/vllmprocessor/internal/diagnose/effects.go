@@ -69,7 +69,7 @@ func undo(w signal.Work, r *reading, f factor, by float64) signal.Work {
 	return w
 }
 
-var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs}
+var workload = []factor{moreArrivals, longerPrompts, moreComputed, longerOutputs, fewerAccepted}
 
 // causeOf is the cause of each factor. The last one, later first tokens, has none of its own.
 var causeOf = [laterFirstTokens]Cause{
@@ -104,13 +104,8 @@ func (x *effects) decode(r *reading, b *signal.Baseline, c *growths) {
 		return
 	}
 	by := c.costs(r, b.StepAt, slowerSteps, r.Signals[signal.StepTime])
-	if by[fewerAccepted] = c[fewerAccepted]; c[fewerAccepted] > 0 {
-		// More steps for the same tokens: the load that this causes makes each step longer.
-		work := r.Work()
-		now, _ := b.StepAt(work)
-		without, _ := b.StepAt(undo(work, r, fewerAccepted, c[fewerAccepted]))
-		by[fewerAccepted] += max(signal.OrZero(math.Log(now/without)), 0)
-	}
+	// More steps for the same tokens, in addition to the load that this causes, which makes each step longer.
+	by[fewerAccepted] += c[fewerAccepted]
 	x.usualGap = measured * math.Exp(-by.total())
 	x.gap = measured - x.usualGap
 	c.attribute(&x.gapShares, r, by)

@@ -214,9 +214,10 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 		s.reference = Learned // What is usual in its pool.
 	}
 	// Those who leave a queue have waited too long, although the latencies are of those who stay, unless they always do.
+	late, slow := e.misses(settings, r, lateFirst), e.misses(settings, r, slowTokens)
 	longest, _ := settings.longest(model, lateFirst)
-	s.firstToken = e.misses(settings, r, lateFirst) && e.Harms[lateFirst].On || e.Harms[lateFirst].On && r.leastWait > longest || e.Felt.On && e.Felt.First || leftQueue
-	s.tokenGap = e.misses(settings, r, slowTokens) && e.Harms[slowTokens].On || e.Felt.On && e.Felt.Gap
+	s.firstToken = e.Harms[lateFirst].On && (late || r.leastWait > longest) || e.Felt.On && e.Felt.First || leftQueue
+	s.tokenGap = e.Harms[slowTokens].On && slow || e.Felt.On && e.Felt.Gap
 	s.suspect = s.suspect && !ended || leftQueue
 	e.observeObjectives(settings, r, windows, x.first >= 1 || x.gap >= 1, &s)
 	s.observeErrors(r)
