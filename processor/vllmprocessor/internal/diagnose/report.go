@@ -211,7 +211,7 @@ func (t *Transition) Evidence() []wording.Signal {
 func (t *Transition) diagnosis() *wording.Diagnosis {
 	d := &wording.Diagnosis{Condition: t.To.Condition.String(), Size: t.Felt}
 	if t.Pool {
-		d.Pool = poolName(t.Attributes)
+		d.Pool = PoolName(t.Attributes)
 	}
 	primary := NumCauses
 	if t.To.Explained {
@@ -236,8 +236,8 @@ func (t *Transition) diagnosis() *wording.Diagnosis {
 	return d
 }
 
-// poolName is the value of the only attribute of a pool, else all of them with their names.
-func poolName(attributes []input.Attribute) string {
+// PoolName is the value of the only attribute of a pool, else all of them with their names.
+func PoolName(attributes []input.Attribute) string {
 	const most = 200 // bytes
 	if len(attributes) == 1 {
 		return wording.Cut(attributes[0].Value, most)

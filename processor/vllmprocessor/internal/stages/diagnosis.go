@@ -33,6 +33,10 @@ type Diagnosis struct {
 	gpus     *gpu.Store
 	enabled  map[*derive.Row]bool
 	log      changeLog
+	// id is the name of the processor, each visits its servers, and leave ends what join began.
+	id    component.ID
+	each  func(visit func(server *Server))
+	leave []func()
 
 	// judging guards pools, which are saved at other times than they are judged. It is taken before
 	// the locks of the servers, and before that of the archive. pools are nil without pools.
@@ -73,7 +77,8 @@ func NewDiagnosis(config *DiagnosisConfig, objectives []objective.Objective, p *
 		},
 		gpus:    p.Accelerators,
 		enabled: map[*derive.Row]bool{},
-		log:     changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits, runbooks: config.Runbooks, boards: config.Boards},
+		id:      p.ID, each: p.Each,
+		log: changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits, runbooks: config.Runbooks, boards: config.Boards},
 	}
 	s.Archive = s.archive(p, baselines, (*diagnose.State).Learned, (*pools.Diagnosis).References)
 	s.Diagnoses = s.archive(p, diagnoses(p.MaxStaleness), (*diagnose.State).Diagnoses, (*pools.Diagnosis).Diagnoses)
@@ -109,16 +114,20 @@ func (s *Diagnosis) archive(
 	})
 }
 
-// Start opens the storage.
+// Start opens the storage, and joins the extensions that ask.
 func (s *Diagnosis) Start(ctx context.Context, host component.Host) error {
-	if err := s.Archive.Start(ctx, host); err != nil {
+	if err := errors.Join(s.Archive.Start(ctx, host), s.Diagnoses.Start(ctx, host)); err != nil {
 		return err
 	}
-	return s.Diagnoses.Start(ctx, host)
+	s.join(host)
+	return nil
 }
 
 // Shutdown saves the baselines and the diagnoses, and closes the storage.
 func (s *Diagnosis) Shutdown(ctx context.Context) error {
+	for _, leave := range s.leave {
+		leave()
+	}
 	return errors.Join(s.Diagnoses.Shutdown(ctx), s.Archive.Shutdown(ctx))
 }
 
@@ -155,7 +164,7 @@ func (s *diagnosisState) Observe(ctx context.Context, batch *Batch) {
 		if upgrade := s.engines.Upgraded(); upgrade != nil {
 			s.log.upgraded(upgrade, s.server.Attributes)
 		}
-		s.said = s.log.write(ctx, changes, s.server.Attributes, batch.Now)
+		s.said = s.log.write(ctx, changes, s.server.Key, s.server.Attributes, batch.Now)
 	}
 }
 

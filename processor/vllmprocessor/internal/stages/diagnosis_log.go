@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
@@ -39,6 +40,9 @@ type changeLog struct {
 	// runbooks and boards are the addresses of the settings.
 	runbooks, boards string
 
+	// tell passes changes to the extensions that answer questions.
+	tell []func([]fleet.Event)
+
 	// mu guards what follows. since is when the interval began. logged counts its lines, of others and of harm,
 	// and unlogged the changes without a line, by condition.
 	mu       sync.Mutex
@@ -47,9 +51,9 @@ type changeLog struct {
 	unlogged map[string]int
 }
 
-// write logs the changes of a server or of the pools, one line each, and returns what it says about them, also about
+// write logs the changes of a server with a key or, without one, of the pools, one line each, and returns what it says about them, also about
 // those without a line: first about harm, because a batch has room for so many.
-func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, resource pcommon.Map, now time.Time) []message.Message {
+func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, key string, resource pcommon.Map, now time.Time) []message.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.since) >= changeInterval || now.Before(l.since) {
@@ -58,6 +62,7 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 	}
 	var server []zap.Field
 	var said [2][]message.Message // As logged.
+	var told []fleet.Event
 	for i := range changes {
 		t := &changes[i]
 		harm := 0
@@ -70,6 +75,9 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 		}
 		if !t.News() {
 			continue
+		}
+		if len(l.tell) > 0 {
+			told = append(told, l.event(t, &m, key, resource))
 		}
 		if l.logged[harm] >= maxChanges {
 			if l.unlogged == nil {
@@ -84,6 +92,9 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, re
 			server = ServerFields(resource)
 		}
 		l.line(t, &m, server)
+	}
+	for _, tell := range l.tell {
+		tell(told)
 	}
 	return append(said[1], said[0]...)
 }

@@ -125,12 +125,12 @@ func TestHarmIsSaidFirst(t *testing.T) {
 	t.Parallel()
 	l, _, _ := newLog(t)
 	changes := append(slices.Repeat([]diagnose.Transition{changed(diagnose.Healthy, diagnose.Idle)}, 1000), changed(diagnose.Healthy, diagnose.Stalled))
-	said := l.write(t.Context(), changes, pcommon.NewMap(), time.Unix(1, 0))
+	said := l.write(t.Context(), changes, "", pcommon.NewMap(), time.Unix(1, 0))
 	assert.Contains(t, said[0].Sentence, "has stalled")
 	assert.LessOrEqual(t, len(said), 1+message.Most)
 	continues := changed(diagnose.Healthy, diagnose.Healthy)
 	continues.Continues = true
-	said = l.write(t.Context(), []diagnose.Transition{continues, changed(diagnose.Healthy, diagnose.Stalled)}, pcommon.NewMap(), time.Unix(1, 0))
+	said = l.write(t.Context(), []diagnose.Transition{continues, changed(diagnose.Healthy, diagnose.Stalled)}, "", pcommon.NewMap(), time.Unix(1, 0))
 	assert.Len(t, said, 1, "the newest of an engine counts")
 }
 
@@ -141,7 +141,7 @@ func TestAStormOfChangesIsSummedUp(t *testing.T) {
 	l, logs, counted := newLog(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	write := func(after time.Duration, changes ...diagnose.Transition) {
-		l.write(t.Context(), changes, pcommon.NewMap(), at.Add(after))
+		l.write(t.Context(), changes, "", pcommon.NewMap(), at.Add(after))
 	}
 	idle := slices.Repeat([]diagnose.Transition{changed(diagnose.Healthy, diagnose.Idle)}, 60)
 	write(0, idle...)

@@ -304,7 +304,7 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *emit.Output) (
 	})
 	live(func(_ *Server, engines *diagnose.State) { d.pools.Queue(engines) })
 	values, changes := d.pools.Evaluate(&d.settings, now.UnixNano(), d.enabled)
-	said := d.log.write(ctx, changes, pcommon.NewMap(), now)
+	said := d.log.write(ctx, changes, "", pcommon.NewMap(), now)
 	out.Append(&s.judged, values, now.UnixNano())
 	out.Say("vllm.pool.diagnosis.severity", said)
 	return leftOut

@@ -1,0 +1,154 @@
+package stages
+
+import (
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/fleet"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
+)
+
+// join joins the extensions that answer questions about servers.
+func (s *Diagnosis) join(host component.Host) {
+	for _, extension := range host.GetExtensions() {
+		if registry, is := extension.(fleet.Registry); is {
+			tell, leave := registry.Join(s.id.String(), s)
+			s.log.tell = append(s.log.tell, tell)
+			s.leave = append(s.leave, leave)
+		}
+	}
+}
+
+// numbers are the signals of an engine that are shown, with where what is usual goes; NumNumbers for nowhere.
+var numbers = []struct {
+	signal       signal.Signal
+	value, usual fleet.Number
+}{
+	{signal.Running, fleet.Running, fleet.NumNumbers},
+	{signal.Waiting, fleet.Waiting, fleet.NumNumbers},
+	{signal.KVUtilization, fleet.KV, fleet.NumNumbers},
+	{signal.TimeToFirstToken, fleet.FirstToken, fleet.FirstTokenUsual},
+	{signal.InterTokenLatency, fleet.TokenGap, fleet.TokenGapUsual},
+}
+
+// Snapshot implements fleet.Source.
+func (s *Diagnosis) Snapshot() *fleet.Snapshot {
+	known := &fleet.Snapshot{Window: s.settings.Window}
+	s.each(func(server *Server) {
+		state, has := Of[*diagnosisState](server)
+		if !has {
+			return
+		}
+		for p := range state.engines.Present() {
+			known.Engines = append(known.Engines, engineOf(server, &p))
+		}
+		if promises, has := Of[*objectivesState](server); has {
+			promises.trackers.Budgets(promises.plan, server.Window.Time(), func(model, objective string, remaining, burn float64) {
+				known.Budgets = append(known.Budgets, fleet.Budget{
+					Objective: objective, Server: nameOf(server.Attributes), Model: Cut(model), Remaining: remaining, Burn: burn,
+				})
+			})
+		}
+	})
+	s.eachPool(func(p diagnose.Present, engines int, _ func() diagnose.Transition) {
+		known.Pools = append(known.Pools, fleet.Pool{
+			Key: keyOf("", p.Attributes), Name: diagnose.PoolName(p.Attributes), Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Engines: engines,
+		})
+	})
+	return known
+}
+
+// Detail implements fleet.Source.
+func (s *Diagnosis) Detail(key string) (found *fleet.Detail) {
+	s.each(func(server *Server) {
+		state, has := Of[*diagnosisState](server)
+		if found != nil || !has {
+			return
+		}
+		for p := range state.engines.Present() {
+			if keyOf(server.Key, p.Attributes) == key {
+				found = s.detail(state.engines.Explain(&p), server.Attributes)
+				return
+			}
+		}
+	})
+	if found != nil {
+		return found
+	}
+	s.eachPool(func(p diagnose.Present, _ int, explain func() diagnose.Transition) {
+		if found == nil && keyOf("", p.Attributes) == key {
+			found = s.detail(explain(), pcommon.NewMap())
+		}
+	})
+	return found
+}
+
+func (s *Diagnosis) eachPool(visit func(p diagnose.Present, engines int, explain func() diagnose.Transition)) {
+	s.judging.Lock()
+	defer s.judging.Unlock()
+	if s.pools != nil {
+		s.pools.Present(visit)
+	}
+}
+
+func (s *Diagnosis) detail(t diagnose.Transition, resource pcommon.Map) *fleet.Detail {
+	m := s.log.message(&t, resource)
+	return &fleet.Detail{Words: m.Words, Board: m.Board, Evidence: m.Signals}
+}
+
+func engineOf(server *Server, p *diagnose.Present) fleet.Engine {
+	named := func(names ...string) string { return Named(server.Attributes, names...) }
+	group := &input.Group{Attributes: p.Attributes}
+	e := fleet.Engine{
+		Key:    keyOf(server.Key, p.Attributes),
+		Server: nameOf(server.Attributes), Address: strings.TrimSuffix(named("server.address")+":"+named("server.port"), ":"),
+		Cluster: named("k8s.cluster.name"), Namespace: named("k8s.namespace.name"), Pod: named("k8s.pod.name"), Node: named("k8s.node.name"),
+		Model: Cut(group.Value("model_name")), Engine: Cut(group.Value("engine")), Version: Cut(server.Window.Reported()),
+		Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Failure: Cut(p.Failure),
+		Read: p.Read, At: time.Unix(0, p.At), Arrived: server.Arrived, Interval: time.Duration(p.Interval),
+	}
+	for _, n := range numbers {
+		value, usual := p.Signals(n.signal)
+		e.Numbers[n.value] = value
+		if n.usual < fleet.NumNumbers {
+			e.Numbers[n.usual] = usual
+		}
+	}
+	return e
+}
+
+// keyOf is the key of an engine of a server or, without one, of a pool.
+func keyOf(server string, attributes []input.Attribute) string {
+	return hex.EncodeToString([]byte(archive.KeyOf(server, attributes, "fleet"))[:8])
+}
+
+func diagnosisOf(v *diagnose.Verdict, detail string, since int64) fleet.Diagnosis {
+	d := fleet.Diagnosis{Condition: v.Condition.String(), Severity: v.Severity, Since: time.Unix(0, since)}
+	if v.Explained {
+		d.Cause, d.Detail = v.Primary.String(), detail
+	}
+	return d
+}
+
+// event is a change as its line of the log says it.
+func (l *changeLog) event(t *diagnose.Transition, m *message.Message, server string, resource pcommon.Map) fleet.Event {
+	e := fleet.Event{
+		Key: keyOf(server, t.Attributes), At: time.Unix(0, t.At), From: t.From.Condition.String(), Sentence: m.Sentence,
+		Diagnosis: diagnosisOf(&t.To, t.Details[min(t.To.Primary, diagnose.NumCauses-1)], t.Since),
+	}
+	if e.Subject = diagnose.PoolName(t.Attributes); !t.Pool {
+		e.Subject = nameOf(resource)
+		if group := (&input.Group{Attributes: t.Attributes}); group.Value("engine") != "" {
+			e.Subject += ", engine " + Cut(group.Value("engine"))
+		}
+	}
+	return e
+}
