@@ -180,7 +180,7 @@ func TestOnlyNewsHasALine(t *testing.T) {
 	resource.PutStr("service.instance.id", "vllm-0:8000")
 	l.write(t.Context(), []diagnose.Transition{
 		changed(diagnose.Healthy, diagnose.Healthy), changed(diagnose.Healthy, diagnose.Stalled), changed(diagnose.Stalled, diagnose.Healthy),
-	}, resource, time.Unix(1, 0))
+	}, "", resource, time.Unix(1, 0))
 	require.Equal(t, 2, logs.Len())
 	for _, line := range logs.All() {
 		assert.Equal(t, "vllm-0:8000", line.ContextMap()["service.instance.id"], "each line names the server")

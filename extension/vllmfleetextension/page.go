@@ -1,0 +1,211 @@
+package vllmfleetextension
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var css []byte
+
+//go:embed page.js
+var script []byte
+
+var page = template.Must(template.New("").Funcs(template.FuncMap{
+	"seconds": func(n number) string { return shown(float64(n), spellSeconds) },
+	"count": func(n number) string {
+		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%.4g", math.Round(f*10)/10) })
+	},
+	"percent": func(n number) string {
+		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%.0f %%", 100*f) })
+	},
+	"ratio": func(n number) string {
+		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%.3g", f) })
+	},
+	"sortKey": func(n number) string {
+		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%g", f) })
+	},
+	"address": func(text string) template.URL { return linkTo(text) },
+	"clock":   func(at time.Time) string { return at.UTC().Format("15:04:05") },
+	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+}).Parse(pageText))
+
+// linkTo is an address of the configuration; only http and https become links.
+func linkTo(text string) template.URL {
+	if strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") {
+		return template.URL(text) //nolint:gosec // its scheme was checked, and the template escapes the rest
+	}
+	return ""
+}
+
+// shown is a number for people; empty where it is not known.
+func shown(f float64, spell func(float64) string) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return ""
+	}
+	return spell(f)
+}
+
+func spellSeconds(f float64) string {
+	if f < 1 {
+		return fmt.Sprintf("%.3g ms", 1000*f)
+	}
+	return fmt.Sprintf("%.3g s", f)
+}
+
+// age is how long something has been so, in two units at most.
+func age(d time.Duration) string {
+	switch d = max(d, 0).Truncate(time.Second); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d", d/(24*time.Hour))
+}
+
+// row is an engine or a pool in the table.
+type row struct {
+	engineDocument
+	Pool string
+	// Engines is how many a pool has.
+	Engines int
+	Path    string
+	For     string
+	Age     string
+	// Curves are the points of an SVG polyline; empty where nothing is known.
+	Curves [len(drawn)]string
+}
+
+type overview struct {
+	At      time.Time
+	Rows    []row
+	Budgets []budgetDocument
+	// Counts are the rows by condition, the worst first.
+	Counts  []countOf
+	Suspect bool
+}
+
+type countOf struct {
+	Condition string
+	Severity  int
+	N         int
+}
+
+type subject struct {
+	*detailDocument
+	Row row
+}
+
+func (f *fleetServer) handlePages(mux *http.ServeMux) {
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { render(w, http.StatusOK, "overview", f.overview()) })
+	mux.HandleFunc("GET /engines/{id}", f.showSubject(f.engineDetail))
+	mux.HandleFunc("GET /pools/{id}", f.showSubject(f.poolDetail))
+	mux.HandleFunc("GET /page.css", asset("text/css", css))
+	mux.HandleFunc("GET /page.js", asset("text/javascript", script))
+}
+
+func asset(kind string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind+"; charset=utf-8")
+		_, _ = w.Write(content)
+	}
+}
+
+func (f *fleetServer) showSubject(find func(id string) *detailDocument) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d := find(r.PathValue("id"))
+		if d == nil {
+			render(w, http.StatusNotFound, "gone", nil)
+			return
+		}
+		s := subject{detailDocument: d}
+		if d.Engine != nil {
+			s.Row = f.row(*d.Engine, d.At)
+		} else {
+			s.Row = poolRow(d.Pool, d.At)
+		}
+		render(w, http.StatusOK, "subject", s)
+	}
+}
+
+func (f *fleetServer) overview() *overview {
+	d := f.view().fleet()
+	o := &overview{At: d.At, Budgets: d.Budgets, Suspect: d.Suspect}
+	for i := range d.Pools {
+		o.Rows = append(o.Rows, poolRow(&d.Pools[i], d.At))
+	}
+	counts := map[string]int{}
+	for _, e := range d.Engines {
+		o.Rows = append(o.Rows, f.row(e, d.At))
+		if counts[e.Condition]++; counts[e.Condition] == 1 {
+			o.Counts = append(o.Counts, countOf{Condition: e.Condition, Severity: e.Severity})
+		}
+	}
+	for i := range o.Counts {
+		o.Counts[i].N = counts[o.Counts[i].Condition]
+	}
+	return o
+}
+
+func poolRow(p *poolDocument, at time.Time) row {
+	nan := number(math.NaN())
+	r := row{Pool: p.Name, Engines: p.Engines, Path: "/pools/" + p.ID, For: age(at.Sub(p.Since))}
+	r.engineDocument = engineDocument{diagnosisDocument: p.diagnosisDocument, Running: nan, Waiting: nan, KV: nan, FirstToken: nan, FirstTokenUsual: nan, TokenGap: nan, TokenGapUsual: nan}
+	return r
+}
+
+func (f *fleetServer) row(e engineDocument, at time.Time) row {
+	r := row{engineDocument: e, Path: "/engines/" + e.ID, For: age(at.Sub(e.Since)), Age: age(at.Sub(e.DataAt))}
+	f.remembering.Lock()
+	defer f.remembering.Unlock()
+	if c := f.history.engines[e.ID]; c != nil {
+		for n := range drawn {
+			r.Curves[n] = polyline(c.points(n))
+		}
+	}
+	return r
+}
+
+// polyline are the points of a curve in a box of 60 by 16, from 0 to its greatest value; empty without two values.
+func polyline(points []float32) string {
+	most, known := float32(0), 0
+	for _, p := range points {
+		if p == p { //nolint:gocritic // NaN is not equal to itself
+			most, known = max(most, p), known+1
+		}
+	}
+	if known < 2 || most <= 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, p := range points {
+		if p == p { //nolint:gocritic // NaN is not equal to itself
+			fmt.Fprintf(&b, "%d,%.1f ", i, 15-14*p/most)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// render writes a page. A reader that is slow holds no lock.
+func render(w http.ResponseWriter, status int, name string, data any) {
+	var body bytes.Buffer
+	if err := page.ExecuteTemplate(&body, name, data); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes())
+}
