@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector"
 	"github.com/otelcol-vllm/otelcol-vllm/extension/storagecheckextension"
+	"github.com/otelcol-vllm/otelcol-vllm/extension/vllmfleetextension"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 )
@@ -37,6 +38,7 @@ var components = []struct {
 	{"processor", "Processor `vllm`", "processor/vllmprocessor", func() component.Config { return vllmprocessor.NewFactory().CreateDefaultConfig() }},
 	{"connector", "Connector `vllm_diagnosis`", "connector/vllmdiagnosisconnector", func() component.Config { return vllmdiagnosisconnector.NewFactory().CreateDefaultConfig() }},
 	{"extension", "Extension `storage_check`", "extension/storagecheckextension", func() component.Config { return storagecheckextension.NewFactory().CreateDefaultConfig() }},
+	{"fleet", "Extension `vllm_fleet`", "extension/vllmfleetextension", func() component.Config { return vllmfleetextension.NewFactory().CreateDefaultConfig() }},
 }
 
 // described is one entry of settings.yaml.

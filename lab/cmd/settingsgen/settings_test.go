@@ -44,9 +44,11 @@ func TestEveryKeyOfTheDefaultConfigurationsIsInTheTable(t *testing.T) {
 			if strings.HasPrefix(key, "resource_attributes::") {
 				key = "resource_attributes::NAME::enabled"
 			}
-			// The collector's own documentation has the rest of its client settings.
+			// The collector's own documentation has the rest of its HTTP settings.
 			top, _, _ := strings.Cut(key, confmap.KeyDelimiter)
-			if c.id == "receiver" && slices.Contains(clients(), top) && !slices.Contains(shown, top) {
+			http := c.id == "receiver" && slices.Contains(keysOf(reflect.TypeFor[confighttp.ClientConfig]()), top) ||
+				c.id == "fleet" && slices.Contains(append(keysOf(reflect.TypeFor[confighttp.ServerConfig]()), "transport", "dialer"), top)
+			if http && !slices.Contains(shown, top) {
 				continue
 			}
 			if _, row := sectionRow(sections[i+1], top); row && c.id == "receiver" {
@@ -68,10 +70,10 @@ func TestEveryKeyOfTheDefaultConfigurationsIsInTheTable(t *testing.T) {
 	}
 }
 
-// clients returns the settings of the collector's HTTP client.
-func clients() (keys []string) {
-	for client, i := reflect.TypeFor[confighttp.ClientConfig](), 0; i < client.NumField(); i++ {
-		name, _, _ := strings.Cut(client.Field(i).Tag.Get("mapstructure"), ",")
+// keysOf returns the settings of a struct.
+func keysOf(t reflect.Type) (keys []string) {
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("mapstructure"), ",")
 		keys = append(keys, name)
 	}
 	return keys

@@ -46,8 +46,8 @@ func (w *walker) structure(prefix string, v reflect.Value, defaults bool) {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("mapstructure"), ",")
 		field := v.Field(i)
 		switch {
-		case options == "squash" && field.Type() == reflect.TypeFor[confighttp.ClientConfig]():
-			w.client(prefix, field, defaults)
+		case options == "squash" && (field.Type() == reflect.TypeFor[confighttp.ClientConfig]() || field.Type() == reflect.TypeFor[confighttp.ServerConfig]()):
+			w.http(prefix, field, defaults)
 		case options == "squash":
 			w.structure(prefix, field, defaults)
 		case name != "" && name != "-":
@@ -56,18 +56,21 @@ func (w *walker) structure(prefix string, v reflect.Value, defaults bool) {
 	}
 }
 
-// shown are the collector's own client settings that a scrape may need. Its documentation
-// has all others, and what is below these.
+// shown are the collector's own settings of HTTP clients and servers that most users need. Its
+// documentation has all others, and what is below these.
 var shown = []string{"endpoint", "timeout", "tls", "auth", "headers", "proxy_url", "compression"}
 
-// client lists the shown settings. An entry of a list inherits them.
-func (w *walker) client(prefix string, v reflect.Value, defaults bool) {
+// http lists the shown settings. An entry of a list inherits them.
+func (w *walker) http(prefix string, v reflect.Value, defaults bool) {
 	if !defaults {
 		w.add(prefix+"endpoint", "")
 		return
 	}
 	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("mapstructure"), ",")
+		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("mapstructure"), ",")
+		if options == "squash" {
+			w.http(prefix, v.Field(i), defaults)
+		}
 		if !slices.Contains(shown, name) {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/connector/vllmdiagnosisconnector"
 	"github.com/otelcol-vllm/otelcol-vllm/extension/storagecheckextension"
+	"github.com/otelcol-vllm/otelcol-vllm/extension/vllmfleetextension"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -30,6 +31,7 @@ var ours = map[string]func() otel.Config{
 	"processors vllm":           vllmprocessor.NewFactory().CreateDefaultConfig,
 	"connectors vllm_diagnosis": vllmdiagnosisconnector.NewFactory().CreateDefaultConfig,
 	"extensions storage_check":  storagecheckextension.NewFactory().CreateDefaultConfig,
+	"extensions vllm_fleet":     vllmfleetextension.NewFactory().CreateDefaultConfig,
 }
 
 // taught are the defaults that a page is about, which a reader is told to change.

@@ -16,7 +16,7 @@ import (
 const (
 	module = "github.com/otelcol-vllm/otelcol-vllm/"
 	// shared is what components have in common.
-	shared    = "internal/catalog internal/defectlog internal/identity internal/ending internal/message internal/refused internal/settings internal/wording "
+	shared    = "internal/catalog internal/defectlog internal/fleet internal/identity internal/ending internal/message internal/refused internal/settings internal/wording "
 	sim       = "lab/vllmsim/... !lab/vllmsim/realruns "
 	receiver  = "receiver/vllmreceiver/internal/"
 	processor = "processor/vllmprocessor/internal/"
@@ -32,6 +32,7 @@ const (
 var may = [][2]string{
 	{".../internal/metadata .../internal/metadatatest", ""},
 	{"internal/message", "internal/identity internal/wording"},
+	{"internal/fleet", "internal/wording"},
 	{shared, "internal/catalog"},
 
 	// The receiver.
@@ -54,7 +55,7 @@ var may = [][2]string{
 	{processor + "pools", inside(processor, "input quota signal window derive diagnose")},
 	{processor + "emit", "internal/catalog internal/message internal/refused " + inside(processor, "input derive metadata")},
 	{processor + "archive", processor + "input"},
-	{processor + "stages", "internal/catalog internal/message internal/refused internal/wording " + processor + "..."},
+	{processor + "stages", "internal/catalog internal/fleet internal/message internal/refused internal/wording " + processor + "..."},
 	{"processor/... !.../internal/...", shared + "processor/..."},
 
 	// The connector and the extensions.
@@ -96,8 +97,8 @@ var never = []struct {
 	{"... !lab/vllm/...", module + "lab/vllm/...", "it needs a machine with a real server, so only it imports itself", true},
 	{sim + "lab/judge", module + "lab/vllmsim/realruns", "recordings come after the simulator and the judge", true},
 	{
-		receiver + "... processor/... connector/... extension/... lab/vllmsim/engine !" + receiver + "fetch !" + receiver + "discover !" + receiver + "scrape !" + receiver + "scrapetest",
-		"net/http/...", "only fetch and discover know HTTP; the receiver sets up their client", false,
+		receiver + "... processor/... connector/... extension/... lab/vllmsim/engine !extension/vllmfleetextension !" + receiver + "fetch !" + receiver + "discover !" + receiver + "scrape !" + receiver + "scrapetest",
+		"net/http/...", "only fetch and discover know HTTP, whose client the receiver sets up, and the extension that is a server", false,
 	},
 	{
 		inside(receiver, "fetch discover remote") + processor + "archive",
