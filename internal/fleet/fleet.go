@@ -48,8 +48,10 @@ type Diagnosis struct {
 
 // Engine is one engine of a server.
 type Engine struct {
-	// Key is the same as long as the engine is known.
+	// Key is the same as long as the engine is known, and no other engine or pool of any processor has it.
 	Key string
+	// Resource is what the engines of one server have in common, also in other processors.
+	Resource string
 	// Server identifies the server: its service.instance.id. Address is its host and port.
 	Server, Address string
 	// Cluster, Namespace, Pod and Node are those of Kubernetes; empty where unknown.
@@ -58,8 +60,9 @@ type Engine struct {
 	Diagnosis
 	// Failure is why the last scrape failed, as the metric vllm.scrape.failure has it; empty while scrapes succeed.
 	Failure string
-	// Read is true once a scrape has succeeded.
-	Read bool
+	// Read is true once the server was read. Resumed is true while the condition is that from before the collector
+	// restarted, and readings since then do not show yet that it still is so.
+	Read, Resumed bool
 	// At is the timestamp of the newest data, and Arrived when it came. Interval is the time between the last two
 	// scrapes; 0 where unknown.
 	At, Arrived time.Time
@@ -86,6 +89,7 @@ const (
 
 // Pool is a group of servers.
 type Pool struct {
+	// Key is as that of an engine.
 	Key, Name string
 	Diagnosis
 	// Engines is how many it has.

@@ -148,14 +148,11 @@ func (e *engine) decided(raw Condition, found *symptoms) bool {
 func still(c Condition) bool { return c == Stalled || c == Asleep || c == Starting }
 
 func (e *engine) transition(s *State, before Verdict, found *symptoms) Transition {
-	t := Transition{At: e.last.At, Since: e.shownSince(), Attributes: e.attributes, Pool: e.described != nil, From: before, To: e.Reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
+	t := Transition{At: e.last.At, Since: e.sinceWith(s), Attributes: e.attributes, Pool: e.described != nil, From: before, To: e.Reported, Signals: e.last.Signals, Usual: signal.Unknown(), Missed: found.objective.share}
 	switch e.Reported.Condition {
 	case Unreachable, Unknown, Starting:
 		t.Failure = s.server.failure
 	default:
-	}
-	if failing := s.server.contact.failingSince(); e.Reported.Condition == Unreachable && failing > 0 {
-		t.Since = min(t.Since, failing)
 	}
 	if e.hasCauses() {
 		t.Shares = e.Shares
@@ -184,6 +181,15 @@ func (e *engine) transition(s *State, before Verdict, found *symptoms) Transitio
 		t.Slower, t.Earlier, t.Version = math.Expm1(e.slowed), e.baseline.Earlier, e.baseline.Version
 	}
 	return t
+}
+
+// sinceWith is the time that a change says: of a lost server, that of the first scrape that failed.
+func (e *engine) sinceWith(s *State) int64 {
+	since := e.shownSince()
+	if failing := s.server.contact.failingSince(); e.Reported.Condition == Unreachable && failing > 0 {
+		since = min(since, failing)
+	}
+	return since
 }
 
 // shownSince is the time of the first reading that showed what is reported: of harm, that with which it began, also

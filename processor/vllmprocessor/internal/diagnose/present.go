@@ -17,8 +17,9 @@ type Present struct {
 	Detail string
 	// Since is when the readings first showed it, At the time of the newest, both in Unix nanoseconds.
 	Since, At int64
-	// Read is true where a scrape of the server has ever succeeded.
-	Read bool
+	// Read is true where the server was ever read. Resumed is true while the diagnosis is that from before the collector
+	// restarted: readings since then do not show yet that it still is so.
+	Read, Resumed bool
 	// Failure is the outcome of the last scrape, where it failed.
 	Failure string
 	// Interval is the time between the last two scrapes in nanoseconds; 0 where it is not known.
@@ -41,7 +42,11 @@ func (s *State) Present() iter.Seq[Present] {
 				continue
 			}
 			p := e.present()
-			p.Read, p.Failure = s.server.read, s.server.failure
+			p.Read, p.Failure = s.server.read || e.number != ServerOnly, s.server.failure
+			if r := e.resumption; r != nil && e.Reported.Condition != Unreachable {
+				p.Resumed = e.Reported.Harms() || e.last.At <= max(r.from, r.saved)
+			}
+			p.Since = e.sinceWith(s)
 			if recent := s.server.contact.recent; len(recent) > 1 {
 				p.Interval = recent[len(recent)-1].at - recent[len(recent)-2].at
 			}

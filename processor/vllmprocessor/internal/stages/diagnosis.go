@@ -33,8 +33,7 @@ type Diagnosis struct {
 	gpus     *gpu.Store
 	enabled  map[*derive.Row]bool
 	log      changeLog
-	// id is the name of the processor, each visits its servers, and leave ends what join began.
-	id    component.ID
+	// each visits the servers of the processor, and leave ends what join began.
 	each  func(visit func(server *Server))
 	leave []func()
 
@@ -77,8 +76,8 @@ func NewDiagnosis(config *DiagnosisConfig, objectives []objective.Objective, p *
 		},
 		gpus:    p.Accelerators,
 		enabled: map[*derive.Row]bool{},
-		id:      p.ID, each: p.Each,
-		log: changeLog{logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits, runbooks: config.Runbooks, boards: config.Boards},
+		each:    p.Each,
+		log:     changeLog{id: p.ID.String(), logger: withoutStacks(p.Logger), relearnAfter: config.RelearnAfter, telemetry: p.Telemetry, emits: p.Emits, runbooks: config.Runbooks, boards: config.Boards},
 	}
 	s.Archive = s.archive(p, baselines, (*diagnose.State).Learned, (*pools.Diagnosis).References)
 	s.Diagnoses = s.archive(p, diagnoses(p.MaxStaleness), (*diagnose.State).Diagnoses, (*pools.Diagnosis).Diagnoses)
@@ -116,7 +115,10 @@ func (s *Diagnosis) archive(
 
 // Start opens the storage, and joins the extensions that ask.
 func (s *Diagnosis) Start(ctx context.Context, host component.Host) error {
-	if err := errors.Join(s.Archive.Start(ctx, host), s.Diagnoses.Start(ctx, host)); err != nil {
+	if err := s.Archive.Start(ctx, host); err != nil {
+		return err
+	}
+	if err := s.Diagnoses.Start(ctx, host); err != nil {
 		return err
 	}
 	s.join(host)

@@ -40,7 +40,8 @@ type changeLog struct {
 	// runbooks and boards are the addresses of the settings.
 	runbooks, boards string
 
-	// tell passes changes to the extensions that answer questions.
+	// id is the name of the processor. tell passes changes to the extensions that answer questions.
+	id   string
 	tell []func([]fleet.Event)
 
 	// mu guards what follows. since is when the interval began. logged counts its lines, of others and of harm,
@@ -51,8 +52,8 @@ type changeLog struct {
 	unlogged map[string]int
 }
 
-// write logs the changes of a server with a key or, without one, of the pools, one line each, and returns what it says about them, also about
-// those without a line: first about harm, because a batch has room for so many.
+// write logs the changes of a server with a key or, without one, of the pools, one line each, and returns what it says
+// about them, also about those without a line: first about harm, because a batch has room for so many.
 func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, key string, resource pcommon.Map, now time.Time) []message.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +94,10 @@ func (l *changeLog) write(ctx context.Context, changes []diagnose.Transition, ke
 		}
 		l.line(t, &m, server)
 	}
-	for _, tell := range l.tell {
-		tell(told)
+	if len(told) > 0 {
+		for _, tell := range l.tell {
+			tell(told)
+		}
 	}
 	return append(said[1], said[0]...)
 }

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"encoding/hex"
+	"net"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 func (s *Diagnosis) join(host component.Host) {
 	for _, extension := range host.GetExtensions() {
 		if registry, is := extension.(fleet.Registry); is {
-			tell, leave := registry.Join(s.id.String(), s)
+			tell, leave := registry.Join(s.log.id, s)
 			s.log.tell = append(s.log.tell, tell)
 			s.leave = append(s.leave, leave)
 		}
@@ -48,7 +49,7 @@ func (s *Diagnosis) Snapshot() *fleet.Snapshot {
 			return
 		}
 		for p := range state.engines.Present() {
-			known.Engines = append(known.Engines, engineOf(server, &p))
+			known.Engines = append(known.Engines, s.log.engine(server, &p))
 		}
 		if promises, has := Of[*objectivesState](server); has {
 			promises.trackers.Budgets(promises.plan, server.Window.Time(), func(model, objective string, remaining, burn float64) {
@@ -60,7 +61,7 @@ func (s *Diagnosis) Snapshot() *fleet.Snapshot {
 	})
 	s.eachPool(func(p diagnose.Present, engines int, _ func() diagnose.Transition) {
 		known.Pools = append(known.Pools, fleet.Pool{
-			Key: keyOf("", p.Attributes), Name: diagnose.PoolName(p.Attributes), Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Engines: engines,
+			Key: s.log.key("", p.Attributes), Name: diagnose.PoolName(p.Attributes), Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Engines: engines,
 		})
 	})
 	return known
@@ -74,7 +75,7 @@ func (s *Diagnosis) Detail(key string) (found *fleet.Detail) {
 			return
 		}
 		for p := range state.engines.Present() {
-			if keyOf(server.Key, p.Attributes) == key {
+			if s.log.key(server.Key, p.Attributes) == key {
 				found = s.detail(state.engines.Explain(&p), server.Attributes)
 				return
 			}
@@ -84,7 +85,7 @@ func (s *Diagnosis) Detail(key string) (found *fleet.Detail) {
 		return found
 	}
 	s.eachPool(func(p diagnose.Present, _ int, explain func() diagnose.Transition) {
-		if found == nil && keyOf("", p.Attributes) == key {
+		if found == nil && s.log.key("", p.Attributes) == key {
 			found = s.detail(explain(), pcommon.NewMap())
 		}
 	})
@@ -104,16 +105,16 @@ func (s *Diagnosis) detail(t diagnose.Transition, resource pcommon.Map) *fleet.D
 	return &fleet.Detail{Words: m.Words, Board: m.Board, Evidence: m.Signals}
 }
 
-func engineOf(server *Server, p *diagnose.Present) fleet.Engine {
+func (l *changeLog) engine(server *Server, p *diagnose.Present) fleet.Engine {
 	named := func(names ...string) string { return Named(server.Attributes, names...) }
 	group := &input.Group{Attributes: p.Attributes}
 	e := fleet.Engine{
-		Key:    keyOf(server.Key, p.Attributes),
-		Server: nameOf(server.Attributes), Address: strings.TrimSuffix(named("server.address")+":"+named("server.port"), ":"),
+		Key: l.key(server.Key, p.Attributes), Resource: keyOf("", server.Key, nil),
+		Server: nameOf(server.Attributes), Address: strings.TrimSuffix(net.JoinHostPort(named("server.address"), named("server.port")), ":"),
 		Cluster: named("k8s.cluster.name"), Namespace: named("k8s.namespace.name"), Pod: named("k8s.pod.name"), Node: named("k8s.node.name"),
 		Model: Cut(group.Value("model_name")), Engine: Cut(group.Value("engine")), Version: Cut(server.Window.Reported()),
 		Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Failure: Cut(p.Failure),
-		Read: p.Read, At: time.Unix(0, p.At), Arrived: server.Arrived, Interval: time.Duration(p.Interval),
+		Read: p.Read, Resumed: p.Resumed, At: time.Unix(0, p.At), Arrived: server.Arrived, Interval: time.Duration(p.Interval),
 	}
 	for _, n := range numbers {
 		value, usual := p.Signals(n.signal)
@@ -125,9 +126,13 @@ func engineOf(server *Server, p *diagnose.Present) fleet.Engine {
 	return e
 }
 
-// keyOf is the key of an engine of a server or, without one, of a pool.
-func keyOf(server string, attributes []input.Attribute) string {
-	return hex.EncodeToString([]byte(archive.KeyOf(server, attributes, "fleet"))[:8])
+// key is that of an engine of a server or, without one, of a pool.
+func (l *changeLog) key(server string, attributes []input.Attribute) string {
+	return keyOf(l.id, server, attributes)
+}
+
+func keyOf(processor, server string, attributes []input.Attribute) string {
+	return hex.EncodeToString([]byte(archive.KeyOf(server, attributes, "fleet "+processor))[:8])
 }
 
 func diagnosisOf(v *diagnose.Verdict, detail string, since int64) fleet.Diagnosis {
@@ -141,7 +146,7 @@ func diagnosisOf(v *diagnose.Verdict, detail string, since int64) fleet.Diagnosi
 // event is a change as its line of the log says it.
 func (l *changeLog) event(t *diagnose.Transition, m *message.Message, server string, resource pcommon.Map) fleet.Event {
 	e := fleet.Event{
-		Key: keyOf(server, t.Attributes), At: time.Unix(0, t.At), From: t.From.Condition.String(), Sentence: m.Sentence,
+		Key: l.key(server, t.Attributes), At: time.Unix(0, t.At), From: t.From.Condition.String(), Sentence: m.Sentence,
 		Diagnosis: diagnosisOf(&t.To, t.Details[min(t.To.Primary, diagnose.NumCauses-1)], t.Since),
 	}
 	if e.Subject = diagnose.PoolName(t.Attributes); !t.Pool {
