@@ -152,7 +152,7 @@ func (e *engine) document() engineDocument {
 		diagnosisDocument: diagnosisOf(e.Key, e.processor, &e.Diagnosis),
 		Server:            e.Server, Address: e.Address, Cluster: e.Cluster, Namespace: e.Namespace, Pod: e.Pod, Node: e.Node,
 		Model: e.Model, Engine: e.Engine.Engine, ServerVersion: e.Version,
-		Fitness: fitnessWords[e.server.fit].name, Serve: !e.server.refused, ScrapeFailure: e.Failure, DataAt: e.At.UTC(),
+		Fitness: fitnessWords[e.server.said()].name, Serve: !e.server.refused, ScrapeFailure: e.Failure, DataAt: e.At.UTC(),
 		Running: n(fleet.Running), Waiting: n(fleet.Waiting), KV: n(fleet.KV),
 		FirstToken: n(fleet.FirstToken), FirstTokenUsual: n(fleet.FirstTokenUsual), TokenGap: n(fleet.TokenGap), TokenGapUsual: n(fleet.TokenGapUsual),
 	}

@@ -3,23 +3,24 @@ package vllmfleetextension
 import (
 	_ "embed"
 	"net/http"
-	"strings"
 )
 
 //go:embed schema.json
 var schema []byte
+
+const jsonType = "application/json"
 
 // handler answers all paths. It only reads.
 func (f *fleetServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /probe", f.answerProbe)
 	mux.HandleFunc("GET /probe/{name...}", f.answerProbe)
-	mux.HandleFunc("GET /api/v1/fleet", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, f.view().fleet()) })
+	mux.HandleFunc("GET /api/v1/fleet", f.shared(jsonType, func(v *view) ([]byte, error) { return encode(v.fleet()) }))
 	mux.HandleFunc("GET /api/v1/engines/{id}", f.answerDetail(f.engineDetail))
 	mux.HandleFunc("GET /api/v1/pools/{id}", f.answerDetail(f.poolDetail))
-	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusOK, &eventsDocument{Version: apiVersion, At: f.view().at.UTC(), Events: f.events("")})
-	})
+	mux.HandleFunc("GET /api/v1/events", f.shared(jsonType, func(v *view) ([]byte, error) {
+		return encode(&eventsDocument{Version: apiVersion, At: v.at, Events: f.events("", mostEvents)})
+	}))
 	mux.HandleFunc("GET /api/v1/schema", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/schema+json")
 		_, _ = w.Write(schema)
@@ -40,74 +41,63 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// answerProbe takes the name from the path or, where the path has none, from the header Host: a health check of Envoy
-// can set that for each endpoint, and the path only once.
-func (f *fleetServer) answerProbe(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	if name == "" {
-		name = r.Host
-	}
-	use := r.URL.Query().Get("for")
-	if use != "" && use != "routing" && use != "liveness" {
-		write(w, http.StatusBadRequest, &problem{"for is neither routing nor liveness; leave it out for routing"})
-		return
-	}
-	a := f.view().probe(name, use == "liveness")
-	w.Header().Set(fitnessHeader, a.Fitness)
-	write(w, a.status(), &a)
-}
-
 // problem is the body of an error.
 type problem struct {
 	Error string `json:"error"`
 }
 
-func (f *fleetServer) answerDetail(find func(id string) *detailDocument) http.HandlerFunc {
+// find returns what is known in detail about an id, nil where nothing is; busy is true where it cannot be asked now.
+type find func(id string) (d *detailDocument, busy bool)
+
+func (f *fleetServer) answerDetail(find find) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		d := find(r.PathValue("id"))
-		if d == nil {
+		switch d, busy := find(r.PathValue("id")); {
+		case busy:
+			w.Header().Set("Retry-After", "1")
+			write(w, http.StatusServiceUnavailable, &problem{"too many details were asked for within a second; ask again"})
+		case d == nil:
 			write(w, http.StatusNotFound, &problem{"no processor knows this id now; /api/v1/fleet has all"})
-			return
+		default:
+			write(w, http.StatusOK, d)
 		}
-		write(w, http.StatusOK, d)
 	}
 }
 
-func (f *fleetServer) engineDetail(id string) *detailDocument {
+func (f *fleetServer) engineDetail(id string) (*detailDocument, bool) {
 	v := f.view()
 	at, has := v.byID[id]
 	if !has {
-		return nil
+		return nil, false
 	}
 	e := v.engines[at].document()
-	return f.say(&detailDocument{Version: apiVersion, At: v.at.UTC(), Engine: &e}, e.Processor, id)
+	return f.say(&detailDocument{Version: apiVersion, At: v.at, Engine: &e}, e.Processor, id)
 }
 
-func (f *fleetServer) poolDetail(id string) *detailDocument {
+func (f *fleetServer) poolDetail(id string) (*detailDocument, bool) {
 	v := f.view()
 	for i := range v.pools {
 		if v.pools[i].Key == id {
 			p := v.pools[i].document()
-			return f.say(&detailDocument{Version: apiVersion, At: v.at.UTC(), Pool: &p}, p.Processor, id)
+			return f.say(&detailDocument{Version: apiVersion, At: v.at, Pool: &p}, p.Processor, id)
 		}
 	}
-	return nil
+	return nil, false
 }
 
-func (f *fleetServer) say(d *detailDocument, processor, id string) *detailDocument {
-	detail := f.detail(processor, id)
+func (f *fleetServer) say(d *detailDocument, processor, id string) (*detailDocument, bool) {
+	detail, busy := f.detail(processor, id)
 	if detail == nil {
-		return nil
+		return nil, busy
 	}
 	d.say(detail)
-	d.Events = f.events(id)
-	return d
+	d.Events = f.events(id, mostOfOne)
+	return d, false
 }
 
-func (f *fleetServer) events(key string) []eventDocument {
+func (f *fleetServer) events(key string, most int) []eventDocument {
 	f.remembering.Lock()
 	defer f.remembering.Unlock()
-	return f.history.about(key)
+	return f.history.about(key, most)
 }
 
 // write answers with a document.
@@ -117,10 +107,7 @@ func write(w http.ResponseWriter, status int, document any) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }
-
-// wantsPage reports whether a request is from a browser.
-func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

@@ -109,7 +109,7 @@ type subject struct {
 }
 
 func (f *fleetServer) handlePages(mux *http.ServeMux) {
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { render(w, http.StatusOK, "overview", f.overview()) })
+	mux.HandleFunc("GET /{$}", f.shared(htmlType, func(v *view) ([]byte, error) { return rendered("overview", f.overview(v)) }))
 	mux.HandleFunc("GET /engines/{id}", f.showSubject(f.engineDetail))
 	mux.HandleFunc("GET /pools/{id}", f.showSubject(f.poolDetail))
 	mux.HandleFunc("GET /page.css", asset("text/css", css))
@@ -123,9 +123,14 @@ func asset(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-func (f *fleetServer) showSubject(find func(id string) *detailDocument) http.HandlerFunc {
+func (f *fleetServer) showSubject(find find) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		d := find(r.PathValue("id"))
+		d, busy := find(r.PathValue("id"))
+		if busy {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many details were asked for within a second; ask again", http.StatusServiceUnavailable)
+			return
+		}
 		if d == nil {
 			render(w, http.StatusNotFound, "gone", nil)
 			return
@@ -140,8 +145,8 @@ func (f *fleetServer) showSubject(find func(id string) *detailDocument) http.Han
 	}
 }
 
-func (f *fleetServer) overview() *overview {
-	d := f.view().fleet()
+func (f *fleetServer) overview(v *view) *overview {
+	d := v.fleet()
 	o := &overview{At: d.At, Budgets: d.Budgets, Suspect: d.Suspect}
 	for i := range d.Pools {
 		o.Rows = append(o.Rows, poolRow(&d.Pools[i], d.At))
@@ -172,7 +177,7 @@ func (f *fleetServer) row(e engineDocument, at time.Time) row {
 	defer f.remembering.Unlock()
 	if c := f.history.engines[e.ID]; c != nil {
 		for n := range drawn {
-			r.Curves[n] = polyline(c.points(n))
+			r.Curves[n] = polyline(c.points(n, at))
 		}
 	}
 	return r
@@ -200,12 +205,20 @@ func polyline(points []float32) string {
 
 // render writes a page. A reader that is slow holds no lock.
 func render(w http.ResponseWriter, status int, name string, data any) {
-	var body bytes.Buffer
-	if err := page.ExecuteTemplate(&body, name, data); err != nil {
+	body, err := rendered(name, data)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Type", htmlType)
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes())
+	_, _ = w.Write(body)
+}
+
+const htmlType = "text/html; charset=utf-8"
+
+func rendered(name string, data any) ([]byte, error) {
+	var body bytes.Buffer
+	err := page.ExecuteTemplate(&body, name, data)
+	return body.Bytes(), err
 }

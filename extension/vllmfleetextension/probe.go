@@ -3,12 +3,13 @@ package vllmfleetextension
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
 
-// fitnessHeader says in each answer of a probe what the status rests on: one of the names of fitnessWords, or unknown,
-// ambiguous, limited or suspect.
+// fitnessHeader says in each answer of a probe what the status rests on: one of the names of fitnessWords, or unknown or
+// ambiguous.
 const fitnessHeader = "Vllm-Fleet"
 
 // answer is the body of a probe.
@@ -26,42 +27,53 @@ type answer struct {
 	DataAt    *time.Time `json:"data_at,omitempty"`
 }
 
-// status is that of the answer.
-func (a *answer) status() int {
-	if a.Serve {
-		return http.StatusOK
+// answerProbe takes the name from the path or, where the path has none, from the header Host: a health check of Envoy
+// can set that for each endpoint, and the path only once.
+func (f *fleetServer) answerProbe(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if name == "" {
+		name = r.Host
 	}
-	return http.StatusServiceUnavailable
+	a, use := answer{}, r.URL.Query().Get("for")
+	switch use {
+	case "", "routing", "liveness":
+		a = f.view().probe(name, use == "liveness")
+	default: // A mistake in a manifest is no reason to restart a server.
+		a = answer{Serve: true, Fitness: "unknown", Reason: "The parameter for is neither routing nor liveness; leave it out for routing."}
+	}
+	w.Header().Set(fitnessHeader, a.Fitness)
+	status := http.StatusOK
+	if !a.Serve {
+		status = http.StatusServiceUnavailable
+	}
+	write(w, status, &a)
 }
 
 // probe answers whether a server should get requests or, for liveness, whether it should live on. Only what is certain
 // is a reason against a server: whatever is unknown is for it.
 func (v *view) probe(name string, liveness bool) answer {
 	found := v.byName[strings.ToLower(name)]
+	if len(found) > 1 {
+		// A pod that was replaced under its name is known for a while.
+		found = slices.DeleteFunc(slices.Clone(found), func(s *server) bool { return s.fit == old })
+	}
 	switch len(found) {
 	case 0:
-		return answer{Serve: true, Fitness: "unknown", Reason: "No processor of this collector knows a server of this name."}
+		return answer{Serve: true, Fitness: "unknown", Reason: "No processor of this collector knows a server of this name now."}
 	case 1:
 	default:
 		return answer{Serve: true, Fitness: "ambiguous", Reason: fmt.Sprintf("%d servers have this name; ask with the namespace (namespace/pod) or with host:port.", len(found))}
 	}
 	s := found[0]
-	e := s.worst()
-	words := fitnessWords[s.fit]
+	e, words := s.worst(), fitnessWords[s.said()]
+	since, at := e.Since.UTC(), e.At.UTC()
 	a := answer{
 		Serve: !s.refused, Fitness: words.name, Reason: words.sentence,
-		Server: s.name, Condition: e.Condition, Cause: e.Cause, Since: &e.Since, DataAt: &e.At,
+		Server: e.Server, Condition: e.Condition, Cause: e.Cause, Since: &since, DataAt: &at,
 	}
-	switch {
-	case s.refused && liveness && !s.dead:
+	if s.refused && liveness && !s.dead {
 		a.Serve = true
-		a.Reason += " A restart is advised only for a server of which all engines have stalled."
-	case s.fit == unreachable && v.suspect:
-		a.Fitness = "suspect"
-		a.Reason = "Most servers cannot be read any more, so the collector has probably lost its network."
-	case s.fit >= unreachable && !s.refused:
-		a.Fitness = "limited"
-		a.Reason += " As many servers of its pool as unfit_share allows are reported as unfit already."
+		a.Reason += " A restart is advised only where all engines of a server have stalled."
 	}
 	return a
 }

@@ -37,12 +37,10 @@ type fleetServer struct {
 	stop   chan struct{}
 	done   sync.WaitGroup
 
-	// joining guards sources, by the name of the processor.
-	joining sync.Mutex
-	sources map[string]fleet.Source
-
-	// asking is held while processors are asked, so that only one caller asks. It guards what follows.
+	// asking is held while processors are asked, so that only one caller asks, and none that has left. It guards what
+	// follows: the processors by name, the newest view, and the details that were asked for since then.
 	asking  sync.Mutex
+	sources map[string]fleet.Source
 	known   *view
 	details map[string]*fleet.Detail
 
@@ -60,8 +58,8 @@ func newServer(config *Config, settings extension.Settings) *fleetServer {
 
 // Join implements fleet.Registry.
 func (f *fleetServer) Join(processor string, source fleet.Source) (tell func([]fleet.Event), leave func()) {
-	f.joining.Lock()
-	defer f.joining.Unlock()
+	f.asking.Lock()
+	defer f.asking.Unlock()
 	f.sources[processor] = source
 	tell = func(events []fleet.Event) {
 		f.remembering.Lock()
@@ -69,21 +67,10 @@ func (f *fleetServer) Join(processor string, source fleet.Source) (tell func([]f
 		f.history.tell(events)
 	}
 	return tell, func() {
-		f.joining.Lock()
-		defer f.joining.Unlock()
+		f.asking.Lock()
+		defer f.asking.Unlock()
 		delete(f.sources, processor)
 	}
-}
-
-// joined are the processors that have joined.
-func (f *fleetServer) joined() map[string]fleet.Source {
-	f.joining.Lock()
-	defer f.joining.Unlock()
-	all := make(map[string]fleet.Source, len(f.sources))
-	for name, source := range f.sources {
-		all[name] = source
-	}
-	return all
 }
 
 // view returns what the processors know, at most a second old.
@@ -91,11 +78,11 @@ func (f *fleetServer) view() *view {
 	f.asking.Lock()
 	defer f.asking.Unlock()
 	now := f.now()
-	if age := now.Sub(f.at()); f.known != nil && age >= 0 && age < fresh {
+	if f.known != nil && !now.Before(f.known.at) && now.Sub(f.known.at) < fresh {
 		return f.known
 	}
 	known := map[string]*fleet.Snapshot{}
-	for name, source := range f.joined() {
+	for name, source := range f.sources {
 		known[name] = source.Snapshot()
 	}
 	var before map[string]bool
@@ -106,27 +93,22 @@ func (f *fleetServer) view() *view {
 	return f.known
 }
 
-func (f *fleetServer) at() time.Time {
-	if f.known == nil {
-		return time.Time{}
-	}
-	return f.known.at
-}
-
-// detail returns why an engine or a pool is as it is; nil where the key is not known.
-func (f *fleetServer) detail(processor, key string) *fleet.Detail {
+// detail returns why an engine or a pool is as it is; nil where the key is not known. busy is true where so many were
+// asked for since the newest view that this one has to wait for the next.
+func (f *fleetServer) detail(processor, key string) (detail *fleet.Detail, busy bool) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
-	if known, has := f.details[key]; has {
-		return known
+	detail, has := f.details[key]
+	source := f.sources[processor]
+	if has || source == nil {
+		return detail, false
 	}
-	source := f.joined()[processor]
-	if source == nil || len(f.details) >= mostDetails {
-		return nil
+	if len(f.details) >= mostDetails {
+		return nil, true
 	}
-	detail := source.Detail(key)
+	detail = source.Detail(key)
 	f.details[key] = detail
-	return detail
+	return detail, false
 }
 
 // Start implements component.Component.
@@ -186,7 +168,7 @@ func (f *fleetServer) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownPatience)
 	defer cancel()
 	err := f.server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if err != nil {
 		err = f.server.Close()
 	}
 	f.done.Wait()

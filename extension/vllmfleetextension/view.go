@@ -2,6 +2,7 @@ package vllmfleetextension
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ type view struct {
 	pools   []pool
 	budgets []fleet.Budget
 	servers []*server
-	// byName finds servers by what a probe can call them.
+	// byName finds servers by what a probe can call them, in lower case, and byID the engines.
 	byName map[string][]*server
 	byID   map[string]int
 	// suspect is true where most servers that were read cannot be read any more: then it is likely that the collector,
@@ -28,6 +29,7 @@ type engine struct {
 	fleet.Engine
 	processor string
 	server    *server
+	fit       fitness
 }
 
 type pool struct {
@@ -35,18 +37,21 @@ type pool struct {
 	processor string
 }
 
-// server is the engines of one resource.
+// server is the engines of one resource, of all processors that know it.
 type server struct {
-	key, name string
-	engines   []*engine
+	key     string
+	engines []*engine
 	// group is what a share of can be unfit: servers of one model and namespace.
 	group string
-	fit   fitness
-	// refused is true where routing probes answer 503, dead where those for liveness do as well.
+	// fit is the worst of its engines.
+	fit fitness
+	// refused is true where probes for routing answer 503, dead where those for liveness do as well.
 	refused, dead bool
+	// suspect is true where it cannot be read, as most others.
+	suspect bool
 }
 
-// fitness is what the data say of a server, the worst of its engines.
+// fitness is what the data say of a server, from what is best for it.
 type fitness uint8
 
 const (
@@ -54,10 +59,14 @@ const (
 	slow
 	starting
 	unread
+	resumed
 	old
 	unreachable
 	failing
 	stalled
+	// What follows is said of servers that are unfit and get requests all the same.
+	limited
+	suspect
 )
 
 var fitnessWords = [...]struct{ name, sentence string }{
@@ -65,13 +74,20 @@ var fitnessWords = [...]struct{ name, sentence string }{
 	slow:        {"slow", "The server serves, but not as it should."},
 	starting:    {"starting", "The server is starting."},
 	unread:      {"unread", "The server was never read, so nothing is known about it."},
-	old:         {"old", "The newest data are older than two scrapes, so nothing is known about the server now."},
+	resumed:     {"resumed", "What is known is from before the collector restarted."},
+	old:         {"old", "The server was not read in the time of two scrapes, so nothing is known about it now."},
 	unreachable: {"unreachable", "The server was read before and cannot be read any more."},
-	failing:     {"failing", "Most requests fail."},
-	stalled:     {"stalled", "The engine makes no progress while requests wait."},
+	failing:     {"failing", "Too many requests fail."},
+	stalled:     {"stalled", "The engine makes no progress."},
+	limited:     {"limited", "The server is unfit, but as many servers of its pool as unfit_share allows are reported as unfit already."},
+	suspect:     {"suspect", "The server cannot be read any more, as most others: perhaps the collector has lost its network."},
 }
 
-// fitnessOf judges one engine at a time.
+// skew is how far the clock of a sender can be behind before its data count as old.
+const skew = 30 * time.Second
+
+// fitnessOf judges one engine at a time. Only what is certain makes one unfit. window is that of its processor, for
+// senders of which the time between two scrapes is not known.
 func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 	limit := 2 * cmp.Or(e.Interval, window)
 	switch {
@@ -81,6 +97,8 @@ func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 		return unread
 	case now.Sub(e.Arrived) > limit || now.Sub(e.At) > limit+skew:
 		return old
+	case e.Resumed:
+		return resumed
 	}
 	switch e.Condition {
 	case "stalled":
@@ -88,6 +106,9 @@ func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 	case "failing":
 		return failing
 	case "unreachable":
+		if now.Sub(e.Since) < limit {
+			return old // Until all servers were scraped once more, it may be the collector that has lost its network.
+		}
 		return unreachable
 	case "starting":
 		return starting
@@ -98,17 +119,15 @@ func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 	return serving
 }
 
-// skew is how far the clock of a sender can be behind before its data count as old.
-const skew = 30 * time.Second
-
 // newView joins what processors know. refusedBefore are the servers that were refused in the view before: they stay so
 // while they are unfit, so that the share does not move from one server to another.
 func newView(now time.Time, known map[string]*fleet.Snapshot, share float64, refusedBefore map[string]bool) *view {
-	v := &view{at: now, byName: map[string][]*server{}, byID: map[string]int{}}
-	for _, processor := range slices.Sorted(keys(known)) {
+	v := &view{at: now.UTC(), byName: map[string][]*server{}, byID: map[string]int{}}
+	for _, processor := range slices.Sorted(maps.Keys(known)) {
 		snapshot := known[processor]
 		for i := range snapshot.Engines {
-			v.engines = append(v.engines, engine{Engine: snapshot.Engines[i], processor: processor})
+			e := &snapshot.Engines[i]
+			v.engines = append(v.engines, engine{Engine: *e, processor: processor, fit: fitnessOf(e, snapshot.Window, now)})
 		}
 		for _, one := range snapshot.Pools {
 			v.pools = append(v.pools, pool{one, processor})
@@ -119,69 +138,102 @@ func newView(now time.Time, known map[string]*fleet.Snapshot, share float64, ref
 	for i := range v.engines {
 		e := &v.engines[i]
 		v.byID[e.Key] = i
-		key := e.processor + "\x00" + e.Namespace + "\x00" + e.Server
+		key := cmp.Or(e.Resource, e.Server)
 		s := servers[key]
 		if s == nil {
-			s = &server{key: key, name: e.Server, group: e.processor + "\x00" + e.Namespace + "\x00" + e.Model}
+			s = &server{key: key, group: e.Cluster + "\x00" + e.Namespace + "\x00" + e.Model}
 			servers[key] = s
 			v.servers = append(v.servers, s)
-			for _, name := range []string{e.Server, e.Address, e.Pod, e.Namespace + "/" + e.Pod} {
-				if name = strings.ToLower(name); name != "" && name != "/" && !slices.Contains(v.byName[name], s) {
-					v.byName[name] = append(v.byName[name], s)
-				}
-			}
 		}
 		s.engines = append(s.engines, e)
+		s.fit = max(s.fit, e.fit)
 		e.server = s
-		s.fit = max(s.fit, fitnessOf(&e.Engine, known[e.processor].Window, now))
+		v.name(s, e.Server, e.Address, e.Pod)
+		if e.Pod != "" && e.Namespace != "" {
+			v.name(s, e.Namespace+"/"+e.Pod)
+		}
 	}
 	v.refuse(share, refusedBefore)
 	return v
 }
 
+func (v *view) name(s *server, names ...string) {
+	for _, name := range names {
+		if name = strings.ToLower(name); name != "" && !slices.Contains(v.byName[name], s) {
+			v.byName[name] = append(v.byName[name], s)
+		}
+	}
+}
+
+// count is how many servers were read before and are heard of now, and how many of them cannot be read.
+type count struct{ read, lost int }
+
+func (c *count) add(s *server) {
+	switch e := s.engines[0]; {
+	case e.Read && (e.Failure != "" || e.Condition == "unreachable"):
+		c.read++
+		c.lost++
+	case s.fit != starting && s.fit != unread && s.fit != old:
+		c.read++
+	}
+}
+
+// suspect reports whether more than half cannot be read.
+func (c *count) suspect() bool { return 2*c.lost > c.read }
+
 // refuse decides which unfit servers probes report as unfit.
 func (v *view) refuse(share float64, before map[string]bool) {
-	read, lost := 0, 0
+	var all count
 	groups := map[string][]*server{}
 	for _, s := range v.servers {
 		groups[s.group] = append(groups[s.group], s)
-		if s.fit != unread && s.fit != old && s.fit != starting {
-			read++
-		}
-		if s.fit == unreachable {
-			lost++
-		}
+		all.add(s)
 	}
-	v.suspect = 2*lost > read
+	v.suspect = all.suspect()
 	for _, servers := range groups {
-		unfit := slices.DeleteFunc(slices.Clone(servers), func(s *server) bool {
-			return s.fit < unreachable || s.fit == unreachable && v.suspect
-		})
+		var of count
+		for _, s := range servers {
+			of.add(s)
+		}
+		var unfit []*server
+		for _, s := range servers {
+			if s.suspect = s.fit == unreachable && (v.suspect || of.suspect()); s.fit >= unreachable && !s.suspect {
+				unfit = append(unfit, s)
+			}
+		}
 		slices.SortFunc(unfit, func(a, b *server) int {
 			if before[a.key] != before[b.key] {
 				return map[bool]int{true: -1, false: 1}[before[a.key]]
 			}
-			return cmp.Or(a.since().Compare(b.since()), cmp.Compare(a.key, b.key))
+			return cmp.Or(a.worst().Since.Compare(b.worst().Since), cmp.Compare(a.key, b.key))
 		})
-		allowed := int(share * float64(len(servers)))
+		allowed := int(share*float64(len(servers)) + 1e-9)
 		if share > 0 {
 			allowed = max(allowed, 1)
 		}
 		for _, s := range unfit[:min(allowed, len(unfit))] {
 			s.refused = true
-			s.dead = !slices.ContainsFunc(s.engines, func(e *engine) bool { return e.Condition != "stalled" })
+			s.dead = !slices.ContainsFunc(s.engines, func(e *engine) bool { return e.fit != stalled })
 		}
 	}
 }
 
-// since is since when the first of its engines has been in its condition.
-func (s *server) since() time.Time {
-	return slices.MinFunc(s.engines, func(a, b *engine) int { return a.Since.Compare(b.Since) }).Since
+// said is what is said about the fitness of the server.
+func (s *server) said() fitness {
+	switch {
+	case s.suspect:
+		return suspect
+	case s.fit >= unreachable && !s.refused:
+		return limited
+	}
+	return s.fit
 }
 
-// worst is the engine that is in the worst condition.
+// worst is the engine that makes the server as fit as it is; of several, the most severe.
 func (s *server) worst() *engine {
-	return slices.MaxFunc(s.engines, func(a, b *engine) int { return cmp.Compare(a.Severity, b.Severity) })
+	return slices.MaxFunc(s.engines, func(a, b *engine) int {
+		return cmp.Or(cmp.Compare(a.fit, b.fit), cmp.Compare(a.Severity, b.Severity))
+	})
 }
 
 // refusedServers are the keys of the servers that are refused.
@@ -193,14 +245,4 @@ func (v *view) refusedServers() map[string]bool {
 		}
 	}
 	return refused
-}
-
-func keys[V any](of map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range of {
-			if !yield(key) {
-				return
-			}
-		}
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
 )
 
-// Budgets calls visit for each model and objective with the share of the error budget that is left for certain, and the
-// burn rate over the shortest window that is certain; NaN where they are not known. at is in Unix nanoseconds.
+// Budgets calls visit for each model and objective with the share of the error budget that is left, and the burn rate over
+// the shortest window; NaN where they are not known. Only what is spent for certain counts. at is in Unix nanoseconds.
 func (s *State) Budgets(p *Plan, at int64, visit func(model, objective string, remaining, burn float64)) {
 	for _, g := range s.groups {
 		for i, t := range g.trackers {
