@@ -1,0 +1,222 @@
+package vllmfleetextension
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/fleet"
+)
+
+func neverRead(e *fleet.Engine) { e.Read = false }
+
+// One of three servers is in some state, and the others serve.
+func TestWhichServersAreUnfit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		is                fleet.Engine
+		routing, liveness string
+	}{
+		"healthy":                                {says("a", "healthy"), "200 serving", "200 serving"},
+		"idle":                                   {says("a", "idle"), "200 serving", "200 serving"},
+		"stalled":                                {says("a", "stalled"), "503 stalled", "503 stalled"},
+		"failing":                                {says("a", "failing"), "503 failing", "200 failing"},
+		"unreachable":                            {says("a", "unreachable"), "503 unreachable", "200 unreachable"},
+		"unreachable just":                       {says("a", "unreachable", func(e *fleet.Engine) { e.Since = noon.Add(-29 * time.Second) }), "200 old", "200 old"},
+		"never read":                             {says("a", "unreachable", neverRead), "200 unread", "200 unread"},
+		"never read, and stalled by its gateway": {says("a", "stalled", neverRead), "200 unread", "200 unread"},
+		"starting":                               {says("a", "starting", neverRead), "200 starting", "200 starting"},
+		"starting again":                         {says("a", "starting"), "200 starting", "200 starting"},
+		"degraded":                               {says("a", "degraded"), "200 slow", "200 slow"},
+		"critical":                               {says("a", "critical"), "200 slow", "200 slow"},
+		"warned of":                              {says("a", "degraded", func(e *fleet.Engine) { e.Severity = 1 }), "200 serving", "200 serving"},
+		"of an old restart":                      {says("a", "stalled", func(e *fleet.Engine) { e.Resumed = true }), "200 resumed", "200 resumed"},
+		"stalled, 30 s ago":                      {says("a", "stalled", func(e *fleet.Engine) { e.Arrived = noon.Add(-30 * time.Second) }), "503 stalled", "503 stalled"},
+		"stalled, 31 s ago":                      {says("a", "stalled", func(e *fleet.Engine) { e.Arrived = noon.Add(-31 * time.Second) }), "200 old", "200 old"},
+		"old data just sent":                     {says("a", "stalled", func(e *fleet.Engine) { e.At = noon.Add(-61 * time.Second) }), "200 old", "200 old"},
+		"a clock behind":                         {says("a", "stalled", func(e *fleet.Engine) { e.At = noon.Add(-59 * time.Second) }), "503 stalled", "503 stalled"},
+		"a clock ahead":                          {says("a", "stalled", func(e *fleet.Engine) { e.At = noon.Add(time.Hour) }), "503 stalled", "503 stalled"},
+		// The window is a minute.
+		"no interval, 2 min ago": {says("a", "stalled", func(e *fleet.Engine) {
+			e.Interval, e.Arrived, e.At = 0, noon.Add(-2*time.Minute), noon.Add(-2*time.Minute)
+		}), "503 stalled", "503 stalled"},
+		"no interval, 3 min ago": {says("a", "stalled", func(e *fleet.Engine) { e.Interval, e.Arrived = 0, noon.Add(-3*time.Minute) }), "200 old", "200 old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := ask(t, tc.is, says("b", "healthy"), says("c", "healthy"))
+			assert.Equal(t, tc.routing, a.probe("/a"))
+			assert.Equal(t, tc.routing, a.probe("/a?for=routing"))
+			assert.Equal(t, tc.liveness, a.probe("/a?for=liveness"))
+			assert.Equal(t, "200 serving", a.probe("/b"))
+		})
+	}
+}
+
+// A server is as its worst engine, and a restart is advised only where all have stalled.
+func TestAServerWithSeveralEngines(t *testing.T) {
+	second := func(condition string, change ...func(*fleet.Engine)) fleet.Engine {
+		return says("a", condition, append(change, func(e *fleet.Engine) { e.Key, e.Engine = "second", "1" })...)
+	}
+	a := ask(t, says("a", "critical"), second("stalled"))
+	assert.Equal(t, "503 stalled", a.probe("/a"))
+	assert.Equal(t, "200 stalled", a.probe("/a?for=liveness"))
+	assert.Contains(t, a.get("/probe/a").Body.String(), `"condition":"stalled"`, "that of the engine that is the reason")
+
+	a = ask(t, says("a", "stalled"), second("stalled"))
+	assert.Equal(t, "503 stalled", a.probe("/a?for=liveness"))
+
+	a = ask(t, says("a", "stalled"), second("stalled", func(e *fleet.Engine) { e.Arrived = noon.Add(-time.Hour) }))
+	assert.Equal(t, "200 stalled", a.probe("/a?for=liveness"), "of one it is not known now")
+}
+
+// some returns so many servers of which the first have a condition, each for a second longer than the next one.
+func some(n, first int, condition string) (engines []fleet.Engine) {
+	for i := range n {
+		e := says(fmt.Sprint(i), "healthy")
+		if i < first {
+			e = says(fmt.Sprint(i), condition)
+			e.Since = e.Since.Add(time.Duration(i) * time.Second)
+		}
+		engines = append(engines, e)
+	}
+	return engines
+}
+
+// refused are the servers that probes for routing refuse, in the order of their numbers.
+func (a *asked) refused() (names []string) {
+	for _, s := range a.view().servers {
+		if s.refused {
+			names = append(names, s.engines[0].Server)
+		}
+	}
+	return names
+}
+
+func TestAtMostAShareOfAPoolIsUnfit(t *testing.T) {
+	for _, tc := range []struct {
+		servers, stalled, refused int
+		share                     float64
+	}{
+		{1, 1, 1, 0.3}, {2, 2, 1, 0.3}, {3, 3, 1, 0.3}, {6, 6, 1, 0.3}, {7, 7, 2, 0.3}, {10, 10, 3, 0.3}, {10, 2, 2, 0.3}, {100, 100, 29, 0.29},
+		{10, 10, 0, 0}, {10, 10, 10, 1}, {10, 10, 1, 0.001},
+	} {
+		t.Run(fmt.Sprint(tc), func(t *testing.T) {
+			a := ask(t, some(tc.servers, tc.stalled, "stalled")...)
+			a.config.UnfitShare = tc.share
+			assert.Len(t, a.refused(), tc.refused)
+			if tc.stalled > tc.refused {
+				last := fmt.Sprint("/", tc.stalled-1)
+				assert.Equal(t, "200 limited", a.probe(last), "the one for the shortest time")
+				assert.Equal(t, "200 limited", a.probe(last+"?for=liveness"))
+			}
+			if tc.refused > 0 {
+				assert.Equal(t, "503 stalled", a.probe("/0"))
+			}
+		})
+	}
+}
+
+// Pools are the servers of one model and namespace: one that has stalled does not use up the share of another.
+func TestTheShareIsOfEachPool(t *testing.T) {
+	elsewhere := func(name string, change func(*fleet.Engine)) fleet.Engine { return says(name, "stalled", change) }
+	a := ask(
+		t, says("a", "stalled"), says("b", "stalled"),
+		elsewhere("model", func(e *fleet.Engine) { e.Model = "other" }),
+		elsewhere("namespace", func(e *fleet.Engine) { e.Namespace = "other" }),
+		elsewhere("cluster", func(e *fleet.Engine) { e.Cluster = "other" }),
+	)
+	assert.ElementsMatch(t, []string{"a", "model", "namespace", "cluster"}, a.refused())
+}
+
+// The share does not move from one server to another: a server that is refused stays so until it is fit.
+func TestTheShareStaysWhereItIs(t *testing.T) {
+	a := ask(t, some(3, 1, "stalled")...)
+	assert.Equal(t, []string{"0"}, a.refused())
+	engines := some(3, 3, "stalled")
+	engines[0].Since = noon // It seems to be the newest now.
+	a.set(engines...)
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, []string{"0"}, a.refused())
+	engines[0] = says("0", "healthy")
+	a.set(engines...)
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, []string{"1"}, a.refused(), "the longest")
+}
+
+// Where most servers vanish, the collector suspects itself. It cannot know whether a server or its own network is the
+// reason where only that one is there.
+func TestTheCollectorSuspectsItself(t *testing.T) {
+	for _, tc := range []struct {
+		servers, lost, refused int
+		suspect                bool
+	}{{1, 1, 0, true}, {2, 1, 1, false}, {2, 2, 0, true}, {3, 1, 1, false}, {3, 2, 0, true}, {10, 5, 3, false}, {10, 6, 0, true}, {10, 10, 0, true}} {
+		t.Run(fmt.Sprint(tc), func(t *testing.T) {
+			a := ask(t, some(tc.servers, tc.lost, "unreachable")...)
+			assert.Len(t, a.refused(), tc.refused)
+			assert.Equal(t, tc.suspect, a.view().suspect)
+			want := "503 unreachable"
+			if tc.suspect {
+				want = "200 suspect"
+			}
+			assert.Equal(t, want, a.probe("/0"))
+		})
+	}
+	// One pool has vanished, and the others are there: its network may be another.
+	engines := some(10, 0, "")
+	for _, name := range []string{"x", "y"} {
+		engines = append(engines, says(name, "unreachable", func(e *fleet.Engine) { e.Model = "other" }))
+	}
+	a := ask(t, engines...)
+	assert.False(t, a.view().suspect)
+	assert.Equal(t, "200 suspect", a.probe("/x"))
+
+	// The scrapes of the others have just begun to fail: the one that was lost first is not the reason.
+	engines = some(3, 1, "unreachable")
+	for n := range engines {
+		engines[n].Failure = "timeout"
+	}
+	a = ask(t, engines...)
+	assert.Equal(t, "200 suspect", a.probe("/0"))
+
+	// Servers that were never read, or that nobody hears of, do not count as those that are there.
+	engines = some(10, 2, "unreachable")
+	for n := range engines[4:] {
+		engines[4+n].Arrived = noon.Add(-time.Hour)
+	}
+	a = ask(t, engines...)
+	assert.Len(t, a.refused(), 2, "two of four")
+	engines[2].Read = false
+	a = ask(t, engines...)
+	assert.Equal(t, "200 suspect", a.probe("/0"), "two of three")
+
+	// A stall is no matter of the network.
+	engines = some(10, 6, "unreachable")
+	engines[9] = says("9", "stalled")
+	a = ask(t, engines...)
+	assert.Equal(t, []string{"9"}, a.refused())
+}
+
+// A server that two processors know is one server, and two servers with one name are two.
+func TestServersOfSeveralProcessors(t *testing.T) {
+	a := ask(t, says("a", "healthy"), says("b", "healthy"))
+	other := &source{engines: []fleet.Engine{says("a", "stalled", func(e *fleet.Engine) { e.Key = "of two" })}}
+	_, leave := a.Join("vllm/two", other)
+	assert.Equal(t, "503 stalled", a.probe("/a"), "the worst counts")
+	assert.Equal(t, "200 stalled", a.probe("/a?for=liveness"), "and for a restart the best")
+	assert.Len(t, a.view().servers, 2)
+	assert.Len(t, a.view().fleet().Engines, 3)
+
+	leave()
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, "200 serving", a.probe("/a"), "a processor that leaves takes with it what it knows")
+
+	other.set(says("a", "stalled", func(e *fleet.Engine) { e.Resource, e.Pod, e.Namespace = "a double", "pod-1", "ns" }))
+	a.Join("vllm/two", other)
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, "200 ambiguous", a.probe("/a"))
+	assert.Equal(t, "503 stalled", a.probe("/ns/pod-1"))
+	other.set(says("a", "stalled", func(e *fleet.Engine) { e.Resource, e.Arrived = "a double", noon.Add(-time.Hour) }))
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, "200 serving", a.probe("/a"), "it was replaced under its name")
+}
