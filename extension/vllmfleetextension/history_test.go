@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/fleet"
 )
 
-// known is a curve without the minutes without a value, by the minutes that have passed since then.
+// curve is one without the minutes without a value, by the minutes that have passed since then.
 func (a *asked) curve(name string, of int) map[int]float32 {
 	known := map[int]float32{}
 	if c := a.history.engines["key of "+name]; c != nil {

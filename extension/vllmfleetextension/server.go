@@ -120,10 +120,7 @@ func (f *fleetServer) Start(ctx context.Context, host component.Host) error {
 	if f.server, err = f.config.ToServer(ctx, host.GetExtensions(), f.settings.TelemetrySettings, f.handler()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if !f.config.Auth.HasValue() && !isLoopback(listener.Addr()) {
-		f.settings.Logger.Warn("Anybody who reaches this address can read the state of all vLLM servers; configure auth, or listen on localhost",
-			zap.Stringer("address", listener.Addr()))
-	}
+	f.announce(listener.Addr())
 	f.done.Add(2)
 	go func() {
 		defer f.done.Done()
@@ -136,6 +133,15 @@ func (f *fleetServer) Start(ctx context.Context, host component.Host) error {
 		f.follow()
 	}()
 	return nil
+}
+
+// announce logs where it listens, and who may read it.
+func (f *fleetServer) announce(address net.Addr) {
+	f.settings.Logger.Info("Answers probes, programs and browsers about vLLM servers", zap.Stringer("address", address))
+	if !f.config.Auth.HasValue() && !isLoopback(address) {
+		f.settings.Logger.Warn("Anybody who reaches this address can read the state of all vLLM servers; configure auth, or listen on localhost",
+			zap.Stringer("address", address))
+	}
 }
 
 // follow records the curves.
