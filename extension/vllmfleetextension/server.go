@@ -23,8 +23,8 @@ const (
 	fresh = time.Second
 	// tick is the time between two values of the curves.
 	tick = time.Minute
-	// mostDetails bounds the details that are kept for as long as they are fresh.
-	mostDetails = 100
+	// mostDetails bounds the details that are asked for as long as they are fresh: of 10,000 engines one takes 7 ms.
+	mostDetails = 30
 )
 
 // fleetServer is the extension.

@@ -153,3 +153,27 @@ func TestItIsAskedWhileBatchesArrive(t *testing.T) {
 		require.NoError(t, p.Shutdown(t.Context()))
 	})
 }
+
+// What the processor does for one question about a thousand servers, and about one of them.
+func BenchmarkAsked(b *testing.B) {
+	p, f, a := benchProcessor(b), newFleet(b, 1000, 1), asking(componenttest.NewNopHost())
+	require.NoError(b, p.start(b.Context(), a))
+	for range 5 {
+		f.pass(b, p)
+	}
+	engines := a.source.Snapshot().Engines
+	require.Len(b, engines, 1000)
+	b.Run("snapshot", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			a.source.Snapshot()
+		}
+	})
+	b.Run("detail", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			a.source.Detail(engines[999].Key)
+		}
+	})
+	require.NoError(b, p.shutdown(b.Context()))
+}

@@ -1,8 +1,10 @@
 package stages
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,7 +13,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/diagnose"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/signal"
@@ -132,7 +133,13 @@ func (l *changeLog) key(server string, attributes []input.Attribute) string {
 }
 
 func keyOf(processor, server string, attributes []input.Attribute) string {
-	return hex.EncodeToString([]byte(archive.KeyOf(server, attributes, "fleet "+processor))[:8])
+	text := make([]byte, 0, 256)
+	text = strconv.AppendQuote(strconv.AppendQuote(text, processor), server)
+	for _, a := range attributes {
+		text = strconv.AppendQuote(strconv.AppendQuote(text, a.Name), a.Value)
+	}
+	hash := sha256.Sum256(text)
+	return hex.EncodeToString(hash[:8])
 }
 
 func diagnosisOf(v *diagnose.Verdict, detail string, since int64) fleet.Diagnosis {
