@@ -262,3 +262,38 @@ func TestWhatIsFromBeforeARestartIsMarked(t *testing.T) {
 		}
 	}
 }
+
+// What a server is called is text of another machine: it is cut and printable. An address of IPv6 has brackets.
+func TestTheNamesThatAreTold(t *testing.T) {
+	i, a := asked(t, createDefaultConfig().(*Config))
+	defer i.end()
+	for n, address := range []string{"10.0.0.7", "fd00::7", "vllm.example.com", "without.port"} {
+		server := steady(address, noon)
+		server.version = "0.11.0\x1b[2J"
+		metrics := server.scrape()
+		attributes := metrics.ResourceMetrics().At(0).Resource().Attributes()
+		attributes.PutStr("service.instance.id", address+"\u202e\x00<b>")
+		attributes.PutStr("server.address", address)
+		if n < 3 {
+			attributes.PutInt("server.port", 8000)
+		}
+		attributes.PutStr("k8s.pod.name", strings.Repeat("p", 10_000))
+		attributes.PutStr("k8s.namespace.name", "n\n")
+		attributes.PutStr("k8s.node.name", "node-1")
+		attributes.PutStr("k8s.cluster.name", "eu-1")
+		_, err := i.process(t.Context(), metrics)
+		require.NoError(t, err)
+	}
+	addresses := map[string]string{}
+	for _, e := range a.source.Snapshot().Engines {
+		addresses[e.Server] = e.Address
+		assert.Equal(t, "n?", e.Namespace)
+		assert.Equal(t, "eu-1 node-1", e.Cluster+" "+e.Node)
+		assert.Less(t, len(e.Pod), 1000)
+		assert.NotContains(t, e.Version, "\x1b")
+		assert.Regexp(t, "^[0-9a-f]{16}$", e.Key)
+	}
+	assert.Equal(t, map[string]string{
+		"10.0.0.7??<b>": "10.0.0.7:8000", "fd00::7??<b>": "[fd00::7]:8000", "vllm.example.com??<b>": "vllm.example.com:8000", "without.port??<b>": "without.port",
+	}, addresses)
+}
