@@ -70,13 +70,13 @@ func TestAServerWithSeveralEngines(t *testing.T) {
 	assert.Equal(t, "200 stalled", a.probe("/a?for=liveness"), "of one it is not known now")
 }
 
-// some returns so many servers of which the first have a condition, each for a second longer than the next one.
+// some returns so many servers of which the first have a condition, each for a second longer than the one before.
 func some(n, first int, condition string) (engines []fleet.Engine) {
 	for i := range n {
 		e := says(fmt.Sprint(i), "healthy")
 		if i < first {
 			e = says(fmt.Sprint(i), condition)
-			e.Since = e.Since.Add(time.Duration(i) * time.Second)
+			e.Since = e.Since.Add(-time.Duration(i) * time.Second)
 		}
 		engines = append(engines, e)
 	}
@@ -106,12 +106,11 @@ func TestAtMostAShareOfAPoolIsUnfit(t *testing.T) {
 			a.config.UnfitShare = tc.share
 			assert.Len(t, a.refused(), tc.refused)
 			if tc.stalled > tc.refused {
-				last := fmt.Sprint("/", tc.stalled-1)
-				assert.Equal(t, "200 limited", a.probe(last), "the one for the shortest time")
-				assert.Equal(t, "200 limited", a.probe(last+"?for=liveness"))
+				assert.Equal(t, "200 limited", a.probe("/0"), "the one for the shortest time")
+				assert.Equal(t, "200 limited", a.probe("/0?for=liveness"))
 			}
 			if tc.refused > 0 {
-				assert.Equal(t, "503 stalled", a.probe("/0"))
+				assert.Equal(t, "503 stalled", a.probe(fmt.Sprint("/", tc.stalled-1)), "the one for the longest")
 			}
 		})
 	}
@@ -134,14 +133,13 @@ func TestTheShareStaysWhereItIs(t *testing.T) {
 	a := ask(t, some(3, 1, "stalled")...)
 	assert.Equal(t, []string{"0"}, a.refused())
 	engines := some(3, 3, "stalled")
-	engines[0].Since = noon // It seems to be the newest now.
 	a.set(engines...)
 	a.clock = a.clock.Add(fresh)
 	assert.Equal(t, []string{"0"}, a.refused())
 	engines[0] = says("0", "healthy")
 	a.set(engines...)
 	a.clock = a.clock.Add(fresh)
-	assert.Equal(t, []string{"1"}, a.refused(), "the longest")
+	assert.Equal(t, []string{"2"}, a.refused(), "the one for the longest")
 }
 
 // Where most servers vanish, the collector suspects itself. It cannot know whether a server or its own network is the
@@ -159,7 +157,7 @@ func TestTheCollectorSuspectsItself(t *testing.T) {
 			if tc.suspect {
 				want = "200 suspect"
 			}
-			assert.Equal(t, want, a.probe("/0"))
+			assert.Equal(t, want, a.probe(fmt.Sprint("/", tc.lost-1)))
 		})
 	}
 	// One pool has vanished, and the others are there: its network may be another.
@@ -170,6 +168,14 @@ func TestTheCollectorSuspectsItself(t *testing.T) {
 	a := ask(t, engines...)
 	assert.False(t, a.view().suspect)
 	assert.Equal(t, "200 suspect", a.probe("/x"))
+
+	// Most servers of all pools have vanished, if not of this one.
+	engines = some(10, 3, "unreachable")
+	for n := range 10 {
+		engines = append(engines, says(fmt.Sprint("x", n), "unreachable", func(e *fleet.Engine) { e.Model = "other" }))
+	}
+	a = ask(t, engines...)
+	assert.Empty(t, a.refused())
 
 	// The scrapes of the others have just begun to fail: the one that was lost first is not the reason.
 	engines = some(3, 1, "unreachable")
@@ -189,6 +195,14 @@ func TestTheCollectorSuspectsItself(t *testing.T) {
 	engines[2].Read = false
 	a = ask(t, engines...)
 	assert.Equal(t, "200 suspect", a.probe("/0"), "two of three")
+
+	engines = append(some(6, 2, "unreachable"), some(5, 5, "starting")...)
+	for n := range engines[6:] {
+		e := &engines[6+n]
+		e.Resource, e.Read, e.Failure = "starts"+e.Server, false, "refused"
+	}
+	a = ask(t, engines...)
+	assert.Len(t, a.refused(), 2, "two of six")
 
 	// A stall is no matter of the network.
 	engines = some(10, 6, "unreachable")
