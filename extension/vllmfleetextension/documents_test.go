@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +62,7 @@ func TestTheFleetDocument(t *testing.T) {
 	assert.Equal(t, map[string]any{"objective": "ttft", "server": "z", "model": "m", "remaining_ratio": nil, "burn_rate": -0.5}, got["budgets"].([]any)[0])
 
 	a = ask(t)
-	assert.Equal(t, `{"version":1,"at":"2026-03-01T12:00:07Z","collector_suspect":false,"engines":[],"pools":[],"budgets":[]}`, a.get("/api/v1/fleet").Body.String())
+	assert.JSONEq(t, `{"version":1,"at":"2026-03-01T12:00:07Z","collector_suspect":false,"engines":[],"pools":[],"budgets":[]}`, a.get("/api/v1/fleet").Body.String())
 }
 
 // stalledWords is a detail.
@@ -112,8 +113,8 @@ func TestDetailsAreBounded(t *testing.T) {
 	var engines []fleet.Engine
 	details := map[string]*fleet.Detail{}
 	for n := range mostDetails + 1 {
-		engines = append(engines, says(fmt.Sprint(n), "healthy"))
-		details["key of "+fmt.Sprint(n)] = stalledWords()
+		engines = append(engines, says(strconv.Itoa(n), "healthy"))
+		details["key of "+strconv.Itoa(n)] = stalledWords()
 	}
 	a := ask(t, engines...)
 	a.source.details = details

@@ -78,9 +78,9 @@ type asked struct {
 	leave   func()
 }
 
-func ask(t testing.TB, engines ...fleet.Engine) *asked {
-	t.Helper()
-	a := &asked{fleetServer: newServer(createDefaultConfig().(*Config), extensiontest.NewNopSettings(metadata.Type)), source: &source{engines: engines}, t: t, clock: noon}
+func ask(tb testing.TB, engines ...fleet.Engine) *asked {
+	tb.Helper()
+	a := &asked{fleetServer: newServer(createDefaultConfig().(*Config), extensiontest.NewNopSettings(metadata.Type)), source: &source{engines: engines}, t: tb, clock: noon}
 	a.now = func() time.Time { return a.clock }
 	a.tell, a.leave = a.Join("vllm", a.source)
 	a.handler = a.fleetServer.handler()
@@ -108,10 +108,10 @@ func (a *asked) probe(path string, host ...string) string {
 }
 
 // content reads an answer to its end.
-func content(t testing.TB, r *http.Response) string {
-	t.Helper()
+func content(tb testing.TB, r *http.Response) string {
+	tb.Helper()
 	all, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	require.NoError(t, r.Body.Close())
+	require.NoError(tb, err)
+	require.NoError(tb, r.Body.Close())
 	return string(all)
 }

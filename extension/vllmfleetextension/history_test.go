@@ -3,6 +3,7 @@ package vllmfleetextension
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func TestCurvesAreBounded(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	a := ask(t)
 	event := func(n, bytes int) fleet.Event {
-		return fleet.Event{Key: fmt.Sprint(n % 3), At: noon.Add(time.Duration(n) * time.Second), Sentence: strings.Repeat("x", bytes)}
+		return fleet.Event{Key: strconv.Itoa(n % 3), At: noon.Add(time.Duration(n) * time.Second), Sentence: strings.Repeat("x", bytes)}
 	}
 	for n := range 3 * mostEvents {
 		a.tell([]fleet.Event{event(n, 10)})

@@ -2,7 +2,6 @@ package vllmfleetextension
 
 import (
 	"bufio"
-	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,7 +56,7 @@ func start(t *testing.T, host component.Host, settings map[string]any) (f *fleet
 
 func stop(t *testing.T, f *fleetServer) {
 	t.Helper()
-	require.NoError(t, f.Shutdown(context.Background()))
+	require.NoError(t, f.Shutdown(t.Context()))
 }
 
 func request(t *testing.T, client *http.Client, address, authorization string) (*http.Response, error) {
@@ -151,7 +151,7 @@ func TestTLSAndAnAuthenticator(t *testing.T) {
 	auth, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), tokens)
 	require.NoError(t, err)
 	require.NoError(t, auth.Start(t.Context(), componenttest.NewNopHost()))
-	defer func() { require.NoError(t, auth.Shutdown(context.Background())) }()
+	defer func() { require.NoError(t, auth.Shutdown(t.Context())) }()
 
 	f, address, logs := start(t, extensions{component.MustNewID("bearertokenauth"): auth}, map[string]any{
 		"tls": files, "auth": map[string]any{"authenticator": "bearertokenauth"},
@@ -198,7 +198,7 @@ func TestASlowReaderAndTheShutdown(t *testing.T) {
 	f, address, _ := start(t, componenttest.NewNopHost(), map[string]any{})
 	engines := make([]fleet.Engine, 20_000)
 	for n := range engines {
-		engines[n] = says(fmt.Sprint(n), "healthy")
+		engines[n] = says(strconv.Itoa(n), "healthy")
 	}
 	f.Join("vllm", &source{engines: engines})
 	slow, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)

@@ -16,9 +16,9 @@ import (
 )
 
 // large is a fleet of so many engines, of which one in a hundred has stalled, with curves of some minutes.
-func large(t testing.TB, n int) *asked {
-	t.Helper()
-	a := ask(t)
+func large(tb testing.TB, n int) *asked {
+	tb.Helper()
+	a := ask(tb)
 	var engines []fleet.Engine
 	for i := range n {
 		condition := "healthy"

@@ -2,6 +2,7 @@ package vllmfleetextension
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,9 +74,9 @@ func TestAServerWithSeveralEngines(t *testing.T) {
 // some returns so many servers of which the first have a condition, each for a second longer than the one before.
 func some(n, first int, condition string) (engines []fleet.Engine) {
 	for i := range n {
-		e := says(fmt.Sprint(i), "healthy")
+		e := says(strconv.Itoa(i), "healthy")
 		if i < first {
-			e = says(fmt.Sprint(i), condition)
+			e = says(strconv.Itoa(i), condition)
 			e.Since = e.Since.Add(-time.Duration(i) * time.Second)
 		}
 		engines = append(engines, e)

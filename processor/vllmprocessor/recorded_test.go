@@ -87,7 +87,7 @@ func startWith(t *testing.T, change func(*Config)) (processor.Metrics, *consumer
 	factory := NewFactory()
 	p, err := factory.CreateMetrics(t.Context(), processortest.NewNopSettings(factory.Type()), cfg, sink)
 	require.NoError(t, err)
-	require.NoError(t, p.Start(t.Context(), nil))
+	require.NoError(t, p.Start(t.Context(), host()))
 	return p, sink
 }
 

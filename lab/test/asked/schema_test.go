@@ -2,7 +2,6 @@
 package asked
 
 import (
-	"context"
 	"io"
 	"math"
 	"net/http"
@@ -75,7 +74,7 @@ func TestDocumentsAreAsTheSchemaSays(t *testing.T) {
 	created, err := factory.Create(t.Context(), settings, config)
 	require.NoError(t, err)
 	require.NoError(t, created.Start(t.Context(), componenttest.NewNopHost()))
-	defer func() { require.NoError(t, created.Shutdown(context.Background())) }()
+	defer func() { require.NoError(t, created.Shutdown(t.Context())) }()
 	tell, _ := created.(fleet.Registry).Join("vllm", known{})
 	tell([]fleet.Event{{Key: full, At: time.Now(), Subject: "full, engine 0", From: "healthy", Diagnosis: fleet.Diagnosis{Condition: "stalled", Severity: 3}, Sentence: "It stands still."}})
 
