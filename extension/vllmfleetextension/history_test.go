@@ -29,7 +29,7 @@ func (a *asked) curve(name string, of int) map[int]float32 {
 	return known
 }
 
-// wait lets minutes pass, at each of which the waiting requests of "a" are recorded; a negative number is no engine.
+// wait lets minutes pass, at each of which the waiting requests of "a" are recorded; a negative number means that there is no engine.
 func (a *asked) wait(waiting ...float64) {
 	for _, n := range waiting {
 		a.clock = a.clock.Add(tick)

@@ -38,7 +38,7 @@ func (f *fleetServer) answerProbe(w http.ResponseWriter, r *http.Request) {
 	switch use {
 	case "", "routing", "liveness":
 		a = f.view().probe(name, use == "liveness")
-	default: // A mistake in a manifest is no reason to restart a server.
+	default: // A mistake in a manifest must not restart a server.
 		a = answer{Serve: true, Fitness: "unknown", Reason: "The parameter for is neither routing nor liveness; leave it out for routing."}
 	}
 	w.Header().Set(fitnessHeader, a.Fitness)

@@ -70,7 +70,7 @@ func TestALargeFleetIsComplete(t *testing.T) {
 	assert.Equal(t, "503 stalled", a.probe("/production/vllm-0"))
 }
 
-// However many readers do not read, they hold a few versions of a large answer, and what others get is of the last of them.
+// However many readers do not read, they hold a few versions of a large answer, and others get the last of them.
 func TestSlowReadersShareWhatTheyHold(t *testing.T) {
 	var b bodies
 	rendered := 0

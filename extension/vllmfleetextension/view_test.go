@@ -214,7 +214,7 @@ func TestTheCollectorSuspectsItself(t *testing.T) {
 	a = ask(t, engines...)
 	assert.Len(t, a.refused(), 2, "two of six")
 
-	// A stall is no matter of the network.
+	// A stall is not because of the network.
 	engines = some(10, 6, "unreachable")
 	engines[9] = says("9", "stalled")
 	a = ask(t, engines...)

@@ -220,7 +220,7 @@ func TestWhetherAServerWasRead(t *testing.T) {
 	assert.NotEqual(t, read["lost:8000"].Resource, read["without:8000"].Resource)
 }
 
-// An engine that had stalled or failed before the collector restarted, and recovers meanwhile, is not reported as that
+// An engine that had stalled or failed before the collector restarted, and recovers in between, is not reported as that
 // without a word that it is from before.
 func TestWhatIsFromBeforeARestartIsMarked(t *testing.T) {
 	for _, condition := range []string{"stalled", "failing"} {

@@ -33,7 +33,7 @@ type Diagnosis struct {
 	gpus     *gpu.Store
 	enabled  map[*derive.Row]bool
 	log      changeLog
-	// each visits the servers of the processor, and leave ends what join began.
+	// each visits the servers of the processor, and leave undoes join.
 	each  func(visit func(server *Server))
 	leave []func()
 
