@@ -58,7 +58,8 @@ type Engine struct {
 	Cluster, Namespace, Pod, Node string
 	Model, Engine, Version        string
 	Diagnosis
-	// Failure is why the last scrape failed, as the metric vllm.scrape.failure has it; empty while scrapes succeed.
+	// Failure is why the last scrape failed, as the metric vllm.scrape.failure has it, or "failed"; empty while scrapes
+	// succeed.
 	Failure string
 	// Read is true once the server was read. Resumed is true while the condition is that from before the collector
 	// restarted, and readings since then do not show yet that it still is so.

@@ -220,6 +220,21 @@ func TestWhetherAServerWasRead(t *testing.T) {
 	assert.NotEqual(t, read["lost:8000"].Resource, read["without:8000"].Resource)
 }
 
+// A scrape that fails is told at once, also where its sender says no reason: it is not unreachable yet.
+func TestAScrapeThatFails(t *testing.T) {
+	i, a := asked(t, createDefaultConfig().(*Config))
+	defer i.end()
+	server := steady("one:8000", noon)
+	server.own = map[string]float64{"vllm.up": 1}
+	i.watch(server, 2*time.Minute)
+	assert.Empty(t, a.only(t).Failure)
+	i.fails(server, "", nil)
+	assert.Equal(t, "failed", a.only(t).Failure)
+	assert.NotEqual(t, "unreachable", a.only(t).Condition)
+	i.diagnoses(server)
+	assert.Empty(t, a.only(t).Failure)
+}
+
 // An engine that had stalled or failed before the collector restarted, and recovers in between, is not reported as that
 // without a word that it is from before.
 func TestWhatIsFromBeforeARestartIsMarked(t *testing.T) {

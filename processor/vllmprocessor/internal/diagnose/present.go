@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"iter"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -20,7 +21,7 @@ type Present struct {
 	// Read is true where the server was ever read. Resumed is true while the diagnosis is that from before the collector
 	// restarted: readings since then do not show yet that it still is so.
 	Read, Resumed bool
-	// Failure is the outcome of the last scrape, where it failed.
+	// Failure is the outcome of the last scrape, where it failed; "failed" where the sender says no outcome.
 	Failure string
 	// Interval is the time between the last two scrapes in nanoseconds; 0 where it is not known.
 	Interval int64
@@ -47,6 +48,9 @@ func (s *State) Present() iter.Seq[Present] {
 				p.Resumed = e.Reported.Harms() || e.last.At <= max(r.from, r.saved)
 			}
 			p.Since = e.sinceWith(s)
+			if s.server.contact.failingSince() > 0 {
+				p.Failure = cmp.Or(p.Failure, "failed")
+			}
 			if recent := s.server.contact.recent; len(recent) > 1 {
 				p.Interval = recent[len(recent)-1].at - recent[len(recent)-2].at
 			}
