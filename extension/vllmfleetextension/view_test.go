@@ -244,3 +244,41 @@ func TestServersOfSeveralProcessors(t *testing.T) {
 	a.clock = a.clock.Add(fresh)
 	assert.Equal(t, "200 serving", a.probe("/a"), "it was replaced under its name")
 }
+
+// The collector loses its network: the scrapes of ten servers are spread over an interval of 15 s, each fails by a timeout
+// that is as long, and a server is unreachable with its second failure. No moment takes one of them out. Where only three
+// are lost, they are taken out two intervals after their first failure.
+func TestACollectorThatLosesItsNetwork(t *testing.T) {
+	const interval, servers = 15 * time.Second, 10
+	for _, lost := range []int{servers, 3} {
+		a := ask(t)
+		out := map[string]time.Duration{}
+		for now := time.Duration(0); now < 3*time.Minute; now += fresh {
+			a.clock = noon.Add(now)
+			var engines []fleet.Engine
+			for n := range servers {
+				first := time.Duration(n) * interval / servers
+				engines = append(engines, says(strconv.Itoa(n), "healthy", func(e *fleet.Engine) {
+					e.At, e.Arrived = a.clock, a.clock
+					if n < lost && now >= first+interval {
+						e.Failure = "timeout"
+					}
+					if n < lost && now >= first+2*interval {
+						e.Condition, e.Severity, e.Since = "unreachable", 3, noon.Add(first)
+					}
+				}))
+			}
+			a.set(engines...)
+			for _, name := range a.refused() {
+				if _, already := out[name]; !already {
+					out[name] = now
+				}
+			}
+		}
+		if lost == servers {
+			assert.Empty(t, out)
+			continue
+		}
+		assert.Equal(t, map[string]time.Duration{"0": 2 * interval, "1": 2*interval + 2*time.Second, "2": 2*interval + 3*time.Second}, out)
+	}
+}
