@@ -29,6 +29,9 @@ func says(name, condition string, change ...func(*fleet.Engine)) fleet.Engine {
 	for n := range e.Numbers {
 		e.Numbers[n] = math.NaN()
 	}
+	if condition == "unreachable" {
+		e.Failure = "timeout"
+	}
 	for _, c := range change {
 		c(&e)
 	}

@@ -60,6 +60,7 @@ const (
 	starting
 	unread
 	resumed
+	doubtful
 	old
 	unreachable
 	failing
@@ -75,6 +76,7 @@ var fitnessWords = [...]struct{ name, sentence string }{
 	starting:    {"starting", "The server is starting."},
 	unread:      {"unread", "The server was never read, so nothing is known about it."},
 	resumed:     {"resumed", "What is known is from before the collector restarted."},
+	doubtful:    {"doubtful", "The server has just become unreachable, or can just be read again."},
 	old:         {"old", "The server was not read in the time of two scrapes, so nothing is known about it now."},
 	unreachable: {"unreachable", "The server was read before and cannot be read any more."},
 	failing:     {"failing", "Too many requests fail."},
@@ -106,8 +108,8 @@ func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 	case "failing":
 		return failing
 	case "unreachable":
-		if now.Sub(e.Since) < limit {
-			return old // Until all servers were scraped once more, it may be the collector that has lost its network.
+		if e.Failure == "" || now.Sub(e.Since) < limit {
+			return doubtful // Until all servers were scraped once more, it may be the collector that has lost its network.
 		}
 		return unreachable
 	case "starting":

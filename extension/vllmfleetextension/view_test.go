@@ -24,7 +24,8 @@ func TestWhichServersAreUnfit(t *testing.T) {
 		"stalled":                                {says("a", "stalled"), "503 stalled", "503 stalled"},
 		"failing":                                {says("a", "failing"), "503 failing", "200 failing"},
 		"unreachable":                            {says("a", "unreachable"), "503 unreachable", "200 unreachable"},
-		"unreachable just":                       {says("a", "unreachable", func(e *fleet.Engine) { e.Since = noon.Add(-29 * time.Second) }), "200 old", "200 old"},
+		"unreachable just":                       {says("a", "unreachable", func(e *fleet.Engine) { e.Since = noon.Add(-29 * time.Second) }), "200 doubtful", "200 doubtful"},
+		"reachable again":                        {says("a", "unreachable", func(e *fleet.Engine) { e.Failure = "" }), "200 doubtful", "200 doubtful"},
 		"never read":                             {says("a", "unreachable", neverRead), "200 unread", "200 unread"},
 		"never read, and stalled by its gateway": {says("a", "stalled", neverRead), "200 unread", "200 unread"},
 		"starting":                               {says("a", "starting", neverRead), "200 starting", "200 starting"},
@@ -245,14 +246,14 @@ func TestServersOfSeveralProcessors(t *testing.T) {
 	assert.Equal(t, "200 serving", a.probe("/a"), "it was replaced under its name")
 }
 
-// The collector loses its network: the scrapes of ten servers are spread over an interval of 15 s, each fails by a timeout
-// that is as long, and a server is unreachable with its second failure. No moment takes one of them out. Where only three
-// are lost, they are taken out two intervals after their first failure.
+// The collector loses its network for 90 s: the scrapes of ten servers are spread over an interval of 15 s, each fails by a
+// timeout that is as long, a server is unreachable with its second failure, and reachable with its second success. No moment
+// takes one of them out. Where only three are lost, they are taken out two intervals after their first failure.
 func TestACollectorThatLosesItsNetwork(t *testing.T) {
-	const interval, servers = 15 * time.Second, 10
+	const interval, servers, back = 15 * time.Second, 10, 90 * time.Second
 	for _, lost := range []int{servers, 3} {
 		a := ask(t)
-		out := map[string]time.Duration{}
+		out := map[string][]time.Duration{}
 		for now := time.Duration(0); now < 3*time.Minute; now += fresh {
 			a.clock = noon.Add(now)
 			var engines []fleet.Engine
@@ -260,25 +261,31 @@ func TestACollectorThatLosesItsNetwork(t *testing.T) {
 				first := time.Duration(n) * interval / servers
 				engines = append(engines, says(strconv.Itoa(n), "healthy", func(e *fleet.Engine) {
 					e.At, e.Arrived = a.clock, a.clock
-					if n < lost && now >= first+interval {
+					if n < lost && now >= first+interval && now < first+back {
 						e.Failure = "timeout"
 					}
-					if n < lost && now >= first+2*interval {
+					if n < lost && now >= first+2*interval && now < first+back+interval {
 						e.Condition, e.Severity, e.Since = "unreachable", 3, noon.Add(first)
 					}
 				}))
 			}
 			a.set(engines...)
 			for _, name := range a.refused() {
-				if _, already := out[name]; !already {
-					out[name] = now
+				if len(out[name]) == 0 {
+					out[name] = []time.Duration{now, 0}
 				}
+				out[name][1] = now
 			}
 		}
 		if lost == servers {
 			assert.Empty(t, out)
 			continue
 		}
-		assert.Equal(t, map[string]time.Duration{"0": 2 * interval, "1": 2*interval + 2*time.Second, "2": 2*interval + 3*time.Second}, out)
+		// A server has its turn every 1.5 s, and a view is taken each second.
+		assert.Equal(t, map[string][]time.Duration{
+			"0": {2 * interval, back - time.Second},
+			"1": {2*interval + 2*time.Second, back + time.Second},
+			"2": {2*interval + 3*time.Second, back + 2*time.Second},
+		}, out)
 	}
 }
