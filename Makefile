@@ -20,9 +20,10 @@ FUZZTIME     ?= 50000x
 RUN_FOR      ?=
 # Not empty: "make run" runs a real vLLM in place of the stand-in.
 VLLM         ?=
-# Where "make run" listens: the server, and the collector's metrics.
+# Where "make run" listens: the server, the collector's metrics, and its page.
 SIM_ADDR        ?= 127.0.0.1:8000
 PROMETHEUS_ADDR ?= 127.0.0.1:9464
+FLEET_ADDR      ?= 127.0.0.1:55690
 
 # Three modules, which go.work makes one workspace: what a collector runs, the command line, and
 # the laboratory with all that measures and generates.
@@ -162,7 +163,7 @@ run: ## Build, then show the collector an incident on a simulated vLLM server (R
 	@$(MAKE) --no-print-directory build
 	@$(if $(VLLM),$(with_vllm) $(build_lab)) \
 	exec $(BIN)/demo -collector $(BIN)/$(SMALL) -vllmsim $(BIN)/vllmsim -config examples/quickstart.yaml \
-		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR)) \
+		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) -fleet-addr $(FLEET_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR)) \
 		$(if $(VLLM),-real $(LAB) -- demo $(in_lab))
 
 # ---------------------------------------------------------------- a real vLLM
