@@ -94,16 +94,20 @@ func (f *fleetServer) view() *view {
 	if age := now.Sub(f.at()); f.known != nil && age >= 0 && age < fresh {
 		return f.known
 	}
-	known := map[string]*fleet.Snapshot{}
-	for name, source := range f.joined() {
-		known[name] = source.Snapshot()
-	}
 	var before map[string]bool
 	if f.known != nil {
 		before = f.known.refusedServers()
 	}
-	f.known, f.details = newView(now, known, f.config.UnfitShare, before), map[string]*fleet.Detail{}
+	f.known, f.details = newView(now, f.snapshots(), f.config.UnfitShare, before), map[string]*fleet.Detail{}
 	return f.known
+}
+
+func (f *fleetServer) snapshots() map[string]*fleet.Snapshot {
+	known := map[string]*fleet.Snapshot{}
+	for name, source := range f.joined() {
+		known[name] = source.Snapshot()
+	}
+	return known
 }
 
 func (f *fleetServer) at() time.Time {
@@ -165,13 +169,15 @@ func (f *fleetServer) follow() {
 		case <-f.stop:
 			return
 		case <-every.C:
-			f.record()
+			f.record(f.view())
 		}
 	}
 }
 
-func (f *fleetServer) record() {
-	v := f.view()
+// RecordAt takes a value of each curve as if it were another time. Tests draw an hour with it.
+func (f *fleetServer) RecordAt(at time.Time) { f.record(newView(at, f.snapshots(), 0, nil)) }
+
+func (f *fleetServer) record(v *view) {
 	f.remembering.Lock()
 	defer f.remembering.Unlock()
 	f.history.record(v)
