@@ -49,6 +49,11 @@ type fleetServer struct {
 	// remembering guards history: a processor tells it changes while others ask.
 	remembering sync.Mutex
 	history     history
+
+	// rendering guards the page of all engines, as it was rendered from a view.
+	rendering    sync.Mutex
+	renderedView *view
+	rendered     []byte
 }
 
 func newServer(config *Config, settings extension.Settings) *fleetServer {

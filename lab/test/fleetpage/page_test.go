@@ -13,7 +13,7 @@ func rowOf(s *script, i int) string {
 	return "document.querySelector('#rows [data-key=\"" + s.engines[i].Key + "\"]')"
 }
 
-// An incident is seen on the open page from its begin to its end. Nobody reloads, and who looks at another row does
+// An incident is seen on the open page from its start to its end. Nobody reloads, and who looks at another row does
 // not lose it.
 func TestAnIncidentIsSeenOnTheOpenPage(t *testing.T) {
 	p, s := open(t), newScript(60)

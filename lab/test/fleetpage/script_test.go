@@ -136,3 +136,15 @@ func serve(t *testing.T, s *script, address string) served {
 	require.NoError(t, made.Start(t.Context(), componenttest.NewNopHost()))
 	return served{made, "http://" + address}
 }
+
+// hour draws the curves of the last hour. change, where it is not nil, sets what the engines have at a minute of it.
+func (s served) hour(of *script, change func(minute int)) {
+	for minute := range 60 {
+		if change != nil {
+			of.mu.Lock()
+			change(minute)
+			of.mu.Unlock()
+		}
+		s.Extension.(interface{ RecordAt(at time.Time) }).RecordAt(time.Now().Add(time.Duration(minute-60) * time.Minute))
+	}
+}
