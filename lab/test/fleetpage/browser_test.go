@@ -60,6 +60,8 @@ func (p *tab) size(width, height int) {
 // visit opens an address and waits until it is there.
 func (p *tab) visit(url string) {
 	p.Helper()
+	p.call("Page.navigate", map[string]any{"url": "about:blank"})
+	p.until("location.href === 'about:blank'")
 	p.call("Page.navigate", map[string]any{"url": url})
 	p.until(fmt.Sprintf("location.href === %q && document.readyState === 'complete'", url))
 }

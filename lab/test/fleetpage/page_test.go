@@ -1,6 +1,7 @@
 package fleetpage
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 
 // rowOf finds the row of an engine by its place in the script.
 func rowOf(s *script, i int) string {
-	return "document.querySelector('#rows [data-key=\"" + s.engines[i].Key + "\"]')"
+	return "document.querySelector('#rows [data-key=\"vllm " + s.engines[i].Key + "\"]')"
 }
 
 // An incident is seen on the open page from its start to its end. Nobody reloads, and who looks at another row does
@@ -18,7 +19,7 @@ func rowOf(s *script, i int) string {
 func TestAnIncidentIsSeenOnTheOpenPage(t *testing.T) {
 	p, s := open(t), newScript(60)
 	at := serve(t, s, "")
-	t.Cleanup(func() { require.NoError(t, at.Shutdown(t.Context())) })
+	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.Background())) })
 	p.visit(at.url + "/")
 	require.Equal(t, "60 healthy", look[string](p, "document.querySelector('#counts').innerText"))
 

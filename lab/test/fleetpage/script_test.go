@@ -106,7 +106,7 @@ func newScript(engines int) *script {
 			},
 		})
 	}
-	s.pools = []fleet.Pool{{Key: "00000000000000ff", Name: "meta-llama/Llama-3.1-8B-Instruct", Diagnosis: diagnosis("healthy", "", 26*time.Hour), Engines: engines}}
+	s.pools = []fleet.Pool{{Key: "ffffffffffffffff", Name: "meta-llama/Llama-3.1-8B-Instruct", Diagnosis: diagnosis("healthy", "", 26*time.Hour), Engines: engines}}
 	return s
 }
 
