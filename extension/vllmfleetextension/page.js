@@ -5,6 +5,8 @@ const main = find('main'), filter = find('#filter'), shown = find('#shown'), los
 const headers = [...document.querySelectorAll('#fleet thead th')];
 const say = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
+const names = new Intl.Collator('en', { numeric: true }); // gpu-2 before gpu-10
+
 // What a person has chosen is still so when they come back from the page of an engine.
 const chosen = { filter: '', column: 1, down: true, at: '', ...JSON.parse(sessionStorage.getItem('chosen')) };
 const keep = () => sessionStorage.setItem('chosen', JSON.stringify(chosen));
@@ -30,7 +32,7 @@ function arrange() {
   headers.forEach((header, i) => header.setAttribute('aria-sort', i !== chosen.column ? 'none' : chosen.down ? 'descending' : 'ascending'));
   const sign = chosen.down ? -1 : 1;
   all.sort((a, b) => (a.value === null) - (b.value === null) ||
-    (a.value < b.value ? -sign : a.value > b.value ? sign : 0) || a.place - b.place);
+    sign * (typeof a.value === 'string' ? names.compare(a.value, b.value) : a.value - b.value) || a.place - b.place);
   const focused = document.activeElement;
   let here = body.firstElementChild;
   for (const { row } of all) {

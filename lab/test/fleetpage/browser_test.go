@@ -130,6 +130,7 @@ func (p *tab) keepLook(name string) {
 		return
 	}
 	size := look[[2]int](p, "[innerWidth, Math.min(document.documentElement.scrollHeight, 2000)]")
+	p.size(size[0], size[1])
 	picture, err := p.Picture(p.Context(), size[0], [2]int{0, size[1]}, "png")
 	require.NoError(p, err)
 	require.NoError(p, os.WriteFile(filepath.Join(*looks, name+".png"), picture, 0o600))

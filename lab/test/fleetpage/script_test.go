@@ -148,3 +148,73 @@ func (s served) hour(of *script, change func(minute int)) {
 		s.Extension.(interface{ RecordAt(at time.Time) }).RecordAt(time.Now().Add(time.Duration(minute-60) * time.Minute))
 	}
 }
+
+// incident is a fleet of two models with an incident whose cause is known, and with servers that are ill otherwise.
+func incident() *script {
+	s := newScript(11)
+	s.pools[0].Engines = 8
+	for i := 8; i < 11; i++ {
+		s.engines[i].Model = "Qwen/Qwen3-32B"
+	}
+	s.pools = append(s.pools, fleet.Pool{Key: "fffffffffffffffe", Name: "Qwen/Qwen3-32B", Diagnosis: diagnosis("healthy", "", 50*time.Hour), Engines: 3})
+
+	slow := &s.engines[2]
+	slow.Diagnosis = diagnosis("critical", "slow_steps", 7*time.Minute)
+	slow.Detail = "thermal"
+	slow.Numbers = [...]float64{fleet.Running: 96, fleet.Waiting: 38, fleet.KV: 0.91, fleet.FirstToken: 4.2, fleet.FirstTokenUsual: 0.21, fleet.TokenGap: 0.0483, fleet.TokenGapUsual: 0.0141}
+	s.details[slow.Key] = []wording.Signal{
+		{Name: "step_time_factor", Value: 3.1, Usual: 1}, {Name: "step_time_mean", Value: 0.0461, Usual: 0.0138},
+		{Name: "inter_token_latency_mean", Value: 0.0483, Usual: 0.0141}, {Name: "running", Value: 96, Usual: 31},
+	}
+	hung := &s.engines[9]
+	hung.Diagnosis = diagnosis("stalled", "", 3*time.Minute)
+	hung.Numbers = [...]float64{fleet.Running: 41, fleet.Waiting: 17, fleet.KV: 0.66, fleet.FirstToken: math.NaN(), fleet.FirstTokenUsual: 0.3, fleet.TokenGap: math.NaN(), fleet.TokenGapUsual: 0.021}
+	pressed := &s.engines[5]
+	pressed.Diagnosis = diagnosis("degraded", "kv_pressure", 23*time.Minute)
+	copy(pressed.Numbers[:], []float64{52, 6, 0.99})
+	gone := &s.engines[10]
+	gone.Diagnosis = diagnosis("unreachable", "", 40*time.Second)
+	gone.Failure, gone.At, gone.Arrived = "refused", time.Now().Add(-55*time.Second), time.Now()
+	never := fleet.Engine{Key: "0000000000001000", Server: "gpu-11:8000", Address: "gpu-11:8000", Diagnosis: diagnosis("starting", "", 90*time.Second), Failure: "refused", At: time.Unix(0, 0), Interval: 15 * time.Second}
+	for i := range never.Numbers {
+		never.Numbers[i] = math.NaN()
+	}
+	for i := range gone.Numbers {
+		gone.Numbers[i] = math.NaN()
+	}
+	s.engines = append(s.engines, never)
+	s.pools[0].Diagnosis = diagnosis("degraded", "imbalanced", 5*time.Minute)
+	s.budgets = []fleet.Budget{
+		{Objective: "time_to_first_token", Server: "gpu-2:8000", Model: s.engines[0].Model, Remaining: -0.42, Burn: 14.4},
+		{Objective: "time_to_first_token", Server: "gpu-3:8000", Model: s.engines[0].Model, Remaining: 0.87, Burn: 0.31},
+	}
+	return s
+}
+
+// incidentHour is the last hour of an incident: each engine has its own, and the ill ones become so.
+func (s served) incidentHour(of *script) {
+	of.mu.Lock()
+	now := append([]fleet.Engine{}, of.engines...)
+	of.mu.Unlock()
+	s.hour(of, func(minute int) {
+		for i := range of.engines {
+			e, last := &of.engines[i], &now[i]
+			wave := 1 + 0.15*math.Sin(float64(minute)/5+float64(i)) + 0.1*math.Sin(float64(minute)/1.9+float64(3*i))
+			well := time.Now().Add(time.Duration(minute-60) * time.Minute).Before(last.Since)
+			for n := range e.Numbers {
+				e.Numbers[n] = last.Numbers[n] * wave
+			}
+			if well {
+				e.Numbers[fleet.FirstToken], e.Numbers[fleet.TokenGap] = last.Numbers[fleet.FirstTokenUsual]*wave, last.Numbers[fleet.TokenGapUsual]*wave
+				e.Numbers[fleet.Waiting] = 0
+			}
+		}
+	})
+	of.mu.Lock()
+	of.engines = now
+	of.mu.Unlock()
+	for _, i := range []int{5, 2, 9, 10} {
+		e := now[i]
+		of.tell([]fleet.Event{{Key: e.Key, At: e.Since, Subject: e.Server, From: "healthy", Diagnosis: e.Diagnosis, Sentence: words(e.Diagnosis, "").Sentence}})
+	}
+}
