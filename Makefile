@@ -541,6 +541,24 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
 
+# axe-core knows what a page needs for people who see or move badly. It runs in the browser only.
+AXE_VERSION := 4.11.0
+AXE_SHA512  := 8a561a9c453cbf1c417b1a4977c716338125490ab841cb422ca8a1d1349f8c87c24137b21ffeb356b98825f2cfaca4ca2516e21be71f9d96d02230252661758d
+AXE         := build/axe-$(AXE_VERSION)/package/axe.min.js
+$(AXE):
+	@command -v npm > /dev/null || { echo 'page: npm is missing; install Node.js 18 or newer (apt-get install nodejs npm)' >&2; exit 1; }
+	$(say) 'npm pack: axe-core $(AXE_VERSION)'
+	@mkdir -p $(dir $(@D)) && cd $(dir $(@D)) && timeout 300 npm pack --silent --ignore-scripts axe-core@$(AXE_VERSION) > npm.log 2>&1 && \
+		echo '$(AXE_SHA512)  axe-core-$(AXE_VERSION).tgz' | sha512sum --quiet -c && tar -xmzf axe-core-$(AXE_VERSION).tgz || \
+		{ echo 'page: npm cannot fetch axe-core, or it has another checksum; build/axe-$(AXE_VERSION)/npm.log has more' >&2; exit 1; }
+
+.PHONY: page
+page: chromium $(AXE) ## Look at the page of vllm_fleet in a headless Chromium, and draw it into docs/images (PNG=folder keeps what it looks at)
+	$(say) 'go test ./lab/test/fleetpage (a minute)'
+	@mkdir -p docs/images $(PNG)
+	@$(GO) test ./lab/test/fleetpage -fleetpage.axe $(CURDIR)/$(AXE) -fleetpage.images $(CURDIR)/docs/images \
+		$(if $(PNG),-fleetpage.png $(abspath $(PNG))) -v -count 1 -timeout 15m
+
 # ---------------------------------------------------------------- the hosted project
 
 # What the workflows in .github run and nothing above does. They run nothing but targets and

@@ -87,8 +87,9 @@ async function refresh() {
     say(lost, '');
     wait = Math.max(wait, 5 * (performance.now() - began)); // A large fleet on a slow machine.
   } catch (error) {
-    say(lost, `${error instanceof TypeError || error.name === 'TimeoutError' ? 'The collector does not answer' : error.message}. What is shown is old: ${find('#state').textContent}.`);
+    say(lost, `${error instanceof TypeError || error.name === 'TimeoutError' ? 'The collector does not answer' : error.message}. What is shown was so ${find('#state').textContent}.`);
   }
+  main.classList.toggle('old', lost.textContent !== '');
   asking = false;
   timer = setTimeout(refresh, wait);
 }

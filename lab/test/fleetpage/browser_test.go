@@ -16,6 +16,7 @@ import (
 
 var (
 	chromium = flag.String("fleetpage.chromium", "../../../bin/tools/chromium", "directory that Chromium was unpacked to")
+	axe      = flag.String("fleetpage.axe", "", "the script of axe-core; without it nothing is said about accessibility")
 	looks    = flag.String("fleetpage.png", "", "directory for pictures of what the tests see, to look at them")
 	images   = flag.String("fleetpage.images", "", "directory that the picture of the README is written to")
 )

@@ -152,6 +152,9 @@ func (s served) hour(of *script, change func(minute int)) {
 // incident is a fleet of two models with an incident whose cause is known, and with servers that are ill otherwise.
 func incident() *script {
 	s := newScript(11)
+	for i := range s.engines {
+		s.engines[i].Server = fmt.Sprintf("gpu-%02d:8000", i)
+	}
 	s.pools[0].Engines = 8
 	for i := 8; i < 11; i++ {
 		s.engines[i].Model = "Qwen/Qwen3-32B"
@@ -185,8 +188,8 @@ func incident() *script {
 	s.engines = append(s.engines, never)
 	s.pools[0].Diagnosis = diagnosis("degraded", "imbalanced", 5*time.Minute)
 	s.budgets = []fleet.Budget{
-		{Objective: "time_to_first_token", Server: "gpu-2:8000", Model: s.engines[0].Model, Remaining: -0.42, Burn: 14.4},
-		{Objective: "time_to_first_token", Server: "gpu-3:8000", Model: s.engines[0].Model, Remaining: 0.87, Burn: 0.31},
+		{Objective: "time_to_first_token", Server: "gpu-02:8000", Model: s.engines[0].Model, Remaining: -0.42, Burn: 14.4},
+		{Objective: "time_to_first_token", Server: "gpu-03:8000", Model: s.engines[0].Model, Remaining: 0.87, Burn: 0.31},
 	}
 	return s
 }

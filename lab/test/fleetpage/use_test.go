@@ -136,7 +136,7 @@ func TestThePageSaysThatTheCollectorIsAway(t *testing.T) {
 	at := serve(t, s, "")
 	p.visit(at.url + "/")
 	require.NoError(t, at.Shutdown(t.Context()))
-	p.until("document.querySelector('#lost').textContent.startsWith('The collector does not answer. What is shown is old: at ')")
+	p.until("document.querySelector('#lost').textContent.startsWith('The collector does not answer. What is shown was so at ')")
 	assert.Equal(t, 4, look[int](p, "document.querySelectorAll('#rows tr').length"))
 	then := look[string](p, "document.querySelector('#state').textContent")
 	p.keepLook("away")
