@@ -72,6 +72,21 @@ func TestThePagesAreAccessible(t *testing.T) {
 			}
 		}
 	}
+
+	// Its rows are grids, and still those of a table for those who hear it.
+	p.visit(at.url + "/")
+	var tree struct {
+		Nodes []struct {
+			Role struct{ Value string }
+		}
+	}
+	require.NoError(t, p.Call(t.Context(), "Accessibility.getFullAXTree", nil, &tree))
+	roles := map[string]int{}
+	for _, n := range tree.Nodes {
+		roles[n.Role.Value]++
+	}
+	// 14 rows, with those of the budgets two more, and two of headers.
+	assert.Equal(t, []int{2, 18, 15, 16}, []int{roles["table"], roles["row"], roles["columnheader"], roles["rowheader"]}, "%v", roles)
 }
 
 // hostile are what a server can call itself, and an address of the configuration can be.
