@@ -3,7 +3,6 @@ package vllmfleetextension
 import (
 	_ "embed"
 	"net/http"
-	"strings"
 )
 
 //go:embed schema.json
@@ -121,6 +120,3 @@ func write(w http.ResponseWriter, status int, document any) {
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }
-
-// wantsPage reports whether a request is from a browser.
-func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

@@ -8,8 +8,9 @@ const say = (element, text) => { if (element.textContent !== text) element.textC
 const names = new Intl.Collator('en', { numeric: true }); // gpu-2 before gpu-10
 
 // What a person has chosen is still so when they come back from the page of an engine.
-const chosen = { filter: '', column: 1, down: true, at: '', ...JSON.parse(sessionStorage.getItem('chosen')) };
-const keep = () => sessionStorage.setItem('chosen', JSON.stringify(chosen));
+const storage = (() => { try { return sessionStorage; } catch { return null; } })(); // A browser can forbid it.
+const chosen = { filter: '', column: 1, down: true, at: '', ...JSON.parse(storage?.getItem('chosen') ?? null) };
+const keep = () => storage?.setItem('chosen', JSON.stringify(chosen));
 // The server's order is the worst first; it decides between rows that are alike.
 let order = new Map();
 const learnOrder = tbody => { order = new Map([...tbody.children].map((row, i) => [row.dataset.key, i])); };

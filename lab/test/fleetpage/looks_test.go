@@ -32,13 +32,17 @@ func TestEveryPageFits(t *testing.T) {
 	backgrounds := map[string]bool{}
 	for name, path := range pages {
 		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int{390, 768, 1400} {
-				p.size(width, 844)
+			for _, width := range []int{390, 768, 1221, 1400} {
+				p.size(width, 4000) // A row out of sight has no size.
 				p.scheme(scheme)
 				p.visit(at.url + path)
 				assert.LessOrEqual(t, look[int](p, "document.documentElement.scrollWidth"), width, "%s is wider than %d", name, width)
+				assert.Empty(t, look[[]string](p, `[...document.querySelectorAll('main *')].filter(e => {
+					const row = e.closest('tr') ?? document.body; // What is outside of its row is cut off.
+					return e.getBoundingClientRect().right > row.getBoundingClientRect().right + 1;
+				}).map(e => e.outerHTML.slice(0, 100))`), "%s, %d", name, width)
 				backgrounds[scheme+look[string](p, "getComputedStyle(document.body).backgroundColor")] = true
-				p.keepLook(name + "-" + scheme + "-" + map[int]string{390: "phone", 768: "tablet", 1400: "screen"}[width])
+				p.keepLook(name + "-" + scheme + "-" + map[int]string{390: "phone", 768: "tablet", 1221: "laptop", 1400: "screen"}[width])
 			}
 		}
 	}
@@ -123,12 +127,12 @@ func TestThePictureOfTheReadme(t *testing.T) {
 		t.Skip("make page draws the picture")
 	}
 	p, at := openIncident(t)
-	p.size(1200, 800)
+	p.size(1280, 800)
 	p.scheme("light")
 	p.visit(at.url + "/")
 	// The last row is whole.
 	last := look[float64](p, "Math.max(...[...document.querySelectorAll('#rows tr')].map(r => r.getBoundingClientRect().bottom).filter(b => b <= 760))")
-	picture, err := p.Picture(t.Context(), 1200, [2]int{0, int(last)}, "webp")
+	picture, err := p.Picture(t.Context(), 1280, [2]int{0, int(last)}, "webp")
 	require.NoError(t, err)
 	assert.Less(t, len(picture), 120_000, "a repository must bear it")
 	require.NoError(t, os.WriteFile(filepath.Join(*images, "vllm-fleet.webp"), picture, 0o600))

@@ -53,5 +53,11 @@ func TestAnIncidentIsSeenOnTheOpenPage(t *testing.T) {
 	assert.Equal(t, "1 degraded - vLLM fleet", look[string](p, "document.title"))
 	s.become(s.engines[55].Key, "healthy", "")
 	shows("healthy", "")
+
+	// A row that has the focus keeps it where it goes.
+	look[any](p, "sick.querySelector('a').focus()")
+	s.become(s.engines[55].Key, "stalled", "")
+	p.until("document.querySelector('#rows').firstElementChild === sick")
+	assert.True(t, look[bool](p, "sick.contains(document.activeElement)"))
 	p.allowed()
 }
