@@ -150,7 +150,7 @@ func asset(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// showOverview renders once for all who look while the view is the same: 1,000 engines take some 50 ms.
+// showOverview renders once for all who look while the view is the same: 1,000 engines take 0.1 s of a core.
 func (f *fleetServer) showOverview(w http.ResponseWriter, _ *http.Request) {
 	f.rendering.Lock()
 	if v := f.view(); v != f.renderedView {
@@ -235,13 +235,14 @@ func polyline(points []float32) string {
 	if known < 2 || most <= 0 {
 		return ""
 	}
-	var b strings.Builder
+	line := make([]byte, 0, 6*len(points))
 	for i, p := range points {
 		if p == p { //nolint:gocritic // NaN is not equal to itself
-			fmt.Fprintf(&b, "%d,%.0f ", i, 31-30*p/most)
+			line = append(strconv.AppendInt(line, int64(i), 10), ',')
+			line = append(strconv.AppendInt(line, 31-int64(30*p/most+0.5), 10), ' ')
 		}
 	}
-	return strings.TrimSpace(b.String())
+	return string(bytes.TrimSpace(line))
 }
 
 // render returns a page; nil where the template has a mistake.

@@ -21,7 +21,7 @@ func openIncident(t *testing.T) (*tab, served) {
 	t.Helper()
 	p, s := open(t), incident()
 	at := serve(t, s, "")
-	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.WithoutCancel(t.Context()))) })
 	at.incidentHour(s)
 	return p, at
 }
@@ -104,7 +104,7 @@ func TestWhatServersCallThemselvesIsInert(t *testing.T) {
 	e.Cause, e.Detail, e.Condition = hostile, hostile, hostile
 	s.pools[0].Name = hostile
 	at := serve(t, s, "")
-	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.WithoutCancel(t.Context()))) })
 	for _, path := range []string{"/", "/engines/" + e.Key, "/pools/" + s.pools[0].Key} {
 		p.visit(at.url + path)
 		p.until("document.querySelector('main').innerText.includes('<img src=x')")

@@ -19,7 +19,7 @@ func rowOf(s *script, i int) string {
 func TestAnIncidentIsSeenOnTheOpenPage(t *testing.T) {
 	p, s := open(t), newScript(60)
 	at := serve(t, s, "")
-	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, at.Shutdown(context.WithoutCancel(t.Context()))) })
 	p.visit(at.url + "/")
 	require.Equal(t, "60 healthy", look[string](p, "document.querySelector('#counts').innerText"))
 
@@ -59,5 +59,15 @@ func TestAnIncidentIsSeenOnTheOpenPage(t *testing.T) {
 	s.become(s.engines[55].Key, "stalled", "")
 	p.until("document.querySelector('#rows').firstElementChild === sick")
 	assert.True(t, look[bool](p, "sick.contains(document.activeElement)"))
+
+	// What was not there when the page was opened comes too.
+	require.False(t, look[bool](p, "Boolean(document.querySelector('#budgets table')) || document.querySelector('#suspect').textContent !== ''"))
+	s.mu.Lock()
+	s.budgets = incident().budgets
+	for i := range 40 {
+		s.engines[i].Diagnosis = diagnosis("unreachable", "", 0)
+	}
+	s.mu.Unlock()
+	p.until("document.querySelectorAll('#budgets tbody tr').length === 2 && document.querySelector('#suspect').innerText.startsWith('Most servers cannot be read')")
 	p.allowed()
 }
