@@ -553,10 +553,10 @@ $(AXE):
 		{ echo 'page: npm cannot fetch axe-core, or it has another checksum; build/axe-$(AXE_VERSION)/npm.log has more' >&2; exit 1; }
 
 .PHONY: page
-page: chromium $(AXE) ## Look at the page of vllm_fleet in a headless Chromium, and draw it into docs/images (PNG=folder keeps what it looks at)
+page: chromium $(AXE) ## Check the page of vllm_fleet in a headless Chromium (DRAW=1 draws it into docs/images, PNG=folder keeps what is looked at)
 	$(say) 'go test ./lab/test/fleetpage (a minute)'
 	@mkdir -p docs/images $(PNG)
-	@$(GO) test ./lab/test/fleetpage -fleetpage.axe $(CURDIR)/$(AXE) -fleetpage.images $(CURDIR)/docs/images \
+	@$(GO) test ./lab/test/fleetpage -fleetpage.axe $(CURDIR)/$(AXE) $(if $(DRAW),-fleetpage.images $(CURDIR)/docs/images) \
 		$(if $(PNG),-fleetpage.png $(abspath $(PNG))) -v -count 1 -timeout 15m
 
 # ---------------------------------------------------------------- the hosted project

@@ -121,10 +121,10 @@ func TestWhatServersCallThemselvesIsInert(t *testing.T) {
 	assert.NotEqual(t, "hacked", look[string](p, "document.title"), "the policy forbids scripts that are not the page's own")
 }
 
-// The picture of the README, written by make page.
+// The picture of the README, written by make page DRAW=1.
 func TestThePictureOfTheReadme(t *testing.T) {
 	if *images == "" {
-		t.Skip("make page draws the picture")
+		t.Skip("make page DRAW=1 draws the picture")
 	}
 	p, at := openIncident(t)
 	p.size(1280, 800)
