@@ -20,9 +20,10 @@ FUZZTIME     ?= 50000x
 RUN_FOR      ?=
 # Not empty: "make run" runs a real vLLM in place of the stand-in.
 VLLM         ?=
-# Where "make run" listens: the server, and the collector's metrics.
+# Where "make run" listens: the server, the collector's metrics, and its page.
 SIM_ADDR        ?= 127.0.0.1:8000
 PROMETHEUS_ADDR ?= 127.0.0.1:9464
+FLEET_ADDR      ?= 127.0.0.1:55690
 
 # Three modules, which go.work makes one workspace: what a collector runs, the command line, and
 # the laboratory with all that measures and generates.
@@ -162,7 +163,7 @@ run: ## Build, then show the collector an incident on a simulated vLLM server (R
 	@$(MAKE) --no-print-directory build
 	@$(if $(VLLM),$(with_vllm) $(build_lab)) \
 	exec $(BIN)/demo -collector $(BIN)/$(SMALL) -vllmsim $(BIN)/vllmsim -config examples/quickstart.yaml \
-		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR)) \
+		-sim-addr $(SIM_ADDR) -prometheus-addr $(PROMETHEUS_ADDR) -fleet-addr $(FLEET_ADDR) $(if $(RUN_FOR),-for $(RUN_FOR)) \
 		$(if $(VLLM),-real $(LAB) -- demo $(in_lab))
 
 # ---------------------------------------------------------------- a real vLLM
@@ -539,6 +540,24 @@ boards: chromium build/boards/installed ## Check the dashboards against Grafana'
 		/^status [0-9]+$$/ { exit $$2 } \
 		/^ *(=== |--- PASS)/ { next } \
 		{ print; fflush() }'
+
+# axe-core knows what a page needs for people who see or move badly. It runs in the browser only.
+AXE_VERSION := 4.11.0
+AXE_SHA512  := 8a561a9c453cbf1c417b1a4977c716338125490ab841cb422ca8a1d1349f8c87c24137b21ffeb356b98825f2cfaca4ca2516e21be71f9d96d02230252661758d
+AXE         := build/axe-$(AXE_VERSION)/package/axe.min.js
+$(AXE):
+	@command -v npm > /dev/null || { echo 'page: npm is missing; install Node.js 18 or newer (apt-get install nodejs npm)' >&2; exit 1; }
+	$(say) 'npm pack: axe-core $(AXE_VERSION)'
+	@mkdir -p $(dir $(@D)) && cd $(dir $(@D)) && timeout 300 npm pack --silent --ignore-scripts axe-core@$(AXE_VERSION) > npm.log 2>&1 && \
+		echo '$(AXE_SHA512)  axe-core-$(AXE_VERSION).tgz' | sha512sum --quiet -c && tar -xmzf axe-core-$(AXE_VERSION).tgz || \
+		{ echo 'page: npm cannot fetch axe-core, or it has another checksum; build/axe-$(AXE_VERSION)/npm.log has more' >&2; exit 1; }
+
+.PHONY: page
+page: chromium $(AXE) ## Check the page of vllm_fleet in a headless Chromium (DRAW=1 draws it into docs/images, PNG=folder keeps what is looked at)
+	$(say) 'go test ./lab/test/fleetpage (a minute)'
+	@mkdir -p docs/images $(PNG)
+	@$(GO) test ./lab/test/fleetpage -fleetpage.axe $(CURDIR)/$(AXE) $(if $(DRAW),-fleetpage.images $(CURDIR)/docs/images) \
+		$(if $(PNG),-fleetpage.png $(abspath $(PNG))) -v -count 1 -timeout 15m
 
 # ---------------------------------------------------------------- the hosted project
 

@@ -2,11 +2,14 @@ package vllmfleetextension
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"math"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,20 +24,12 @@ var css []byte
 var script []byte
 
 var page = template.Must(template.New("").Funcs(template.FuncMap{
-	"seconds": func(n number) string { return shown(float64(n), spellSeconds) },
-	"count": func(n number) string {
-		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%.4g", math.Round(f*10)/10) })
-	},
-	"percent": func(n number) string {
-		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%.0f %%", 100*f) })
-	},
-	"ratio": func(n number) string {
-		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%.3g", f) })
-	},
-	"sortKey": func(n number) string {
-		return shown(float64(n), func(f float64) string { return fmt.Sprintf("%g", f) })
-	},
-	"address": func(text string) template.URL { return linkTo(text) },
+	"seconds": spellSeconds,
+	"count":   func(n number) string { return spell(float64(n), "") },
+	"percent": func(n number) string { return spell(math.Round(100*float64(n)), " %") },
+	"sortKey": func(n number) string { return known(float64(n), fmt.Sprintf("%g", float64(n))) },
+	"code":    code,
+	"address": linkTo,
 	"clock":   func(at time.Time) string { return at.UTC().Format("15:04:05") },
 	"stamp":   func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 }).Parse(pageText))
@@ -47,19 +42,38 @@ func linkTo(text string) template.URL {
 	return ""
 }
 
-// shown is a number for people; empty where it is not known.
-func shown(f float64, spell func(float64) string) string {
+// code shows what the catalogue has between backticks as code.
+func code(text string) template.HTML {
+	parts := strings.Split(template.HTMLEscapeString(text), "`")
+	for i := 1; i < len(parts)-1; i += 2 {
+		parts[i] = "<code>" + parts[i] + "</code>"
+	}
+	return template.HTML(strings.Join(parts, "")) //nolint:gosec // it was escaped
+}
+
+// known is a text about a number; empty where that is not known.
+func known(f float64, text string) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return ""
 	}
-	return spell(f)
+	return text
 }
 
-func spellSeconds(f float64) string {
-	if f < 1 {
-		return fmt.Sprintf("%.3g ms", 1000*f)
+// spell writes a number with three digits or more, but without an exponent.
+func spell(f float64, unit string) string {
+	digits := 0
+	if f != 0 {
+		digits = min(max(2-int(math.Floor(math.Log10(math.Abs(f)))), 0), 3)
 	}
-	return fmt.Sprintf("%.3g s", f)
+	scale := math.Pow10(digits)
+	return known(f, strconv.FormatFloat(math.Round(f*scale)/scale, 'f', -1, 64)+unit)
+}
+
+func spellSeconds(n number) string {
+	if f := float64(n); f >= 0.9995 {
+		return spell(f, " s")
+	}
+	return spell(1000*float64(n), " ms")
 }
 
 // age is how long something has been so, in two units at most.
@@ -88,7 +102,19 @@ type row struct {
 	Curves [len(drawn)]string
 }
 
+// Name is what the row is about.
+func (r *row) Name() string {
+	switch {
+	case r.Pool != "":
+		return "pool " + r.Pool
+	case r.Engine != "":
+		return r.Server + ", engine " + r.Engine
+	}
+	return r.Server
+}
+
 type overview struct {
+	Title   string
 	At      time.Time
 	Rows    []row
 	Budgets []budgetDocument
@@ -105,7 +131,8 @@ type countOf struct {
 
 type subject struct {
 	*detailDocument
-	Row row
+	Title string
+	Row   row
 }
 
 func (f *fleetServer) handlePages(mux *http.ServeMux) {
@@ -132,7 +159,7 @@ func (f *fleetServer) showSubject(find find) http.HandlerFunc {
 			return
 		}
 		if d == nil {
-			render(w, http.StatusNotFound, "gone", nil)
+			render(w, http.StatusNotFound, "gone", &subject{Title: "not known now"})
 			return
 		}
 		s := subject{detailDocument: d}
@@ -141,7 +168,8 @@ func (f *fleetServer) showSubject(find find) http.HandlerFunc {
 		} else {
 			s.Row = poolRow(d.Pool, d.At)
 		}
-		render(w, http.StatusOK, "subject", s)
+		s.Title = s.Row.Name() + ": " + s.Row.Condition
+		render(w, http.StatusOK, "subject", &s)
 	}
 }
 
@@ -161,6 +189,10 @@ func (f *fleetServer) overview(v *view) *overview {
 	for i := range o.Counts {
 		o.Counts[i].N = counts[o.Counts[i].Condition]
 	}
+	if len(o.Counts) > 0 {
+		o.Title = fmt.Sprintf("%d %s", o.Counts[0].N, o.Counts[0].Condition)
+	}
+	slices.SortStableFunc(o.Rows, func(a, b row) int { return cmp.Compare(b.Severity, a.Severity) })
 	return o
 }
 
@@ -172,7 +204,10 @@ func poolRow(p *poolDocument, at time.Time) row {
 }
 
 func (f *fleetServer) row(e engineDocument, at time.Time) row {
-	r := row{engineDocument: e, Path: "/engines/" + e.ID, For: age(at.Sub(e.Since)), Age: age(at.Sub(e.DataAt))}
+	r := row{engineDocument: e, Path: "/engines/" + e.ID, For: age(at.Sub(e.Since))}
+	if e.DataAt.Unix() > 0 { // A server that was never read has none.
+		r.Age = age(at.Sub(e.DataAt))
+	}
 	f.remembering.Lock()
 	defer f.remembering.Unlock()
 	if c := f.history.engines[e.ID]; c != nil {
@@ -183,7 +218,7 @@ func (f *fleetServer) row(e engineDocument, at time.Time) row {
 	return r
 }
 
-// polyline are the points of a curve in a box of 60 by 16, from 0 to its greatest value; empty without two values.
+// polyline are the points of a curve in a box of 60 by 32, from 0 to its greatest value; empty without two values.
 func polyline(points []float32) string {
 	most, known := float32(0), 0
 	for _, p := range points {
@@ -194,13 +229,14 @@ func polyline(points []float32) string {
 	if known < 2 || most <= 0 {
 		return ""
 	}
-	var b strings.Builder
+	line := make([]byte, 0, 6*len(points))
 	for i, p := range points {
 		if p == p { //nolint:gocritic // NaN is not equal to itself
-			fmt.Fprintf(&b, "%d,%.1f ", i, 15-14*p/most)
+			line = append(strconv.AppendInt(line, int64(i), 10), ',')
+			line = append(strconv.AppendInt(line, 31-int64(30*p/most+0.5), 10), ' ')
 		}
 	}
-	return strings.TrimSpace(b.String())
+	return string(bytes.TrimSpace(line))
 }
 
 // render writes a page. A reader that is slow holds no lock.

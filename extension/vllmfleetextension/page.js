@@ -1,103 +1,135 @@
 'use strict';
 // The server renders the page; this keeps it current, sorts, filters and moves by keyboard.
-const main = document.querySelector('main');
-const filter = document.querySelector('#filter');
-const state = document.querySelector('#state');
+const find = selector => document.querySelector(selector);
+const main = find('main'), filter = find('#filter'), shown = find('#shown'), lost = find('#lost'), body = find('#rows');
 const headers = [...document.querySelectorAll('#fleet thead th')];
-const rows = () => [...document.querySelectorAll('#fleet tbody tr')];
-let sorted = { column: 1, order: 0 }; // order 0 is the server's: the worst first
+const say = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
-function keyOf(row, column) {
-  const cell = row.children[column];
-  const text = cell.dataset.sort ?? cell.textContent.trim();
-  return text === '' ? null : (isNaN(text) ? text : Number(text));
+const names = new Intl.Collator('en', { numeric: true }); // gpu-2 before gpu-10
+
+// What a person has chosen is still so when they come back from the page of an engine.
+const storage = (() => { try { return sessionStorage; } catch { return null; } })(); // A browser can forbid it.
+const chosen = { filter: '', column: 1, down: true, at: '', ...JSON.parse(storage?.getItem('chosen') ?? null) };
+const keep = () => storage?.setItem('chosen', JSON.stringify(chosen));
+// The server's order is the worst first; it decides between rows that are alike.
+let order = new Map();
+const learnOrder = tbody => { order = new Map([...tbody.children].map((row, i) => [row.dataset.key, i])); };
+
+function valueOf(row) {
+  const cell = row.children[chosen.column], text = cell.dataset.sort ?? cell.textContent;
+  return text === '' ? null : headers[chosen.column].classList.contains('n') || chosen.column === 1 ? Number(text) : text;
 }
+// arrange hides what the filter does not have, and moves rows that are not in their place.
 function arrange() {
-  if (!filter) return;
-  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = rows();
-  for (const row of all) {
-    const text = row.textContent.toLowerCase();
+  const words = chosen.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = [...body.children].map(row => ({ row, value: valueOf(row), place: order.get(row.dataset.key) }));
+  let count = 0;
+  for (const { row } of all) {
+    const text = words.length ? row.textContent.toLowerCase() : '';
     row.hidden = !words.every(word => text.includes(word));
+    count += !row.hidden;
   }
-  if (sorted.order === 0) return;
-  all.sort((a, b) => {
-    const x = keyOf(a, sorted.column), y = keyOf(b, sorted.column);
-    if (x === null || y === null) return (x === null) - (y === null);
-    return (x < y ? -1 : x > y ? 1 : 0) * sorted.order;
-  });
-  document.querySelector('#rows').append(...all);
+  say(shown, words.length ? `${count} of ${all.length}` : '');
+  headers.forEach((header, i) => header.setAttribute('aria-sort', i !== chosen.column ? 'none' : chosen.down ? 'descending' : 'ascending'));
+  const sign = chosen.down ? -1 : 1;
+  all.sort((a, b) => (a.value === null) - (b.value === null) ||
+    sign * (typeof a.value === 'string' ? names.compare(a.value, b.value) : a.value - b.value) || a.place - b.place);
+  const focused = document.activeElement;
+  let here = body.firstElementChild;
+  for (const { row } of all) {
+    // A row that goes down is moved itself, not all those below it: then what a person reads stays where it is.
+    if (here?.nextElementSibling === row) { const down = here; here = row; body.append(down); }
+    if (row === here) here = here.nextElementSibling; else body.insertBefore(row, here);
+  }
+  if (focused !== document.activeElement) focused.focus({ preventScroll: true }); // Its row was moved.
 }
-headers.forEach((header, column) => header.firstElementChild.addEventListener('click', () => {
-  sorted = { column, order: sorted.column === column && sorted.order === 1 ? -1 : 1 };
-  headers.forEach((h, i) => h.setAttribute('aria-sort', i !== column ? 'none' : sorted.order === 1 ? 'ascending' : 'descending'));
-  arrange();
-}));
-filter?.addEventListener('input', arrange);
 
-// refresh replaces only what has changed, so that neither the focus nor a selection is lost.
+// replace changes only what differs, so that focus, selection and scrolling stay.
 function replace(from, to) {
   if (from.isEqualNode(to)) return;
-  if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName || from.nodeType === Node.TEXT_NODE || from.nodeName === 'svg') {
-    from.replaceWith(to.cloneNode(true));
-    return;
-  }
-  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && name !== 'hidden' && name !== 'class') from.removeAttribute(name);
-  for (const { name, value } of [...to.attributes]) from.setAttribute(name, value);
+  if (from.nodeName !== to.nodeName) { from.replaceWith(document.importNode(to, true)); return; }
+  if (from.nodeType === Node.TEXT_NODE) { from.nodeValue = to.nodeValue; return; }
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name) && name !== 'hidden') from.removeAttribute(name);
+  for (const { name, value } of to.attributes) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  if (from === body) { replaceRows(to); return; }
   const was = [...from.childNodes], is = [...to.childNodes];
-  is.forEach((child, i) => i < was.length ? replace(was[i], child) : from.append(child.cloneNode(true)));
+  is.forEach((child, i) => i < was.length ? replace(was[i], child) : from.append(document.importNode(child, true)));
   was.slice(is.length).forEach(child => child.remove());
 }
-function update(next) {
-  for (const id of ['#counts', '#state', '#budgets tbody']) {
-    const from = document.querySelector(id), to = next.querySelector(id);
-    if (from && to) replace(from, to);
-  }
-  const from = document.querySelector('#rows'), to = next.querySelector('#rows');
-  if (!from || !to) return;
-  if (from.nodeName !== 'TBODY') { replace(from, to); return; }
-  const known = new Map(rows().map(row => [row.dataset.key, row]));
+function replaceRows(to) {
+  const known = new Map([...body.children].map(row => [row.dataset.key, row]));
+  learnOrder(to);
   for (const row of [...to.children]) {
     const old = known.get(row.dataset.key);
     known.delete(row.dataset.key);
-    if (old) { replace(old, row); } else from.append(row.cloneNode(true));
+    if (old) replace(old, row); else body.append(document.importNode(row, true));
   }
   known.forEach(row => row.remove());
-  if (sorted.order === 0) order(from, [...to.children].map(row => row.dataset.key));
   arrange();
 }
-function order(body, keys) {
-  const now = new Map(rows().map(row => [row.dataset.key, row]));
-  keys.forEach((key, i) => { const row = now.get(key); if (row && body.children[i] !== row) body.insertBefore(row, body.children[i]); });
-}
+
+let timer, asking = false;
 async function refresh() {
+  clearTimeout(timer);
+  if (asking || document.hidden) return; // A page that is shown again asks at once.
+  asking = true;
+  const began = performance.now();
+  let wait = Number(main.dataset.refresh);
   try {
-    if (!document.hidden) {
-      const answer = await fetch(location.pathname, { cache: 'no-store' });
-      if (!answer.ok) throw new Error(answer.status);
-      update(new DOMParser().parseFromString(await answer.text(), 'text/html'));
-      state.classList.remove('lost');
+    const answer = await fetch(location.pathname, { cache: 'no-store', signal: AbortSignal.timeout(10000) });
+    if (answer.status === 404) throw new Error('No processor knows this any more');
+    if (!answer.ok) throw new Error(`The collector answers with status ${answer.status}`);
+    const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    for (const from of document.querySelectorAll('[data-live]')) {
+      const to = next.getElementById(from.id);
+      if (to) replace(from, to);
     }
+    document.title = next.title;
+    say(lost, '');
+    wait = Math.max(wait, 5 * (performance.now() - began)); // A large fleet on a slow machine.
   } catch (error) {
-    state.textContent = 'The collector does not answer (' + error.message + '); what is shown is old.';
-    state.classList.add('lost');
+    say(lost, `${error instanceof TypeError || error.name === 'TimeoutError' ? 'The collector does not answer' : error.message}. What is shown was so ${find('#state').textContent}.`);
   }
-  setTimeout(refresh, Number(main.dataset.refresh));
+  main.classList.toggle('old', lost.textContent !== '');
+  asking = false;
+  timer = setTimeout(refresh, wait);
 }
-if (main.dataset.refresh) setTimeout(refresh, Number(main.dataset.refresh));
+
+if (body) {
+  filter.value = chosen.filter;
+  learnOrder(body);
+  arrange();
+  [...body.querySelectorAll('a')].find(link => link.pathname === chosen.at)?.focus();
+  filter.addEventListener('input', () => { chosen.filter = filter.value; keep(); arrange(); });
+  body.addEventListener('focusin', event => { chosen.at = event.target.pathname; keep(); });
+  headers.forEach((header, column) => header.firstElementChild.addEventListener('click', () => {
+    // What is largest comes first, but names begin at A.
+    chosen.down = chosen.column === column ? !chosen.down : column !== 0 && column !== 2;
+    chosen.column = column;
+    keep();
+    arrange();
+  }));
+}
+if (main.dataset.refresh) {
+  timer = setTimeout(refresh, Number(main.dataset.refresh));
+  document.addEventListener('visibilitychange', refresh);
+}
 
 document.addEventListener('keydown', event => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target === filter) {
-    if (event.key === 'Escape') { filter.value = ''; arrange(); filter.blur(); }
+  if (!body) {
+    if (event.key === 'Escape') location.href = '/';
     return;
   }
-  if (event.key === '/' && filter) { filter.focus(); event.preventDefault(); return; }
-  if (event.key === 'Escape' && document.querySelector('#back')) { location.href = '/'; return; }
-  const step = { j: 1, k: -1 }[event.key];
-  if (!step) return;
-  const links = rows().filter(row => !row.hidden).map(row => row.querySelector('a'));
-  if (!links.length) return;
+  const links = [...body.querySelectorAll('tr:not([hidden]) a')];
+  const go = to => links[Math.min(Math.max(to, 0), links.length - 1)]?.focus();
+  if (event.target === filter) {
+    if (event.key === 'Escape') { filter.value = chosen.filter = ''; keep(); arrange(); filter.blur(); }
+    if (event.key === 'Enter') go(0);
+    return;
+  }
   const at = links.indexOf(document.activeElement);
-  links[Math.min(Math.max(at + step, 0), links.length - 1)].focus();
+  if (event.key === '/') { filter.select(); event.preventDefault(); }
+  if (event.key === 'j') go(at + 1);
+  if (event.key === 'k') go(at - 1);
 });

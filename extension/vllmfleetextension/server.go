@@ -81,16 +81,20 @@ func (f *fleetServer) view() *view {
 	if f.known != nil && !now.Before(f.known.at) && now.Sub(f.known.at) < fresh {
 		return f.known
 	}
-	known := map[string]*fleet.Snapshot{}
-	for name, source := range f.sources {
-		known[name] = source.Snapshot()
-	}
 	var before map[string]bool
 	if f.known != nil {
 		before = f.known.refusedServers()
 	}
-	f.known, f.details = newView(now, known, f.config.UnfitShare, before), map[string]*fleet.Detail{}
+	f.known, f.details = newView(now, f.snapshots(), f.config.UnfitShare, before), map[string]*fleet.Detail{}
 	return f.known
+}
+
+func (f *fleetServer) snapshots() map[string]*fleet.Snapshot {
+	known := map[string]*fleet.Snapshot{}
+	for name, source := range f.sources {
+		known[name] = source.Snapshot()
+	}
+	return known
 }
 
 // detail returns why an engine or a pool is as it is; nil where the key is not known. busy is true where so many were
@@ -153,13 +157,20 @@ func (f *fleetServer) follow() {
 		case <-f.stop:
 			return
 		case <-every.C:
-			f.record()
+			f.record(f.view())
 		}
 	}
 }
 
-func (f *fleetServer) record() {
-	v := f.view()
+// RecordAt takes a value of each curve as if it were another time. Tests draw an hour with it.
+func (f *fleetServer) RecordAt(at time.Time) {
+	f.asking.Lock()
+	known := f.snapshots()
+	f.asking.Unlock()
+	f.record(newView(at, known, 0, nil))
+}
+
+func (f *fleetServer) record(v *view) {
 	f.remembering.Lock()
 	defer f.remembering.Unlock()
 	f.history.record(v)

@@ -26,9 +26,9 @@ type options struct {
 	real     string
 	realArgs []string
 	// simAddr is where the stand-in server listens, promAddr where the collector
-	// offers Prometheus metrics; both are host:port.
-	simAddr, promAddr string
-	logs              string
+	// offers Prometheus metrics, and fleetAddr its page; all are host:port.
+	simAddr, promAddr, fleetAddr string
+	logs                         string
 	// changes is the file for each change of what the processor reports, one a line;
 	// empty means none.
 	changes string
@@ -50,6 +50,7 @@ func main() {
 	flag.StringVar(&opts.config, "config", "examples/quickstart.yaml", "the collector's configuration `file`")
 	flag.StringVar(&opts.simAddr, "sim-addr", "127.0.0.1:8000", "`host:port` of the stand-in server")
 	flag.StringVar(&opts.promAddr, "prometheus-addr", "127.0.0.1:9464", "`host:port` of the collector's Prometheus endpoint")
+	flag.StringVar(&opts.fleetAddr, "fleet-addr", "127.0.0.1:55690", "`host:port` of the collector's page")
 	flag.StringVar(&opts.logs, "logs", "build/run", "`folder` for the logs of both programs")
 	flag.StringVar(&opts.changes, "changes", "", "also write what the processor reports into this `file`: a line for each change, with the condition and the primary cause and without a time")
 	flag.DurationVar(&opts.every, "every", 3*time.Second, "time between two lines of the table, as long as the story lasts")
@@ -88,6 +89,9 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 		return err
 	}
 	if err := checkFree("PROMETHEUS_ADDR", opts.promAddr); err != nil {
+		return err
+	}
+	if err := checkFree("FLEET_ADDR", opts.fleetAddr); err != nil {
 		return err
 	}
 	if opts.incident.file != "" {
@@ -133,6 +137,9 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal_ratio::enabled: true",
 		// Samples carry the time of their scrape, which is that of a line.
 		"--config", "yaml:exporters::prometheus::send_timestamps: true",
+		// The page, and probes.
+		"--config", "yaml:extensions::vllm_fleet::endpoint: "+opts.fleetAddr,
+		"--config", "yaml:service::extensions: [vllm_fleet]",
 		// The collector's own metrics would take another port.
 		"--config", "yaml:service::telemetry::metrics::level: none",
 	)
@@ -144,10 +151,11 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 	fmt.Fprintf(out, `
 %s and the collector
 are running.
+  the page for a browser      http://%s/
   what the server says        curl http://%s/metrics
   what the collector makes    curl http://%s/metrics
   the collector's log         %s
-`, opts.incident.server, opts.simAddr, opts.promAddr, collector.logFile)
+`, opts.incident.server, opts.fleetAddr, opts.simAddr, opts.promAddr, collector.logFile)
 	if opts.runFor == 0 {
 		fmt.Fprintln(out, "Ctrl-C ends both.")
 	}

@@ -41,7 +41,7 @@ func play(how string, args []string) int {
 		<-ctx.Done()
 		return 0
 	}
-	fmt.Println("collector reads", os.Getenv("VLLM_ENDPOINT"))
+	fmt.Println("collector reads", os.Getenv("VLLM_ENDPOINT"), "with", strings.Join(args, " "))
 	switch how {
 	case "collector fails":
 		fmt.Println("cannot start: no such component")
@@ -97,7 +97,7 @@ func testOptions(t *testing.T, how string) options {
 	require.NoError(t, err)
 	return options{
 		collector: self, vllmsim: self, config: "unused.yaml",
-		simAddr: freeAddr(t), promAddr: freeAddr(t),
+		simAddr: freeAddr(t), promAddr: freeAddr(t), fleetAddr: freeAddr(t),
 		logs: filepath.Join(t.TempDir(), "logs"), every: 200 * time.Millisecond, incident: theirs(),
 	}
 }
@@ -118,6 +118,7 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 	require.NoError(t, demonstrate(t.Context(), opts, &out))
 
 	assert.Contains(t, out.String(), "curl http://"+opts.promAddr+"/metrics")
+	assert.Contains(t, out.String(), "  http://"+opts.fleetAddr+"/\n", "the address of the page")
 	assert.Contains(t, out.String(), nameGeneration, "the legend names the metrics as exported")
 	assert.Regexp(t, `(?m)^\S+ +5 +- +- +- +- +100 +-$`, out.String(), "5 running, 100 tokens a second, no diagnosis")
 	assert.NotContains(t, out.String(), "What was changed", "the story was not over")
@@ -129,6 +130,7 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 	log, err = os.ReadFile(filepath.Join(opts.logs, "collector.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "collector reads http://"+opts.simAddr)
+	assert.Contains(t, string(log), "yaml:extensions::vllm_fleet::endpoint: "+opts.fleetAddr+" --config yaml:service::extensions: [vllm_fleet]")
 }
 
 func TestTheStoryOfAnIncidentIsPrintedToItsEnd(t *testing.T) {
@@ -245,6 +247,7 @@ func TestATakenPortIsNamedTogetherWithTheWayOut(t *testing.T) {
 	for setting, choose := range map[string]func(*options) *string{
 		"SIM_ADDR":        func(o *options) *string { return &o.simAddr },
 		"PROMETHEUS_ADDR": func(o *options) *string { return &o.promAddr },
+		"FLEET_ADDR":      func(o *options) *string { return &o.fleetAddr },
 	} {
 		t.Run(setting, func(t *testing.T) {
 			opts := testOptions(t, "all is well")

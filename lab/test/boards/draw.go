@@ -1,7 +1,6 @@
 package boards
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/browser"
 )
+
+// drawer is a browser that draws dashboards.
+type drawer struct{ *browser.Browser }
 
 // shot says what to draw.
 type shot struct {
@@ -130,7 +134,7 @@ func (p *seen) screens(words string) (cut [][2]int) {
 }
 
 // draw shows a dashboard of a site and returns what stands on it.
-func (b *browser) draw(ctx context.Context, s *site, at string, what shot) (page seen, err error) {
+func (b *drawer) draw(ctx context.Context, s *site, at string, what shot) (page seen, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 8*time.Minute)
 	defer cancel()
 	query := url.Values{
@@ -142,55 +146,38 @@ func (b *browser) draw(ctx context.Context, s *site, at string, what shot) (page
 	for name, value := range what.variables {
 		query.Set("var-"+name, value)
 	}
-	if err := b.size(ctx, what.width, tall, 1); err != nil {
+	if err := b.Size(ctx, what.width, tall, 1); err != nil {
 		return page, err
 	}
-	if err := b.call(ctx, "Page.navigate", map[string]any{"url": at + "/?" + query.Encode()}, nil); err != nil {
+	if err := b.Call(ctx, "Page.navigate", map[string]any{"url": at + "/?" + query.Encode()}, nil); err != nil {
 		return page, err
 	}
 	if err := b.wait(ctx, s); err != nil {
 		return page, err
 	}
-	if err := b.evaluate(ctx, look+"()", &page); err != nil {
+	if err := b.Evaluate(ctx, look+"()", &page); err != nil {
 		return page, err
 	}
 	if page.Height == 0 {
 		return page, fmt.Errorf("no panel was drawn: %q", page.Failed)
 	}
-	return page, errors.Join(b.size(ctx, what.width, min(page.Height+16, tall), 1), b.wait(ctx, s))
-}
-
-// picture takes pictures until two in a row are the same: on a busy machine parts of one can
-// still be blank.
-func (b *browser) picture(ctx context.Context, width int, part [2]int, format string) ([]byte, error) {
-	var last []byte
-	for range 10 {
-		picture, err := b.screenshot(ctx, width, part[0], part[1], format)
-		if err != nil {
-			return nil, err
-		}
-		if bytes.Equal(picture, last) {
-			return picture, nil
-		}
-		last = picture
-	}
-	return nil, errors.New("no two pictures in a row are the same")
+	return page, errors.Join(b.Size(ctx, what.width, min(page.Height+16, tall), 1), b.wait(ctx, s))
 }
 
 // wait returns when the page shows everything: no request for a second, nothing that loads.
-func (b *browser) wait(ctx context.Context, s *site) error {
+func (b *drawer) wait(ctx context.Context, s *site) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for still := 0; still < 5; {
 		select {
 		case <-ctx.Done():
 			var text string
-			_ = b.evaluate(context.WithoutCancel(ctx), "document.body.innerText.slice(0, 500)", &text)
+			_ = b.Evaluate(context.WithoutCancel(ctx), "document.body.innerText.slice(0, 500)", &text)
 			return fmt.Errorf("the page did not become still; it shows %q: %w", text, ctx.Err())
 		case <-tick.C:
 		}
 		var ready bool
-		if err := b.evaluate(ctx, settled, &ready); err != nil {
+		if err := b.Evaluate(ctx, settled, &ready); err != nil {
 			return err
 		}
 		still++

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/browser"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/history"
 )
 
@@ -58,9 +59,10 @@ func TestPictures(t *testing.T) {
 	if *page == "" {
 		t.Skip("make boards draws the pictures")
 	}
-	b, err := startBrowser(t.Context(), *chromium)
+	chrome, err := browser.Start(t.Context(), *chromium)
 	require.NoError(t, err)
-	defer b.stop()
+	defer chrome.Stop()
+	b := &drawer{chrome}
 	sites := map[string]*site{}
 	drawn := 0
 	for _, p := range pictures {
@@ -92,13 +94,13 @@ func TestPictures(t *testing.T) {
 			screens := page.screens(p.words)
 			t.Logf("%d screens, %d points high", len(screens), page.Height)
 			require.Greater(t, len(screens), p.screen)
-			picture, err := b.picture(t.Context(), what.width, screens[p.screen], "webp")
+			picture, err := b.Picture(t.Context(), what.width, screens[p.screen], "webp")
 			require.NoError(t, err)
 			// A repository must bear it.
 			assert.Less(t, len(picture), 120_000)
 			require.NoError(t, os.WriteFile(filepath.Join(*images, p.name+".webp"), picture, 0o600))
 			if *looks != "" {
-				png, err := b.picture(t.Context(), what.width, [2]int{0, page.Height + 16}, "png")
+				png, err := b.Picture(t.Context(), what.width, [2]int{0, page.Height + 16}, "png")
 				require.NoError(t, err)
 				require.NoError(t, os.WriteFile(filepath.Join(*looks, p.name+".png"), png, 0o600))
 			}

@@ -1,4 +1,5 @@
-package boards
+// Package browser drives a headless Chromium, which "make chromium" fetches.
+package browser
 
 import (
 	"bufio"
@@ -17,8 +18,8 @@ import (
 	"time"
 )
 
-// browser is a headless Chromium that is driven through two pipes: it opens no port.
-type browser struct {
+// Browser is a headless Chromium that is driven through two pipes: it opens no port.
+type Browser struct {
 	process *exec.Cmd
 	to      *os.File
 	home    string
@@ -39,9 +40,9 @@ type reply struct {
 	} `json:"error"`
 }
 
-// startBrowser starts the Chromium that "make chromium" unpacked to a directory. Fonts are
+// Start starts the Chromium that "make chromium" unpacked to a directory. Fonts are
 // those of the directory alone, so that a picture is the same on each machine.
-func startBrowser(ctx context.Context, unpacked string) (*browser, error) {
+func Start(ctx context.Context, unpacked string) (*Browser, error) {
 	unpacked, err := filepath.Abs(unpacked)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func startBrowser(ctx context.Context, unpacked string) (*browser, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("there is no Chromium, run make chromium: %w", err)
 	}
-	home, err := os.MkdirTemp("", "boards-chromium-")
+	home, err := os.MkdirTemp("", "chromium-")
 	if err != nil {
 		return nil, err
 	}
@@ -89,33 +90,33 @@ func startBrowser(ctx context.Context, unpacked string) (*browser, error) {
 		return nil, err
 	}
 	_, _ = theirs.Close(), ours.Close()
-	b := &browser{process: process, to: to, home: home, waiting: map[int]chan reply{}, gone: make(chan struct{})}
+	b := &Browser{process: process, to: to, home: home, waiting: map[int]chan reply{}, gone: make(chan struct{})}
 	go b.read(from)
 	if err := b.open(ctx); err != nil {
-		b.stop()
+		b.Stop()
 		return nil, fmt.Errorf("chromium does not answer: %w: %.2000s", err, errs.String())
 	}
 	return b, nil
 }
 
 // open attaches to a page of the browser.
-func (b *browser) open(ctx context.Context) error {
+func (b *Browser) open(ctx context.Context) error {
 	var target struct {
 		TargetID  string `json:"targetId"`
 		SessionID string `json:"sessionId"`
 	}
-	if err := b.call(ctx, "Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
+	if err := b.Call(ctx, "Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
 		return err
 	}
-	if err := b.call(ctx, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target); err != nil {
+	if err := b.Call(ctx, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &target); err != nil {
 		return err
 	}
 	b.session = target.SessionID
-	return b.call(ctx, "Emulation.setTimezoneOverride", map[string]any{"timezoneId": "UTC"}, nil)
+	return b.Call(ctx, "Emulation.setTimezoneOverride", map[string]any{"timezoneId": "UTC"}, nil)
 }
 
 // read hands the replies of the browser to those who wait for them.
-func (b *browser) read(from io.ReadCloser) {
+func (b *Browser) read(from io.ReadCloser) {
 	defer close(b.gone)
 	defer from.Close()
 	lines := bufio.NewReaderSize(from, 1<<20)
@@ -138,8 +139,8 @@ func (b *browser) read(from io.ReadCloser) {
 	}
 }
 
-// call sends a command and decodes its result into the value that result points to.
-func (b *browser) call(ctx context.Context, method string, params, result any) error {
+// Call sends a command and decodes its result into the value that result points to.
+func (b *Browser) Call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	waits := make(chan reply, 1)
@@ -175,15 +176,15 @@ func (b *browser) call(ctx context.Context, method string, params, result any) e
 	}
 }
 
-// size sets the size of the page in pixels.
-func (b *browser) size(ctx context.Context, width, height int, scale float64) error {
-	return b.call(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{
+// Size sets the size of the page in pixels.
+func (b *Browser) Size(ctx context.Context, width, height int, scale float64) error {
+	return b.Call(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{
 		"width": width, "height": height, "deviceScaleFactor": scale, "mobile": false,
 	}, nil)
 }
 
-// evaluate runs a script on the page and decodes what it returns.
-func (b *browser) evaluate(ctx context.Context, script string, result any) error {
+// Evaluate runs a script on the page and decodes what it returns.
+func (b *Browser) Evaluate(ctx context.Context, script string, result any) error {
 	var r struct {
 		Result struct {
 			Value json.RawMessage `json:"value"`
@@ -192,7 +193,7 @@ func (b *browser) evaluate(ctx context.Context, script string, result any) error
 			Text string `json:"text"`
 		} `json:"exceptionDetails"`
 	}
-	err := b.call(ctx, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &r)
+	err := b.Call(ctx, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &r)
 	switch {
 	case err != nil:
 		return err
@@ -205,13 +206,13 @@ func (b *browser) evaluate(ctx context.Context, script string, result any) error
 }
 
 // screenshot returns a picture of a part of the page.
-func (b *browser) screenshot(ctx context.Context, width, from, to int, format string) ([]byte, error) {
+func (b *Browser) screenshot(ctx context.Context, width, from, to int, format string) ([]byte, error) {
 	var shot struct {
 		Data string `json:"data"`
 	}
 	// Of 100. Charts of thin lines are still sharp, and a board has less than 200 KB.
 	const quality = 70
-	err := b.call(ctx, "Page.captureScreenshot", map[string]any{
+	err := b.Call(ctx, "Page.captureScreenshot", map[string]any{
 		"format": format, "quality": quality, "clip": map[string]any{"x": 0, "y": from, "width": width, "height": to - from, "scale": 1},
 	}, &shot)
 	if err != nil {
@@ -220,8 +221,25 @@ func (b *browser) screenshot(ctx context.Context, width, from, to int, format st
 	return base64.StdEncoding.DecodeString(shot.Data)
 }
 
-// stop ends the browser and removes what it wrote.
-func (b *browser) stop() {
+// Picture takes pictures of a part of the page until two in a row are the same: on a busy machine parts of one can
+// still be blank.
+func (b *Browser) Picture(ctx context.Context, width int, part [2]int, format string) ([]byte, error) {
+	var last []byte
+	for range 10 {
+		picture, err := b.screenshot(ctx, width, part[0], part[1], format)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(picture, last) {
+			return picture, nil
+		}
+		last = picture
+	}
+	return nil, errors.New("no two pictures in a row are the same")
+}
+
+// Stop ends the browser and removes what it wrote.
+func (b *Browser) Stop() {
 	_ = b.to.Close()
 	_ = b.process.Process.Kill()
 	_ = b.process.Wait()
