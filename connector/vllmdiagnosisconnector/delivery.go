@@ -95,7 +95,7 @@ func (c *diagnosisConnector) refused(ctx context.Context, records []record, now 
 	defer c.mu.Unlock()
 	if consumererror.IsPermanent(err) {
 		c.telemetry.drop(ctx, records)
-		c.logger.Warn("events of the diagnosis were refused for good and are lost; the error says what the next component does not take",
+		c.logger.Warn("the next component refused events of the diagnosis permanently, and they are lost; the error says why",
 			zap.Int("events", len(records)), zap.Error(err))
 		return
 	}

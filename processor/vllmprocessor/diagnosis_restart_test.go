@@ -159,7 +159,7 @@ func TestADiagnosisIsForASilenceThatIsShort(t *testing.T) {
 	}
 }
 
-// What is stored of diagnoses may be damaged, or of another version. Then the engines are judged anew.
+// What is stored of diagnoses may be damaged, or of another version. Then the engines are judged again from the start.
 func TestDiagnosesThatCannotBeReadAreJudgedAnew(t *testing.T) {
 	good := archive.Encode(map[string][]byte{"key": []byte("no state")})
 	for name, data := range map[string][]byte{

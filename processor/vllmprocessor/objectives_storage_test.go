@@ -245,7 +245,7 @@ func TestAStateOfAnotherThresholdIsNotContinued(t *testing.T) {
 	after.shows("one:8000", engines)
 	got := after.shows("one:8000", engines, 1)
 	assert.InDelta(t, 1.0, got.values[budgetLeft], 1e-9)
-	assert.Equal(t, []string{`objective "ttft": the objective has another threshold than when its state was saved, so its budget starts anew`},
+	assert.Equal(t, []string{`objective "ttft": the objective has another threshold than when its state was saved, so its budget starts again`},
 		after.sentences(zapcore.WarnLevel))
 	after.end()
 }

@@ -129,17 +129,17 @@ func (r *resource) isAhead(batch *input.Batch, now time.Time) bool {
 	return batch.Time > r.behindTime && now.Sub(r.behind) >= apart
 }
 
-// warnAhead warns once that a resource starts anew because its times were wrong.
+// warnAhead warns once that the windows of a resource were reset because its timestamps were wrong.
 func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
-	p.warnOnce(aboutAhead, r.Attributes, "points of a server were %s ahead of this machine's clock, and later ones were not; its windows start anew, "+
-		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
+	p.warnOnce(aboutAhead, r.Attributes, "points of a server were %s ahead of this machine's clock, and later ones were not. Its windows were reset; "+
+		"for %s, its points that are more than %s ahead are ignored. Set the clocks of all machines that send its metrics",
 		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew)
 }
 
-// warnTimes warns once that nothing is derived for some times of a request.
+// warnTimes warns once that nothing is derived for some timestamps of a request.
 func (p *vllmProcessor) warnTimes(r *resource) {
-	p.warnOnce(aboutTimes, r.Attributes, "a request has many times of one server with %d engines and models; all of them are counted, and values are "+
-		"derived for the newest %d times only; place this processor before any batch processor, and send fewer times in one request",
+	p.warnOnce(aboutTimes, r.Attributes, "a request has points of one server, with %d engines and models, at many timestamps. All are counted, and values are "+
+		"derived for the newest %d timestamps only. Place this processor before any batch processor, and send fewer timestamps in one request",
 		r.Window.Engines(), r.times())
 }
 
@@ -165,8 +165,8 @@ const jitter = 10
 func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommon.Map, report *window.Report, before int64) {
 	p.warnSeries(r, report)
 	if report.Ignored[window.GroupLimit] > 0 {
-		p.warnOnce(aboutEngines, attributes, "there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
-			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
+		p.warnOnce(aboutEngines, attributes, "there are more engines and models than the limits, 1000 for one server and %d for all; "+
+			"nothing is derived from the others. If the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
 			"give each of them its own service.instance.id", p.engines.Limit())
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {

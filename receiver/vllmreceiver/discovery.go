@@ -93,7 +93,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := d.receiver.Remove(ctx, t.URL); err != nil && ctx.Err() == nil {
-				d.receiver.settings.Logger.Warn("The end of a target was refused; it is sent again every minute",
+				d.receiver.settings.Logger.Warn("The pipeline refused the staleness markers of a removed target; they are sent again every minute",
 					zap.String("target", scrape.InstanceID(t.URL)), zap.Error(err))
 			}
 		})

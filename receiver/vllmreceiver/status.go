@@ -141,7 +141,7 @@ func (s *receiverStatus) sentence() error {
 	case 1:
 		return errors.New("the only target cannot be scraped: " + s.newest)
 	}
-	return fmt.Errorf("none of the %d targets can be scraped; the newest failure is of %s", s.failing, s.newest)
+	return fmt.Errorf("none of the %d targets can be scraped; the newest failure: %s", s.failing, s.newest)
 }
 
 // report reports every change that was not reported yet. A watcher of the status may

@@ -56,7 +56,7 @@ func TestAllMistakesOfAConfigurationAreSaid(t *testing.T) {
 	report := checked(t, configuration(t, "intervall: 15s, naming: no, endpoint: \"http://127.0.0.1:1\"", "windows: 1m, objectives: [{name: a, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9, models: [\"llama[(\"]}]"))
 	for _, want := range []string{
 		"receivers::vllm: intervall: is unknown; did you mean collection_interval.", `receivers::vllm: naming: "no" is unknown; write canonical or wire.`,
-		"processors::vllm: windows: is unknown; did you mean window.", "the pattern \"llama[(\" has '[', and a pattern is no regular expression: write * for any characters and ? for a single one.",
+		"processors::vllm: windows: is unknown; did you mean window.", "the pattern \"llama[(\" has '[', and a pattern is not a regular expression: write * for any characters and ? for a single one.",
 	} {
 		assert.Contains(t, said(report, check.CodeConfigInvalid), want)
 	}

@@ -70,8 +70,8 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
 	}
 	if later, err := a.client.Get(ctx, a.storageKey(form+1)); err == nil && later != nil {
-		a.Logger.Warn("the storage has states that a later version of this program wrote and this one cannot read; they stay there for the later "+
-			"version, and this one goes on with the newest that it can read", zap.String("key", a.storageKey(form+1)))
+		a.Logger.Warn("cannot read state saved by a later version of this program; it stays in the storage for that version, "+
+			"and this version continues with the newest state that it can read", zap.String("key", a.storageKey(form+1)))
 	}
 	// Most are of servers that were not silent when they were written.
 	a.moves(max(len(a.kept)-a.limit, 0))

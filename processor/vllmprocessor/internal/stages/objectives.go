@@ -70,7 +70,7 @@ func NewObjectives(all []objective.Objective, budget objective.Duration, burn []
 func budgets(window time.Duration) archive.Kind {
 	return archive.Kind{
 		Key: "objectives", Interval: time.Minute, Age: window, Newest: objective.StateAge, Thin: objective.Thin,
-		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start anew",
+		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start again",
 		Unsaved:   "the objectives could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
 		Damaged:   "what the storage has of objectives is damaged; %d of their states could be read and continue, the others start again",
 		Continued: "objectives continue where they were saved",
@@ -237,7 +237,7 @@ func (k *trackerKeeper) Took(outcome objective.Outcome) {
 	case objective.Unsound:
 		k.telemetry.Uncounted(k.ctx, StepUnsound)
 	case objective.ClockSetBack:
-		k.warn("clock", "the times of a resource went back by more than the shortest burn window; what its objectives had counted after them was forgotten")
+		k.warn("clock", "the timestamps of a resource went back by more than the shortest burn window; its objectives dropped what they had counted for later timestamps")
 	case objective.Added:
 	}
 }

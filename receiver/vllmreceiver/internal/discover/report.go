@@ -61,7 +61,7 @@ func (r *Runner) logLimit(found, over int) {
 	switch {
 	case over > 0 && found > r.advised:
 		r.advised = withRoom(found)
-		r.options.Logger.Warn(fmt.Sprintf("Discovery has found %d targets, more than limits::targets (%d); %d of them are not scraped, and those that were there first are. "+
+		r.options.Logger.Warn(fmt.Sprintf("Discovery has found %d targets, more than limits::targets (%d); %d of them are not scraped; the first ones found are. "+
 			"Set limits::targets to %d", found, r.options.Limit, over, r.advised))
 	case over == 0 && r.advised > 0 && found <= r.options.Limit-r.options.Limit/10:
 		r.advised = 0

@@ -74,7 +74,7 @@ func (s *Target) explain(at time.Time, body *Body) {
 	dropped := report.Dropped[normalize.ReasonSeriesLimit]
 	switch limited := dropped > 0; {
 	case limited && !s.limited:
-		s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; those that were there first are kept, the others are dropped",
+		s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; the first ones are kept and the others are dropped",
 			zap.Int("limit", limits.Series), zap.Int("dropped", dropped))
 	case !limited && s.limited:
 		s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
