@@ -142,7 +142,7 @@ func (p *pending) take() []record {
 	return records
 }
 
-// giveBack keeps records before those that were refused meanwhile, and returns those
+// giveBack keeps records before those that were refused in that time, and returns those
 // for which there is no room.
 func (p *pending) giveBack(records []record) (dropped []record) {
 	for i := range records {

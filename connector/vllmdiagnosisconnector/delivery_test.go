@@ -124,7 +124,7 @@ func TestARecordThatIsRefusedForGoodIsCountedAndNotRepeated(t *testing.T) {
 	metadatatest.AssertEqualConnectorVllmDiagnosisDroppedEvents(t, telemetry, []metricdata.DataPoint[int64]{
 		{Attributes: attribute.NewSet(attribute.Int("severity", 3)), Value: 1},
 	}, metricdatatest.IgnoreTimestamp())
-	assert.Contains(t, fmt.Sprint(b.sentences()), "were refused for good and are lost")
+	assert.Contains(t, fmt.Sprint(b.sentences()), "the next component refused events of the diagnosis permanently, and they are lost")
 }
 
 func TestWhatIsRefusedUntilTheEndIsReported(t *testing.T) {

@@ -58,7 +58,7 @@ type Log struct {
 // line is a line that waits for further targets.
 type line struct {
 	since time.Time
-	// version is printable. released is false where it is no version that vLLM can have.
+	// version is printable. released is false where it is not a version that vLLM can have.
 	version        string
 	released       bool
 	sure, possible []catalog.DefectID

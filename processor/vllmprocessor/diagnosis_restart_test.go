@@ -114,7 +114,7 @@ func TestAnEngineThatRecoversDuringARestart(t *testing.T) {
 	assert.LessOrEqual(t, minutes[true], minutes[false]+0.25)
 }
 
-// A server that restarts while the collector does is judged anew.
+// A server that restarts while the collector does is judged again.
 func TestAServerThatRestartsWithTheCollectorIsJudgedAnew(t *testing.T) {
 	folder := t.TempDir()
 	server := steady("one:8000", noon)

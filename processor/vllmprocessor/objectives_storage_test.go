@@ -224,7 +224,7 @@ func TestAStorageThatFailsToReadIsNoReasonNotToStart(t *testing.T) {
 	p := newInstance(t, kept(), &archive.Shared{})
 	p.begin(hostWith{stateID, &memory{failRead: true}})
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
-	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "budgets and burn rates start anew")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "budgets and burn rates start again")
 	p.end()
 }
 

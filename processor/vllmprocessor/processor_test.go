@@ -198,7 +198,7 @@ func TestTheAdvisedLimitOfSeriesHasTheSeriesOfRefusedEngines(t *testing.T) {
 	r.send(story.String())
 	messages := r.messages()
 	require.Len(t, messages, 2)
-	assert.Contains(t, messages[0], "there are more engines and models than are kept")
+	assert.Contains(t, messages[0], "there are more engines and models than the limits")
 	assert.Contains(t, messages[1], "there are 770 series, more than max_series (300), and nothing is derived from the others; set max_series to 1000,")
 }
 

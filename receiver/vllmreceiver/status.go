@@ -14,7 +14,7 @@ import (
 // cannot be asked for targets, else OK.
 type receiverStatus struct {
 	// reporting is held while a status is reported. No goroutine waits for it: its holder
-	// also reports the changes that others make meanwhile.
+	// also reports the changes that others make in that time.
 	reporting sync.Mutex
 
 	mu   sync.Mutex

@@ -73,7 +73,7 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn("cannot read state saved by a later version of this program; it stays in the storage for that version, "+
 			"and this version continues with the newest state that it can read", zap.String("key", a.storageKey(form+1)))
 	}
-	// Most are of servers that were not silent when they were written.
+	// Most belong to servers that were not silent when they were written.
 	a.moves(max(len(a.kept)-a.limit, 0))
 	a.prune()
 	if len(a.kept) > 0 {
@@ -131,7 +131,7 @@ func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
 			}
 		}
 	}
-	// Those that are left are of silent servers.
+	// Those that are left belong to silent servers.
 	a.prune()
 	for key, saved := range a.kept {
 		if _, live := all[key]; !live {

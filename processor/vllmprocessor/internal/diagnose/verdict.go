@@ -101,14 +101,14 @@ const (
 	Erroring
 	Restarting
 	RequestsDropped
-	// Imbalanced and UpstreamStarved are of pools.
+	// Imbalanced and UpstreamStarved belong to pools.
 	Imbalanced
 	UpstreamStarved
 	// WorkloadShift, FrozenGauges and ClientsGiveUp are notices.
 	WorkloadShift
 	FrozenGauges
 	ClientsGiveUp
-	// ServersLost is of pools, and the last one: saved states have these numbers.
+	// ServersLost belongs to pools, and the last one: saved states have these numbers.
 	ServersLost
 
 	// NumCauses is the number of causes, for arrays over them.

@@ -104,7 +104,7 @@ func (l *changeLog) summary() {
 	clear(l.unlogged)
 }
 
-// upgraded logs that what is usual is learned anew because of another version: one line
+// upgraded logs that what is usual is learned again because of another version: one line
 // for all engines of a server. It needs no lock.
 func (l *changeLog) upgraded(u *diagnose.Upgrade, resource pcommon.Map) {
 	l.logger.Info(
