@@ -20,6 +20,7 @@ import (
 // notThresholds are constants that judge no engine: the guesses that a fit
 // begins with, and what identifies and bounds what is kept.
 var notThresholds = map[string]bool{
+	"mostOfSource": true, "MostReferences": true, "longestModel": true, "mostSamples": true, "mostScrapes": true,
 	"referenceVersion": true, "guessNoise": true, "guessWidth": true,
 	"baselineVersion": true, "BaselineMemory": true, "unbelievable": true,
 	"serverVersion": true, "leastSignals": true, "maxSavedServer": true, "diagnosisVersion": true, "maxSavedName": true,
