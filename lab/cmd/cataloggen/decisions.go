@@ -44,7 +44,7 @@ func parseDecisions(content []byte, k *knowledge) (*decisionList, error) {
 	}
 	problems := l.expandGroups(k.subjects())
 	l.decideAs(k)
-	return &l, errors.Join(append(problems, l.problems(k)...)...)
+	return &l, errors.Join(append(append(problems, l.problems(k)...), k.doneProblems(&l)...)...)
 }
 
 // expandGroups replaces the names of groups by their members.

@@ -7,56 +7,19 @@ import (
 	"strings"
 )
 
-// mostNamed is how many subjects of a row the page names.
-const mostNamed = 12
-
-// decisionsAbout lists what is done about a defect: a line for each row that changes
-// something. What is unaffected is most of what is derived, so it is one line.
-func (k *knowledge) decisionsAbout(one *defect, l *decisionList) string {
-	var b strings.Builder
-	for _, word := range []string{"corrected", "bounded", "withheld"} {
-		for _, row := range l.Decisions {
-			if row.Decision != word {
-				continue
-			}
-			var subjects []string
-			for _, p := range k.meeting(row) {
-				if p.defect == one.ID {
-					subjects = append(subjects, p.subject)
-				}
-			}
-			if len(subjects) > 0 {
-				fmt.Fprintf(&b, "- **%s**: %s. %s\n", word, subjectList(subjects), row.How)
+// doneProblems reports the defects whose "done" does not have the word of each decision about
+// them, so that the page does not contradict decisions.yaml.
+func (k *knowledge) doneProblems(l *decisionList) []error {
+	var problems []error
+	for _, row := range l.Decisions {
+		for _, p := range k.meeting(row) {
+			i := slices.IndexFunc(k.defects.Defects, func(one defect) bool { return one.ID == p.defect })
+			if i >= 0 && row.Decision != "unaffected" && !strings.Contains(strings.ToLower(k.defects.Defects[i].Done), row.Decision) {
+				problems = append(problems, fmt.Errorf("defect %s: %s is %s, and done does not have this word", p.defect, p.subject, row.Decision))
 			}
 		}
 	}
-	if b.Len() == 0 && slices.ContainsFunc(k.undecided(l), func(p pair) bool { return p.defect == one.ID }) {
-		return "What is done about it is not decided yet.\n\n"
-	} else if b.Len() == 0 {
-		return "Nothing that is derived is wrong because of it.\n\n"
-	}
-	return "In what is derived:\n\n" + b.String() + "- **unaffected**: all else.\n\n"
-}
-
-// subjectList names subjects for readers, and the number of those that are left out.
-func subjectList(subjects []string) string {
-	var names []string
-	for _, subject := range subjects {
-		switch kind, name, is := strings.Cut(subject, ":"); {
-		case is && kind == "signal":
-			names = append(names, "signal `"+name+"`")
-		case is:
-			names = append(names, "the rule for "+map[string]string{
-				"restart": "restarts", "idle": "idle engines", "stall": "stalled engines", "learned": "what was learned",
-			}[name])
-		default:
-			names = append(names, "`"+subject+"`")
-		}
-	}
-	if more := len(names) - mostNamed; more > 1 {
-		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
+	return problems
 }
 
 // note is a short mention of a defect in another page: its title and versions.

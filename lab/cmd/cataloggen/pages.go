@@ -18,10 +18,8 @@ func pageParts(d *document, g *diagnosis) map[string]map[string]string {
 }
 
 // namesMetricsOnly reports whether every name in backticks that begins like a metric's
-// must be a metric. The page about naming and those of components also have other names.
-func namesMetricsOnly(path string) bool {
-	return path != namingPage && !strings.HasSuffix(path, "README.md")
-}
+// must be a metric. The page about naming also has other names.
+func namesMetricsOnly(path string) bool { return path != namingPage }
 
 // unknownMetrics returns an error for a name in backticks that looks like a metric and that the
 // catalogue does not have.
