@@ -32,7 +32,7 @@ func collectorGroup(p parameters) Group {
 					FiresWithoutData: true,
 					Query:            "max(last_10m):max:vllm.up{*} < 0",
 					Text:             "{{#is_no_data}}No metrics of vLLM servers arrive.{{/is_no_data}}",
-					Differs:          "It never fires on a value, only on missing data, and not for one of several clusters.",
+					Differs:          "It fires on missing data only, and not for one of several clusters.",
 				},
 				FiresIn: map[string][]string{"collector silent": nil},
 			},

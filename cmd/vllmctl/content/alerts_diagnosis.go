@@ -75,7 +75,7 @@ func diagnosisGroup(p parameters) Group {
 				Monitor: &Monitor{
 					Query:   "min(last_2m):max:vllm.pool.diagnosis.severity{*} by {model_name} >= 3",
 					Text:    "The pool of {{model_name.name}} does not serve its users.",
-					Differs: "Pools of one model in several namespaces are one group; add their tags to `by` if `group_by` has them.",
+					Differs: "Pools of one model in several namespaces are one group.",
 				},
 				FiresIn: map[string][]string{"whole pool down": nil},
 			},
@@ -139,7 +139,7 @@ func diagnosisGroup(p parameters) Group {
 				Monitor: &Monitor{
 					Query:   "min(last_2m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} >= 3",
 					Text:    "{{[service.instance.id].name}} does not serve {{model_name.name}}.",
-					Differs: "It pages for servers of a pool, too: a query cannot leave out what another one has. Where you have pools, do not send it to a pager. It ends below severity 3.",
+					Differs: "It pages for servers of a pool, too: with pools, do not send it to a pager.",
 				},
 				FiresIn: map[string][]string{
 					"admission-deferred": lone, "overload": lone,
@@ -169,7 +169,7 @@ func diagnosisGroup(p parameters) Group {
 				LooksTheSame: "Clients that know the address of the server and do not use the router.",
 				NotConclude:  "Do not conclude that its health check fails: a server that hangs can still answer it, and so it gets requests.",
 				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages. What is sent to an `unreachable` server is not known, and of one that hangs only if its gauges, `/load` or its open files show it: then it has `VLLMReplicaNotServing`.",
-				NoMonitor:    "Datadog cannot join a server with its pool. VLLMServerNotServing has its query.",
+				NoMonitor:    "Datadog cannot join a server with its pool.",
 				FiresIn: map[string][]string{
 					"one of three replicas hangs": {"chat-b-0:8000"}, "one of four replicas fails": {"chat-b-0:8000"},
 					"engine-imbalance": lone, "replica-imbalance": lone,
@@ -195,7 +195,7 @@ func diagnosisGroup(p parameters) Group {
 				LooksTheSame: "A server that was stopped on purpose without a deletion of its pod. A pod that is being deleted is `draining` and has no alert.",
 				NotConclude:  "Do not conclude that users notice: then `VLLMReplicaHarmsUsers` or the alerts of the pool and of the objectives page.",
 				CannotFire:   "No pool has the model of the server: then `VLLMServerNotServing` pages. With many users at it, `VLLMReplicaHarmsUsers` pages instead.",
-				NoMonitor:    "It is the query of VLLMServerNotServing: Datadog cannot join a server with its pool.",
+				NoMonitor:    "Datadog cannot join a server with its pool.",
 				FiresIn: map[string][]string{
 					"a hung replica out of rotation": {"chat-b-0:8000"}, "one of three replicas down": {"chat-b-0:8000"},
 					"whole pool down": {"chat-a-0:8000", "chat-b-0:8000", "chat-c-0:8000"},
@@ -257,7 +257,7 @@ func diagnosisGroup(p parameters) Group {
 				LooksTheSame: "A smaller number of replicas, by a person or an autoscaler, where the collector did not see the pod terminate. A collector of several that ended: its servers vanish together.",
 				NotConclude:  "Do not conclude that the process died. The series end as well if discovery loses it.",
 				CannotFire:   "Nothing is left in the cluster (`VLLMCollectorSilent` fires then), another server of the service came in the same hour, the server never served, or the collector saw that its pod was being deleted, which is what an autoscaler does, too. After an hour the alert ends although the server is still gone: set `vllm_config:servers:expected` for an alert that stays.",
-				NoMonitor:    "A query cannot compare which servers there are with those of an hour ago; missing data of one server fires at each rollout, too. Use VLLMTooFewServers.",
+				NoMonitor:    "A query cannot compare the servers with those of an hour ago. Use VLLMTooFewServers.",
 				FiresIn: map[string][]string{
 					"server lost with its collector": {"chat-b-0:8000"}, "server removed": {"chat-b-0:8000"},
 				},
@@ -287,7 +287,7 @@ func diagnosisGroup(p parameters) Group {
 					Parameter:        "serversExpected",
 					Query:            "max(last_10m):count_not_null(max:vllm.diagnosis.severity{*} by {service.instance.id}) < PARAMETER",
 					Text:             "{{value}} servers are reported, fewer than there should be.",
-					Differs:          "Set the number in the query and in the threshold. It counts only servers with a diagnosis, so it also fires where the processor is missing.",
+					Differs:          "Set the number in the query and in the threshold. It counts servers with a diagnosis.",
 				},
 				ShownBy: "TestFewerServersThanExpectedPage",
 			},
@@ -310,7 +310,7 @@ func diagnosisGroup(p parameters) Group {
 				LooksTheSame: "Two pipelines of which only one has the processor.",
 				NotConclude:  "Do not conclude that the server is well because it has no other alert.",
 				CannotFire:   "With `naming: wire` the server's own names are used, and this rule does not see them.",
-				NoMonitor:    "A query cannot leave out the servers that another one has.",
+				NoMonitor:    "A query cannot leave out the servers of another one.",
 				FiresIn:      map[string][]string{"processor missing": {"chat-a-0:8000"}},
 			},
 		},

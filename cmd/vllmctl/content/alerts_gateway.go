@@ -40,7 +40,7 @@ func gatewayGroup(p parameters) Group {
 						" - 0.05 * (default_zero(sum:inference_gateway.epp.requests{*} by {model_name}.as_count())" +
 						" + default_zero(sum:inference_gateway.epp.request.errors{!error_code:ModelServerError,!error_code:modelservererror} by {model_name}.as_count())) > 1",
 					Text:    "More than 5 % of the requests for {{model_name.name}} fail at the gateway.",
-					Differs: "It fires on errors beyond 5 % of the requests, so that few requests need no second condition. It has no `for`.",
+					Differs: "It fires on errors beyond 5 % of the requests, without a `for`.",
 				},
 				FiresIn: map[string][]string{
 					"gateway refuses requests": nil, "no ready endpoints": nil,
@@ -95,7 +95,7 @@ func gatewayGroup(p parameters) Group {
 					Parameter: "gatewayLatencySeconds",
 					Query:     "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
 					Text:      "1 % of the requests for {{model_name.name}} take longer than {{value}} s at the gateway.",
-					Differs:   "It is the slowest replica of the picker, not all of them together, and has no guard on traffic. The group without a model is the whole picker.",
+					Differs:   "It is about the slowest replica of the picker, and has no guard on traffic.",
 				},
 				FiresIn: map[string][]string{"slow gateway": nil},
 			},

@@ -72,7 +72,7 @@ func gpuGroup() Group {
 				Monitor: &Monitor{
 					Query:   "sum(last_1h):sum:vllm.accelerator.row_remap.rows{error.type:uncorrected} by {service.instance.id,hw.name}.as_count() > 0",
 					Text:    "The memory of the GPU {{[hw.name].name}} of {{[service.instance.id].name}} has uncorrected errors.",
-					Differs: "It counts replaced rows only, not errors without one, nor a replacement that failed.",
+					Differs: "It counts replaced rows only.",
 				},
 				FiresIn: map[string][]string{"gpu-memory-errors": nil},
 			},
@@ -97,7 +97,7 @@ func gpuGroup() Group {
 				LooksTheSame: "A node that was removed, by an autoscaler for example.",
 				NotConclude:  "Do not conclude that the GPUs do not work: the servers have alerts of their own.",
 				CannotFire:   "The exporter was never read. After an hour the alert ends although it is still gone.",
-				NoMonitor:    "A query cannot compare which exporters there are with those of an hour ago; missing data of one fires as well where a node is removed on purpose.",
+				NoMonitor:    "A query cannot compare the exporters with those of an hour ago.",
 				ShownBy:      "TestAnExporterThatIsNotReadAnyMoreIsReported",
 			},
 		},

@@ -43,7 +43,7 @@ func burnMonitor(factor, long, short, longText, shortText string) *Monitor {
 			" by {service.instance.id,model_name,objective} > PARAMETER",
 		Text: "{{[service.instance.id].name}} misses the objective {{objective.name}} of {{model_name.name}} so often that its error budget is used " +
 			"{{value}} times faster than allowed, over " + longText + " and over " + shortText + ".",
-		Differs: "It is about each server and has no guard on traffic: see [Objectives](#objectives).",
+		Differs: "It is about each server, and has no guard on traffic.",
 	}
 }
 
@@ -152,7 +152,7 @@ func sloLongGroup(p parameters) Group {
 				LooksTheSame: "A new threshold or target: the processor counts from zero, but the recorded month does not.",
 				NotConclude:  "Do not conclude that users are harmed now: it may have been three weeks ago.",
 				CannotFire:   "Less than a quarter of 30 days was recorded, the Prometheus server keeps less than 30 days, or the objective has no target.",
-				NoMonitor:    "A monitor cannot require the coverage besides the budget. Use an alert on the error budget of the SLO below.",
+				NoMonitor:    "Use an alert on the error budget of the SLO.",
 				ShownBy:      "TestAlertsOnSlowBurns",
 			},
 		},

@@ -250,7 +250,7 @@ func (x *Result) picture() ([]byte, error) {
 			lines = append(lines, line)
 		}
 	}
-	return plot.Linear("Resident memory of each shard", "minutes", "MB", lines)
+	return plot.Linear("Resident memory of each shard", "minutes. Shard: one of the collectors that divide the fleet. Drop: restart. 4 and 5: added for a time", "MB", lines)
 }
 
 // thousands writes a number with commas.
