@@ -74,7 +74,6 @@ func (x *Result) setup() string {
 	if x.FirstScrape > 0 {
 		row("Time from ready to the first scrape, at most", "%.1f s", x.FirstScrape)
 	}
-	row("Time from SIGTERM to the end, at most", "%.1f s", x.LongestStop)
 	return b.String()
 }
 
@@ -105,7 +104,7 @@ func (x *Result) counters() string {
 		}
 	}
 	row("Scrapes lost by the killed shard", float64(killed))
-	row("Scrapes lost by shards that stopped in order", float64(ended))
+	row("Scrapes lost by stopped shards", float64(ended))
 	row("Scrapes that arrived twice", float64(c.Repeated))
 	return b.String()
 }
