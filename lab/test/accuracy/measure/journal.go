@@ -74,7 +74,7 @@ func openJournal(path, fingerprint string, mode int) (*Journal, error) {
 	}
 	j := &Journal{file: file, print: fingerprint, known: map[string]Record{}}
 	if err := j.read(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w; remove the file to begin anew", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w; remove the file to start again", path, err), file.Close())
 	}
 	return j, nil
 }

@@ -89,7 +89,7 @@ func TestADamagedJournalIsNamed(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{}\nnot a record\n{}\n"), 0o600))
 	_, err := OpenJournal(path, "sources")
 	require.ErrorContains(t, err, "heldout.jsonl: line 2 is no record")
-	require.ErrorContains(t, err, "remove the file to begin anew")
+	require.ErrorContains(t, err, "remove the file to start again")
 }
 
 func TestTheFingerprintIsThatOfTheSources(t *testing.T) {

@@ -305,7 +305,7 @@ func TestTheOtherServersOfAPoolHaveNoFault(t *testing.T) {
 	for _, v := range s.Verdicts {
 		assert.Equal(t, v.Server == 1, v.Ours)
 	}
-	assert.Contains(t, counted([]Score{s}), "In 0 of 1 stories with a fault, the fault did harm in no minute.")
+	assert.Contains(t, counted([]Score{s}), "In 0 of 1 stories the fault did no harm.")
 }
 
 func TestWhatWasReportedAlreadyIsSaid(t *testing.T) {
