@@ -27,7 +27,7 @@ var hard = []struct {
 	{regexp.MustCompile(`(?i)\bfor good\b`), "refused for good", "for goodness", "permanently"},
 	{regexp.MustCompile(`(?i)\b(the|its|their|whose|a) begin\b`), "before its begin", "they begin", "the start"},
 	{regexp.MustCompile(`\b(is|are) of (?:[^kt]|the |t[^y])`), "the row is of a server", "it is of kind gauge", "belongs to, or has"},
-	{regexp.MustCompile(`(?i)(?:\b(?:[^t\W]\w*|t[^h\W]\w*|th[^e\W]\w*|the[^r\W]\w*|)|[^\w\s]) is no [^lm\s]`), "a gauge is no counter", "there is no counter, and it is no longer one", "is not a"},
+	{regexp.MustCompile(`(?i)(?:\b(?:[^t\W]\w*|t[^h\W]\w*|th[^e\W]\w*|the[^r\W]\w*)|[^\w\s]) is no [^lm\s]`), "a gauge is no counter", "there is no counter, and it is no longer one", "is not a"},
 	{regexp.MustCompile(`(?i)\bends? of (?:a|the|all|each|every|removed|its) (?:removed )?(?:series|targets?)\b`), "the ends of all series", "the end of the list", "staleness markers"},
 	{regexp.MustCompile(`(?i)\btimes of (?:a |the |one )?(?:points?|samples?|batch|readings?|servers?)\b|\bpoints?'s? own times?\b`), "times of points", "the times of ten requests", "timestamps"},
 	{regexp.MustCompile(`(?i)\bowed\b`), "what is owed to the backend", "allowed", "what is still to be sent"},
