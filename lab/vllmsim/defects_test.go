@@ -17,10 +17,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
-var updateDefects = flag.Bool("defects", false, "write the table of defects into docs/reference/scenarios.md")
+var updateDefects = flag.Bool("defects", false, "write the table of defects into lab/docs/scenarios.md")
 
 const (
-	scenarioPage = "../../docs/reference/scenarios.md"
+	scenarioPage = "../docs/scenarios.md"
 	defectsBegin = "<!-- defects: begin -->\n"
 	defectsEnd   = "<!-- defects: end -->"
 	defectsHead  = "| Defect | How the simulator shows it |\n|---|---|\n"
@@ -30,7 +30,7 @@ const (
 var demonstrations = slices.Concat(shownByServers, shownByRequests)
 
 // Each defect of the catalogue is either shown by servers of its versions, which a test of its
-// own proves, or is not simulated for a reason. docs/reference/scenarios.md says the same.
+// own proves, or is not simulated for a reason. lab/docs/scenarios.md says the same.
 func TestEveryKnownDefectIsShownOrExplained(t *testing.T) {
 	byID := map[catalog.DefectID]demonstration{}
 	for _, d := range demonstrations {

@@ -178,7 +178,7 @@ func TestDetailsAreRightInRandomStories(t *testing.T) {
 }
 
 // head is the text above the table.
-const head = `The details of ` + "`slow_steps`" + ` that are about GPUs, in %d random stories of each kind. A server with simulated GPUs ([simulator.md](../../../docs/simulator.md#gpus))
+const head = `The details of ` + "`slow_steps`" + ` that are about GPUs, in %d random stories of each kind. A server with simulated GPUs ([simulator.md](../../docs/simulator.md#gpus))
 and their exporter are read by two receivers, and the processor reports as in production: scrapes every 10, 15 or 30 s, samples of the
 exporter every 30 s, families that are off by default switched on at random, old and new labels, with the pod's UID or by its name,
 NVIDIA's exporter or AMD's, and in one of five stories an exporter that restarts meanwhile. Steps become slow after 14 to 20 minutes, for 12

@@ -1,7 +1,7 @@
 // Package fidelity compares the simulated engine with real ones: step times, latencies and
 // throughput of closed loops, whole runs, recordings, published benchmarks, and cache sizes.
 // What was measured is read from the folder of reference data; it is never part of the
-// project. The result is the table of docs/simulator.md.
+// project. The result is results.tsv, and its summary in docs/why/simulator.md.
 package fidelity
 
 import (

@@ -32,7 +32,7 @@ func Page(o Origin, records []Record, beside Beside) string {
 	var t table
 	t.line("<!-- Written by \"make accuracy\"; its prose is lab/test/accuracy/measure/page.go. -->")
 	t.line("# How accurate the diagnosis is\n")
-	t.line("Measured on a [simulated vLLM](../simulator.md) whose truth is known. Neither stories nor *untuned* models were used to work on the diagnosis.")
+	t.line("Measured on a [simulated vLLM](simulator.md) whose truth is known. Neither stories nor *untuned* models were used to work on the diagnosis.")
 	t.line("In brackets are 95 %% intervals over stories. Elsewhere: [all tables and definitions](%s), a [real vLLM](real-vllm.md).", fromDocs+resultsFile)
 	if was != nil {
 		t.line("A *difference* is from the method of commit %s, on the %d of %d stories that both played, with the same truth.", beside.Before.Commit, len(was.to), len(records))
@@ -57,7 +57,7 @@ func Page(o Origin, records []Record, beside Beside) string {
 	}
 	t.line("\n## What is not measured\n")
 	t.line("Other engines than V1, gateways, imbalanced pools, other settings than the defaults, learning over days. The simulator has")
-	t.line("[errors](../simulator.md#how-close-it-is-to-real-engines).\n")
+	t.line("[errors](simulator.md#how-close-it-is-to-real-engines).\n")
 	t.line("%s", o.size(records))
 	return t.String()
 }
