@@ -72,17 +72,6 @@ func (l Line) Median() (measured, simulated, signed, size float64) {
 // P90 returns the error's size that nine of ten cases do not exceed.
 func (l Line) P90() float64 { return l.quantile(0.9, l.size) }
 
-// Within returns the number of cases whose errors are within the bar.
-func (l Line) Within() int {
-	n := 0
-	for _, p := range l.Pairs {
-		if l.size(p) <= l.Bar {
-			n++
-		}
-	}
-	return n
-}
-
 // Held reports whether the bar is held.
 func (l Line) Held() bool {
 	_, _, _, size := l.Median()
