@@ -206,7 +206,7 @@ vllm-defects: ## Show on a real vLLM what docs/what-vllm-gets-wrong.md says of i
 	exec $(LAB) defects $(in_lab)
 
 .PHONY: real-page
-real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md
+real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md and lab/docs/real-vllm.md
 	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
 
 # ---------------------------------------------------------------- testing
@@ -634,14 +634,15 @@ content: ## Write rules and dashboards in other spellings into build/content (SP
 	@printf '==> %s has the rules and dashboards: %s\n' '$(CONTENT_DIR)' '$(SPELLING)'
 
 .PHONY: plots
-plots: ## Draw the simulated engine's curves into docs
-	$(say) 'vllmsim plots docs'
-	@$(GO) run ./lab/cmd/vllmsim plots docs
+plots: ## Draw the simulated engine's curves into lab/docs
+	$(say) 'vllmsim plots lab/docs'
+	@$(GO) run ./lab/cmd/vllmsim plots lab/docs
 
 .PHONY: fidelity
-fidelity: ## Compare the simulated engine with real ones, and write the table into docs/simulator.md
+fidelity: ## Compare the simulated engine with real ones, and write the results beside their code and the summary into docs/why/simulator.md
 	$(say) 'vllmsim fidelity (half a minute; skipped where $(SHARED) is absent)'
-	@$(GO) run ./lab/cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
+	@mkdir -p build && $(GO) run ./lab/cmd/vllmsim fidelity -shared $(SHARED) -page docs/why/simulator.md > build/fidelity.tsv
+	@test ! -s build/fidelity.tsv || mv build/fidelity.tsv lab/vllmsim/fidelity/results.tsv
 
 # The wheels of vLLM for GPUs have hundreds of megabytes: one at a time, and none is kept.
 VERSIONS ?=

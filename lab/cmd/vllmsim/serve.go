@@ -55,7 +55,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&cfg.LostHandlers, "lost-handlers", false, "HTTP metrics without a handler, from v0.24 on")
 	flags.StringVar(&cfg.ServedModel, "served-model-name", "", "name under which the model is served (default: that of -model)")
 	truth := flags.String("truth", "", "file for what became of each request and what was injected when, one JSON object per line")
-	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable; docs/reference/scenarios.md has the parameters", func(text string) error {
+	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable; lab/docs/scenarios.md has the parameters", func(text string) error {
 		change, err := parseChange(text)
 		cfg.Changes = append(cfg.Changes, change)
 		return err

@@ -213,7 +213,7 @@ func TestWhatCannotBeGeneratedIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfGeneratedTraffic holds what docs/simulator.md says.
+// TestTheMemoryOfGeneratedTraffic holds what lab/docs/simulator.md says.
 func TestTheMemoryOfGeneratedTraffic(t *testing.T) {
 	race.SkipSequential(t)
 	var before, after runtime.MemStats

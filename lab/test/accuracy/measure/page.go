@@ -31,7 +31,7 @@ func Page(o Origin, records []Record, beside Beside) string {
 	var t table
 	t.line("<!-- Written by \"make accuracy\"; its prose is lab/test/accuracy/measure/page.go. -->")
 	t.line("# How accurate the diagnosis is\n")
-	t.line("How often a report is right, and how often a healthy fleet gets a warning, on a [simulated vLLM](../simulator.md). The diagnosis was not")
+	t.line("How often a report is right, and how often a healthy fleet gets a warning, on a [simulated vLLM](simulator.md). The diagnosis was not")
 	t.line("tuned on these stories or on *untuned* models. In brackets: 95 %% intervals. [All tables](%s).\n", fromDocs+resultsFile)
 	t.week(scores)
 	t.line("\nA warning is a change to severity 2 or 3. Without harm by a fault or overload it is in a **natural slow-down** or has **nothing behind it**.")
@@ -49,7 +49,7 @@ func Page(o Origin, records []Record, beside Beside) string {
 		t.rivals(beside.Rivals, records)
 	}
 	t.line("\n## What is not measured\n")
-	t.line("Engines other than V1, gateways, imbalanced pools, other settings, learning over days, the [errors of the simulator](../simulator.md#how-close-it-is-to-real-engines).\n")
+	t.line("Engines other than V1, gateways, imbalanced pools, other settings, learning over days, the [errors of the simulator](simulator.md#how-close-it-is-to-real-engines).\n")
 	t.line("%s", o.size(records))
 	return t.String()
 }
