@@ -55,26 +55,8 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 	return found
 }
 
-const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
-	"NAMESPACE=models POD=chat-0\n" +
-	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
-
-var flagName = regexp.MustCompile("`--[a-z][a-z-]*")
-
-// flagLines says in what a flag that a text names is counted, and from which version on.
-func flagLines(text string) string {
-	var lines strings.Builder
-	named := flagName.FindAllString(text, -1)
-	for _, f := range catalog.Flags() {
-		if slices.Contains(named, "`"+f.Name) {
-			fmt.Fprintf(&lines, "- [`%s`](flags.md): %s\n", f.Name, f.Values)
-		}
-	}
-	if lines.Len() == 0 {
-		return ""
-	}
-	return lines.String() + "\n"
-}
+// preparation leads to what the commands of a page need.
+const preparation = "Set `NAMESPACE`, `POD` and `k` [first](README.md#before-the-commands).\n\n"
 
 func flagsPage() []byte {
 	var b strings.Builder

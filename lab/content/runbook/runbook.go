@@ -76,7 +76,7 @@ func statements() []statement {
 	for _, c := range catalog.Conditions() {
 		all = append(all, statement{
 			name: c.Name, sentence: c.Sentence, meaning: c.Meaning, notSeparable: c.NotSeparable,
-			kind: fmt.Sprintf("A condition with severity %d.", c.Severity), affected: "engines",
+			kind: fmt.Sprintf("Condition, severity %d.", c.Severity), affected: "engines",
 			query: fmt.Sprintf("vllm_diagnosis_condition{condition=%q} == 1", c.Name),
 			next:  c.Next, severity: strconv.Itoa(c.Severity),
 		})
@@ -93,9 +93,9 @@ func statements() []statement {
 }
 
 var levels = map[catalog.Level]struct{ kind, affected, metric string }{
-	catalog.LevelEngine: {"A cause, reported for an engine.", "engines", "vllm_diagnosis_cause"},
-	catalog.LevelPool:   {"A cause, reported for a pool.", "pools", "vllm_pool_diagnosis_cause"},
-	catalog.LevelNotice: {"A notice, reported for an engine.", "engines", "vllm_diagnosis_cause"},
+	catalog.LevelEngine: {"Cause of an engine.", "engines", "vllm_diagnosis_cause"},
+	catalog.LevelPool:   {"Cause of a pool.", "pools", "vllm_pool_diagnosis_cause"},
+	catalog.LevelNotice: {"Notice of an engine.", "engines", "vllm_diagnosis_cause"},
 }
 
 const (
@@ -109,29 +109,30 @@ func (s *statement) page(text *prose, alerts []*content.Alert) []byte {
 	link := func(t string) string { return linked(strings.TrimSpace(t), s.name) }
 	b.WriteString(generated)
 	fmt.Fprintf(&b, "# %s\n\n%s> %s\n\n", s.name, navigation, s.sentence)
-	fmt.Fprintf(&b, "## Meaning\n\n%s %s", s.kind, link(s.meaning))
-	b.WriteString("\n\n")
+	fmt.Fprintf(&b, "## Meaning\n\n%s %s\n\n", s.kind, link(s.meaning))
 	for _, d := range s.details {
 		fmt.Fprintf(&b, "- `%s`: %s\n", d.Name, d.Sentence)
 	}
 	if len(s.details) > 0 {
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "**What you see:** %s\n\n", link(text.See))
+	fmt.Fprintf(&b, "**Users:** %s\n\n", link(text.Impact))
 	if text.Reasons != "" {
 		fmt.Fprintf(&b, "**Likely reasons:** %s\n\n", link(text.Reasons))
 	}
-	fmt.Fprintf(&b, "**Which %s have it:**\n\n```promql\n%s\n```\n\n", s.affected, s.query)
-	fmt.Fprintf(&b, "%s\n\n## Impact\n\n%s\n\n", s.alertsPart(alerts), link(text.Impact))
+	fmt.Fprintf(&b, "%s\n\n**Which %s:**\n\n```promql\n%s\n```\n\n", s.alertsPart(alerts), s.affected, s.query)
 	steps := make([]step, 0, len(s.next))
 	for _, n := range s.next {
 		steps = append(steps, step{link(n.Text), n.Queries, n.Board, n.Panel})
 	}
 	b.WriteString(actionParts(steps, text.Mitigation, s.name))
-	fmt.Fprintf(&b, "## What looks the same\n\n%s\n\n", link(s.notSeparable))
-	fmt.Fprintf(&b, "## What not to conclude\n\n%s\n\n", link(text.NotConclude))
-	fmt.Fprintf(&b, "## When this cannot fire\n\n%s\n", link(text.CannotFire))
+	b.WriteString(limits(link(s.notSeparable), link(text.NotConclude), "Not reported", link(text.CannotFire)))
 	return []byte(b.String())
+}
+
+// limits is the part about what looks the same, what does not follow, and when the page does not appear.
+func limits(same, not, silent, when string) string {
+	return fmt.Sprintf("## When it is not this\n\n%s\n\n%s\n\n**%s:** %s\n", same, not, silent, when)
 }
 
 // step is a step of an alert, a condition or a cause.
@@ -151,13 +152,11 @@ func actionParts(steps []step, mitigations []string, self string) string {
 		actions = append(actions, step{text: linked(strings.Join(strings.Fields(m), " "), self)})
 	}
 	mitigation := list(actions, offered)
-	var b strings.Builder
-	b.WriteString("## Diagnosis\n\n" + wireNames(steps))
+	set := ""
 	if text := diagnosis + mitigation; strings.Contains(text, "   k ") || strings.Contains(text, "$(k ") {
-		b.WriteString(preparation)
+		set = preparation
 	}
-	b.WriteString(diagnosis + "\n## Mitigation\n\n" + mitigation + "\n" + flagLines(mitigation))
-	return b.String()
+	return "## Check\n\n" + wireNames(steps) + set + diagnosis + "\n## Do\n\n" + mitigation + "\n"
 }
 
 func list(steps []step, offered map[string]bool) string {
@@ -167,7 +166,7 @@ func list(steps []step, offered map[string]bool) string {
 		fmt.Fprintf(&b, "%d. %s", i+1, s.text)
 		if s.panel != "" {
 			board, _ := content.BoardByUID(s.board)
-			fmt.Fprintf(&b, " Panel: *%s* of *%s*.", s.panel, board.Title)
+			fmt.Fprintf(&b, " *%s* of *%s*.", s.panel, board.Title)
 		}
 		b.WriteString("\n")
 		blocks := 0
@@ -203,7 +202,7 @@ func (s *statement) alertsPart(alerts []*content.Alert) string {
 			links = append(links, fmt.Sprintf("[%s](%s.md)", a.Name, a.Name))
 		}
 	}
-	return "**Alerts that lead here:** " + cmp.Or(strings.Join(links, ", "), "none") + "."
+	return "**Alerts:** " + cmp.Or(strings.Join(links, ", "), "none") + "."
 }
 
 // bySeverity finds what alerts on the severity of the diagnosis select, of engines also by

@@ -67,7 +67,7 @@ func TestTheRunbooksAreCurrentAndComplete(t *testing.T) {
 }
 
 // sections are the same in every runbook, so that who knows one finds the way in all.
-var sections = []string{"Meaning", "Impact", "Diagnosis", "Mitigation", "What looks the same", "What not to conclude", "When this cannot fire"}
+var sections = []string{"Meaning", "Check", "Do", "When it is not this"}
 
 var heading = regexp.MustCompile(`(?m)^## (.*)$`)
 
@@ -97,7 +97,7 @@ func TestTheProseIsOfConditionsAndCauses(t *testing.T) {
 		_, cause := catalog.CauseByName(name)
 		assert.True(t, condition || cause, name)
 		assert.NotEmpty(t, text.Mitigation, name)
-		for _, part := range append([]string{text.See, text.Impact, text.NotConclude, text.CannotFire}, text.Mitigation...) {
+		for _, part := range append([]string{text.Impact, text.NotConclude, text.CannotFire}, text.Mitigation...) {
 			part = strings.TrimSpace(part)
 			assert.True(t, strings.HasSuffix(part, ".") || strings.HasSuffix(part, ")."), "%s: %q does not end as a sentence", name, part)
 		}
@@ -106,10 +106,10 @@ func TestTheProseIsOfConditionsAndCauses(t *testing.T) {
 
 // A runbook with an empty part is not written.
 func TestAGapInTheProseIsNamed(t *testing.T) {
-	complete := prose{See: "a", Impact: "b", Mitigation: []string{"c"}, NotConclude: "d", CannotFire: "e"}
+	complete := prose{Impact: "b", Mitigation: []string{"c"}, NotConclude: "d", CannotFire: "e"}
 	require.NoError(t, complete.gap("stalled"))
 	for key, change := range map[string]func(p *prose){
-		"see": func(p *prose) { p.See = "" }, "impact": func(p *prose) { p.Impact = "" }, "mitigation": func(p *prose) { p.Mitigation = nil },
+		"impact": func(p *prose) { p.Impact = "" }, "mitigation": func(p *prose) { p.Mitigation = nil },
 		"not_conclude": func(p *prose) { p.NotConclude = "" }, "cannot_fire": func(p *prose) { p.CannotFire = " " },
 	} {
 		p := complete
@@ -252,13 +252,13 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 		"imbalanced": "[VLLMPoolTicket](VLLMPoolTicket.md).",
 		"idle":       "[VLLMNamed](VLLMNamed.md).", "healthy": "none.", "frozen_gauges": "none.",
 	} {
-		assert.Contains(t, page(name), "**Alerts that lead here:** "+want+"\n", name)
+		assert.Contains(t, page(name), "**Alerts:** "+want+"\n", name)
 	}
 	assert.Contains(t, page("VLLMNamed"), "See [`stalled`](stalled.md): it is [`VLLMOther`](VLLMOther.md). Not [`idle`](idle.md).")
 	assert.Contains(t, page("VLLMNamed"), "as soon as the [expression](../../content/rules/suffixed/vllm.yaml) holds.")
 	assert.Contains(t, page("VLLMPage"), ", and ends 1m30s after it stops holding.")
 	assert.Contains(t, page("VLLMPoolTicket"), "has held for 1h.")
-	assert.Contains(t, page("VLLMPoolTicket"), "\n- [`--max-num-seqs`](flags.md): Sequences of each engine")
+	assert.Contains(t, page("VLLMPoolTicket"), "Set [`--max-num-seqs`](flags.md).")
 	assert.NotContains(t, page("stalled"), "[`stalled`]", "a page does not link to itself")
 	index := page("README")
 	assert.Contains(t, index, "| [VLLMNamed](VLLMNamed.md) |  |")
@@ -270,7 +270,7 @@ func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
 func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
 	built := pages(t)
 	lead := func(name string) string {
-		_, rest, _ := strings.Cut(built[name], "**Alerts that lead here:** ")
+		_, rest, _ := strings.Cut(built[name], "**Alerts:** ")
 		alerts, _, _ := strings.Cut(rest, "\n")
 		return alerts
 	}
