@@ -17,7 +17,7 @@ func gatewayGroup(p parameters) Group {
 					" and on (" + gatewayLabels + ") " + firing("VLLMGatewayErrors") + ")",
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
 				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
-				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It ends when the last two minutes have less than half of that, where they have 80 requests. Requests that the picker refused count.",
+				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It is resolved when the last two minutes have less than half of that and 80 requests. Refused requests count.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
 					{Text: "See which error it is. The log of the picker has the reasons.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Gateway errors by code"},
@@ -26,13 +26,13 @@ func gatewayGroup(p parameters) Group {
 					{Text: "ModelServerError, or ServiceUnavailable: see which server is failing, or whether none is ready.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition by engine"},
 				},
 				Mitigation: []string{
-					"No room: refuse less important requests first, and send Retry-After: clients that try again at once make it worse. If all servers are busy, add servers.",
+					"No room: refuse less important requests first, and send Retry-After. If all servers are busy, add servers.",
 					"Errors of model servers: follow the page of their condition.",
 					"Errors of a client: inform its owner. If a model name was removed, restore it.",
 				},
 				LooksTheSame: "One client with wrong requests looks like a fault of the service.",
-				NotConclude:  "Do not conclude that the servers are well because there is no error_code ModelServerError: behind Envoy, pickers up to 1.5.0 do not see these.",
-				CannotFire:   "The collector does not read the endpoint picker, fewer than 20 requests came in five minutes, or the errors are made in front of the picker or behind it, unseen.",
+				NotConclude:  "Without the error_code ModelServerError the servers may still fail: behind Envoy, pickers up to 1.5.0 do not see these.",
+				CannotFire:   "The collector does not read the endpoint picker, fewer than 20 requests came in five minutes, or the errors are made outside of the picker.",
 				Monitor: &Monitor{
 					// More than one error beyond 5 % of what arrived: with few requests the share
 					// alone would fire.
@@ -63,8 +63,8 @@ func gatewayGroup(p parameters) Group {
 					"Correct the selector, the port, or the network policy between the picker and the pods.",
 				},
 				LooksTheSame: "A pool that was scaled to zero on purpose.",
-				NotConclude:  "Do not conclude that pods are not ready in the sense of Kubernetes: ready means here that the picker read their metrics within two seconds.",
-				CannotFire:   "Releases of the picker up to 1.2 keep the last number when every server is dead. The collector does not read the picker.",
+				NotConclude:  "The pods may be ready for Kubernetes: here ready means that the picker read their metrics within two seconds.",
+				CannotFire:   "The collector does not read the picker. Pickers up to 1.2 keep the last number when every server is dead.",
 				Monitor: &Monitor{
 					Query: "max(last_2m):max:inference_gateway.pool.endpoint.ready{*} by {pool} <= 0",
 					Text:  "The gateway has no ready endpoint in the pool {{pool.name}}.",
@@ -78,7 +78,7 @@ func gatewayGroup(p parameters) Group {
 				Summary:     "1 % of the requests for " + model("an unknown model") + " take longer than {{ $value | humanizeDuration }} at the gateway",
 				Description: "The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.",
 				Meaning:     "For ten minutes, 1 % of the requests took longer at the endpoint picker than the threshold, 10 s by default.",
-				Impact:      "The slowest users wait for the whole answer that long. Long answers take long without any fault.",
+				Impact:      "The slowest users wait that long for the whole answer. Long answers take long without any fault.",
 				Diagnosis: []Step{
 					{Text: "See whether the first token is late. If it is not, answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
 					{Text: "See whether requests wait at the gateway.", Query: "inference_gateway_epp_flow_control_queue_size", Board: "vllm-pool", Panel: "Gateway queue length"},
@@ -89,8 +89,8 @@ func gatewayGroup(p parameters) Group {
 					"Set the threshold to what your users accept for your lengths of answers, or use objectives instead of this alert.",
 				},
 				LooksTheSame: "Longer answers: `vllm_request_generation_tokens` grows with the duration.",
-				NotConclude:  "Do not compare the value with the number exactly: a percentile is interpolated in its bucket, and above the last bound it is that bound.",
-				CannotFire:   "Only responses that were read to their end count: requests that never end do not. Fewer than 20 requests came in five minutes.",
+				NotConclude:  "The value is not exact: a percentile is interpolated in its bucket, and limited by the last bound.",
+				CannotFire:   "Fewer than 20 requests came in five minutes. Requests that never end do not count.",
 				Monitor: &Monitor{
 					Parameter: "gatewayLatencySeconds",
 					Query:     "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
@@ -111,16 +111,16 @@ func gatewayGroup(p parameters) Group {
 				Diagnosis: []Step{
 					{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters loaded by the syncer"},
 					{Text: "Read the log of the syncer on a server that lacks it: a failed load has no metric. The list of models of vLLM has what is loaded."},
-					{Text: "See whether requests ask for it. Since 0.11.1 vLLM in Python lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Waiting adapters"},
+					{Text: "See whether requests ask for it. Since 0.11.1 vLLM lists each adapter in use here, whether it waits or not.", Query: "vllm_lora_adapter_waiting", Board: "vllm-features", Panel: "Waiting adapters"},
 				},
 				Mitigation: []string{
 					"Repair the source of the adapter, or the permission to read it; the syncer tries again.",
 					"Raise `--max-loras` or `--max-cpu-loras` if the server has no slot. Each slot takes GPU memory from the KV cache.",
 					"If the adapter was removed on purpose, restart the syncers that still show it.",
 				},
-				LooksTheSame: "Deployments with different adapters that have one `service.name`: give the syncers of each a `service_name` of their own. An adapter that was removed from the configuration: a syncer shows it until it restarts.",
-				NotConclude:  "Do not conclude from the value 1 that the server has the adapter now: the value is the last action of the syncer.",
-				CannotFire:   "All servers lack the adapter, or there is only one server: a failed load has no series. A syncer that has loaded nothing at all has none either.",
+				LooksTheSame: "Deployments with different adapters and one `service.name`: give the syncers of each their own `service_name`. A removed adapter: a syncer shows it until it restarts.",
+				NotConclude:  "The value 1 is the last action of the syncer, not the present state.",
+				CannotFire:   "All servers lack the adapter, or there is only one server. A syncer that has loaded nothing has no series.",
 				NoMonitor:    "A query cannot compare the counts of two groupings.",
 				FiresIn:      map[string][]string{"LoRA adapter lost": nil},
 			},

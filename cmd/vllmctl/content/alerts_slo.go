@@ -109,7 +109,7 @@ func sloLongGroup(p parameters) Group {
 				Impact:       "Some users miss what was promised to them, for hours.",
 				Diagnosis:    burnSteps("2h"),
 				Mitigation:   burnMitigation,
-				LooksTheSame: "The peak of each day. Compare with the same hours of last week.",
+				LooksTheSame: "The peak of each day: compare with the same hours of last week.",
 				NotConclude:  burnNot,
 				CannotFire:   burnCannot + " A quarter of the day must have been recorded.",
 				Monitor:      burnMonitor("burnSlow", "1d", "2h", "1 day", "2 h"),
@@ -138,10 +138,10 @@ func sloLongGroup(p parameters) Group {
 				Expr:        "vllm_slo:budget_remaining_upper:30d <= 0" + observed(p, "30d"),
 				Summary:     "The error budget of the objective {{ $labels.objective }} of " + model("all models") + " is used up",
 				Description: "More events of the last 30 days certainly missed the objective than the target allows.",
-				Meaning:     "The error budget of 30 days is used up, counting only what certainly missed, and at least a quarter of the 30 days was recorded.",
-				Impact:      "The promise of this month is broken. There is no room for risk until bad days leave the window.",
+				Meaning:     "The error budget of 30 days is used up, counting only certain misses, and at least a quarter of the 30 days was recorded.",
+				Impact:      "The promise of this month is broken, and there is no room for risk until bad days leave the window.",
 				Diagnosis: []Step{
-					{Text: "See how much is left, and when it was used. The panel shows the lower end, where all that is undecided counts as missed.", Query: "vllm_slo:budget_remaining_upper:30d", Board: "vllm-objectives", Panel: "Error budget left"},
+					{Text: "See how much is left, and when it was used. The panel shows the lower bound.", Query: "vllm_slo:budget_remaining_upper:30d", Board: "vllm-objectives", Panel: "Error budget left"},
 					{Text: "See how much of the month was recorded.", Query: "vllm_slo:coverage:30d", Board: "vllm-objectives", Panel: "Observed share of each window"},
 					{Text: "See whether it is still being used.", Query: "vllm_slo:burn_lower:rate6h", Board: "vllm-objectives", Panel: "Slow burn"},
 				},
@@ -150,8 +150,8 @@ func sloLongGroup(p parameters) Group {
 					"Find the days that used most of it, and remove their cause.",
 				},
 				LooksTheSame: "A new threshold or target: the processor counts from zero, but the recorded month does not.",
-				NotConclude:  "Do not conclude that users are harmed now: it may have been three weeks ago.",
-				CannotFire:   "Less than a quarter of 30 days was recorded, the Prometheus server keeps less than 30 days, or the objective has no target.",
+				NotConclude:  "Users may be well now: it may have been three weeks ago.",
+				CannotFire:   "Less than a quarter of 30 days was recorded, Prometheus keeps less than 30 days, or the objective has no target.",
 				NoMonitor:    "A monitor cannot require the coverage besides the budget. Use an alert on the error budget of the SLO below.",
 				ShownBy:      "TestAlertsOnSlowBurns",
 			},
@@ -160,12 +160,12 @@ func sloLongGroup(p parameters) Group {
 }
 
 const (
-	burnImpact       = "The users of the model miss what was promised to them: the share of late or slow requests is many times what the objective allows."
-	burnCannot       = "The processor has no `objectives`, or the short window has too few events or requests. Cancelled requests do not count, and none while no server answers: `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed."
-	burnLooks        = "A few requests on a quiet night: with ten events two are enough. Look at the number of events first."
-	burnEnds         = " It ends when two minutes miss less than half of that, where they have ten events and ten requests."
-	burnNot          = "Do not conclude which server is at fault: the sums are over all servers of the model."
-	burnUnreachable  = " Where not even an outage reaches the factor, 90 % missed events are enough."
+	burnImpact       = "Many more requests of the model are late or slow than the objective allows."
+	burnCannot       = "The processor has no `objectives`, or the short window has too few events or requests. Cancelled requests and undecided events do not count as missed. For outages see `VLLMPoolNotServing` and `VLLMServerNotServing`."
+	burnLooks        = "A few requests on a quiet night: with ten events two are enough."
+	burnEnds         = " It is resolved when two minutes with ten events and ten requests miss less than half of that."
+	burnNot          = "It does not show which server is at fault: the sums are over all servers of the model."
+	burnUnreachable  = " If a low target makes the factor unreachable, 90 % missed events are enough."
 	burnQueryServers = "sum by (instance, model_name, objective) (rate(vllm_slo_good_total[5m])) / (sum by (instance, model_name, objective) (rate(vllm_slo_valid_total[5m])) > 0)"
 )
 

@@ -17,10 +17,7 @@ func alertPage(a *content.Alert) []byte {
 	b.WriteString(generated)
 	link := func(text string) string { return linked(strings.TrimSpace(text), a.Name) }
 	fmt.Fprintf(&b, "# %s\n\n%s> %s Fires %s.\n\n", a.Name, navigation, severities[a.Severity], fires(a))
-	if a.Set == content.Wire { // the repository has no file of these
-		fmt.Fprintf(&b, "```promql\n%s\n```\n\n", a.Expr)
-	}
-	fmt.Fprintf(&b, "## Meaning\n\n%s\n\n**Users:** %s\n\n", link(a.Meaning), link(a.Impact))
+	fmt.Fprintf(&b, "## Meaning\n\n%s\n\n**Impact:** %s\n\n", link(a.Meaning), link(a.Impact))
 	steps := make([]step, 0, len(a.Diagnosis))
 	for _, s := range a.Diagnosis {
 		one := step{text: linked(s.Text, a.Name), board: s.Board, panel: s.Panel}
@@ -40,16 +37,15 @@ var severities = map[content.Severity]string{
 }
 
 func fires(a *content.Alert) string {
-	expression := "[expression](../../content/rules/suffixed/vllm.yaml)"
-	if a.Set == content.Wire {
-		expression = "expression below"
-	}
-	text := "as soon as the " + expression + " holds"
+	text := "at once"
 	if a.For > 0 {
-		text = "when the " + expression + " has held for " + model.Duration(a.For).String()
+		text = "after " + model.Duration(a.For).String()
 	}
 	if a.KeepFiringFor > 0 {
-		text += ", and ends " + model.Duration(a.KeepFiringFor).String() + " after it stops holding"
+		text += ", stays for " + model.Duration(a.KeepFiringFor).String()
+	}
+	if a.Set != content.Wire { // the repository has no file of these
+		text += " ([expression](../../content/rules/suffixed/vllm.yaml))"
 	}
 	return text
 }

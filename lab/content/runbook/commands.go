@@ -56,7 +56,7 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 }
 
 // preparation leads to what the commands of a page need.
-const preparation = "Set `NAMESPACE`, `POD` and `k` [first](README.md#before-the-commands).\n\n"
+const preparation = "[Set up](README.md#before-the-commands) first.\n\n"
 
 func flagsPage() []byte {
 	var b strings.Builder
