@@ -9,7 +9,7 @@
     grafanaURL: '',
     // The number of servers below which VLLMTooFewServers fires.
     serversExpected: 1,
-    // The share of a pool's users at a replica that does not serve them from which on it pages.
+    // The share of a pool's users at a replica that pages.
     replicaShare: 0.05,
     // The burn rate over 1h and 5m that pages.
     burnFast: 14.4,
@@ -19,29 +19,29 @@
     burnSlow: 3,
     // The burn rate over 3d and 6h that opens a ticket.
     burnLeak: 1,
-    // The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.
+    // The share of missed events that is always enough for an alert on burn rates.
     errorRatioAlways: 0.9,
-    // The fewest events, and the fewest requests, in 5m for the alert on the burn over 1h and 5m.
+    // The fewest events and requests in 5m for `burnFast`.
     eventsFast: 10,
-    // The fewest events, and the fewest requests, in 30m for the alert on the burn over 6h and 30m.
+    // The same in 30m for `burnMedium`.
     eventsMedium: 30,
-    // The fewest events, and the fewest requests, in 2h for the alert on the burn over 1d and 2h.
+    // The same in 2h for `burnSlow`.
     eventsSlow: 60,
-    // The fewest events, and the fewest requests, in 6h for the alert on the burn over 3d and 6h.
+    // The same in 6h for `burnLeak`.
     eventsLeak: 100,
-    // The share of a window of days that must have been observed before it counts.
+    // The recorded share from which on a window of days counts.
     coverage: 0.25,
     // The share of errors at the gateway that pages.
     gatewayErrorRatio: 0.05,
     // The fewest requests in 5m for the alerts of the gateway.
     gatewayRequests: 20,
-    // The p99 of the duration of requests at the gateway, in seconds.
+    // The p99 at the gateway that opens a ticket, in seconds.
     gatewayLatencySeconds: 10,
     // The share of an exporter's queue that may be full.
     queueShare: 0.5,
-    // The share of first tokens that must arrive within 2.5 s, for the rules on vLLM's own names.
+    // The share of first tokens within 2.5 s, for vLLM's own names.
     rawFirstTokenTarget: 0.95,
-    // The p95 of the time in vLLM's queue, in seconds, for the rules on vLLM's own names.
+    // The p95 of the time in the queue, in seconds, for vLLM's own names.
     rawQueueSeconds: 5,
   },
   prometheusRules+:: {

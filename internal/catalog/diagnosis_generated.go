@@ -109,7 +109,7 @@ var conditions = []Condition{
 	},
 	{
 		Name: "critical", Severity: 3,
-		Meaning:  "The mean wait for the first token and a third of the waits of the last 30 s are beyond ten times the usual and 5 s; requests that still wait count. Or a token takes five times the usual and 0.3 s. With an objective, the limit is three times its threshold.",
+		Meaning:  "The mean wait for the first token and a third of the waits of the last 30 s are beyond ten times the usual and 5 s. Or a token takes five times the usual and 0.3 s. With an objective, the limit is three times its threshold.",
 		Sentence: "Users wait many times longer than usual.",
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "waiting"},
 		Next: []Step{
@@ -229,13 +229,13 @@ var causes = []Cause{
 		Signals:  []string{"arrival_rate", "first_token_rate", "waiting", "queue_wait_estimate", "queue_time_mean", "running", "kv_cache_utilization"},
 		Next: []Step{
 			{Text: "Compare `vllm.arrival_rate` with its median of a day: 2 is twice as many requests.", Queries: []string{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])"}, Board: "vllm-pool", Panel: "Arrivals and completions"},
-			{Text: "See whether prompts got longer: `vllm.request.prompt_tokens_mean` against its median. If they did, it is mostly `prefill_heavy`, and more sequences make it worse.", Queries: []string{"avg by (model_name) (vllm_request_prompt_tokens_mean) / quantile_over_time(0.5, (avg by (model_name) (vllm_request_prompt_tokens_mean))[1d:5m])"}},
+			{Text: "See whether prompts got longer: `vllm.request.prompt_tokens_mean` against its median. If they did, it is mostly `prefill_heavy`.", Queries: []string{"avg by (model_name) (vllm_request_prompt_tokens_mean) / quantile_over_time(0.5, (avg by (model_name) (vllm_request_prompt_tokens_mean))[1d:5m])"}},
 			{Text: "Find out who sends: the server's access log has the address of each client or proxy. If clients try again, cancelled requests grow as well.", Queries: []string{"sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},
-			{Text: "Look at `vllm.request.queue_wait_estimate` for the wait of the next request.", Queries: []string{"vllm_request_queue_wait_estimate_seconds"}, Board: "vllm-overview", Panel: "Estimated queue wait"},
+			{Text: "Look at `vllm.request.queue_wait_estimate`: the wait of the next request.", Queries: []string{"vllm_request_queue_wait_estimate_seconds"}, Board: "vllm-overview", Panel: "Estimated queue wait"},
 			{Text: "In a pool, see whether the others have room before you add servers: `vllm.pool.imbalance.max_ratio` and `vllm.pool.waiting`.", Queries: []string{"vllm_pool_imbalance_max_ratio", "vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Imbalance: busiest server over the mean"},
 			{Text: "Check the limit: `vllm.kv_cache.utilization` for kv, a flat `vllm.num_requests.running` for seqs, `vllm.tokens_per_iteration` for tokens.", Queries: []string{"max_over_time(vllm_kv_cache_utilization_ratio[5m])", "max_over_time(vllm_num_requests_running[5m])", "max_over_time(vllm_tokens_per_iteration[5m])"}, Board: "vllm-engine", Panel: "KV cache usage"},
 		},
-		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported; it is assumed if requests wait although the KV cache has room. A server that was slow from its first minute also has a queue: without `pool`, compare its time between tokens with that of others. Rejected requests are not in the arrivals.",
+		NotSeparable: "The limit of sequences (`--max-num-seqs`) is not exported; it is assumed if requests wait although the KV cache has room. A server that was always slow also has a queue: compare its time between tokens with that of others. Rejected requests are not in the arrivals.",
 		Details: []Detail{
 			{Name: "kv", Sentence: "The KV cache is the limit: running sequences fill it."},
 			{Name: "seqs", Sentence: "The number of sequences is the limit: requests wait although the KV cache has room."},
@@ -273,7 +273,7 @@ var causes = []Cause{
 		Sentence: "The KV cache is too small for the running sequences: some are preempted and computed again.",
 		Signals:  []string{"preemptions_per_first_token", "kv_cache_utilization", "kv_per_sequence_token", "kv_per_computed_token"},
 		Next: []Step{
-			{Text: "See whether the memory changed: `vllm.kv_cache.capacity`, in tokens. If it fell, find out what changed it: the release, a flag, the model, a draft model, another process on the GPU.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))"}, Board: "vllm-engine", Panel: "Free KV cache"},
+			{Text: "See whether the memory changed: `vllm.kv_cache.capacity`, in tokens. If it fell, find out what changed it: the release, a flag, a model, another process on the GPU.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))"}, Board: "vllm-engine", Panel: "Free KV cache"},
 			{Text: "Compare `vllm.preemptions_per_first_token` with `vllm.kv_cache.utilization`: a full cache without preemptions and without waiting requests is used well.", Queries: []string{"vllm_preemptions_per_first_token", "vllm_kv_cache_utilization_ratio"}, Board: "vllm-engine", Panel: "Preemptions per first token"},
 			{Text: "See whether sequences got longer: `vllm.request.prompt_tokens_mean` and `vllm.request.generation_tokens_mean`.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_request_generation_tokens_mean"}, Board: "vllm-overview", Panel: "Prompt length"},
 			{Text: "If nothing changed, give the cache more memory (`--gpu-memory-utilization`), add a server, or run fewer sequences at once (`--max-num-seqs`), in this order."},
@@ -302,7 +302,7 @@ var causes = []Cause{
 			{Text: "Look at `vllm.request.prompt_tokens_mean`, `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that changed is the reason.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_prefix_cache_hit_ratio", "vllm_prompt_tokens_cached_ratio"}, Board: "vllm-overview", Panel: "Prompt length"},
 			{Text: "Look at `vllm.request.prefill_time_mean` and `vllm.prefill_compute_throughput`.", Queries: []string{"vllm_request_prefill_time_mean_seconds", "vllm_prefill_compute_throughput_per_second"}, Board: "vllm-engine", Panel: "Mean time by request phase"},
 			{Text: "If reuse fell, see whether the cache became smaller, whether the gateway still sends similar prompts to the same server, and whether a template starts with text that changes.", Queries: []string{"min by (model_name) (vllm_kv_cache_capacity) / max by (model_name) (max_over_time(vllm_kv_cache_capacity[1d]))"}, Board: "vllm-engine", Panel: "Free KV cache"},
-			{Text: "If prompts grew, find out which client sends the long ones, and whether it has a recent release: the access logs of the server and of the gateway have addresses."},
+			{Text: "If prompts grew, find out which client sends the long ones, and whether it has a recent release: access logs have addresses."},
 		},
 		NotSeparable: "Reuse falls in the same way if prompts become different, if routing spreads them, and if the cache evicts them (`cache_thrash`).",
 		Details: []Detail{
@@ -343,16 +343,16 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Find out what changed when `step_time_factor` began to rise. Where it is slower since another version runs, the line of the log has both versions and the percentage: roll the version back, or change what it changed."},
 			{Text: "See by `vllm.inter_token_latency_mean` whether one server is slow (its GPU, host or neighbours) or all of the pool (the release or the driver). Its graph shows since when.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Inter-token latency, p95"},
-			{Text: "Look at the clocks, power, temperature and throttling of the GPUs (from DCGM, for example) and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
+			{Text: "Look at the clocks, power, temperature and throttling of the GPUs and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "Look at the state of its processes, at the CPU of the server and of its host, and at what else runs there."},
 			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Speed signals"},
 		},
-		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded CPU and slower software look the same. Metrics of the GPU and the host show the difference.",
+		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded CPU and slower software look the same without metrics of the GPU and the host.",
 		Details: []Detail{
-			{Name: "clocks_low", Sentence: "The clock of a GPU is lower than before while it works. No limit of power or heat was seen; its exporter may not report these."},
-			{Name: "interconnect", Sentence: "The links of a GPU have had errors since then: NVLink replays, recoveries or many checksum errors, or many PCIe replays."},
+			{Name: "clocks_low", Sentence: "The clock of a GPU is lower than before while it works, and no limit of power or heat was seen."},
+			{Name: "interconnect", Sentence: "The links of a GPU have had errors since then: NVLink replays, recoveries, checksum errors or PCIe replays."},
 			{Name: "memory_error", Sentence: "The memory of a GPU has had errors since then: uncorrected ones, remapped rows or retired pages."},
-			{Name: "not_throttled", Sentence: "Neither power nor heat is the reason: the counters of its GPUs show that they hardly limited the clocks in that time."},
+			{Name: "not_throttled", Sentence: "Neither power nor heat is the reason: counters of its GPUs show that they hardly limited the clocks."},
 			{Name: "power_cap", Sentence: "Its power limit holds the clock of a GPU down."},
 			{Name: "since_version", Sentence: "It is slower at equal work since another version of vLLM runs."},
 			{Name: "thermal", Sentence: "Heat holds the clock of a GPU down."},

@@ -13,7 +13,7 @@ func collectorGroup(p parameters) Group {
 					" unless on (k8s_cluster_name) vllm_up)",
 				Summary:     "No metrics of vLLM servers arrive",
 				Description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
-				Meaning:     "For ten minutes there is no `vllm_up` at all, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
+				Meaning:     "There is no `vllm_up`, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
 				Impact:      "The servers are not monitored. Users may be served or not.",
 				Diagnosis: []Step{
 					{Text: "See whether the collector runs, why it ended, and the end of its log."},
@@ -42,7 +42,7 @@ func collectorGroup(p parameters) Group {
 					p.number("queueShare"),
 				Summary:     "The queue of the exporter {{ $labels.exporter }} of {{ $labels.instance }} is {{ $value | humanizePercentage }} full",
 				Description: "The collector reads more than its exporter can send.",
-				Meaning:     "For 15 minutes more than half of an exporter's queue is full.",
+				Meaning:     "More than half of an exporter's queue is full.",
 				Impact:      "Alerts see old data. When the queue is full, points are lost.",
 				Diagnosis: []Step{
 					{Text: "See whether it grows; from its size and its growth, when it will be full.", Query: "otelcol_exporter_queue_size", Board: "vllm-collector", Panel: "Exporter queue usage"},
@@ -65,7 +65,7 @@ func collectorGroup(p parameters) Group {
 					"sum by (job, instance, exporter) (rate(otelcol_exporter_enqueue_failed_metric_points[5m])) > 0",
 				Summary:     "The exporter {{ $labels.exporter }} of {{ $labels.instance }} loses points",
 				Description: "Points were dropped: the backend refused them, or the queue was full.",
-				Meaning:     "An exporter gave up on points, or could not put them into its queue, for five minutes.",
+				Meaning:     "An exporter gave up on points, or could not put them into its queue.",
 				Impact:      "The backend has gaps. Rates over a gap are too low, and alerts may be late.",
 				Diagnosis: []Step{
 					{Text: "See how many points are lost.", Query: "sum by (exporter) (rate(otelcol_exporter_send_failed_metric_points[5m]))", Board: "vllm-collector", Panel: "Lost points"},

@@ -56,7 +56,7 @@ func diagnosisGroup(p parameters) Group {
 				Expr:        "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
 				Description: "Half or more of the servers of this pool do not serve, or far too late. The worst are named first.",
-				Meaning:     "The diagnosis of the pool has severity 3: half or more of the engines that should serve are `critical`, `failing`, `stalled` or `unreachable`. Starting, asleep and draining servers do not count.",
+				Meaning:     "Half or more of the pool's engines are `critical`, `failing`, `stalled` or `unreachable`. Starting, asleep and draining servers do not count.",
 				Impact:      "Most requests for the model fail or wait many times longer than usual. Servers that still serve get all the traffic and become slow.",
 				Diagnosis: []Step{
 					{Text: "See since when. A change in all servers at one time is a release, a configuration, the network or the model storage.", Query: "vllm_pool_diagnosis_severity", Board: "vllm-overview", Panel: "Condition by pool"},
@@ -71,7 +71,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				LooksTheSame: "A network policy, a certificate or a token that keeps the collector out: all servers are `unreachable`, but the gateway has no errors.",
 				NotConclude:  "Up to half of the servers may be well.",
-				CannotFire:   "The processor has no `pool`, its diagnosis is off, or the collector is silent (`VLLMCollectorSilent`). A server that never answered is in no pool.",
+				CannotFire:   "The processor has no `pool`, its diagnosis is off, or the collector is silent (`VLLMCollectorSilent`).",
 				Monitor: &Monitor{
 					Query:   "min(last_2m):max:vllm.pool.diagnosis.severity{*} by {model_name} >= 3",
 					Text:    "The pool of {{model_name.name}} does not serve its users.",
@@ -87,7 +87,7 @@ func diagnosisGroup(p parameters) Group {
 					" unless max by (" + poolLabels + `) (vllm_pool_diagnosis_cause{cause="servers_lost", role="primary"}) == 1`,
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
 				Description: "A part of the requests of this pool is served badly, or not at all.",
-				Meaning:     "The diagnosis of the pool has severity 2: a fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
+				Meaning:     "A fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
 				Impact:      "Some users wait longer than usual or get errors, depending on the server that they are routed to.",
 				Diagnosis: []Step{
 					{Text: "Read the causes of the pool; the page of the primary one has the next steps.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
@@ -119,7 +119,7 @@ func diagnosisGroup(p parameters) Group {
 					" and on (" + serverModelLabels + ") " + firing("VLLMServerNotServing") + ") unless " + pooledSeverity,
 				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
 				Description: "Its users get no answer or errors, or wait many times longer than usual.",
-				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool of the processor has its model.",
+				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool has its model.",
 				Impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
 				Diagnosis: []Step{
 					{Text: "Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with the mean wait for the first token.", Query: "vllm_time_to_first_token_mean_seconds"},
@@ -155,7 +155,7 @@ func diagnosisGroup(p parameters) Group {
 					" and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
 				Description: "The users that are routed to it get no answer or errors, or wait many times longer than usual.",
-				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, a pool of the processor has its model, and 5 % or more of the pool's requests are at this server.",
+				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, and has 5 % or more of the requests of its pool.",
 				Impact:      "Users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
 					{Text: "See whether the others have room, and take it out of rotation: they serve its users.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
@@ -180,7 +180,7 @@ func diagnosisGroup(p parameters) Group {
 				Expr:        pooledSeverity + " >= 3 unless on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
 				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
 				Description: "One server of a pool does not serve, and few users or none are known to be sent to it. The pool has less capacity.",
-				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, a pool of the processor has its model, and less than 5 % of the pool's users are known to be at it.",
+				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and has less than 5 % of the users of its pool.",
 				Impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait.",
 				Diagnosis: []Step{
 					{Text: "See whether the others have room.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
@@ -206,7 +206,7 @@ func diagnosisGroup(p parameters) Group {
 				Expr:        serverSeverity + " >= 2 unless on (" + serverModelLabels + ") " + firing("VLLMServerNotServing", "VLLMReplicaHarmsUsers", "VLLMReplicaNotServing"),
 				Summary:     "{{ $labels.instance }} serves " + model("its model") + " badly",
 				Description: "Users of this server wait longer than usual or get errors, or it is unknown whether it has stalled.",
-				Meaning:     "An engine of the server has severity 2: it misses an objective, is slower itself or has too little KV cache, fails or drops requests, or lets users wait five times longer than usual; or it is `unknown` whether it has stalled. Severity 3 for two minutes has its own alert.",
+				Meaning:     "An engine of the server has severity 2. It misses an objective, is slower itself, has too little KV cache, fails or drops requests, or lets users wait five times longer than usual; or it is `unknown` whether it has stalled.",
 				Impact:      "Users of this server wait longer than they should for their first token, or between tokens.",
 				Diagnosis: []Step{
 					{Text: "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software.", Query: "vllm_diagnosis_severity", Board: "vllm-overview", Panel: "Condition by engine"},
@@ -217,7 +217,7 @@ func diagnosisGroup(p parameters) Group {
 				Mitigation:   []string{"Follow the page of the primary cause: what helps against one cause harms with another."},
 				LooksTheSame: "Slow software, a throttled GPU and a busy host look the same: `slow_steps`. A change of the requests is the notice `workload_shift`.",
 				NotConclude:  "More servers help if requests wait. They do not if each step is slow.",
-				CannotFire:   "What users ask for is the only cause, and they wait less than five times the usual. A latency that grows slowly becomes the baseline, unless steps get a tenth slower in ten days: set objectives. A latency within its objective is no harm. A server that restarts every four minutes and is back within one has no alert.",
+				CannotFire:   "What users ask for is the only cause, and they wait less than five times the usual. A latency that grows slowly becomes the baseline: set objectives. A server that restarts every four minutes and is back within one has no alert.",
 				Monitor: &Monitor{
 					Query: "min(last_5m):max:vllm.diagnosis.severity{*} by {service.instance.id,model_name} == 2",
 					Text:  "{{[service.instance.id].name}} serves {{model_name.name}} badly.",
@@ -256,7 +256,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				LooksTheSame: "A scale-down that the collector did not see. A lost collector of several: its servers vanish together.",
 				NotConclude:  "The process may run: series also disappear if discovery loses the server.",
-				CannotFire:   "Nothing is left in the cluster (`VLLMCollectorSilent`), another server of the service came in the same hour, the server never served, or the collector saw its deletion. It is resolved after an hour: set `vllm_config:servers:expected` for an alert that stays.",
+				CannotFire:   "Nothing is left in the cluster (`VLLMCollectorSilent`), another server of the service came in the same hour, or the collector saw the deletion. It is resolved after an hour: `vllm_config:servers:expected` gives an alert that stays.",
 				NoMonitor:    "A query cannot compare which servers there are with those of an hour ago; missing data of one server fires at each rollout, too. Use VLLMTooFewServers.",
 				FiresIn: map[string][]string{
 					"server lost with its collector": {"chat-b-0:8000"}, "server removed": {"chat-b-0:8000"},
@@ -268,7 +268,7 @@ func diagnosisGroup(p parameters) Group {
 					" < on () max(vllm_config:servers:expected) and on () vllm_up",
 				Summary:     "Only {{ $value }} of the expected servers are reported",
 				Description: "The number of servers that are reported is below vllm_config:servers:expected.",
-				Meaning:     "Fewer servers are reported than the recording rule `vllm_config:servers:expected` says. Its default is 1. A server that is down counts as reported.",
+				Meaning:     "Fewer servers are reported than `vllm_config:servers:expected` says. Its default is 1. A server that is down counts as reported.",
 				Impact:      "The capacity is smaller than planned; with no server at all, nothing is served.",
 				Diagnosis: []Step{
 					{Text: "See which servers are reported.", Query: "count by (k8s_cluster_name, k8s_namespace_name, job) (vllm_up)", Board: "vllm-overview", Panel: "Servers up"},

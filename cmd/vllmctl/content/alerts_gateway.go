@@ -17,7 +17,7 @@ func gatewayGroup(p parameters) Group {
 					" and on (" + gatewayLabels + ") " + firing("VLLMGatewayErrors") + ")",
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
 				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
-				Meaning:     "The share of failed requests at the endpoint picker is above 5 % for five minutes. It is resolved when the last two minutes have less than half of that and 80 requests. Refused requests count.",
+				Meaning:     "More than 5 % of the requests fail at the endpoint picker. It is resolved when the last two minutes have less than half of that and 80 requests. Refused requests count.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
 					{Text: "See which error it is. The log of the picker has the reasons.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Gateway errors by code"},
@@ -51,7 +51,7 @@ func gatewayGroup(p parameters) Group {
 				Expr:        "max by (" + gatewayPoolLabels + ") (inference_gateway_pool_endpoint_ready) == 0",
 				Summary:     "The gateway has no ready endpoint in the pool {{ $labels.pool }}",
 				Description: "The endpoint picker knows no server whose metrics are fresh.",
-				Meaning:     "No replica of the endpoint picker has a ready endpoint in this pool for a minute.",
+				Meaning:     "No replica of the endpoint picker has a ready endpoint in this pool.",
 				Impact:      "The gateway refuses all requests for the pool, or routes them blindly.",
 				Diagnosis: []Step{
 					{Text: "See whether the servers run and can be read by the collector.", Query: "vllm_up", Board: "vllm-overview", Panel: "Servers up"},
@@ -77,7 +77,7 @@ func gatewayGroup(p parameters) Group {
 					p.number("gatewayLatencySeconds") + enough,
 				Summary:     "1 % of the requests for " + model("an unknown model") + " take longer than {{ $value | humanizeDuration }} at the gateway",
 				Description: "The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.",
-				Meaning:     "For ten minutes, 1 % of the requests took longer at the endpoint picker than the threshold, 10 s by default.",
+				Meaning:     "1 % of the requests take longer at the endpoint picker than the threshold, 10 s by default.",
 				Impact:      "The slowest users wait that long for the whole answer. Long answers take long without any fault.",
 				Diagnosis: []Step{
 					{Text: "See whether the first token is late. If it is not, answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
@@ -106,7 +106,7 @@ func gatewayGroup(p parameters) Group {
 					"count by (" + jobLabels + ", instance) (inference_gateway_lora_adapter_status))",
 				Summary:     "The LoRA adapter {{ $labels.adapter_name }} is loaded on only {{ $value }} of the servers of {{ $labels.job }}",
 				Description: "The syncers of some servers have this adapter loaded, those of others have not.",
-				Meaning:     "For 15 minutes, fewer LoRA syncers of a service have the adapter loaded than there are syncers.",
+				Meaning:     "Not all LoRA syncers of a service have the adapter loaded.",
 				Impact:      "Requests for the adapter fail on the servers that lack it, or wait until it is loaded.",
 				Diagnosis: []Step{
 					{Text: "See which servers have it.", Query: "inference_gateway_lora_adapter_status", Board: "vllm-features", Panel: "Adapters loaded by the syncer"},

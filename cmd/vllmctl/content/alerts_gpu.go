@@ -17,16 +17,16 @@ func gpuGroup() Group {
 					`vllm_diagnosis_cause{cause="slow_steps", detail=~"power_cap|thermal|memory_error|interconnect|clocks_low"}) == 1`,
 				Summary:     "{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }})",
 				Description: "The same work takes longer than before, and in the same minutes a GPU of the server shows why.",
-				Meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU: `power_cap` (its power limit holds the clock down), `thermal` (heat does), `clocks_low` (its clock is low, and no limit was seen), " +
-					"`memory_error` or `interconnect` (its memory or its links have errors).",
+				Meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU. `power_cap`: its power limit holds the clock down. `thermal`: heat does. `clocks_low`: its clock is low, and no limit was seen. " +
+					"`memory_error`, `interconnect`: its memory or its links have errors.",
 				Impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",
 				Diagnosis: []Step{
 					{Text: "Read the detail: the page of this alert has a step for each.", Query: gpuDetails, Board: "vllm-engine", Panel: "Causes"},
 					{Text: "For `power_cap` and `thermal`: see which GPU it is, and since when.", Query: `rate(vllm_accelerator_throttle_time_seconds_total{reason=~"power|thermal"}[5m])`, Board: "vllm-engine", Panel: "GPU throttling"},
 					{Text: "For `thermal`: compare the temperature with other GPUs of the node. If all are hot, it is the room or the fans.", Query: "hw_temperature_celsius", Board: "vllm-engine", Panel: "GPU temperature"},
-					{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a clock that was fixed, and the limits that are active.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},
-					{Text: "For `memory_error`: see how many errors there are, and read the kernel's log on the node for lines with `Xid`.", Query: "increase(vllm_accelerator_row_remap_rows_total[1h])", Board: "vllm-engine", Panel: "GPU memory errors"},
-					{Text: "For `interconnect`: see which link has errors; on the node, `nvidia-smi nvlink -e` counts them for each link.", Query: "rate(vllm_accelerator_link_errors_total[5m])", Board: "vllm-engine", Panel: "GPU link errors"},
+					{Text: "For `clocks_low`: on the node, `nvidia-smi -q -d CLOCK,PERFORMANCE` shows a fixed clock, and the active limits.", Query: `vllm_accelerator_clock_frequency_hertz{clock_domain="compute"}`, Board: "vllm-engine", Panel: "GPU clock"},
+					{Text: "For `memory_error`: see how many errors there are, and read the kernel's log for lines with `Xid`.", Query: "increase(vllm_accelerator_row_remap_rows_total[1h])", Board: "vllm-engine", Panel: "GPU memory errors"},
+					{Text: "For `interconnect`: see which link has errors; `nvidia-smi nvlink -e` counts them for each link.", Query: "rate(vllm_accelerator_link_errors_total[5m])", Board: "vllm-engine", Panel: "GPU link errors"},
 				},
 				Mitigation: []string{
 					"If the other servers have room, take this one out of rotation. A new pod on another node needs minutes to load the model.",
@@ -35,9 +35,9 @@ func gpuGroup() Group {
 					"`clocks_low`: remove the fixed clock (`nvidia-smi -rgc`, `nvidia-smi -rac`).",
 					"`memory_error`, `interconnect`: drain the node and test the GPU (`dcgmi diag -r 3`). A reset of the GPU takes replaced rows into use; it ends all processes on it.",
 				},
-				LooksTheSame: "A GPU at full load is often at its power limit. It is reported only if the limit acts more than before while the same work takes longer.",
+				LooksTheSame: "A GPU at full load is often at its power limit: that alone is not reported.",
 				NotConclude:  "With `power_cap` or `clocks_low` the GPU may be well: both are settings.",
-				CannotFire:   "No exporter of GPU metrics is read, it does not report pods, GPUs are shared or partitioned, or the counters are off: NVIDIA's exporter has those of throttling and NVLink off by default. A server that was always slow has nothing to compare with.",
+				CannotFire:   "No exporter of GPU metrics is read, it does not report pods, GPUs are shared or partitioned, or the counters are off: NVIDIA's exporter has those of throttling and NVLink off by default.",
 				Monitor: &Monitor{
 					Query: "min(last_5m):max:vllm.diagnosis.cause{cause:slow_steps AND detail IN (power_cap,thermal,memory_error,interconnect,clocks_low)}" +
 						" by {service.instance.id,model_name,detail} >= 1",
@@ -55,7 +55,7 @@ func gpuGroup() Group {
 					"max by (" + gpuLabels + ") (vllm_accelerator_row_remap_failed) > 0",
 				Summary:     "The memory of the GPU {{ $labels.hw_name }}{{ with $labels.k8s_pod_name }} of {{ . }}{{ end }} has uncorrected errors",
 				Description: "An error in the memory of this GPU could not be corrected within the last hour, or a row could not be replaced.",
-				Meaning:     "The exporter has counted an uncorrected memory error or a row that was replaced because of one, or the replacement of a row has failed.",
+				Meaning:     "The exporter has counted an uncorrected memory error or a replaced row, or a replacement has failed.",
 				Impact:      "The process that read the bad memory usually ends, and its requests are lost.",
 				Diagnosis: []Step{
 					{Text: "See which GPU and which pod it is, and whether it has had errors before.", Query: `increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected"}[1d])`, Board: "vllm-engine", Panel: "GPU memory errors"},

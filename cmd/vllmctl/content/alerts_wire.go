@@ -28,7 +28,7 @@ func wireGroup(p parameters) Group {
 				Expr:        "up == 0 and on (job, instance) last_over_time(vllm:num_requests_running[1d])",
 				Summary:     "{{ $labels.instance }} cannot be scraped",
 				Description: "Prometheus cannot scrape this server, which reported requests within the last day.",
-				Meaning:     "The scrape of a target that had vLLM's metrics within a day fails for two minutes.",
+				Meaning:     "The scrape of a target fails that had vLLM's metrics within a day.",
 				Impact:      "Requests to this server probably fail.",
 				Diagnosis: []Step{
 					{Text: "See whether others fail, too.", Query: "up == 0"},
@@ -49,7 +49,7 @@ func wireGroup(p parameters) Group {
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
 				Summary:     "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
 				Description: "Requests run, and no token was computed in five minutes.",
-				Meaning:     "Requests have been running on an engine for five minutes without a new token, and this lasts for five more minutes.",
+				Meaning:     "Requests have been running on an engine for five minutes without a new token.",
 				Impact:      "Its users wait until their own timeout.",
 				Diagnosis: []Step{
 					{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Token throughput"},
@@ -69,7 +69,7 @@ func wireGroup(p parameters) Group {
 				Expr:         burn("burnFast", "1h", "5m", 300, "eventsFast"),
 				Summary:      "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 				Description:  "In the last hour and in the last five minutes, far more requests than allowed waited longer than 2.5 s for their first token.",
-				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 14.4 times what a target of 95 % allows, over an hour and over five minutes." + rawLate,
+				Meaning:      "Over 1h and 5m, the share of first tokens later than 2.5 s is more than 14.4 times what a target of 95 % allows." + rawLate,
 				Impact:       "Most users of the model wait before they see anything.",
 				Diagnosis:    rawLateSteps(),
 				Mitigation:   burnMitigation[1:],
@@ -83,7 +83,7 @@ func wireGroup(p parameters) Group {
 				Expr:         burn("burnMedium", "6h", "30m", 1800, "eventsMedium"),
 				Summary:      "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 				Description:  "In the last six hours and in the last 30 minutes, far more requests than allowed waited longer than 2.5 s for their first token.",
-				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 6 times what a target of 95 % allows, over six hours and over 30 minutes." + rawLate,
+				Meaning:      "Over 6h and 30m, the share of first tokens later than 2.5 s is more than 6 times what a target of 95 % allows." + rawLate,
 				Impact:       "Many users of the model wait before they see anything.",
 				Diagnosis:    rawLateSteps(),
 				Mitigation:   burnMitigation[1:],
@@ -99,7 +99,7 @@ func wireGroup(p parameters) Group {
 					p.number("eventsFast"),
 				Summary:     "5 % of the requests for " + model("an unknown model") + " wait longer than {{ $value | humanizeDuration }} in the queue",
 				Description: "5 % of the requests wait longer in vLLM's queue than the threshold.",
-				Meaning:     "The p95 of the time in the queue is above 5 s for ten minutes.",
+				Meaning:     "The p95 of the time in the queue is above 5 s.",
 				Impact:      "These users wait before their prompt is even read.",
 				Diagnosis: []Step{
 					{Text: "See whether the queue still grows, and at which server.", Query: "sum by (instance, model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
@@ -119,7 +119,7 @@ func wireGroup(p parameters) Group {
 					` and on (` + by + `) sum by (` + by + `) (rate(vllm:request_success_total[5m])) * 300 >= ` + p.number("eventsFast"),
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " end with an error",
 				Description: "{{ $value | humanizePercentage }} of the requests that ended in the last five minutes did so with an error of the engine.",
-				Meaning:     "The share of requests with `finished_reason` error is above 5 % for five minutes. Despite its name, the metric counts every end.",
+				Meaning:     "More than 5 % of the requests have `finished_reason` error. Despite its name, the metric counts every end.",
 				Impact:      "These users get an error or a truncated answer.",
 				Diagnosis: []Step{
 					{Text: "See how requests end, and at which server.", Query: "sum by (instance, finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},

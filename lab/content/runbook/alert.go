@@ -17,7 +17,7 @@ func alertPage(a *content.Alert) []byte {
 	b.WriteString(generated)
 	link := func(text string) string { return linked(strings.TrimSpace(text), a.Name) }
 	fmt.Fprintf(&b, "# %s\n\n%s> %s Fires %s.\n\n", a.Name, navigation, severities[a.Severity], fires(a))
-	fmt.Fprintf(&b, "## Meaning\n\n%s\n\n**Impact:** %s\n\n", link(a.Meaning), link(a.Impact))
+	fmt.Fprintf(&b, "%s\n\n**Impact:** %s\n\n", link(a.Meaning), link(a.Impact))
 	steps := make([]step, 0, len(a.Diagnosis))
 	for _, s := range a.Diagnosis {
 		one := step{text: linked(s.Text, a.Name), board: s.Board, panel: s.Panel}

@@ -88,7 +88,7 @@ func (s *statement) page(text *prose) []byte {
 	link := func(t string) string { return linked(strings.TrimSpace(t), s.name) }
 	b.WriteString(generated)
 	fmt.Fprintf(&b, "# %s\n\n%s> %s\n\n", s.name, navigation, s.sentence)
-	fmt.Fprintf(&b, "## Meaning\n\n%s %s\n\n", s.kind, link(s.meaning))
+	fmt.Fprintf(&b, "%s %s\n\n", s.kind, link(s.meaning))
 	for _, d := range s.details {
 		fmt.Fprintf(&b, "- `%s`: %s\n", d.Name, d.Sentence)
 	}
