@@ -61,7 +61,7 @@ const preparation = "[Set up](README.md#before-the-commands) first.\n\n"
 func flagsPage() []byte {
 	var b strings.Builder
 	b.WriteString(generated)
-	b.WriteString("# Flags of vLLM\n\n[All runbooks](README.md)\n\nThose that runbooks advise to change. Versions and defaults are as vLLM's source has them, 0.8.5 to 0.32.\n\n" +
+	b.WriteString("# Flags of vLLM\n\n[All runbooks](README.md)\n\nVersions and defaults are those of vLLM 0.8.5 to 0.32.\n\n" +
 		"| Flag | Value, default, version | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|---|\n")
 	for _, f := range catalog.Flags() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, pageparts.Cell(f.Values), pageparts.Cell(f.Meaning), pageparts.Cell(f.Raise), pageparts.Cell(f.Lower))
