@@ -54,8 +54,8 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute,
 				Expr:        "max by (" + poolLabels + ") (vllm_pool_diagnosis_severity) >= 3",
-				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or far too late",
-				Description: "Half or more of the servers of this pool do not serve, or far too late. The worst are named first.",
+				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} does not serve its users, or serves them far too late",
+				Description: "Half or more of the servers of this pool do not serve their users, or serve them far too late. The worst servers come first.",
 				Meaning:     "Half or more of the pool's engines are `critical`, `failing`, `stalled` or `unreachable`. Starting, asleep and draining servers do not count.",
 				Impact:      "Most requests for the model fail or wait many times longer than usual. Servers that still serve get all the traffic and become slow.",
 				Diagnosis: []Step{
@@ -86,7 +86,7 @@ func diagnosisGroup(p parameters) Group {
 					// Each of these servers has an alert with its name.
 					" unless max by (" + poolLabels + `) (vllm_pool_diagnosis_cause{cause="servers_lost", role="primary"}) == 1`,
 				Summary:     "The pool{{ with $labels.model_name }} of {{ . }}{{ end }} serves some of its users badly",
-				Description: "A part of the requests of this pool is served badly, or not at all.",
+				Description: "A part of the requests of this pool fails or waits too long.",
 				Meaning:     "A fifth of the pool's requests is on engines that harm them, or requests wait at the gateway while servers have room.",
 				Impact:      "Some users wait longer than usual or get errors, depending on the server that they are routed to.",
 				Diagnosis: []Step{
@@ -117,7 +117,7 @@ func diagnosisGroup(p parameters) Group {
 				// scrape fails. What lasts is a ticket.
 				Expr: "(" + serverSeverity + " >= 3 or last_over_time(" + serverSeverity + "[2m]) >= 2 and max_over_time(" + serverSeverity + "[5m]) >= 3" +
 					" and on (" + serverModelLabels + ") " + firing("VLLMServerNotServing") + ") unless " + pooledSeverity,
-				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or far too late",
+				Summary:     "{{ $labels.instance }} does not serve " + model("its model") + ", or serves it far too late",
 				Description: "Its users get no answer or errors, or wait many times longer than usual.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool has its model.",
 				Impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
@@ -153,8 +153,8 @@ func diagnosisGroup(p parameters) Group {
 				Expr: share + " >= " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3" +
 					" or (" + share + " >= 0.5 * " + p.number("replicaShare") + " and " + pooledSeverity + " >= 3 or " + share + " and " + pooledSeverity + " == 2 and max_over_time(" + pooledSeverity + "[5m]) >= 3)" +
 					" and on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
-				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
-				Description: "The users that are routed to it get no answer or errors, or wait many times longer than usual.",
+				Summary:     "{{ $labels.instance }} in a pool does not serve " + model("its model") + ", or serves it far too late{{ if $value }}: the router still sends {{ $value | humanizePercentage }} of the pool's users to it{{ end }}",
+				Description: "Users who are routed to it get no answer or errors, or wait many times longer than usual.",
 				Meaning:     "An engine of the server is `critical`, `failing` or `stalled`, and has 5 % or more of the requests of its pool.",
 				Impact:      "Users whose requests are routed to the server wait in vain or get errors, although the rest of the pool is well.",
 				Diagnosis: []Step{
@@ -178,8 +178,8 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMReplicaNotServing", Severity: Ticket, For: 2 * minute,
 				Expr:        pooledSeverity + " >= 3 unless on (" + serverModelLabels + ") " + firing("VLLMReplicaHarmsUsers"),
-				Summary:     "{{ $labels.instance }}, of a pool, does not serve " + model("its model") + ", or far too late",
-				Description: "One server of a pool does not serve, and few users or none are known to be sent to it. The pool has less capacity.",
+				Summary:     "{{ $labels.instance }} in a pool does not serve " + model("its model") + ", or serves it far too late",
+				Description: "One server of a pool does not serve. As far as is known, it gets few or no users. The pool has less capacity.",
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and has less than 5 % of the users of its pool.",
 				Impact:      "The pool has less capacity. Requests that are still routed to the server fail or wait.",
 				Diagnosis: []Step{
@@ -294,7 +294,7 @@ func diagnosisGroup(p parameters) Group {
 			{
 				Name: "VLLMDiagnosisMissing", Severity: Ticket, For: 15 * minute,
 				Expr:        byServer("vllm_num_requests_running") + " unless on (" + serverLabels + ") vllm_diagnosis_severity",
-				Summary:     "{{ $labels.instance }} is read, but not diagnosed",
+				Summary:     "{{ $labels.instance }} is scraped, but has no diagnosis",
 				Description: "Metrics of this server arrive, but the processor does not diagnose it.",
 				Meaning:     "A server reports its running requests, but has no severity.",
 				Impact:      "No alert of the diagnosis can fire for this server.",

@@ -16,7 +16,7 @@ func gpuGroup() Group {
 				Expr: "max by (" + serverModelLabels + ", detail) (" +
 					`vllm_diagnosis_cause{cause="slow_steps", detail=~"power_cap|thermal|memory_error|interconnect|clocks_low"}) == 1`,
 				Summary:     "{{ $labels.instance }} is slow because of a GPU ({{ $labels.detail }})",
-				Description: "The same work takes longer than before, and in the same minutes a GPU of the server shows why.",
+				Description: "The same work takes longer than before, and at the same time a GPU of the server shows the reason.",
 				Meaning: "The diagnosis has the cause `slow_steps` with a detail about a GPU. `power_cap`: its power limit holds the clock down. `thermal`: heat does. `clocks_low`: its clock is low, and no limit was seen. " +
 					"`memory_error`, `interconnect`: its memory or its links have errors.",
 				Impact: "Users of this server wait longer for each token. With tensor parallelism one GPU slows all GPUs of the engine.",
@@ -81,7 +81,7 @@ func gpuGroup() Group {
 				Expr: "count by (" + exporterLabels + ") (last_over_time(vllm_accelerator_workloads[1h]))" +
 					" unless on (" + exporterLabels + ") vllm_accelerator_workloads and on (k8s_cluster_name) vllm_up",
 				Summary:     "The exporter of GPU metrics {{ $labels.instance }} is not read any more",
-				Description: "The diagnosis cannot say any more whether a GPU is the cause, and cannot exclude it.",
+				Description: "The diagnosis can neither name nor exclude a GPU as the cause.",
 				Meaning:     "An exporter of GPU metrics was read within the last hour, but not for ten minutes.",
 				Impact:      "Users notice nothing. Details about GPUs and energy per token are missing for this node.",
 				Diagnosis: []Step{

@@ -64,7 +64,7 @@ func sloGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnFast", Severity: Page,
 				Expr:         pageBurn(p, "VLLMBudgetBurnFast", "burnFast", "1h", "5m", "eventsFast"),
-				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 2 % of the month's budget go in an hour",
+				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that an hour uses 2 % of the month's error budget",
 				Description:  "{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective.",
 				Meaning:      "Over 1h and 5m, the share of certain misses is more than 14.4 times what the target allows. At this rate 2 % of the budget of 30 days is gone in an hour." + burnEnds + burnUnreachable,
 				Impact:       burnImpact,
@@ -79,7 +79,7 @@ func sloGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnMedium", Severity: Page,
 				Expr:         pageBurn(p, "VLLMBudgetBurnMedium", "burnMedium", "6h", "30m", "eventsMedium"),
-				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 5 % of the month's budget go in six hours",
+				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that six hours use 5 % of the month's error budget",
 				Description:  "{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective.",
 				Meaning:      "Over 6h and 30m, the share of certain misses is more than 6 times what the target allows. At this rate 5 % of the budget of 30 days is gone in six hours." + burnEnds + burnUnreachable,
 				Impact:       burnImpact,
@@ -103,7 +103,7 @@ func sloLongGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnSlow", Severity: Ticket,
 				Expr:         burnAlert(p, "burnSlow", "1d", "2h", "eventsSlow") + observed(p, "1d"),
-				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 10 % of the month's budget go in a day",
+				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that a day uses 10 % of the month's error budget",
 				Description:  "{{ $value | humanizePercentage }} of the events of the last day certainly missed the objective, and the last two hours are as bad.",
 				Meaning:      "Over 1d and 2h, the share of certain misses is more than 3 times what the target allows. At this rate 10 % of the budget of 30 days is gone in a day." + burnUnreachable,
 				Impact:       "Some users miss what was promised to them, for hours.",
@@ -118,7 +118,7 @@ func sloLongGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnLeak", Severity: Ticket,
 				Expr:        burnAlert(p, "burnLeak", "3d", "6h", "eventsLeak") + observed(p, "3d"),
-				Summary:     "The objective {{ $labels.objective }} of " + model("all models") + " will use up its budget before the month ends",
+				Summary:     "The objective {{ $labels.objective }} of " + model("all models") + " will use up its error budget within the month",
 				Description: "{{ $value | humanizePercentage }} of the events of the last three days certainly missed the objective, and the last six hours are as bad.",
 				Meaning:     "Over 3d and 6h, the share of certain misses is more than the target allows. The budget will not last for the month.",
 				Impact:      "Few users notice, but the promise will not be kept.",

@@ -48,7 +48,7 @@ func wireGroup(p parameters) Group {
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
 				Summary:     "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
-				Description: "Requests run, and no token was computed in five minutes.",
+				Description: "Requests have run for five minutes without a new token.",
 				Meaning:     "Requests have been running on an engine for five minutes without a new token.",
 				Impact:      "Its users wait until their own timeout.",
 				Diagnosis: []Step{
