@@ -104,12 +104,12 @@ func (s *statement) page(text *prose) []byte {
 		steps = append(steps, step{link(n.Text), n.Queries, n.Board, n.Panel})
 	}
 	b.WriteString(actionParts(steps, text.Mitigation, s.name))
-	b.WriteString(limits(link(s.notSeparable), link(text.NotConclude), "Not reported", link(text.CannotFire)))
+	b.WriteString(limits(link(s.notSeparable), link(text.NotConclude), "Limits", link(text.CannotFire)))
 	return []byte(b.String())
 }
 
 // usesSetup finds what only the set-up defines.
-var usesSetup = regexp.MustCompile(`(?m)^   (k|changed|evidence|out|selectors)\b|\$\(k `)
+var usesSetup = regexp.MustCompile(`(?m)^   (k|ask|changed|evidence|out|selectors)\b|\$\(k `)
 
 // limits is the part about what looks the same, what does not follow, and when the page does not appear.
 func limits(same, not, silent, when string) string {
