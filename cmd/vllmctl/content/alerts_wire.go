@@ -28,7 +28,7 @@ func wireGroup(p parameters) Group {
 				Expr:        "up == 0 and on (job, instance) last_over_time(vllm:num_requests_running[1d])",
 				Summary:     "{{ $labels.instance }} cannot be scraped",
 				Description: "Prometheus cannot scrape this server, which reported requests within the last day.",
-				Meaning:     "The scrape of a target fails that had vLLM's metrics within a day.",
+				Meaning:     "Prometheus cannot scrape a target that had vLLM's metrics within a day.",
 				Impact:      "Requests to this server probably fail.",
 				Diagnosis: []Step{
 					{Text: "See whether others fail, too.", Query: "up == 0"},

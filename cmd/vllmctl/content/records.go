@@ -97,7 +97,7 @@ func ratioRecords(window, good, undecided, valid string) []Record {
 			fmt.Sprintf("clamp_min(1 - (%s + %s) / (%s > 0), 0)", good, undecided, valid)),
 		record("error_ratio", "upper", "The same, if all undecided events missed.",
 			fmt.Sprintf("clamp_min(1 - %s / (%s > 0), 0)", good, valid)),
-		record("burn", "lower", "The burn rate of certain misses.", burn("lower")),
+		record("burn", "lower", "The burn rate of definite misses.", burn("lower")),
 		record("burn", "upper", "The burn rate, if all undecided events missed.", burn("upper")),
 	}
 }

@@ -37,7 +37,7 @@ var severities = map[content.Severity]string{
 }
 
 func fires(a *content.Alert) string {
-	text := "at once"
+	text := "immediately"
 	if a.For > 0 {
 		text = "after " + model.Duration(a.For).String()
 	}

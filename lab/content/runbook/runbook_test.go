@@ -244,8 +244,8 @@ func TestNamesInAlertsAreLinks(t *testing.T) {
 	require.NoError(t, err)
 	page := func(name string) string { return string(built[path(name)]) }
 	assert.Contains(t, page("VLLMNamed"), "See [`stalled`](stalled.md): it is [`VLLMOther`](VLLMOther.md). Not [`idle`](idle.md).")
-	assert.Contains(t, page("VLLMNamed"), "Fires at once ([expression](../../content/rules/suffixed/vllm.yaml)).")
-	assert.Contains(t, page("VLLMPage"), "Fires at once, stays for 1m30s (")
+	assert.Contains(t, page("VLLMNamed"), "Fires immediately ([expression](../../content/rules/suffixed/vllm.yaml)).")
+	assert.Contains(t, page("VLLMPage"), "Fires immediately, stays for 1m30s (")
 	assert.Contains(t, page("VLLMPoolTicket"), "Fires after 1h (")
 	assert.Contains(t, page("VLLMPoolTicket"), "Set [`--max-num-seqs`](flags.md).")
 	assert.NotContains(t, page("stalled"), "[`stalled`]", "a page does not link to itself")
