@@ -332,7 +332,7 @@ truth: ## Compare everything derived with the truth, for every version, dialect 
 		{ print; fflush() }'
 
 .PHONY: alerts-matrix
-alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into docs/alerts.md
+alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into lab/test/content
 	$(say) 'go test ./lab/test/content -matrix (some minutes on two cores)'
 	@{ $(GO) test ./lab/test/content -run '^TestAlerts' -matrix -v -count 1 -timeout 30m; echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
