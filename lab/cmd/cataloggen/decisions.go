@@ -128,7 +128,7 @@ func (l *decisionList) problems(k *knowledge) []error {
 			report(k.defects.has(id), "there is no defect %q", id)
 		}
 		for _, subject := range row.Of {
-			report(slices.Contains(subjects, subject), "%q is no derived metric, signal, rule or group", subject)
+			report(slices.Contains(subjects, subject), "%q is not a derived metric, signal, rule or group", subject)
 		}
 		met := k.meeting(row)
 		for _, subject := range row.Of {

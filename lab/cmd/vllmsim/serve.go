@@ -49,7 +49,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
 	flags.DurationVar(&cfg.HostUptime, "host-uptime", 0, "for how long the host has been up when the server is ready (0: ten days); durations of requests that were never scheduled are wrong by it")
-	flags.BoolVar(&cfg.Hybrid, "hybrid-model", false, "a model with layers of several kinds, whose KV blocks are of 512 tokens")
+	flags.BoolVar(&cfg.Hybrid, "hybrid-model", false, "a model with layers of several kinds, whose KV blocks have 512 tokens")
 	flags.BoolVar(&cfg.Quantized, "quantized-model", false, "a quantized model, for -mfu")
 	flags.BoolVar(&cfg.Latent, "latent-attention", false, "a model with multi-head latent attention, for -mfu")
 	flags.BoolVar(&cfg.LostHandlers, "lost-handlers", false, "HTTP metrics without a handler, from v0.24 on")

@@ -207,7 +207,7 @@ func TestTheSentence(t *testing.T) {
 	assert.Equal(t, "warn: Scraping failed: connection refused", sentence(log, "127.0.0.1:2", says("REFUSED")))
 	assert.Empty(t, sentence(log, "127.0.0.1:1", says("refused")), "of another target")
 	assert.Empty(t, sentence(log, "127.0.0.1:2", says("timeout")))
-	assert.Empty(t, sentence(log, "", says("stack")), "a stack trace is no sentence")
+	assert.Empty(t, sentence(log, "", says("stack")), "a stack trace is not a sentence")
 	assert.Equal(t, "b", afterStart("a Everything is ready. Begin running and processing data.b"))
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
 )
 
-// Before is what the method of before said. Its records are of other sources.
+// Before is what the method of before said. Its records come from other sources.
 type Before struct {
 	// Commit is the commit that was measured, as the caller names it.
 	Commit  string

@@ -95,7 +95,7 @@ func (j *Journal) read() error {
 		}
 		var r Record
 		if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
-			return fmt.Errorf("line %d is no record: %w", n, err)
+			return fmt.Errorf("line %d is not a record: %w", n, err)
 		}
 		j.known[r.Name] = r
 		j.whole += int64(len(line))

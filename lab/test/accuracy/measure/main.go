@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.date, "date", time.Now().UTC().Format("2006-01-02"), "the date on the page")
 	flag.StringVar(&o.dir, "journal", "build/accuracy", "the folder in which results are kept")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many stories are played at the same time")
-	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 is no limit")
+	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 means no limit")
 	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
 	flag.StringVar(&o.tapes, "tapes", "", "a folder in which what the servers showed is kept, so that a change of the diagnosis is measured without simulating them again")
 	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
