@@ -174,7 +174,7 @@ func stringMap(m map[string]string, typed bool) string {
 	return b.String() + "}"
 }
 
-// wireName is the family with its conversion and its constant attributes, for readers.
+// wireName is the family with its constant attributes, for readers.
 func (s exporting) wireName() string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "`%s`", s.Family)
@@ -184,22 +184,19 @@ func (s exporting) wireName() string {
 			line.WriteString(" if there")
 		}
 	}
-	switch {
-	case s.Bit != 0:
+	if s.Bit != 0 {
 		fmt.Fprintf(&line, " bit 0x%x", s.Bit)
-	case s.Scale != 0:
-		fmt.Fprintf(&line, " x %g", s.Scale)
 	}
 	for _, name := range sortedNames(s.Set) {
-		fmt.Fprintf(&line, ", %s=%s", name, s.Set[name])
+		fmt.Fprintf(&line, " %s=%s", name, s.Set[name])
 	}
 	for _, label := range sortedNames(s.Labels) {
 		if attribute := s.Labels[label]; attribute != label {
-			fmt.Fprintf(&line, ", %s from `%s`", attribute, label)
+			fmt.Fprintf(&line, " %s from `%s`", attribute, label)
 		}
 	}
 	if s.Off {
-		fmt.Fprintf(&line, ", off by default in %s", s.Exporter)
+		line.WriteString(" (off)")
 	}
 	return line.String()
 }
