@@ -28,7 +28,8 @@ the names in a Prometheus backend.
 - **Needs** is a version of vLLM, a flag of the server, or a setting of the processor.
 - **Limits** is what the metric does not see.
 - **Defects** are what vLLM [gets wrong](../../docs/what-vllm-gets-wrong.md) in the inputs. The metric is corrected, bounded
-  (wrong by a known amount), or withheld (absent) while a server can have the defect. %s
+  (wrong by a known amount), or withheld (absent) while a server can have the defect.
+  [scale-up-resets](../../docs/what-vllm-gets-wrong.md#scale-up-resets) is corrected in all that do not say otherwise.
 
 The formulas use the ends of the names of metrics, over one window:
 
@@ -65,7 +66,7 @@ func processorReference(k *knowledge, l *decisionList) ([]byte, error) {
 			}
 		}
 		for _, group := range families(others) {
-			k.writeFamily(&b, group, usual, l)
+			k.writeFamily(&b, t.DerivedIntro, group, usual, l)
 		}
 		if len(twins) > 0 {
 			fmt.Fprintf(&b, "\nThese are as the metric of a server with `vllm.` instead of `vllm.pool.`: %s.\n", codeList(twins))
@@ -84,8 +85,9 @@ func families(names []string) [][]string {
 	for _, name := range names {
 		stem, _, _ := strings.Cut(name, "_quantile")
 		stem = strings.TrimSuffix(stem, "_mean")
-		if last := len(all) - 1; last >= 0 && name != stem && strings.TrimSuffix(strings.TrimSuffix(all[last][0], "_mean"), "_quantile") == stem {
-			all[last] = append(all[last], name)
+		i := slices.IndexFunc(all, func(group []string) bool { return group[0] == stem+"_mean" || group[0] == stem+"_quantile" })
+		if i >= 0 && name != stem {
+			all[i] = append(all[i], name)
 		} else {
 			all = append(all, []string{name})
 		}
@@ -101,7 +103,7 @@ func (d *document) twin(name string) (twin, rest string, is bool) {
 }
 
 // writeFamily describes one metric, or the mean, the quantile and the bound of a histogram.
-func (k *knowledge) writeFamily(b *bytes.Buffer, names, usual []string, l *decisionList) {
+func (k *knowledge) writeFamily(b *bytes.Buffer, intro string, names, usual []string, l *decisionList) {
 	first := k.catalogue.Metrics[names[0]]
 	var titles, formulas, meanings, limits []string
 	for _, name := range names {
@@ -113,23 +115,16 @@ func (k *knowledge) writeFamily(b *bytes.Buffer, names, usual []string, l *decis
 		if !strings.HasSuffix(name, "_bound") {
 			formulas = append(formulas, "`"+m.Formula+"`")
 		}
-		if name == names[0] {
-			meanings = append(meanings, m.Description)
-		}
-		meanings = append(meanings, m.ExtendedDocumentation)
-		for sentence := range strings.SplitSeq(strings.TrimSuffix(m.BlindSpots, "."), ". ") {
-			if sentence != "" && !slices.Contains(limits, sentence+".") {
-				limits = append(limits, sentence+".")
-			}
-		}
+		meanings = append(meanings, unsaid(intro+strings.Join(meanings, " "), m.ExtendedDocumentation))
+		limits = append(limits, unsaid(intro+strings.Join(limits, " "), m.BlindSpots))
 	}
-	needs, blind := "", ""
-	if first.Needs != "" {
-		needs = "Needs " + first.Needs + "."
+	needs, blind := "", joined(limits...)
+	if !strings.Contains(intro, "Only with "+first.Needs+".") && first.Needs != "" {
+		needs = "**Needs** " + first.Needs + "."
 	}
-	if len(limits) > 0 {
-		blind = "Limits: " + strings.Join(limits, " ")
+	if blind != "" {
+		blind = "**Limits:** " + blind
 	}
 	fmt.Fprintf(b, "- %s %s = %s: %s\n", strings.Join(titles, ", "), first.facts(usual), strings.Join(formulas, ", "),
-		joined(joined(meanings...), needs, blind, k.decisionNotes(names, l)))
+		joined(first.meaning(), joined(meanings...), needs, blind, k.decisionNotes(names, l)))
 }

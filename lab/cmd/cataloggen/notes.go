@@ -65,7 +65,7 @@ func (one *defect) note() string { return "[" + one.ID + "](../../" + wrongPage 
 // introduction.
 func (l *defectList) defectNotes(metric string) string {
 	if links := l.defectsOf(metric); links != "" {
-		return "Defects: " + links + "."
+		return "**Defects:** " + links + "."
 	}
 	return ""
 }
@@ -84,13 +84,13 @@ func (l *defectList) defectsOf(metric string) string {
 }
 
 // decisionNotes mentions the defects of what metrics are derived from, as far as they
-// concern them, by what is done about them.
+// concern them, by what is done about them. The introduction says that those of all metrics are corrected.
 func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 	var lines []string
 	for _, word := range []string{"withheld", "bounded", "corrected"} {
 		var links []string
 		for _, one := range k.defects.sorted() {
-			decided := slices.ContainsFunc(l.Decisions, func(row decision) bool {
+			decided := !(word == "corrected" && slices.Contains(one.Metrics, "*")) && slices.ContainsFunc(l.Decisions, func(row decision) bool {
 				return row.Decision == word && slices.ContainsFunc(k.meeting(row), func(p pair) bool {
 					return p.defect == one.ID && slices.Contains(metrics, p.subject)
 				})
@@ -106,5 +106,5 @@ func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "Defects: " + strings.Join(lines, "; ") + "."
+	return "**Defects:** " + strings.Join(lines, "; ") + "."
 }

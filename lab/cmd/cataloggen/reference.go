@@ -120,14 +120,38 @@ func writeTopic(b *bytes.Buffer, d *document, l *defectList, t topic) {
 	names := d.namesOf(t, metric.received)
 	usual := d.usualAttributes(names)
 	writeHeading(b, t.Title, t.Intro, usual)
+	together := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return t.Together == "" || !strings.HasPrefix(name, t.Together)
+	})
 	for _, name := range names {
 		m := d.Metrics[name]
-		meaning := m.Description
-		if m.Unit == "1" {
-			meaning = strings.Replace(meaning, ", from 0 to 1", "", 1)
+		if i := slices.Index(together, name); i >= 0 {
+			if i == 0 {
+				fmt.Fprintf(b, "- %s %s: %s\n", codeList(together), m.facts(usual), t.TogetherMeaning)
+			}
+			continue
 		}
-		fmt.Fprintf(b, "- **`%s`** %s: %s\n", name, m.facts(usual), joined(meaning, m.ExtendedDocumentation, m.wireNames(name), l.defectNotes(name)))
+		fmt.Fprintf(b, "- **`%s`** %s: %s\n", name, m.facts(usual), joined(m.meaning(), unsaid(t.Intro, m.ExtendedDocumentation), m.wireNames(name), l.defectNotes(name)))
 	}
+}
+
+// meaning is the description; the introduction says which shares are from 0 to 1.
+func (m metric) meaning() string {
+	if m.Unit == "1" {
+		return strings.Replace(m.Description, ", from 0 to 1", "", 1)
+	}
+	return m.Description
+}
+
+// unsaid leaves out the sentences that the introduction of a topic has.
+func unsaid(intro, text string) string {
+	var left []string
+	for sentence := range strings.SplitSeq(strings.TrimSuffix(text, "."), ". ") {
+		if sentence != "" && !strings.Contains(strings.ToLower(intro), strings.ToLower(sentence)+".") {
+			left = append(left, sentence+".")
+		}
+	}
+	return strings.Join(left, " ")
 }
 
 // joined joins the texts that are not empty.
