@@ -184,11 +184,10 @@ func (s exporting) wireName() string {
 			line.WriteString(" if there")
 		}
 	}
-	if s.Bit != 0 {
-		fmt.Fprintf(&line, " bit 0x%x", s.Bit)
-	}
 	for _, name := range sortedNames(s.Set) {
-		fmt.Fprintf(&line, " %s=%s", name, s.Set[name])
+		if s.Bit == 0 {
+			fmt.Fprintf(&line, " %s=%s", name, s.Set[name])
+		}
 	}
 	for _, label := range sortedNames(s.Labels) {
 		if attribute := s.Labels[label]; attribute != label {
@@ -204,9 +203,8 @@ func (s exporting) wireName() string {
 // writeExporterLabels writes what the labels of the exporters mean, with their spellings
 // in different versions.
 func writeExporterLabels(b *bytes.Buffer, d *document) {
-	b.WriteString("\n## Labels of GPU exporters\n\nThe preferred spelling is first. Labels that are neither here nor in the table of a metric\nare dropped, among them those of pods that an exporter can be configured to copy.\n\n")
-	b.WriteString("| Labels | Meaning |\n|---|---|\n")
+	b.WriteString("\n## Labels of GPU exporters\n\nThe preferred spelling is first. Other labels are dropped, unless a metric names them.\n\n")
 	for _, l := range d.Accelerators.Labels {
-		fmt.Fprintf(b, "| %s | %s |\n", codeList(l.Names), cell(l.Meaning))
+		fmt.Fprintf(b, "- %s: %s\n", codeList(l.Names), l.Meaning)
 	}
 }

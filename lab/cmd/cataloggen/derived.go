@@ -16,13 +16,13 @@ Each metric that the processor can compute: its unit, its formula, what it means
 list](../../receiver/vllmreceiver/metrics.md) has the metrics that it is computed from, [naming](../../docs/reference/naming.md)
 the names in a Prometheus backend.
 
-- All are gauges, except where "sum" stands before the unit.
+- A metric is a gauge, unless **sum** stands before the unit. A share with the unit ` + "`1`" + ` is from 0 to 1.
 - A metric without a known value is absent. While a server is idle, rates are 0, and ratios, means and quantiles are absent.
   A series that becomes absent gets a staleness marker.
 - Each value belongs to one engine. Where a server has several engines, ratios, means and quantiles are also emitted for all of
   them together, without the attribute ` + "`engine`" + `.
-- **Attributes** of most metrics are above the list of each section. "By" adds others, "only" replaces them. A quantile has
-  the attribute ` + "`quantile`" + `, a bound also ` + "`bound`" + `.
+- **Attributes** of most metrics are above the list of each section. "By" adds others, "only by" replaces them. A quantile
+  has the attribute ` + "`quantile`" + `, a bound also ` + "`bound`" + `.
 - **Off** marks a metric that is off by default. Bounds are always off. Switch a metric by its name:
   ` + "`metrics: {vllm.request.finished_ratio: {enabled: true}}`" + `.
 - **Needs** is a version of vLLM, a flag of the server, or a setting of the processor.
@@ -72,7 +72,7 @@ func processorReference(k *knowledge, l *decisionList) ([]byte, error) {
 			fmt.Fprintf(&b, "\nThese are as the metric of a server with `vllm.` instead of `vllm.pool.`: %s.\n", codeList(twins))
 		}
 	}
-	b.WriteString("\n## Attributes\n\nThe others are those of [the receiver](../../receiver/vllmreceiver/metrics.md#attributes).\n\n")
+	b.WriteString("\n## Attributes\n\nThe receiver's list has [the others](../../receiver/vllmreceiver/metrics.md#attributes). [The diagnosis](../../docs/diagnosis.md) has the values of `condition`, `cause`, `detail` and `signal`.\n\n")
 	own := d.attributesOf(metric.derived)
 	maps.DeleteFunc(own, func(name string, _ bool) bool { return d.attributesOf(metric.received)[name] })
 	d.writeAttributeList(&b, own)
@@ -123,7 +123,7 @@ func (k *knowledge) writeFamily(b *bytes.Buffer, intro string, names, usual []st
 		needs = "**Needs** " + first.Needs + "."
 	}
 	if blind != "" {
-		blind = "**Limits:** " + blind
+		blind = "<br>**Limits:** " + blind
 	}
 	fmt.Fprintf(b, "- %s %s = %s: %s\n", strings.Join(titles, ", "), first.facts(usual), strings.Join(formulas, ", "),
 		joined(first.meaning(), joined(meanings...), needs, blind, k.decisionNotes(names, l)))

@@ -106,5 +106,5 @@ func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "**Defects:** " + strings.Join(lines, "; ") + "."
+	return "<br>**Defects:** " + strings.Join(lines, "; ") + "."
 }
