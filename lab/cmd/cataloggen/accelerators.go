@@ -178,11 +178,8 @@ func stringMap(m map[string]string, typed bool) string {
 func (s exporting) wireName() string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "`%s`", s.Family)
-	for i, family := range s.Plus {
+	for _, family := range s.Plus {
 		fmt.Fprintf(&line, " + `%s`", family)
-		if i > 0 {
-			line.WriteString(" if there")
-		}
 	}
 	for _, name := range sortedNames(s.Set) {
 		if s.Bit == 0 {

@@ -61,18 +61,7 @@ func subjectList(subjects []string) string {
 // note is a short mention of a defect in another page.
 func (one *defect) note() string { return "[" + one.ID + "](../../" + wrongPage + "#" + one.ID + ")" }
 
-// defectNotes mentions the defects of a metric of vLLM. Those of all metrics are in the
-// introduction.
-func (l *defectList) defectNotes(metric string) string {
-	if links := l.defectsOf(metric); links != "" {
-		return "**Defects:** " + links + "."
-	}
-	return ""
-}
-
-// defectsOfAll mentions the defects of all metrics of a server.
-func (l *defectList) defectsOfAll() string { return l.defectsOf("*") }
-
+// defectsOf mentions the defects of a metric of vLLM, or those of all metrics of a server.
 func (l *defectList) defectsOf(metric string) string {
 	var links []string
 	for _, one := range l.sorted() {
@@ -90,12 +79,11 @@ func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 	for _, word := range []string{"withheld", "bounded", "corrected"} {
 		var links []string
 		for _, one := range k.defects.sorted() {
-			decided := !(word == "corrected" && slices.Contains(one.Metrics, "*")) && slices.ContainsFunc(l.Decisions, func(row decision) bool {
+			if !(word == "corrected" && slices.Contains(one.Metrics, "*")) && slices.ContainsFunc(l.Decisions, func(row decision) bool {
 				return row.Decision == word && slices.ContainsFunc(k.meeting(row), func(p pair) bool {
 					return p.defect == one.ID && slices.Contains(metrics, p.subject)
 				})
-			})
-			if decided {
+			}) {
 				links = append(links, one.note())
 			}
 		}
@@ -103,8 +91,5 @@ func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 			lines = append(lines, word+" "+strings.Join(links, ", "))
 		}
 	}
-	if len(lines) == 0 {
-		return ""
-	}
-	return "<br>**Defects:** " + strings.Join(lines, "; ") + "."
+	return unlessEmpty(strings.Join(lines, "; "), "<br>**Defects:** %s.")
 }
