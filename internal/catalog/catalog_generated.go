@@ -4380,7 +4380,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.pool.running`. Requests that wait in a gateway are missing.",
+		BlindSpots:  "Requests that wait in a gateway. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
 	},
 	{
 		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4531,7 +4531,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "finished_reason", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Clients that disconnect are in no reason, not even in `abort`, except with the Rust front end. Before 0.13 there is no reason `error`. Through Ray it is absent where versions before 0.21 count all under the last reason.",
+		BlindSpots:  "Clients that disconnect are in no reason, not even in `abort`, except with the Rust front end. The reason `error` exists since 0.13. Through Ray it is absent where versions before 0.21 count all under the last reason.",
 	},
 	{
 		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 const small = `prefixes: ["vllm:"]
@@ -203,5 +205,16 @@ func TestTheGeneratedFilesAreCurrent(t *testing.T) {
 		got, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(want, got), "%s is out of date: run make generate", path)
+	}
+}
+
+// A reader finds each metric by its name.
+func TestThePagesListEveryMetric(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	files, err := generated(root)
+	require.NoError(t, err)
+	for _, m := range catalog.All() {
+		page := map[bool]string{true: "processor/vllmprocessor/metrics.md", false: "receiver/vllmreceiver/metrics.md"}[m.EmittedBy == componentProcessor]
+		assert.Contains(t, string(files[page]), "`"+m.Name+"`")
 	}
 }
