@@ -20,7 +20,7 @@ Each metric that the processor can compute: its unit, its formula, what it means
 - **Attributes** of most metrics are above the list of each section. "By" adds others, "only by" replaces them. A quantile has the attribute ` + "`quantile`" + `, a bound also ` + "`bound`" + `.
 - **Off** marks a metric that is off by default. Bounds are always off. Switch a metric by its name: ` + "`metrics: {vllm.request.finished_ratio: {enabled: true}}`" + `.
 - **Needs** is a version of vLLM, a flag of the server, or a setting of the processor. **Limits** is what the metric does not see.
-- **Defects** are what vLLM [gets wrong](../../docs/what-vllm-gets-wrong.md) in the inputs. The metric is corrected, bounded (wrong by a known amount), or withheld (absent) while a server can have the defect. [scale-up-resets](../../docs/what-vllm-gets-wrong.md#scale-up-resets) is corrected in all that do not say otherwise.
+- **Defects** are what vLLM [gets wrong](../../docs/what-vllm-gets-wrong.md) in the inputs. The metric is corrected, bounded (its error is limited), or withheld (absent) while a server can have the defect. [scale-up-resets](../../docs/what-vllm-gets-wrong.md#scale-up-resets) is corrected in all that do not say otherwise.
 
 The formulas use the ends of the names of metrics, over one window:
 
