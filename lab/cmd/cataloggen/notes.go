@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,68 +21,38 @@ func (k *knowledge) doneProblems(l *decisionList) []error {
 	return problems
 }
 
-// note is a short mention of a defect in another page: its title and versions.
-func (one *defect) note() string {
-	return "[" + cell(strings.TrimSuffix(one.Title, ".")) + "](../../" + wrongPage + "#" + one.ID + ") (" + one.versions() + ")"
-}
+// note is a short mention of a defect in another page.
+func (one *defect) note() string { return "[" + one.ID + "](../../" + wrongPage + "#" + one.ID + ")" }
 
-// writeNotes lists what is to be noted of metrics; texts has the notes of one. It writes
-// nothing where there are none.
-func writeNotes(b *bytes.Buffer, head string, names []string, texts func(name string) []string) {
-	begun := false
-	for _, name := range names {
-		lines := texts(name)
-		if len(lines) == 0 {
-			continue
-		}
-		if !begun {
-			begun = true
-			fmt.Fprintf(b, "\n| Metric | %s |\n|---|---|\n", head)
-		}
-		fmt.Fprintf(b, "| `%s` | %s |\n", name, strings.Join(lines, "<br>"))
-	}
-}
-
-// defectNotes mentions the defects of a metric of vLLM. Those of all metrics are in the
-// introduction.
-func (l *defectList) defectNotes(metric string) []string {
-	var lines []string
+// defectsOf mentions the defects of a metric of vLLM, or those of all metrics of a server.
+func (l *defectList) defectsOf(metric string) string {
+	var links []string
 	for _, one := range l.sorted() {
 		if slices.Contains(one.Metrics, metric) {
-			lines = append(lines, one.note())
+			links = append(links, one.note())
 		}
 	}
-	return lines
+	return strings.Join(links, ", ")
 }
 
-// defectsOfAll mentions the defects of all metrics of a server.
-func (l *defectList) defectsOfAll() string {
-	var lines []string
-	for _, one := range l.sorted() {
-		if slices.Contains(one.Metrics, "*") {
-			lines = append(lines, one.note())
-		}
-	}
-	return strings.Join(lines, "; ")
-}
-
-// decisionNotes mentions the defects of what a metric is derived from, as far as they
-// concern it, by what is done about them. It names them by their ids: most concern many
-// metrics.
-func (k *knowledge) decisionNotes(metric string, l *decisionList) []string {
+// decisionNotes mentions the defects of what metrics are derived from, as far as they
+// concern them, by what is done about them. The introduction says that those of all metrics are corrected.
+func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 	var lines []string
 	for _, word := range []string{"withheld", "bounded", "corrected"} {
 		var links []string
 		for _, one := range k.defects.sorted() {
-			for _, row := range l.Decisions {
-				if row.Decision == word && slices.Contains(k.meeting(row), pair{metric, one.ID}) {
-					links = append(links, "["+one.ID+"](../../"+wrongPage+"#"+one.ID+") ("+one.versions()+")")
-				}
+			if !(word == "corrected" && slices.Contains(one.Metrics, "*")) && slices.ContainsFunc(l.Decisions, func(row decision) bool {
+				return row.Decision == word && slices.ContainsFunc(k.meeting(row), func(p pair) bool {
+					return p.defect == one.ID && slices.Contains(metrics, p.subject)
+				})
+			}) {
+				links = append(links, one.note())
 			}
 		}
 		if len(links) > 0 {
-			lines = append(lines, word+": "+strings.Join(links, ", "))
+			lines = append(lines, word+" "+strings.Join(links, ", "))
 		}
 	}
-	return lines
+	return unlessEmpty(strings.Join(lines, "; "), "<br>**Defects:** %s.")
 }

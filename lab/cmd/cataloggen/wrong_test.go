@@ -72,16 +72,15 @@ func TestTheReferencesMentionDefects(t *testing.T) {
 	require.NoError(t, err)
 	const page = "](../../docs/what-vllm-gets-wrong.md#"
 	for _, want := range []string{
-		"\n| Metric | Known defects of vLLM |\n|---|---|\n| `vllm.kv_cache.block_size` | [Blocks are too big" + page + "too-big) (since 0.7.3, fixed in 0.9.0) |\n" +
-			"| `vllm.request.success` | [Each success \\| failure counts twice" + page + "too-many) (since 0.8.0, not fixed) |\n",
-		"all metrics of a server:\n[All begins again" + page + "too-new) (changed in 0.9.0).",
+		"(`vllm:cache_config_info` label `block_size`) **Defects:** [too-big" + page + "too-big).\n",
+		"`vllm:request_success_total` 0.9.0) **Defects:** [too-many" + page + "too-many).\n",
+		"all metrics of a server: [too-new" + page + "too-new).",
 	} {
 		assert.Contains(t, string(receiver), want)
 	}
 	processor, err := processorReference(k, l)
 	require.NoError(t, err)
-	assert.Contains(t, string(processor), "| Metric | Known defects of vLLM, and what is done about them |\n|---|---|\n"+
-		"| `vllm.success_rate` | corrected: [too-many"+page+"too-many) (since 0.8.0, not fixed), [too-big"+page+"too-big) (since 0.7.3, fixed in 0.9.0) |\n")
+	assert.Contains(t, string(processor), "Limits:** Much. <br>**Defects:** corrected [too-many"+page+"too-many), [too-big"+page+"too-big).\n")
 
 	l.Decisions[0].Decision = "unaffected"
 	processor, err = processorReference(k, l)
