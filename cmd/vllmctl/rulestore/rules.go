@@ -21,13 +21,13 @@ type Firing struct {
 	Alert string `json:"alert"`
 	// Labels are its labels, as an object of texts.
 	Labels labels.Labels `json:"labels"`
-	// From is when it began to fire.
+	// From is when it started to fire.
 	From time.Time `json:"from"`
 	// To is when it ended.
 	To time.Time `json:"to"`
-	// Lasts is true if it still fires at the end; To is the end then.
+	// Lasts is true if it still fires at the end of the period.
 	Lasts bool `json:"lasts,omitempty"`
-	// Summary is the annotation of this name when it began.
+	// Summary is the annotation summary at its start.
 	Summary string `json:"summary,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Problem struct {
 	Text string `json:"text"`
 	// Times is how often it happened.
 	Times int `json:"times"`
-	// Annotation is true where the rule was evaluated, and only an annotation could not be expanded.
+	// Annotation is true if only an annotation failed, and the rule worked.
 	Annotation bool `json:"annotation,omitempty"`
 }
 

@@ -111,7 +111,7 @@ func TestAMistakeNamesItsFlagAndNoSecret(t *testing.T) {
 		"token folder":  {[]string{"--token-file", folder}, "is a folder"},
 		"no authority":  {[]string{"--ca-file", folder + "/none"}, "--ca-file: "},
 		"half a client": {[]string{"--cert-file", token}, "belong together"},
-		"no proxy":      {[]string{"--proxy-url", "http://u:s3cret@h/%zz"}, "--proxy-url is no URL"},
+		"no proxy":      {[]string{"--proxy-url", "http://u:s3cret@h/%zz"}, "--proxy-url is not a URL"},
 		"no time":       {[]string{"--timeout", "0s"}, "--timeout 0s must be longer than 0"},
 	} {
 		_, err := flags(t, c.args...).Open(t.Context(), zap.NewNop())

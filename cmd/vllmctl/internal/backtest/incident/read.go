@@ -21,15 +21,15 @@ import (
 
 // Incident is something that is known to have happened.
 type Incident struct {
-	// Name is that of the file, or its number there.
+	// Name is the name in the file, or the number of the entry.
 	Name string `json:"name"`
-	// From is when it began.
+	// From is when it started.
 	From time.Time `json:"from"`
 	// To is when it ended.
 	To time.Time `json:"to"`
 	// Targets are patterns of instances, such as chat-*:8000; empty means any.
 	Targets []string `json:"targets,omitempty"`
-	// Cause is a cause or a condition of the diagnosis; empty where it is not known.
+	// Cause is a cause or a condition of the diagnosis; empty if unknown.
 	Cause string `json:"cause,omitempty"`
 }
 

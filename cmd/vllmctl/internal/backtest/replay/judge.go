@@ -40,7 +40,7 @@ type Settings struct {
 type Coverage struct {
 	// Scrapes is the number of scrapes in the period.
 	Scrapes int `json:"scrapes"`
-	// Failed is how many of them failed.
+	// Failed is the number of failed scrapes.
 	Failed int `json:"failed"`
 	// Observed is the time between scrapes that follow each other.
 	Observed float64 `json:"observed_seconds"`
@@ -50,8 +50,7 @@ type Coverage struct {
 	Interval float64 `json:"interval_seconds"`
 	// Engines is the number of engines that were judged.
 	Engines int `json:"engines"`
-	// Snapped is true where the samples of one scrape had different times and were put
-	// together.
+	// Snapped is true if samples with different timestamps were joined into scrapes.
 	Snapped bool `json:"snapped,omitempty"`
 }
 
