@@ -164,7 +164,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 		r.Notes = append(r.Notes, "the server warns: "+w)
 	}
 	if stats.Large > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d series are left out, because their labels are larger than 16 KiB", stats.Large))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d series are skipped: their labels are larger than 16 KiB", stats.Large))
 	}
 	r.Read = report.Read{
 		Requests: stats.Queries, Retries: stats.Retries, Bytes: stats.Bytes, Samples: out.Load.Samples,
@@ -177,7 +177,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 		return err
 	}
 	if failed := r.Unevaluated(); len(failed) > 0 {
-		return fmt.Errorf("which alerts would have fired is not known: %d of the rules cannot be evaluated, first %s", len(failed), promapi.Printable(failed[0].String()))
+		return fmt.Errorf("%d of the rules failed, so alerts may be missing from the report; the first: %s", len(failed), promapi.Printable(failed[0].String()))
 	}
 	if r.Compared && r.Failed() {
 		return status.Found(status.Problem)
@@ -260,7 +260,7 @@ func (f *backtestFlags) settings(ctx context.Context) (*vllmreceiver.Config, *vl
 		return nil, nil, fmt.Errorf("--config: %w", errors.Join(file.Problems...))
 	}
 	if len(file.Receivers) > 1 || len(file.Processors) > 1 {
-		return nil, nil, errors.New("--config: the configuration has several vllm receivers or processors; give one with only those whose settings count")
+		return nil, nil, errors.New("--config: the configuration has several vllm receivers or processors; keep one of each")
 	}
 	for _, one := range file.Receivers {
 		receiver = one.Config
@@ -334,6 +334,6 @@ func (f *backtestFlags) nothing(period history.Span) error {
 	if f.match != "" {
 		match = " with " + f.match
 	}
-	return fmt.Errorf("the history has no vLLM server%s from %s to %s: there is neither vllm:num_requests_running nor vllm_up; "+
-		"look at the period, at --match, and at whether this server has the metrics of vLLM", match, period.From.Format(time.RFC3339), period.To.Format(time.RFC3339))
+	return fmt.Errorf("the history has no vLLM server%s from %s to %s, by vllm:num_requests_running or vllm_up; "+
+		"check the period and --match, and that this server has the metrics of vLLM", match, period.From.Format(time.RFC3339), period.To.Format(time.RFC3339))
 }

@@ -89,13 +89,13 @@ func (c *checkFlags) validate(cmd *cobra.Command, args []string) error {
 	case len(args) > 0 && len(c.config) > 0:
 		return errors.New("name either servers or --config; the configuration has its own servers")
 	case slices.ContainsFunc(args, func(address string) bool { return strings.TrimSpace(address) == "" }):
-		return errors.New("the address of a server is empty, as that of a variable that is not set; write for example http://vllm-0:8000")
+		return errors.New("the address of a server is empty, perhaps an unset variable; write for example http://vllm-0:8000")
 	case c.delay <= 0:
 		return fmt.Errorf("--delay %s must be longer than 0", c.delay)
 	case c.interval < time.Millisecond:
 		return fmt.Errorf("--interval %s is too short; write for example 15s", c.interval)
 	case len(args) > 0 && c.kubeconfig != "":
-		return errors.New("--kubeconfig needs --config, whose discovery it is about")
+		return errors.New("--kubeconfig needs --config with a discovery")
 	}
 	if timeout, err := cmd.Flags().GetDuration("timeout"); err == nil && cmd.Flags().Changed("timeout") && timeout > c.interval && len(args) > 0 {
 		return fmt.Errorf("--timeout %s is longer than --interval %s, so the collector would skip scrapes; raise --interval", timeout, c.interval)

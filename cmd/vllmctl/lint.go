@@ -125,7 +125,7 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if report.Failure != "" {
-		fmt.Fprintln(c.ErrOrStderr(), "vllmctl: not everything was compared:", lint.Printable(report.Failure))
+		fmt.Fprintln(c.ErrOrStderr(), "vllmctl: the comparison is incomplete:", lint.Printable(report.Failure))
 	}
 	return status.Found(report.Status(f.strict))
 }

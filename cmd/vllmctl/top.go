@@ -148,14 +148,14 @@ func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []stri
 	case len(args) == 0 && len(o.configs) == 0:
 		return nil, nil, errors.New("name the servers, for example vllm-0:8000, or a configuration with --config")
 	case len(args) > 0 && len(o.configs) > 0:
-		return nil, nil, errors.New("name servers or a configuration, not both: the configuration names its servers")
+		return nil, nil, errors.New("name either servers or --config; the configuration has its own servers")
 	case len(args) > 0:
 		return o.ofAddresses(ctx, args, log)
 	}
 	var set error
 	o.connecting.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
-			set = cmp.Or(set, fmt.Errorf("--%s is for addresses; with --config, the configuration has these settings", f.Name))
+			set = cmp.Or(set, fmt.Errorf("--%s has no effect with --config; set it in the configuration", f.Name))
 		}
 	})
 	if set != nil {
@@ -232,7 +232,7 @@ func authenticates(file *configfile.File, extension string) bool {
 func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
 	limit := plan.Verdicts()
 	if file, is := cmd.ErrOrStderr().(*os.File); is && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintf(file, "It takes up to %s until a problem would be reported; a shorter --window takes less.\n", limit)
+		fmt.Fprintf(file, "This takes up to %s; a shorter --window takes less.\n", limit)
 	}
 	if err := session.Wait(ctx, limit, (*live.Table).Judged); err != nil {
 		return err

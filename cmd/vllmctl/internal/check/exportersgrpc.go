@@ -155,7 +155,7 @@ func byCode(err error, address string, took time.Duration) Exporter {
 			return Exporter{Code: CodeExporterTLS, What: what}
 		}
 		if strings.Contains(answer.Message(), "HTTP/1.1 header") {
-			return Exporter{Code: CodeExporterRejected, What: address + " does not speak gRPC; the port of OTLP over HTTP (4318) is another than that of OTLP over gRPC (4317)"}
+			return Exporter{Code: CodeExporterRejected, What: address + " does not speak gRPC; OTLP uses port 4317 for gRPC, and 4318 for HTTP"}
 		}
 	case grpccodes.DeadlineExceeded:
 		return Exporter{Code: CodeExporterTimeout, What: address + " did not answer within " + mostExporter.String()}

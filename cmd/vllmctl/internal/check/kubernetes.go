@@ -128,7 +128,7 @@ func judgeAnswers(f *findings, answers []Answer) {
 		switch {
 		case a.Failed != "":
 			if !failures[a.Failed] {
-				f.add(CodeKubeUnknown, "Kubernetes could not be asked: "+a.Failed+".")
+				f.add(CodeKubeUnknown, "Kubernetes did not answer: "+a.Failed+".")
 			}
 			failures[a.Failed] = true
 		case len(a.Denied) == 0:

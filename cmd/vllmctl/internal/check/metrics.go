@@ -20,7 +20,7 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 		judgeMissing(f, t.Missing, versionOf(r))
 	}
 	if latencies := []string{"vllm.time_to_first_token", "vllm.inter_token_latency"}; hasEngine(r) && (r.Kind == "" || r.Kind == "simulator") && !slices.ContainsFunc(latencies, h.comes) {
-		f.add(CodeNotJudged, fmt.Sprintf("The server has neither %s, so the condition of its engines cannot be judged by its %d series.", strings.Join(latencies, " nor "), t.Series))
+		f.add(CodeNotJudged, fmt.Sprintf("The server lacks %s, so the condition of its engines is unknown (%d series).", strings.Join(latencies, " and "), t.Series))
 	}
 	judgeOld(f, t, versionOf(r))
 	if len(r.Unknown) > 0 && t.Kind != "unknown" {

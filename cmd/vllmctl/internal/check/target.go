@@ -50,12 +50,12 @@ func Judge(s *Seen) Target {
 	t := Target{Name: printable(s.Name), Receiver: s.Receiver, Kind: "unknown", Outcome: "failed"}
 	switch {
 	case s.Broken != "":
-		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken+".")
+		f.add(CodeRequestFailed, "The target cannot be checked: "+s.Broken+".")
 	case s.Authenticator != "":
 		t.Outcome = "not_asked"
-		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not asked: its authenticator %s does not run here.", s.Authenticator))
+		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not checked: its authenticator %s does not run here.", s.Authenticator))
 	case s.First == nil:
-		f.add(CodeRequestFailed, "The target was not asked, because the check was interrupted.")
+		f.add(CodeRequestFailed, "The target was not checked, because the check was interrupted.")
 	default:
 		t.Outcome = s.First.Outcome
 		judgeConnection(f, s)

@@ -56,7 +56,7 @@ func judgeUseless(f *findings, targets []Target, file *configfile.File) {
 		models := slices.Sorted(maps.Keys(seen.models))
 		for j := range p.Config.Objectives {
 			if o := &p.Config.Objectives[j]; !slices.ContainsFunc(models, o.Matches) {
-				f.add(CodeObjectiveModel, fmt.Sprintf("The objective %q of processors::%s is for models that no target has: %s.",
+				f.add(CodeObjectiveModel, fmt.Sprintf("The objective %q of processors::%s matches no model of a target: %s.",
 					o.Name, p.Name, strings.Join(o.Models, ", ")), "the targets have "+probe.Printable(strings.Join(models, ", ")))
 			}
 		}

@@ -119,7 +119,7 @@ func readable(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file; write the configuration to a file", path)
 	case info.Size() > maxBytes:
-		return fmt.Errorf("%s has %d bytes, and a configuration has at most %d; is this the right file?", path, info.Size(), maxBytes)
+		return fmt.Errorf("%s has %d bytes, and the limit of a configuration is %d; is this the right file?", path, info.Size(), maxBytes)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 			return nil, nil, errors.New("--header must be written as 'Name: value', on one line")
 		}
 		if strings.EqualFold(name, "authorization") && f.tokenFile != "" {
-			return nil, nil, errors.New("--header Authorization and --token-file exclude each other; use one of them")
+			return nil, nil, errors.New("use either --header Authorization or --token-file")
 		}
 		headers[name] = value
 	}
@@ -105,7 +105,7 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 		}
 	}
 	if (f.certFile == "") != (f.keyFile == "") {
-		return nil, nil, errors.New("--cert-file and --key-file belong together; set both")
+		return nil, nil, errors.New("set both --cert-file and --key-file")
 	}
 	if f.caFile != "" {
 		tls["include_system_ca_certs_pool"] = true
@@ -171,7 +171,7 @@ func (f *Flags) Open(ctx context.Context, logger *zap.Logger) (*Connection, erro
 }
 
 // ErrRedirect is the reason why a redirect is not followed.
-var ErrRedirect = errors.New("the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address")
+var ErrRedirect = errors.New("the server redirects to another host or away from TLS, which would expose the credentials; write the final address")
 
 // maxRedirects is how many redirects of one request are followed.
 const maxRedirects = 5

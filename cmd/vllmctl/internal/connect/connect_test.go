@@ -106,7 +106,7 @@ func TestAMistakeNamesItsFlagAndNoSecret(t *testing.T) {
 		"no colon":      {[]string{"--header", "s3cret"}, "--header must be written as 'Name: value'"},
 		"two lines":     {[]string{"--header", "a: s3cret\nb: c"}, "--header must be written as 'Name: value'"},
 		"bad name":      {[]string{"--header", "a b: s3cret"}, "--header must be written as 'Name: value'"},
-		"both":          {[]string{"--header", "authorization: s3cret", "--token-file", token}, "exclude each other"},
+		"both":          {[]string{"--header", "authorization: s3cret", "--token-file", token}, "either --header Authorization or --token-file"},
 		"no token":      {[]string{"--token-file", folder + "/none"}, "--token-file: "},
 		"token folder":  {[]string{"--token-file", folder}, "is a folder"},
 		"no authority":  {[]string{"--ca-file", folder + "/none"}, "--ca-file: "},

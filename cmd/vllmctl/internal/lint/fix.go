@@ -96,7 +96,7 @@ func write(f *File) (err error) {
 	case err != nil:
 		return reason(err)
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	case info.Mode().Perm()&0o222 == 0:
 		return errors.New("the file is read-only")
 	}

@@ -232,7 +232,7 @@ func TestRemarksSayWhatMattersMost(t *testing.T) {
 		"No server can be read.":           {Targets: 1, Servers: 1, Failing: 1},
 		"Rates and latencies need two scr": {Targets: 1, Servers: 1, Reads: 1, Interval: time.Second},
 		"1 server cannot be read.":         {Targets: 2, Servers: 2, Failing: 1, Reads: 2},
-		"5 more engines or servers have":   {Targets: 2, Servers: 2, Failing: 1, Reads: 2, LeftOut: 5},
+		"5 more engines or servers are":   {Targets: 2, Servers: 2, Failing: 1, Reads: 2, LeftOut: 5},
 	} {
 		assert.Contains(t, table.Remark(), want)
 	}

@@ -101,7 +101,7 @@ func (c *checker) difference(e *parser.Call) shape {
 		c.infer(arg)
 	}
 	if s.typ == typCounter {
-		c.report(CodeDeltaOfCounter, Error, e, "%s is for gauges: when a server restarts, its counters begin at 0 and the result is negative. Use increase or rate.",
+		c.report(CodeDeltaOfCounter, Error, e, "%s is for gauges: when a server restarts, its counters fall to 0 and the result is negative. Use increase or rate.",
 			e.Func.Name)
 	}
 	s.raw, s.typ, s.filter, s.class = nil, typGauge, nil, classPlain

@@ -207,7 +207,7 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 			return nil
 		}
 		if context.Extended {
-			c.report(CodeSyntax, Info, nil, "The expression was not checked: it is no PromQL. It may be MetricsQL, which has more.")
+			c.report(CodeSyntax, Info, nil, "The expression was not checked, because it is not PromQL. It may be MetricsQL.")
 			return c.findings
 		}
 		if c.free {

@@ -210,11 +210,11 @@ func when(s *incident.Seen) string {
 func lead(s float64) string {
 	switch {
 	case s == 0:
-		return "at the begin"
+		return "at the start"
 	case s > 0:
-		return short(seconds(s)) + " before the begin"
+		return short(seconds(s)) + " before the start"
 	}
-	return short(seconds(-s)) + " after the begin"
+	return short(seconds(-s)) + " after the start"
 }
 
 func (t *text) summary() {

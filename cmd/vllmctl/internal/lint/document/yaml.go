@@ -38,7 +38,7 @@ func (d *Document) parseYAML() error {
 func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
-			err = fmt.Errorf("it is no YAML: %v", failure)
+			err = fmt.Errorf("it is not YAML: %v", failure)
 		}
 	}()
 	err = decoder.Decode(into)

@@ -87,7 +87,7 @@ func helpText(width int) string {
 		{"r", "reverse the order"},
 		{"0", "the worst first"},
 		{"l", "the log of the receiver and the processor, the newest line first"},
-		{"Ctrl-L", "draw the screen anew"},
+		{"Ctrl-L", "draw the screen again"},
 		{"Ctrl-Z", "stop until the shell continues it with fg"},
 		{"q, Ctrl-C", "quit"},
 	} {

@@ -135,7 +135,7 @@ func (v *view) remarkLine() string {
 		parts = append(parts, remark)
 	}
 	if parts == nil {
-		parts = append(parts, fmt.Sprintf("Every %s; rates and means over %s; what is usual is learned in this session.", v.now.Interval, v.now.Window))
+		parts = append(parts, fmt.Sprintf("Every %s; rates and means over %s; usual values are learned in this session.", v.now.Interval, v.now.Window))
 	}
 	return strings.Join(parts, " ")
 }
