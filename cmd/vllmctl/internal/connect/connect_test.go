@@ -110,7 +110,7 @@ func TestAMistakeNamesItsFlagAndNoSecret(t *testing.T) {
 		"no token":      {[]string{"--token-file", folder + "/none"}, "--token-file: "},
 		"token folder":  {[]string{"--token-file", folder}, "is a folder"},
 		"no authority":  {[]string{"--ca-file", folder + "/none"}, "--ca-file: "},
-		"half a client": {[]string{"--cert-file", token}, "belong together"},
+		"half a client": {[]string{"--cert-file", token}, "set both --cert-file"},
 		"no proxy":      {[]string{"--proxy-url", "http://u:s3cret@h/%zz"}, "--proxy-url is not a URL"},
 		"no time":       {[]string{"--timeout", "0s"}, "--timeout 0s must be longer than 0"},
 	} {
