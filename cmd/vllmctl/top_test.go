@@ -301,12 +301,12 @@ func TestTopWithWrongArguments(t *testing.T) {
 	require.NoError(t, os.WriteFile(mistaken, []byte("receivers: {vllm: {endpoint: a}}\nexporters: {debug: {}}\nservice: {pipelines: {metrics: {receivers: [vllm], exporters: [debug]}}}"), 0o600))
 	for want, args := range map[string][]string{
 		"name the servers, for example":            {"--once"},
-		"either servers or --config":                                 {"--once", "--config", "x", "http://a:1"},
-		"--header has no effect with --config":                {"--once", "--config", "x", "--header", "A: b"},
+		"either servers or --config":               {"--once", "--config", "x", "http://a:1"},
+		"--header has no effect with --config":     {"--once", "--config", "x", "--header", "A: b"},
 		"--interval 0s must be longer than 0":      {"--once", "--interval", "0s", "http://a:1"},
 		"--window -5s must be longer than 0":       {"--once", "--window", "-5s", "http://a:1"},
 		"--interval 10ms is too short":             {"--once", "--interval", "10ms", "http://a:1"},
-		"--window 1s has fewer than two scrapes":    {"--once", "--window", "1s", "http://a:1"},
+		"--window 1s has fewer than two scrapes":   {"--once", "--window", "1s", "http://a:1"},
 		"address 2: has the scheme":                {"--once", "http://a:1", "ftp://b:1"},
 		"does not exist; check the path":           {"--once", "--config", filepath.Join(dir, "missing.yaml")},
 		"the configuration has mistakes":           {"--once", "--config", mistaken},

@@ -262,7 +262,7 @@ func failed(err error, host string) Exporter {
 	switch {
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
 		// A server of gRPC speaks first, and net/http notices it before or after its request.
-		out.Code, out.What = CodeExporterRejected, host+" does not speak HTTP/1; the port of OTLP over gRPC (4317) is another than that of OTLP over HTTP (4318)"
+		out.Code, out.What = CodeExporterRejected, host+" does not speak HTTP/1; OTLP uses port 4317 for gRPC, and 4318 for HTTP"
 	case errors.As(err, &dns):
 		out.Code, out.What = CodeExporterDNS, "the host name of "+host+" does not resolve"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netTimeout) && netTimeout.Timeout():

@@ -81,7 +81,7 @@ func judgeLimits(f *findings, s *Seen, t *Target) {
 		f.add(CodeSeriesNear, fmt.Sprintf("The target has %d series, and limits::series is %d.", t.Series, limit))
 	}
 	if n := r.Dropped["adapter_limit"]; n > 0 {
-		f.add(CodeAdapters, fmt.Sprintf("%d LoRA adapters are more than limits::adapters (%d) allows.", n, s.ReceiverConfig.Limits.Adapters))
+		f.add(CodeAdapters, fmt.Sprintf("%d LoRA adapters exceed limits::adapters (%d).", n, s.ReceiverConfig.Limits.Adapters))
 	}
 }
 

@@ -215,11 +215,11 @@ func judgeHang(f *findings, s *Seen) {
 	}
 	var shows []string
 	if series(r.Emitted)["process_open_fds"] > 0 {
-		shows = append(shows, "in process_open_fds if that follows the requests")
+		shows = append(shows, "in process_open_fds, if each request has a connection")
 	}
 	do := "set canary: {interval: 15s, timeout: 15s} in the receiver, which needs no traffic"
 	if r.Load != nil {
-		shows = append(shows, "in /load if its 0 is a count")
+		shows = append(shows, "in /load, if the server counts requests")
 		do = "start the server with --enable-server-load-tracking, or " + do
 	}
 	what := "does not show"

@@ -88,7 +88,7 @@ func judgeProcessor(f *findings, file *configfile.File, p *configfile.Pipeline, 
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
 		if interval := r.Config.Controller.CollectionInterval; slices.Contains(p.Receivers, r.Name) && config.Window < 2*interval {
-			f.add(CodeWindow, fmt.Sprintf("The window of processors::%s (%s) is shorter than two scrapes of receivers::%s, which are %s.",
+			f.add(CodeWindow, fmt.Sprintf("The window of processors::%s (%s) is shorter than two intervals of receivers::%s (%s).",
 				name, config.Window, r.Name, 2*interval))
 		}
 	}

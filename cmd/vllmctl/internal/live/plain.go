@@ -78,7 +78,7 @@ func (t *Table) WritePlain(out io.Writer, width int) error {
 		}
 	}
 	if explained > mostExplained {
-		fmt.Fprintf(&b, "\n%d more ask for action and are not explained here; --json has all.\n", explained-mostExplained)
+		fmt.Fprintf(&b, "\n%d more need action; --json explains all.\n", explained-mostExplained)
 	}
 	fmt.Fprintln(&b)
 	writeWrapped(&b, "", "TTFT and ITL are means in ms. "+t.Learning(), width)

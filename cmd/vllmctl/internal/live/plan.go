@@ -139,7 +139,7 @@ func OfFile(file *configfile.File, times Times) (*Plan, error) {
 			p := Pipeline{Name: fmt.Sprintf("top%d", i), Processor: judging}
 			if judging == nil {
 				p.Processor = vllmprocessor.NewFactory().CreateDefaultConfig().(*vllmprocessor.Config)
-				plan.Notes = append(plan.Notes, r.Name+" has no processor vllm in its pipeline; its metrics are judged with the default settings")
+				plan.Notes = append(plan.Notes, r.Name+" has no vllm processor in its pipeline; default settings apply")
 			}
 			plan.Pipelines = append(plan.Pipelines, p)
 		}
@@ -234,7 +234,7 @@ func (p *Plan) judging(config *vllmprocessor.Config, window time.Duration) error
 	if config.Storage != nil {
 		// Two writers of one storage would damage it.
 		config.Storage = nil
-		p.Notes = append(p.Notes, "the storage of the configuration is left to the collector; what is usual is learned in this session")
+		p.Notes = append(p.Notes, "the collector keeps its storage; usual values are learned in this session")
 	}
 	config.Diagnosis.Enabled = true
 	config.Derived.Percentiles.PerEngine = true

@@ -40,7 +40,7 @@ func TestTheTimesOfAPlan(t *testing.T) {
 	assert.Zero(t, plan.Pipelines[0].Processor.Diagnosis.StartTimeout, "who names a server expects it to be up")
 
 	for want, times := range map[string]Times{
-		"--interval 10ms is too short":          {Interval: 10 * time.Millisecond},
+		"--interval 10ms is too short":           {Interval: 10 * time.Millisecond},
 		"--window 9s has fewer than two scrapes": {Window: 9 * time.Second},
 	} {
 		_, err := planned(t, times, "http://a:1")
@@ -120,7 +120,7 @@ service:
 	assert.Equal(t, vllmreceiver.NamingCanonical, scraping.Naming)
 	assert.NotContains(t, scraping.Metrics, "vllm.up")
 	assert.Contains(t, scraping.Metrics, "vllm.healthy", "what the view does not need is left as it is")
-	assert.Contains(t, plan.Notes[0], "vllm/c has no processor vllm in its pipeline")
+	assert.Contains(t, plan.Notes[0], "vllm/c has no vllm processor in its pipeline")
 
 	plan, err = OfFile(configured(t, text), Times{Interval: time.Minute})
 	require.NoError(t, err)

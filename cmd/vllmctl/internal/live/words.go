@@ -227,7 +227,7 @@ func (r *Row) defects() (texts []string) {
 		texts = append(texts, "with some models, requests or deployments also by "+strings.Join(possible, ", "))
 	}
 	if texts != nil {
-		texts = append(texts, "the processor corrects these or leaves the value out; see docs/what-vllm-gets-wrong.md")
+		texts = append(texts, "the processor corrects or withholds these values; see docs/what-vllm-gets-wrong.md")
 	}
 	return texts
 }

@@ -78,7 +78,7 @@ func (c *checker) rate(e *parser.Call) shape {
 				name = selectorName(v)
 			}
 		}
-		c.report(CodeRateOfGauge, Error, e, "%s is for counters, and %s is none. Use the value itself, or deriv or delta for its change.", e.Func.Name, name)
+		c.report(CodeRateOfGauge, Error, e, "%s needs a counter, and %s is another type. Use the value itself, or deriv or delta for its change.", e.Func.Name, name)
 	}
 	if s.each {
 		s.sum = e

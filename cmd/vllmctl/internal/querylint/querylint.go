@@ -211,7 +211,7 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 			return c.findings
 		}
 		if c.free {
-			c.report(CodeSyntax, Info, nil, "The expression was not checked: a variable stands for a part of it without which it does not parse.")
+			c.report(CodeSyntax, Info, nil, "The expression was not checked: it does not parse without the value of a variable.")
 			return c.findings
 		}
 		f := c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))

@@ -61,7 +61,7 @@ func (c *checker) checkVersion(node *parser.VectorSelector, name string, e entry
 	version := c.linter.options.Version
 	if e.source == nil {
 		if since := c.linter.missingSince(e.metric); since != "" {
-			c.report(CodeMetricTooNew, Error, node, "vLLM %s does not have what %s is made of: it came with %s.", version, name, since)
+			c.report(CodeMetricTooNew, Error, node, "vLLM %s lacks the source of %s, which came with %s.", version, name, since)
 		}
 		return
 	}

@@ -170,7 +170,7 @@ func refusal(answer *http.Response, body []byte) error {
 	case json.Unmarshal(body, &said) == nil && said.Error != "" && len(said.Error) <= maxReason:
 		return fmt.Errorf("it answers %s: %s", answer.Status, said.Error)
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("it answers %s; give it what it asks for with --token-file or --header", answer.Status)
+		return fmt.Errorf("it answers %s; use --token-file or --header", answer.Status)
 	case answer.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("it answers %s to %s; check the address", answer.Status, answer.Request.URL.Path)
 	}
