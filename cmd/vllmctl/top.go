@@ -179,7 +179,7 @@ func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *l
 		}
 	}
 	if o.once && o.times.Interval == 0 {
-		// Somebody waits.
+		// A person waits.
 		o.times.Interval = onceInterval
 		if o.times.Window > 0 {
 			o.times.Interval = max(time.Second, min(onceInterval, o.times.Window/2))

@@ -31,7 +31,7 @@ type Firing struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// CompareFirings orders firings by their begins.
+// CompareFirings orders firings by their starts.
 func CompareFirings(a, b Firing) int {
 	if d := a.From.Compare(b.From); d != 0 {
 		return d
@@ -187,7 +187,7 @@ func (e *Evaluation) problem(of problemOf, text string) {
 	e.problems[of] = &Problem{Rule: of.rule, At: e.next, Text: text, Times: 1, Annotation: of.annotation}
 }
 
-// Finish returns all firings up to an end, in the order of their begins, and the problems.
+// Finish returns all firings up to an end, in the order of their starts, and the problems.
 // dropped is the number of firings above the limit.
 func (e *Evaluation) Finish(end time.Time) (all []Firing, problems []Problem, dropped int) {
 	for _, open := range e.open {

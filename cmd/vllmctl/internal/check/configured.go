@@ -155,7 +155,7 @@ func judgePipeline(f *findings, file *configfile.File, p *configfile.Pipeline) {
 	}
 }
 
-// isOurs reports whether a component is of the type vllm.
+// isOurs reports whether a component has the type vllm.
 func isOurs(name string) bool {
 	kind, _, _ := strings.Cut(name, "/")
 	return kind == vllmreceiver.NewFactory().Type().String()

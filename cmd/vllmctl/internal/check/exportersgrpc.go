@@ -121,7 +121,7 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	return out
 }
 
-// otherSchemes are kinds of endpoints of gRPC that are no host and port.
+// otherSchemes are kinds of endpoints of gRPC that are not a host and port.
 var otherSchemes = []string{"unix", "unix-abstract", "passthrough", "xds", "vsock"}
 
 // address is host and port, and whether the connection is plain, as the exporter reads both.

@@ -198,7 +198,7 @@ func (h *have) isV0() bool {
 	return h.reading.Server.Engine == "v0" || h.reading.Server.Engine == "" && h.known && h.release.Compare(first) < 0
 }
 
-// missingCodes are the codes of the reasons. A reason without one is no finding.
+// missingCodes are the codes of the reasons. A reason without one is not a finding.
 var missingCodes = []struct {
 	code, what string
 	reasons    []string

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
-// kindCodes are the codes of servers that are no vLLM.
+// kindCodes are the codes of servers that are not vLLM.
 var kindCodes = map[string]string{
 	"gateway": CodeGateway, "lora_syncer": CodeGateway, "router": CodeRouter, "simulator": CodeSimulator,
 	"accelerator": CodeAccelerator,
@@ -201,7 +201,7 @@ func judgeHealth(f *findings, r *probe.Reading) {
 	}
 }
 
-// judgeHang judges whether a hang can be seen that begins while there are no requests.
+// judgeHang judges whether a hang can be seen that starts while there are no requests.
 func judgeHang(f *findings, s *Seen) {
 	r := s.newest()
 	if isRay(r) || f.has(CodeUnhealthy) || s.ReceiverConfig.Canary.HasValue() {

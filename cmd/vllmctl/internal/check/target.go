@@ -80,7 +80,7 @@ func (s *Seen) drop() {
 	}
 }
 
-// newest is the second reading if it succeeded and is of the same process, else the first.
+// newest is the second reading if it succeeded and comes from the same process, else the first.
 func (s *Seen) newest() *probe.Reading {
 	if s.Second != nil && s.Second.Outcome == "ok" && s.Second.Dropped["other_process"] == 0 {
 		return s.Second

@@ -101,7 +101,7 @@ func Read(ctx context.Context, paths ...string) (*File, error) {
 	return f, nil
 }
 
-// readable returns a sentence where a path is no file of a usual size. Confmap reads a file
+// readable returns a sentence where a path is not a file of a usual size. Confmap reads a file
 // as a whole. Paths with a scheme are left to it.
 func readable(path string) error {
 	if strings.Contains(path, ":") && !strings.HasPrefix(path, "file:") {

@@ -120,7 +120,7 @@ func (r *Report) Status(strict bool) status.Status {
 	return status.OK
 }
 
-// The sizes in bytes of texts of a report. A file can be of somebody else, and each finding repeats its
+// The sizes in bytes of texts of a report. A file can come from another person, and each finding repeats its
 // path and parts of its expression.
 const (
 	maxPath       = 200

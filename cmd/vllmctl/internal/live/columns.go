@@ -14,7 +14,7 @@ import (
 // Column is a column of the table.
 type Column int
 
-// The columns in the order in which they are sorted by. Worst is no column: it is the order
+// The columns in the order in which they are sorted by. Worst is not a column: it is the order
 // by severity.
 const (
 	Worst Column = iota

@@ -17,7 +17,7 @@ const (
 	mostSteps     = 2
 )
 
-// NeedsAction is the severity from which on somebody has to do something.
+// NeedsAction is the severity from which on a person has to act.
 const NeedsAction = 2
 
 // Status is the exit status of what a table shows: Failed if no server can be read or judged, Problem

@@ -208,7 +208,7 @@ func first(all []Seen) *Seen {
 	return nil
 }
 
-// Page reports whether an alert would have paged somebody: by its label severity, or because
+// Page reports whether an alert would have paged a person: by its label severity, or because
 // it has none.
 func Page(f *rulestore.Firing) bool {
 	switch strings.ToLower(f.Labels.Get("severity")) {
@@ -248,7 +248,7 @@ func alarms(incidents []Incident, s *Story) []Alarm {
 const apart = 5 * time.Minute
 
 // Alarms joins the serious episodes of each subject that follow each other, in the order of
-// their begins.
+// their starts.
 func Alarms(episodes []replay.Episode) [][]*replay.Episode {
 	open := map[replay.Subject]int{}
 	var out [][]*replay.Episode

@@ -87,7 +87,7 @@ func (c *Client) warn(text string) {
 	}
 }
 
-// plainText is the begin of an answer that is not JSON; empty for a page.
+// plainText is the start of an answer that is not JSON; empty for a page.
 func plainText(body io.Reader) string {
 	text, err := io.ReadAll(io.LimitReader(body, maxRemoteText))
 	if err != nil || strings.HasPrefix(strings.TrimSpace(string(text)), "<") {

@@ -286,7 +286,7 @@ func (f *feed) cover(at int64, failed bool) {
 	step := float64(at-max(t.last, period.From.UnixMilli())) / 1000
 	t.last = at
 	// Where the interval changes within a part, most of its steps may be of the other one:
-	// what follows a step of the same length is no gap.
+	// what follows a step of the same length is not a gap.
 	before := t.step
 	t.step = step
 	if t.coverage.Interval > 0 && step > 3*max(t.coverage.Interval, before) {

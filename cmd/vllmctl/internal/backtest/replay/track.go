@@ -100,7 +100,7 @@ func (t *tracker) close(one *tracked) {
 	t.done = append(t.done, one.episode)
 }
 
-// finish ends all episodes and returns them in the order of their begins.
+// finish ends all episodes and returns them in the order of their starts.
 func (t *tracker) finish() []Episode {
 	for _, one := range t.open {
 		t.close(one)

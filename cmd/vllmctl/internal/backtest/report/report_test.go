@@ -157,7 +157,7 @@ func TestManyServersStayReadable(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, HTML(&b, r))
 	assert.Less(t, b.Len(), 25<<20)
-	assert.Contains(t, b.String(), "later bars are left out of this timeline")
+	assert.Contains(t, b.String(), "later bars are missing")
 	assert.Contains(t, b.String(), "202 more are in the output of --json")
 	for _, all := range []bool{false, true} {
 		var text strings.Builder

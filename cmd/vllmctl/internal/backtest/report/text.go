@@ -206,7 +206,7 @@ func when(s *incident.Seen) string {
 	return lead(s.Lead)
 }
 
-// lead says how long before or after the begin of an incident something was.
+// lead says how long before or after the start of an incident something was.
 func lead(s float64) string {
 	switch {
 	case s == 0:

@@ -144,7 +144,7 @@ func (d *Document) lineStarts() []int {
 }
 
 // cursor is a place whose column is known. Places are mostly asked for in their order, so that
-// a long line is not counted anew for each.
+// a long line is not counted again for each.
 type cursor struct{ line, column, at int }
 
 // offsetOf returns the offset of a line and a column, which count characters from 1.

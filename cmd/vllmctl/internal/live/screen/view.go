@@ -64,7 +64,7 @@ func (v *view) refresh() {
 	v.arrange()
 }
 
-// arrange filters and sorts the rows. The selected engine stays selected wherever it is.
+// arrange filters and sorts the rows. The selected engine stays selected at any place.
 func (v *view) arrange() {
 	v.rows = live.Filter(v.now.Rows, v.wanted)
 	live.Sort(v.rows, v.order)
@@ -191,7 +191,7 @@ func (c *content) GetCell(row, _ int) *tview.TableCell {
 	return cell(v.layout.Line(r, v.now.At), style(r))
 }
 
-// cell is a line whose text is taken as it is: a name in brackets is no colour.
+// cell is a line whose text is taken as it is: a name in brackets is not a colour.
 func cell(text string, style tcell.Style) *tview.TableCell {
 	return tview.NewTableCell(tview.Escape(text)).SetStyle(style).SetExpansion(1)
 }
