@@ -47,7 +47,8 @@ collector's configuration, its exporters, its queues on disk and its permissions
 It sends nothing to an exporter but an empty request. "vllm-0:8000" means http://vllm-0:8000/metrics.`,
 		Example: `  vllmctl check vllm-0:8000 vllm-1:8000
   vllmctl check --objective ttft=2s --objective itl=80ms vllm-0:8000
-  vllmctl check --config otelcol.yaml --json --strict`,
+  vllmctl check --config otelcol.yaml --strict
+  vllmctl check --json vllm-0:8000 | jq '.targets[].findings[].code'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.run(cmd.Context(), cmd, args, &connection)
 		},

@@ -112,8 +112,8 @@ var answerCodes = []Code{
 		"Check that this address serves metrics. 429 means that something limits the rate of requests.",
 	},
 	{
-		CodeRedirect, Connection, Problem, "The server redirects to another host or away from TLS, which is not followed.",
-		"Write the final address. A followed redirect would send credentials to the other host.",
+		CodeRedirect, Connection, Problem, "The server redirects, and the redirect is not followed.",
+		"Write the final address. A redirect to another host or away from TLS would expose credentials.",
 	},
 	{
 		CodeRedirected, Connection, Info, "The server redirects within itself, which costs a request at each scrape.",

@@ -124,7 +124,7 @@ var serverCodes = []Code{
 		"Nothing. They are emitted under names derived from theirs. If they are too many, switch them off under metrics.",
 	},
 	{
-		CodeNoTraffic, Metrics, Info, "No request ended between the two scrapes, so means and percentiles are missing.",
+		CodeNoTraffic, Metrics, Info, "No counter moved between the two scrapes, so means and percentiles are missing.",
 		"Run the check again under traffic, or with a longer `--delay`.",
 	},
 	{

@@ -133,7 +133,7 @@ func (s *Section) writeCodes(b *strings.Builder) {
 	if len(s.Codes) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n## Codes of %s\n\nThe codes are stable. The output says what to do about each finding.\n", s.Command)
+	fmt.Fprintf(b, "\n## Codes of %s\n\nThe codes are stable. The output says what to do.\n", s.Command)
 	for _, c := range s.Codes {
 		fmt.Fprintf(b, "\n### %s\n\n", Heading(s.Command, c.Name))
 		if c.Level != "" {
