@@ -105,7 +105,7 @@ build/%/$(stamp): go.mod
 	@touch $@
 
 .PHONY: lock
-lock: builder-config.yaml $(OCB) ## Resolve the distribution's modules anew and keep the result
+lock: builder-config.yaml $(OCB) ## Resolve the distribution's modules again and keep the result
 	$(say) 'ocb resolves the modules of $(SMALL) for the lock'
 	@mkdir -p build/$(SMALL) build/tmp $(LOCK)
 	@$(ocb) --skip-strict-versioning=false > build/$(SMALL).log 2>&1 || { cat build/$(SMALL).log; exit 1; }

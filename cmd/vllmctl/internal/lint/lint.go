@@ -95,7 +95,7 @@ func check(ctx context.Context, inputs []Input, o Options) *Report {
 func alone(ctx context.Context, f *File, do func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			f.Findings, f.Error = nil, fmt.Sprintf("vllmctl has a mistake that ended its check; please report it with the file: %v", p)
+			f.Findings, f.Error = nil, fmt.Sprintf("vllmctl failed on this file; please report it with the file: %v", p)
 		}
 	}()
 	if ctx.Err() != nil {
