@@ -38,7 +38,7 @@ type Section struct {
 // Page writes the page.
 func Page(root *cobra.Command, sections []Section) string {
 	var b strings.Builder
-	b.WriteString("# vllmctl\n\n<!-- Written by \"make generate\" from the commands. Do not edit. -->\n\n")
+	b.WriteString("<!-- Written by \"make generate\" from the commands. Do not edit. -->\n\n# vllmctl\n\n")
 	b.WriteString(root.Long + "\n\n")
 	b.WriteString("`make build` writes `bin/vllmctl`; the image has `/vllmctl`. `vllmctl completion --help` sets up your shell.\n\n")
 	b.WriteString("| Command | Answer |\n|---|---|\n")
