@@ -77,7 +77,8 @@ func (d *document) usualAttributes(names []string) []string {
 	var usual []string
 	for _, name := range names {
 		key := codeList(d.Metrics[name].Attributes)
-		if count[key]++; len(names) > 1 && count[key] > count[codeList(usual)] {
+		count[key]++
+		if len(names) > 1 && count[key] > count[codeList(usual)] {
 			usual = d.Metrics[name].Attributes
 		}
 	}

@@ -109,7 +109,7 @@ func (s *statement) page(text *prose) []byte {
 }
 
 // usesSetup finds what only the set-up defines.
-var usesSetup = regexp.MustCompile(`(?m)^   (k|ask|changed|evidence|out|selectors)\b|\$\(k `)
+var usesSetup = regexp.MustCompile(`(?m)^ {3}(k|ask|changed|evidence|out|selectors)\b|\$\(k `)
 
 // limits is the part about what looks the same, what does not follow, and when the page does not appear.
 func limits(same, not, silent, when string) string {

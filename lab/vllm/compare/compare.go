@@ -70,8 +70,8 @@ func Summary(all []Both) string {
 		x, y := measure(one.Runs[0]), measure(one.Runs[1])
 		for i := range min(len(x.phases), len(y.phases)) {
 			for _, of := range figures {
-				if real := x.phases[i].values[of]; real != 0 {
-					quotients[of] = append(quotients[of], y.phases[i].values[of]/real)
+				if first := x.phases[i].values[of]; first != 0 {
+					quotients[of] = append(quotients[of], y.phases[i].values[of]/first)
 				}
 			}
 		}

@@ -189,7 +189,8 @@ func TestTheWrittenPagesHaveTheForm(t *testing.T) {
 		require.NoError(t, err)
 		for i := range all {
 			var short table
-			if all[i].short(&short); have(&all[i]) {
+			all[i].short(&short)
+			if have(&all[i]) {
 				head, _, _ := strings.Cut(short.String(), "\n")
 				assert.Contains(t, string(page), head+"\n", all[i].title)
 			}

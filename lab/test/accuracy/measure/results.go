@@ -36,8 +36,10 @@ func sections(o Origin, records []Record, beside Beside) []section {
 		{"What warnings report", "", nil, nil, write((*table).falses, generated)},
 		{"Time to detect", "In minutes from the start of the harm.", []int{0, 1, 2, 5, 7}, nil, write((*table).delays, generated)},
 		{
-			"Faults that are easily missed", "", []int{0, 1, 4, 5},
-			[]string{"mild: minutes", "drift", "from", "clients", "a legitimate"}, write((*table).silence, generated),
+			"Faults that are easily missed", "",
+			[]int{0, 1, 4, 5},
+			[]string{"mild: minutes", "drift", "from", "clients", "a legitimate"},
+			write((*table).silence, generated),
 		},
 		{"Harm by the limits of real servers", "", []int{0, 1, 2, 3}, nil, write((*table).felt, scores)},
 		{"Faults of the exposition", "", nil, nil, write(func(t *table, _ []Score) { t.expositions(records) }, nil)},
