@@ -88,8 +88,8 @@ var conditions = []Condition{
 		Sentence: "The engine has stalled: it has requests and makes no progress on any of them.",
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []Step{
-			{Text: "See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."},
-			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: both are flat while `vllm.num_requests.running` is above 0 or `process_open_fds` rises. The last query shows the seconds since the last token. If the process has ended, see `unreachable`.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds", "time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])"}, Board: "vllm-engine", Panel: "Output token throughput"},
+			{Text: "Check the state of the server's processes. If other servers have its model, take it out of rotation. Save a stack dump (py-spy dump) before you restart it, and within five minutes: vLLM can exit by itself after that."},
+			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: in a stall both are flat while `vllm.num_requests.running` is above 0 or `process_open_fds` rises. The last query shows the seconds since the last token, up to an hour. If the process has exited, see `unreachable`.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds", "time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token, on the node and in the server's log."},
 		},
 		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, frozen gauges can look like a hang; the condition is then `unknown` with severity 2. A step of more than a minute looks like a stall.",
@@ -341,8 +341,8 @@ var causes = []Cause{
 		Sentence: "The engine itself is slower: the same work takes longer than before, or than on the other engines of its pool.",
 		Signals:  []string{"step_time_factor", "prefill_time_factor", "step_time_mean", "inter_token_latency_mean", "running"},
 		Next: []Step{
-			{Text: "Find out what changed when `step_time_factor` began to rise. Where it is slower since another version runs, the line of the log has both versions and the percentage: roll the version back, or change what it changed."},
-			{Text: "See by `vllm.inter_token_latency_mean` whether one server is slow (its GPU, host or neighbours) or all of the pool (the release or the driver). Its graph shows since when.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Inter-token latency, p95"},
+			{Text: "Find out what changed when `step_time_factor` began to rise. If a new version is slower, the log line has both versions and the percentage: roll the version back, or undo the change that slows it."},
+			{Text: "`vllm.inter_token_latency_mean` shows whether one server is slow (its GPU, host or neighbours) or the whole pool (the release or the driver), and since when.", Queries: []string{"vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Inter-token latency, p95"},
 			{Text: "Look at the clocks, power, temperature and throttling of the GPUs and, with tensor parallelism, at the interconnect.", Board: "vllm-engine", Panel: "GPU clock"},
 			{Text: "Look at the state of its processes, at the CPU of the server and of its host, and at what else runs there."},
 			{Text: "See since when the factor is above 1. The metric `vllm.diagnosis.signal_ratio` shows it; it is off by default.", Board: "vllm-engine", Panel: "Speed signals"},

@@ -183,7 +183,7 @@ Time between tokens, worst of these servers: not measured, as no request makes p
 Requests that wait: none that gauges show, usual 2
 `)
 	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: stalled. Cause: not visible from outside. What to do: RUNBOOKS/stalled.md\n")
-	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump")
+	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: Check the state of the server's processes. If other servers have its model, take it out of rotation. Save a stack dump")
 }
 
 // A gauge of 0 is not what people read beside a wait of many seconds.

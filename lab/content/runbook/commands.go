@@ -56,7 +56,7 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 }
 
 // preparation leads to what the commands of a page need.
-const preparation = "[Set up](README.md#before-the-commands) first.\n\n"
+const preparation = "First paste the [set-up](README.md#before-the-commands) into your shell.\n\n"
 
 func flagsPage() []byte {
 	var b strings.Builder

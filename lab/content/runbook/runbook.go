@@ -113,7 +113,7 @@ var usesSetup = regexp.MustCompile(`(?m)^ {3}(k|ask|changed|evidence|out|selecto
 
 // limits is the part about what looks the same, what does not follow, and when the page does not appear.
 func limits(same, not, silent, when string) string {
-	return fmt.Sprintf("## When it is not this\n\n%s\n\n%s\n\n**%s:** %s\n", same, not, silent, when)
+	return fmt.Sprintf("## When it is something else\n\n%s\n\n%s\n\n**%s:** %s\n", same, not, silent, when)
 }
 
 // step is a step of an alert, a condition or a cause.
