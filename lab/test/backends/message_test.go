@@ -208,7 +208,7 @@ Reported since T. Usual is the median of up to 24 hours before, without harm.
 Next: %[4]s
 Board: https://grafana.example`
 		ask, compare = "Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with the mean wait for the first token.", "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software."
-		dump         = "See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump (py-spy dump) within five minutes, before you restart it: vLLM can end by itself then."
+		dump         = "See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump (py-spy dump) before you restart it, within five minutes: later, vLLM may exit by itself."
 	)
 	type message struct{ description, board string }
 	for name, want := range map[string]message{
