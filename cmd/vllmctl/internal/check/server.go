@@ -209,7 +209,7 @@ func judgeHang(f *findings, s *Seen) {
 	}
 	for _, one := range []*probe.Reading{s.First, r} {
 		if one.Load != nil && *one.Load > 0 {
-			f.pass(Server, "/load counts the requests, so a hang between two requests shows")
+			f.pass(Server, "/load counts the requests, so a hang of an idle engine shows")
 			return
 		}
 	}
@@ -222,11 +222,11 @@ func judgeHang(f *findings, s *Seen) {
 		shows = append(shows, "in /load (if the server counts requests)")
 		do = "start the server with --enable-server-load-tracking, or " + do
 	}
-	what := "does not show in its metrics"
+	what := "does not show in the metrics"
 	if len(shows) > 0 {
 		what = "shows only " + strings.Join(shows, " and ")
 	}
-	f.add(CodeHang, "If the engine hangs while it has no request, this "+what+".", "to see it: "+do)
+	f.add(CodeHang, "A hang that starts while the engine is idle "+what+".", "to see it: "+do)
 }
 
 func judgeDefects(f *findings, r *probe.Reading) {
