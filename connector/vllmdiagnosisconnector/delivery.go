@@ -108,7 +108,7 @@ func (c *diagnosisConnector) refused(ctx context.Context, records []record, now 
 	c.pending.wait = min(max(2*c.pending.wait, firstWait), longestWait)
 	if dropped := c.pending.giveBack(records); len(dropped) > 0 {
 		c.telemetry.drop(ctx, dropped)
-		c.warnOnce(&c.warned.pending, "more events of the diagnosis were refused than can be kept, and the oldest of the servers with the most are lost; "+
+		c.warnOnce(&c.warned.pending, "no more refused events of the diagnosis can be kept: the oldest events of the servers with the most are lost; "+
 			"give the exporter of the logs a sending_queue")
 	}
 }

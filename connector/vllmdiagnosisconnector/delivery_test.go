@@ -261,7 +261,7 @@ func TestWhatIsKeptOfRefusedRecordsIsBoundedAndShared(t *testing.T) {
 	records := b.sink.records()
 	assert.Equal(t, "m", text(records[0], "model_name"), "the quiet server's record")
 	assert.Equal(t, epoch.Add(199*time.Second), records[len(records)-1].Timestamp().AsTime(), "the newest of the noisy one")
-	assert.Contains(t, fmt.Sprint(b.sentences()), "more events of the diagnosis were refused than can be kept")
+	assert.Contains(t, fmt.Sprint(b.sentences()), "no more refused events of the diagnosis can be kept")
 }
 
 func TestSharesOfALimit(t *testing.T) {

@@ -172,7 +172,7 @@ func TestDiagnosesThatCannotBeReadAreJudgedAnew(t *testing.T) {
 			p.begin(hostWith{stateID, store})
 			logged := p.sentences(zapcore.WarnLevel)
 			require.Len(t, logged, 1)
-			assert.Contains(t, logged[0], "what the storage has of diagnoses is damaged; 0 of them could be read")
+			assert.Contains(t, logged[0], "the saved diagnoses are damaged; 0 of them could be read")
 			require.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
 			p.end()
 			saved, err := archive.Decode(store.data["diagnoses.1"])

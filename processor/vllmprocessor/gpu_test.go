@@ -199,7 +199,7 @@ func TestNothingIsDerivedOfAmbiguousGPUs(t *testing.T) {
 	got := pointsByName(w.newest)
 	assert.NotContains(t, got, "vllm.energy_per_generated_token")
 	assert.NotContains(t, got, "vllm.gpu.power")
-	assert.Equal(t, 1, w.logs.FilterMessageSnippet("a GPU is shared by several workloads").Len(), "once")
+	assert.Equal(t, 1, w.logs.FilterMessageSnippet("several workloads share a GPU").Len(), "once")
 }
 
 // A GPU that is certainly the engine's is evidence, also beside one that is not; but it rules nothing

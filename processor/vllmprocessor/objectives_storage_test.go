@@ -262,7 +262,7 @@ func TestAWriteThatFailsLosesNothing(t *testing.T) {
 		p.objectives().Archive.Save(context.Background())
 	}
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
-	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "saved with the next attempt")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "cannot save the objectives")
 	p.at = p.at.Add(10 * time.Minute)
 	p.objectives().Archive.Save(context.Background())
 	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is logged again after a while")

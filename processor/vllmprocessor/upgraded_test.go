@@ -17,7 +17,7 @@ import (
 // relearned are the lines about upgrades.
 func (i *instance) relearned() (lines []map[string]any) {
 	for _, entry := range i.logs.All() {
-		if strings.Contains(entry.Message, "is learned again") {
+		if strings.Contains(entry.Message, "of their signals are learned again") {
 			fields := entry.ContextMap()
 			fields["message"] = entry.Message
 			lines = append(lines, fields)

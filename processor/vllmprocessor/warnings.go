@@ -86,7 +86,7 @@ func (p *vllmProcessor) warnShortLived(key string, now time.Time) {
 		return
 	}
 	interval := now.Sub(p.shortLived.arrived)
-	p.warnOnce(aboutStaleness, pcommon.Map{}, "a server is scraped only every %s, which is longer than max_staleness (%s), so that it is forgotten each time "+
+	p.warnOnce(aboutStaleness, pcommon.Map{}, "a server is scraped only every %s, longer than max_staleness (%s), so it is forgotten between scrapes "+
 		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
 		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second))
 }
@@ -132,20 +132,20 @@ func (r *resource) isAhead(batch *input.Batch, now time.Time) bool {
 // warnAhead warns once that the windows of a resource were reset because its timestamps were wrong.
 func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
 	p.warnOnce(aboutAhead, r.Attributes, "points of a server were %s ahead of this machine's clock, and later ones were not. Its windows were reset; "+
-		"for %s, its points that are more than %s ahead are ignored. Set the clocks of all machines that send its metrics",
+		"for %s, its points that are more than %s ahead are ignored. Synchronize the clocks of all machines that send its metrics",
 		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew)
 }
 
 // warnTimes warns once that nothing is derived for some timestamps of a request.
 func (p *vllmProcessor) warnTimes(r *resource) {
-	p.warnOnce(aboutTimes, r.Attributes, "a request has points of one server, with %d engines and models, at many timestamps. All are counted, and values are "+
-		"derived for the newest %d timestamps only. Place this processor before any batch processor, and send fewer timestamps in one request",
+	p.warnOnce(aboutTimes, r.Attributes, "one OTLP request has points of a server with %d engines and models at many timestamps. All are counted, but values are "+
+		"derived only for the newest %d timestamps. Place this processor before any batch processor, and send fewer timestamps in one request",
 		r.Window.Engines(), r.times())
 }
 
 func (p *vllmProcessor) warnFuture(batch *stages.Batch) {
 	p.warnOnce(aboutFuture, pcommon.Map{}, "points are %s ahead of this machine's clock, and nothing is derived from them; "+
-		"set the clock here, or where they are made", aheadOf(batch).Round(time.Second))
+		"synchronize the clocks of both machines", aheadOf(batch).Round(time.Second))
 }
 
 // aheadOf is how far a batch is ahead of our clock. Times beyond the year 2262 are negative.
@@ -174,7 +174,7 @@ func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommo
 	}
 	r.batches++
 	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s input.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
-		p.logger.Info("counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; "+
+		p.logger.Info("counters arrive with delta temporality, so derived values are too low when a batch is lost; "+
 			"if cumulative_to_delta is before this processor, move it behind", stages.ServerFields(attributes)...)
 	}
 	// One gap can be an accident, so two intervals have to be long.
@@ -185,7 +185,7 @@ func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommo
 	}
 	if r.batches == 2 {
 		p.warnOnce(aboutWindow, pcommon.Map{}, "the window (%s) is shorter than twice the time between two scrapes (%s), "+
-			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
+			"so nothing is derived when one scrape is missed; set window to %s or more, or scrape more often",
 			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second))
 	}
 }

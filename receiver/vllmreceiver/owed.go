@@ -52,9 +52,9 @@ func (r *vllmReceiver) send(to *sink, at pcommon.Timestamp, out pmetric.Metrics)
 func (r *vllmReceiver) lost(ends int) {
 	r.scrapes.Telemetry.ReceiverVllmDroppedEnds.Add(context.Background(), int64(ends))
 	if r.loses.CompareAndSwap(false, true) {
-		r.settings.Logger.Warn("The pipeline refuses points, and there are more staleness markers than can be kept until it accepts them. "+
-			"Some removed series keep their last value in the backend until it drops them. Find out what refuses points: "+
-			"an exporter whose queue is full, or the memory limiter", zap.Int("ends", ends))
+		r.settings.Logger.Warn("The pipeline refuses points, and no more staleness markers can be kept for it. "+
+			"Some removed series show their last value until the backend drops them. Find out what refuses points: "+
+			"an exporter with a full queue, or the memory limiter", zap.Int("ends", ends))
 	}
 }
 

@@ -49,7 +49,7 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 	if len(details) > 0 {
 		f.add(CodeDerived, fmt.Sprintf("%d of %d derived metrics will not exist.", len(details), len(t.Derived)), details...)
 	}
-	f.pass(Metrics, "%d series (a histogram counts as one); the processor adds %d, of %d derived metrics; %d more wait for traffic, %d need a setting",
+	f.pass(Metrics, "%d series (a histogram counts as one); the processor adds %d series, for %d derived metrics; %d more metrics need traffic, and %d a setting",
 		t.Series, t.Added, states[stateExists], states[stateIdle], states[stateSetting])
 }
 

@@ -138,7 +138,7 @@ func TestTheReasonsOfDerivedMetricsCanBeFollowed(t *testing.T) {
 // them, and the requests that /load counts. A count above 0 shows it, so nothing has to be done.
 func TestWhatShowsAHangBetweenRequestsIsSaid(t *testing.T) {
 	t.Parallel()
-	const files, zero, flag, canary = "process_open_fds, if", "if the server counts", "--enable-server-load-tracking", "canary: {interval: 15s, timeout: 15s}"
+	const files, zero, flag, canary = "process_open_fds (if", "if the server counts", "--enable-server-load-tracking", "canary: {interval: 15s, timeout: 15s}"
 	several := vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}
 	for _, c := range []struct {
 		name      string

@@ -209,24 +209,24 @@ func judgeHang(f *findings, s *Seen) {
 	}
 	for _, one := range []*probe.Reading{s.First, r} {
 		if one.Load != nil && *one.Load > 0 {
-			f.pass(Server, "/load counts the requests, so a hang between two requests shows")
+			f.pass(Server, "/load counts the requests, so a hang of an idle engine shows")
 			return
 		}
 	}
 	var shows []string
 	if series(r.Emitted)["process_open_fds"] > 0 {
-		shows = append(shows, "in process_open_fds, if each request has a connection")
+		shows = append(shows, "in process_open_fds (if each request has its own connection)")
 	}
 	do := "set canary: {interval: 15s, timeout: 15s} in the receiver, which needs no traffic"
 	if r.Load != nil {
-		shows = append(shows, "in /load, if the server counts requests")
+		shows = append(shows, "in /load (if the server counts requests)")
 		do = "start the server with --enable-server-load-tracking, or " + do
 	}
-	what := "does not show"
+	what := "does not show in the metrics"
 	if len(shows) > 0 {
 		what = "shows only " + strings.Join(shows, " and ")
 	}
-	f.add(CodeHang, "A hang that starts between two requests "+what+".", "to see it: "+do)
+	f.add(CodeHang, "A hang that starts while the engine is idle "+what+".", "to see it: "+do)
 }
 
 func judgeDefects(f *findings, r *probe.Reading) {

@@ -59,8 +59,8 @@ var serverCodes = []Code{
 		"Look at the log of the server, and restart it.",
 	},
 	{
-		CodeHang, Server, Info, "A hang that starts between two requests may stay hidden.",
-		"Set `canary: {interval: 15s, timeout: 15s}` in the receiver: it sends a small request of its own. Or start the server with --enable-server-load-tracking, if it has /load. Without them, gauges stay at 0 and /health answers 200 in such a hang. Open files show it only without a proxy, without reused connections, and with one engine.",
+		CodeHang, Server, Info, "A hang that starts while the engine is idle may stay hidden.",
+		"Set `canary: {interval: 15s, timeout: 15s}` in the receiver: it sends small test requests. Or start the server with --enable-server-load-tracking, if it has /load. Otherwise gauges stay at 0 and /health answers 200 during the hang. Open files show it only with one engine, without a proxy and without reused connections.",
 	},
 	{
 		CodeClock, Server, Warning, "The clock of the server differs from that of this machine.",

@@ -128,7 +128,7 @@ func load(in Input, into *File) *loaded {
 		if len(content.Ignored) > 0 {
 			what = "it is " + content.Ignored[0]
 		}
-		err := errors.New("it is neither rules nor a dashboard of a known format: " + what)
+		err := errors.New("no rules or dashboard of a known format: " + what)
 		if !in.Listed {
 			into.Skipped = err.Error()
 			return nil

@@ -60,7 +60,7 @@ func (t *Table) Remark() string {
 		return plural(t.Failing, "server") + " cannot be read. Enter shows why."
 	}
 	if n := t.notJudged(); n > 0 {
-		return fmt.Sprintf("%d of %s cannot be judged: engine or metrics are missing. Their rows say what is there.",
+		return fmt.Sprintf("%d of %s cannot be judged: engine or metrics are missing. Such a row shows what is known.",
 			n, plural(len(t.Rows), "row"))
 	}
 	return ""

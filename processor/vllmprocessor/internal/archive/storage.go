@@ -161,7 +161,7 @@ type Status struct {
 }
 
 // errStorage says what fails and what to do. The storage's own error is in the log.
-var errStorage = errors.New("the storage cannot be read or written, so objectives, baselines and diagnoses would be lost by a restart; " +
+var errStorage = errors.New("the storage cannot be read or written, so a restart would lose objectives, baselines and diagnoses; " +
 	"see the log for the reason, and check the disk, the folder and its permissions")
 
 // Start begins to report to a host.

@@ -34,7 +34,7 @@ func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	assert.Equal(t, JustSeen, e.Reported.Because, "what cannot be read is not a scrape")
 	news := take(int64(time.Hour+150*time.Second), 0, Unknown)
 	if assert.Len(t, news, 1) {
-		assert.Contains(t, news[0].To.Because.Sentence(), "between two scrapes")
+		assert.Contains(t, news[0].To.Because.Sentence(), "more than two windows apart")
 	}
 	assert.Empty(t, take(int64(time.Hour+300*time.Second), 0, Unknown), "once")
 	news = take(int64(time.Hour+315*time.Second), 15, Healthy)

@@ -206,7 +206,7 @@ func (c *checker) doubled(s querylint.Selector, m *catalog.Metric, found *Metric
 	_, server := found.Labels["model_name"]
 	if router && server {
 		c.report(s, querylint.CodeDoubleCount, querylint.Warning,
-			"Some series of %s have the label %s: they are those of the production stack's router, which repeats the values of its servers. A sum counts each server twice. Add %s=\"\".", s.Name, catalog.Router.Label, catalog.Router.Label)
+			"Some series of %s have the label %s: they come from the router of the production stack, which repeats the values of its servers. So a sum counts each server twice. Add %s=\"\".", s.Name, catalog.Router.Label, catalog.Router.Label)
 	}
 }
 
