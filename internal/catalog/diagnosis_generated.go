@@ -136,7 +136,7 @@ var conditions = []Condition{
 	{
 		Name: "unknown", Severity: 1,
 		Meaning:  "Data for a judgement is missing, too recent or ambiguous. The severity is 2 while the engine may have stalled.",
-		Sentence: "The engine cannot be judged: it is new to this collector, its server cannot be scraped, the server does not export the metrics that a judgement needs, its gauges may have frozen, or no request has come since it harmed users.",
+		Sentence: "The engine cannot be judged: it is new, cannot be scraped, does not export the needed metrics, may have frozen gauges, or has had no request since it harmed users.",
 		Next: []Step{
 			{Text: "Read the reason in the log line of the change: it names the missing data. With severity 2, the engine may have stalled. A collector that has just started needs a few scrapes."},
 			{Text: "Look at `vllm.scrape.failure`: its `outcome` is the reason why a server cannot be scraped.", Queries: []string{"vllm_scrape_failure == 1"}, Board: "vllm-engine", Panel: "Scrape failures"},
@@ -296,7 +296,7 @@ var causes = []Cause{
 	{
 		Name: "prefill_heavy", Level: LevelEngine,
 		Meaning:  "Each request has more prompt tokens to compute than before.",
-		Sentence: "Prompts need more computation than before, which delays first tokens and all requests that share steps with them.",
+		Sentence: "Prompts need more computation than before: this delays first tokens and slows running requests.",
 		Signals:  []string{"computed_tokens_per_request", "prompt_tokens_per_request", "prefill_time_mean", "time_to_first_token_mean"},
 		Next: []Step{
 			{Text: "Look at `vllm.request.prompt_tokens_mean`, `vllm.prefix_cache.hit_ratio` and `vllm.prompt_tokens_cached_ratio`: the one that changed is the reason.", Queries: []string{"vllm_request_prompt_tokens_mean", "vllm_prefix_cache_hit_ratio", "vllm_prompt_tokens_cached_ratio"}, Board: "vllm-overview", Panel: "Prompt length"},
@@ -307,7 +307,7 @@ var causes = []Cause{
 		NotSeparable: "Reuse falls in the same way if prompts become different, if routing spreads them, and if the cache evicts them (`cache_thrash`).",
 		Details: []Detail{
 			{Name: "prompts_grew", Sentence: "Prompts got longer."},
-			{Name: "reuse_fell", Sentence: "Prompts are as long as before, but the prefix cache has less of them."},
+			{Name: "reuse_fell", Sentence: "Prompts are as long as before, but fewer of their tokens come from the prefix cache."},
 		},
 	},
 	{
@@ -326,7 +326,7 @@ var causes = []Cause{
 	{
 		Name: "restarting", Level: LevelEngine,
 		Meaning:  "A recent restart or stall still delays requests.",
-		Sentence: "The server has restarted or recovered from a standstill, and works through the requests that queued in that time.",
+		Sentence: "The server has restarted or recovered from a stall, and still works through the requests that queued up.",
 		Signals:  []string{"queue_wait_estimate", "computed_tokens_per_request"},
 		Next: []Step{
 			{Text: "Look at `vllm.up` and at the start times of the counters: each new start time is a restart.", Queries: []string{"vllm_up", "resets(vllm_generation_tokens_total[1h]) > 0"}, Board: "vllm-engine", Panel: "Up"},
@@ -349,19 +349,19 @@ var causes = []Cause{
 		},
 		NotSeparable: "A throttled GPU, a slow interconnect, a second server on the same GPUs, an overloaded CPU and slower software look the same without metrics of the GPU and the host.",
 		Details: []Detail{
-			{Name: "clocks_low", Sentence: "The clock of a GPU is lower than before while it works, and no limit of power or heat was seen."},
-			{Name: "interconnect", Sentence: "The links of a GPU have had errors since then: NVLink replays, recoveries, checksum errors or PCIe replays."},
-			{Name: "memory_error", Sentence: "The memory of a GPU has had errors since then: uncorrected ones, remapped rows or retired pages."},
-			{Name: "not_throttled", Sentence: "Neither power nor heat is the reason: counters of its GPUs show that they hardly limited the clocks."},
+			{Name: "clocks_low", Sentence: "The clock of a GPU under load is lower than before, and no power or heat limit was seen."},
+			{Name: "interconnect", Sentence: "The links of a GPU have new errors: NVLink replays, recoveries, checksum errors or PCIe replays."},
+			{Name: "memory_error", Sentence: "The memory of a GPU has new errors: uncorrected ones, remapped rows or retired pages."},
+			{Name: "not_throttled", Sentence: "Power and heat are not the reason: its GPUs were hardly throttled."},
 			{Name: "power_cap", Sentence: "Its power limit holds the clock of a GPU down."},
-			{Name: "since_version", Sentence: "It is slower at equal work since another version of vLLM runs."},
+			{Name: "since_version", Sentence: "It is slower at equal work since the version of vLLM changed."},
 			{Name: "thermal", Sentence: "Heat holds the clock of a GPU down."},
 		},
 	},
 	{
 		Name: "speculation_wasteful", Level: LevelEngine,
 		Meaning:  "A step of speculative decoding yields fewer tokens than before, or fewer than the configured break-even, and tokens are later because of it.",
-		Sentence: "Speculative decoding yields too little: few draft tokens are accepted, so tokens are later.",
+		Sentence: "Speculative decoding yields too little: few draft tokens are accepted, so tokens come later.",
 		Signals:  []string{"acceptance_length"},
 		Next: []Step{
 			{Text: "Look at `vllm.spec_decode.mean_acceptance_length` and `vllm.spec_decode.acceptance_ratio`. If they fell, the model, the draft model, the temperature or the prompts have changed.", Queries: []string{"vllm_spec_decode_mean_acceptance_length", "vllm_spec_decode_acceptance_ratio"}, Board: "vllm-features", Panel: "Mean acceptance length"},
@@ -385,7 +385,7 @@ var causes = []Cause{
 	{
 		Name: "servers_lost", Level: LevelPool,
 		Meaning:  "Servers of the pool are `stalled`, `failing` or `unreachable`.",
-		Sentence: "The pool has lost servers: the others carry the load, and requests that a router still sends to the lost ones are not served.",
+		Sentence: "The pool has lost servers: the others carry the load, and requests sent to the lost ones are not served.",
 		Signals:  []string{"running", "waiting", "arrival_rate"},
 		Next: []Step{
 			{Text: "See which servers they are, and open the runbook of their condition: `stalled`, `failing` or `unreachable`.", Queries: []string{"vllm_diagnosis_severity >= 3"}, Board: "vllm-overview", Panel: "Condition by engine"},
@@ -408,7 +408,7 @@ var causes = []Cause{
 	{
 		Name: "clients_give_up", Level: LevelNotice,
 		Meaning:  "For a window, clients cancel at least a fifth of the requests and twice the usual share, while waits are as usual.",
-		Sentence: "Many clients cancel their requests, and the engine serves the others as usual: users may have pressed stop, or a timeout may be shorter than an answer takes.",
+		Sentence: "Many clients cancel their requests, although the engine is as fast as usual: users may press stop, or a timeout may be too short.",
 		Signals:  []string{"cancelled_ratio", "arrival_rate", "output_tokens_per_request"},
 		Next: []Step{
 			{Text: "Compare how long whole answers take, `vllm.e2e_request_latency_mean`, with the timeouts of clients, gateways and proxies. Cancelled requests are not in it.", Queries: []string{"vllm_e2e_request_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Mean time by request phase"},
