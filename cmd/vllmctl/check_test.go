@@ -166,16 +166,3 @@ func TestCheckThatIsInterruptedIsNoResult(t *testing.T) {
 	assert.Empty(t, out.String())
 	assert.Contains(t, errs.String(), "interrupted")
 }
-
-// The documentation of the codes and of the JSON is made from the source.
-func TestCheckIsDocumented(t *testing.T) {
-	section, err := checkSection("../..")
-	require.NoError(t, err)
-	assert.Len(t, section.Codes, len(check.Codes()))
-	assert.GreaterOrEqual(t, len(section.Document), 5)
-	for _, o := range section.Document {
-		for _, f := range o.Fields {
-			assert.NotEmpty(t, f.Meaning, "%s of %s", f.Key, o.Name)
-		}
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,101 +20,78 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
 
-// promise is the page of the commands: the statuses of each, and the keys of the objects of its JSON.
-type promise struct {
-	statuses map[string][]status.Status
-	// root is the first object of a command, and objects are all, by "command object".
-	root    map[string]string
-	objects map[string]map[string]string
-}
+// schemas are what docs/reference/vllmctl promises about the JSON of each command.
+type schemas map[string]map[string]any
 
-func promised(t *testing.T) promise {
+func promised(t *testing.T) schemas {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "vllmctl.md"))
-	require.NoError(t, err)
-	p := promise{map[string][]status.Status{}, map[string]string{}, map[string]map[string]string{}}
-	row, heading := regexp.MustCompile("^\\| `([^`]+)` \\| ([^|]+) \\| "), regexp.MustCompile(`^### JSON of (\w+)$`)
-	object := regexp.MustCompile(`^\*\*(\w+)\*\*:`)
-	command, name := "", ""
-	for line := range strings.Lines(string(page)) {
-		line = strings.TrimSuffix(line, "\n")
-		if is := heading.FindStringSubmatch(line); is != nil {
-			command, name = is[1], "the document"
-			p.root[command] = name
-		} else if is := object.FindStringSubmatch(line); is != nil && command != "" {
-			name = is[1]
-		} else if strings.HasPrefix(line, "#") {
-			command = ""
-		} else if is := row.FindStringSubmatch(line); is != nil && command != "" {
-			key := command + " " + name
-			if p.objects[key] == nil {
-				p.objects[key] = map[string]string{}
-			}
-			p.objects[key][is[1]] = is[2]
-		} else if is := row.FindStringSubmatch(line); len(is) > 2 && len(is[2]) == 1 {
-			p.statuses[is[1]] = append(p.statuses[is[1]], status.Status(is[2][0]-'0'))
-		}
+	p := schemas{}
+	for _, row := range status.Table {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "vllmctl", row.Command+".schema.json"))
+		require.NoError(t, err)
+		var schema map[string]any
+		require.NoError(t, json.Unmarshal(text, &schema))
+		p[row.Command] = schema
 	}
 	return p
 }
 
-// holds compares a value of the output of a command with the type that the page gives it.
-func (p promise) holds(t *testing.T, command, at, kind string, value any) {
+// holds compares a value of the output of a command with its schema.
+func (p schemas) holds(t *testing.T, command, at string, schema map[string]any, value any) {
 	t.Helper()
-	kind = strings.TrimSuffix(kind, ", may be absent")
-	if of, is := strings.CutPrefix(kind, "list of "); is {
-		list, isList := value.([]any)
-		assert.True(t, isList || value == nil, "%s: %s is %T", command, at, value)
-		for _, one := range list {
-			p.holds(t, command, at, of, one)
-		}
+	if name, is := schema["$ref"].(string); is {
+		definitions, _ := p[command]["$defs"].(map[string]any)
+		definition, known := definitions[strings.TrimPrefix(name, "#/$defs/")].(map[string]any)
+		require.True(t, known, "%s: there is no %s", command, name)
+		p.holds(t, command, at, definition, value)
 		return
 	}
-	fields, isObject := value.(map[string]any)
-	if of, is := strings.CutPrefix(kind, "object of "); is {
-		assert.True(t, isObject, "%s: %s is %T", command, at, value)
-		for _, one := range fields {
-			p.holds(t, command, at, of, one)
+	kinds, several := schema["type"].([]any)
+	if !several {
+		kinds = []any{schema["type"]}
+	}
+	kind := fmt.Sprint(schema["type"])
+	switch value := value.(type) {
+	case nil:
+		kind = "null"
+	case bool:
+		kind = "boolean"
+	case float64:
+		kind = "number"
+	case string:
+		kind = "string"
+		if schema["format"] == "date-time" {
+			_, err := time.Parse(time.RFC3339Nano, value)
+			assert.NoError(t, err, "%s: %s", command, at)
 		}
-		return
-	}
-	if declared := p.objects[command+" "+kind]; declared != nil {
-		assert.True(t, isObject, "%s: %s is %T", command, at, value)
-		for key, one := range fields {
-			require.Contains(t, declared, key, "%s: %s of %s is not in the table", command, key, kind)
-			p.holds(t, command, at+"."+key, declared[key], one)
+	case []any:
+		kind = "array"
+		for _, one := range value {
+			p.holds(t, command, at, schema["items"].(map[string]any), one)
 		}
-		for key, of := range declared {
-			assert.True(t, strings.HasSuffix(of, ", may be absent") || slices.Contains(keys(fields), key), "%s: %s has no %s", command, at, key)
+	case map[string]any:
+		kind = "object"
+		properties, _ := schema["properties"].(map[string]any)
+		of, _ := schema["additionalProperties"].(map[string]any)
+		for key, one := range value {
+			if property, known := properties[key].(map[string]any); known {
+				p.holds(t, command, at+"."+key, property, one)
+			} else if assert.NotNil(t, of, "%s: %s.%s is not in the schema", command, at, key) {
+				p.holds(t, command, at+"."+key, of, one)
+			}
 		}
-		return
+		required, _ := schema["required"].([]any)
+		for _, key := range required {
+			assert.Contains(t, value, key, "%s: %s", command, at)
+		}
 	}
-	switch kind {
-	case "number": // A median of nothing is null.
-		_, is := value.(float64)
-		assert.True(t, is || value == nil, "%s: %s is %T", command, at, value)
-	case "true or false":
-		assert.IsType(t, true, value, "%s: %s", command, at)
-	case "time (RFC 3339)":
-		_, err := time.Parse(time.RFC3339Nano, value.(string))
-		assert.NoError(t, err, "%s: %s", command, at)
-	default:
-		assert.Equal(t, "text", kind, "%s: %s", command, at)
-		assert.IsType(t, "", value, "%s: %s", command, at)
-	}
-}
-
-func keys(of map[string]any) (out []string) {
-	for key := range of {
-		out = append(out, key)
-	}
-	return out
+	assert.Contains(t, kinds, kind, "%s: %s", command, at)
 }
 
 // hostile are a C1 control, a line end and a change of direction, which encoding/json leaves as they are.
 const hostile = "\u009b2J\u0085\u202e"
 
-// The page has each status that a command ends with, and each key of its JSON with its type. No output has a character that acts
+// The page has each status that a command ends with, and the schema each key of its JSON. No output has a character that acts
 // on a terminal, whatever a server sends.
 func TestTheStatusesAndTheKeysAreThoseOfThePage(t *testing.T) {
 	p := promised(t)
@@ -174,13 +150,15 @@ func TestTheStatusesAndTheKeysAreThoseOfThePage(t *testing.T) {
 					decoder := json.NewDecoder(strings.NewReader(out))
 					require.NoError(t, decoder.Decode(&document), "%v", args)
 					assert.ErrorIs(t, decoder.Decode(new(any)), io.EOF)
-					p.holds(t, command, "the document", p.root[command], document)
+					p.holds(t, command, "the document", p[command], document)
 				}
 			})
 		}
 	}
-	for command, all := range ends {
-		assert.ElementsMatch(t, all, p.statuses[command], command)
+	for _, row := range status.Table {
+		for number, when := range row.When {
+			assert.Equal(t, when != "–", slices.Contains(ends[row.Command], status.Status(number)), "%s %d", row.Command, number)
+		}
 	}
 }
 

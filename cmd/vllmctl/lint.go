@@ -40,46 +40,41 @@ func newLint() *cobra.Command {
 	f := &lintFlags{}
 	c := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Checks rules and dashboards against the metrics that vLLM has",
-		Long: "lint finds the expressions in rules and dashboards, and reports those that cannot do what they are for:\n" +
-			"names that vLLM has removed, counters without rate, bounds and labels that do not exist, wrong units,\n" +
-			"and more. Metrics of other programs are left alone.\n\n" +
-			"It reads rules of Prometheus, Mimir and Thanos, PrometheusRule and other objects with groups of rules,\n" +
-			"alerts and dashboards of Grafana, GrafanaDashboard, dashboards of Perses, triggers of KEDA, the rules of\n" +
-			"prometheus-adapter, and ConfigMaps with such texts.\n" +
-			"FILE can be a folder, whose YAML and JSON files are read, or - for standard input.\n\n" +
-			"The comment \"# vllmctl-lint: disable=CODE reason\" above a rule, in it, or at the top of a file of YAML\n" +
-			"suppresses findings. In a dashboard it can stand in an expression.\n\n" +
-			"With --server the names, labels, values and bounds are also compared with what servers of vLLM expose,\n" +
-			"and with --prometheus with what a Prometheus, Mimir or Thanos has stored in the last day.\n\n" +
-			"--fix writes only replacements that are certain, and --stable-names lets it write the names of this\n" +
-			"project, which are the same for all versions of vLLM, in place of vLLM's own.",
-		Example: "  vllmctl lint rules.yaml dashboards/\n" +
-			"  vllmctl lint --sarif rules.yaml dashboards/ > lint.sarif\n" +
-			"  vllmctl lint --strict --vllm-version 0.20.0 rules.yaml\n" +
-			"  helm template my-chart | vllmctl lint -\n" +
-			"  vllmctl lint --diff rules.yaml\n" +
-			"  vllmctl lint --server http://localhost:8000 rules.yaml\n" +
-			"  vllmctl lint --prometheus https://mimir.example.com/prometheus --token-file token dashboards/\n" +
-			"  vllmctl lint --fix --stable-names suffixed dashboards/\n" +
-			"  vllmctl lint --codes",
+		Short: "Do these rules and dashboards fit the metrics of vLLM?",
+		Long: `Checks the PromQL in rules and dashboards against the metrics of vLLM: removed names, counters without
+rate, wrong labels, bounds and units, and more. It ignores metrics of other programs.
+
+FILE is a file, a folder with YAML and JSON files, or - for standard input. It reads rules of Prometheus,
+Mimir, Thanos and prometheus-adapter, PrometheusRule, alerts and dashboards of Grafana, GrafanaDashboard,
+dashboards of Perses, triggers of KEDA, and ConfigMaps with these.
+
+--server and --prometheus also compare with the series that exist. --fix writes only replacements that are
+certain. --stable-names proposes this project's names, which are the same for all versions of vLLM.
+
+To suppress a finding, write "# vllmctl-lint: disable=CODE reason" above or in a rule, at the top of a YAML
+file, or in the expression of a dashboard.`,
+		Example: `  vllmctl lint rules.yaml dashboards/
+  vllmctl lint --strict --vllm-version 0.20.0 rules.yaml
+  helm template my-chart | vllmctl lint -
+  vllmctl lint --prometheus https://mimir.example.com/prometheus --token-file token dashboards/
+  vllmctl lint --fix --stable-names suffixed dashboards/`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	flags := c.Flags()
-	flags.BoolVar(&f.json, "json", false, "write one JSON document")
-	flags.BoolVar(&f.sarif, "sarif", false, "write SARIF 2.1.0, which GitHub, GitLab and Azure show beside the lines of a change")
-	flags.BoolVar(&f.strict, "strict", false, "exit with 3 if there are warnings and no errors")
+	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags.BoolVar(&f.sarif, "sarif", false, "print SARIF 2.1.0 for GitHub, GitLab or Azure")
+	flags.BoolVar(&f.strict, "strict", false, "exit with 3 if there are only warnings")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show the line of each finding, and what was skipped")
-	flags.BoolVar(&f.fix, "fix", false, "write the replacements that are certain; all other bytes stay as they are")
-	flags.BoolVar(&f.diff, "diff", false, "print the replacements that are certain as a unified diff, and write nothing")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "with --fix: print the diff and write nothing")
-	flags.StringSliceVar(&f.disable, "disable", nil, "do not report this code; can be given several times")
-	flags.StringSliceVar(&f.labels, "label", nil, "a label that the series of the deployment have, besides the usual ones")
-	flags.StringVar(&f.version, "vllm-version", "", "check against this version of vLLM only")
-	flags.StringVar(&f.spelling, "spelling", "", "how names are written: suffixed, unsuffixed, dotted or wire; by default it is found out")
-	flags.StringVar(&f.stable, "stable-names", "", "report names of vLLM that have a stable one, in this spelling: suffixed, unsuffixed or dotted")
-	flags.StringArrayVar(&f.servers, "server", nil, "the `URL` of a server of vLLM to compare with; can be repeated")
-	flags.StringVar(&f.prometheus, "prometheus", "", "the `URL` of a Prometheus, Mimir or Thanos to compare with, without /api/v1")
+	flags.BoolVar(&f.fix, "fix", false, "write the certain replacements; keep all other bytes")
+	flags.BoolVar(&f.diff, "diff", false, "print the certain replacements as a unified diff")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with --fix: print the diff, write nothing")
+	flags.StringSliceVar(&f.disable, "disable", nil, "do not report this `code`; repeatable")
+	flags.StringSliceVar(&f.labels, "label", nil, "`label` that your deployment adds to the series; repeatable")
+	flags.StringVar(&f.version, "vllm-version", "", "check against this `version` of vLLM only")
+	flags.StringVar(&f.spelling, "spelling", "", "`form` of names: suffixed, unsuffixed, dotted or wire (default: detected)")
+	flags.StringVar(&f.stable, "stable-names", "", "propose stable names in this `form`: suffixed, unsuffixed or dotted")
+	flags.StringArrayVar(&f.servers, "server", nil, "`URL` of a vLLM server to compare with; repeatable")
+	flags.StringVar(&f.prometheus, "prometheus", "", "`URL` of a Prometheus, Mimir or Thanos to compare with (last day)")
 	f.connect.Register(flags, 30*time.Second)
 	flags.BoolVar(&f.allCodes, "codes", false, "list all codes and exit")
 	return c
@@ -100,7 +95,7 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 	case err != nil:
 		return err
 	case f.json && f.sarif:
-		return errors.New("--json and --sarif exclude each other; use one of them")
+		return errors.New("use either --json or --sarif")
 	case f.dryRun && !f.fix && !f.diff:
 		return errors.New("--dry-run needs --fix; --diff shows the same")
 	case len(args) == 0:
@@ -130,7 +125,7 @@ func (f *lintFlags) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if report.Failure != "" {
-		fmt.Fprintln(c.ErrOrStderr(), "vllmctl: not everything was compared:", lint.Printable(report.Failure))
+		fmt.Fprintln(c.ErrOrStderr(), "vllmctl: the comparison is incomplete:", lint.Printable(report.Failure))
 	}
 	return status.Found(report.Status(f.strict))
 }
@@ -176,7 +171,7 @@ func (f *lintFlags) options() (lint.Options, error) {
 	case f.version != "" && !version:
 		return o, fmt.Errorf("--vllm-version %s: write a version such as 0.20.0", f.version)
 	case len(f.servers) > 0 && f.prometheus != "":
-		return o, errors.New("--server and --prometheus exclude each other; use one of them")
+		return o, errors.New("use either --server or --prometheus")
 	}
 	return o, nil
 }
@@ -214,7 +209,7 @@ func lintSection(checkout string) (reference.Section, error) {
 	var err error
 	section.Document, err = reference.Document(filepath.Join(checkout, "cmd", "vllmctl", "internal", "lint"), "Report")
 	for _, r := range lint.Rules() {
-		section.Codes = append(section.Codes, reference.Code{Name: string(r.Code), Finds: r.Finds, Do: r.Remedy, Bad: r.Bad, Good: r.Good})
+		section.Codes = append(section.Codes, reference.Code{Name: string(r.Code), Finds: r.Finds, Bad: r.Bad, Good: r.Good})
 	}
 	return section, err
 }

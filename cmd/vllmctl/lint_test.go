@@ -92,7 +92,7 @@ func TestTheOutputOfLintIsThatOfACompiler(t *testing.T) {
 	code, stdout, stderr := runLint(t, "", path)
 	assert.Equal(t, status.Problem, code)
 	assert.Empty(t, stderr)
-	assert.Regexp(t, `^`+path+`:5:16: error: a/Full: Servers of today expose .* \[missing-total\]\n1 expression in 1 file: 1 error, 0 warnings, 0 remarks\. --fix replaces 1; --diff shows them\.\n$`, stdout)
+	assert.Regexp(t, `^`+path+`:5:16: error: a/Full: Current servers expose .* \[missing-total\]\n1 expression in 1 file: 1 error, 0 warnings, 0 remarks\. --fix replaces 1; --diff shows them\.\n$`, stdout)
 
 	_, stdout, _ = runLint(t, "", "--verbose", path)
 	assert.Contains(t, stdout, "\n      expr: rate(vllm:num_preemptions[5m]) > 1\n                 ^~~~~~~~~~~~~~~~~~~~\n")
@@ -188,7 +188,7 @@ func TestSARIFHasEachFindingAtItsPlace(t *testing.T) {
 	require.Len(t, one.Results, 2)
 	first := one.Results[0]
 	assert.Equal(t, []string{"missing-total", "error"}, []string{first.RuleID, first.Level})
-	assert.Contains(t, first.Message.Text, "a/Full: Servers of today")
+	assert.Contains(t, first.Message.Text, "a/Full: Current servers")
 	place := first.Locations[0].PhysicalLocation
 	assert.Equal(t, strings.ReplaceAll(path, " ", "%20"), place.ArtifactLocation.URI)
 	assert.Equal(t, [4]int{5, 16, 5, 36}, [4]int{place.Region.StartLine, place.Region.StartColumn, place.Region.EndLine, place.Region.EndColumn})

@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/lint"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/reference"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/version"
 )
@@ -56,6 +59,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
+// addTemplates is once, since the functions of cobra's templates are those of the whole program.
+var addTemplates = sync.OnceFunc(func() { cobra.AddTemplateFunc("ownFlags", reference.OwnFlags) })
+
 // newRoot returns the command with all its subcommands. They are made by cobra, because it
 // writes help, completion for four shells and the tree that the reference page is generated
 // from; the standard library has none of them.
@@ -63,14 +69,21 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:     "vllmctl",
 		Version: version.Of(),
-		Short:   "Answers questions about vLLM servers before a collector is installed",
-		Long: "vllmctl answers questions about vLLM servers, rules, dashboards and history before a collector is\n" +
-			"installed. It needs no collector and no configuration. It only reads, but for \"lint --fix\", which writes\n" +
-			"to the files that it is given.",
+		Short:   "Checks vLLM servers, rules, dashboards and history, without a collector",
+		Long: "vllmctl checks vLLM servers, rules, dashboards and history. It needs neither a collector nor a\n" +
+			"configuration. It only reads; only \"lint --fix\" changes files.",
 		// run prints errors once; a usage text after each would hide them.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(newBacktest(), newCheck(), newLint(), newTop(), newReference())
+	// Topics of the help.
+	root.AddCommand(&cobra.Command{
+		Use: "connection", Short: "Flags for credentials, TLS and a proxy",
+		Long: "All commands have these flags for servers and Prometheus:\n\n" + connect.Shared().FlagUsages() +
+			"\nOther users of the machine can see arguments: use --token-file for a secret.",
+	}, &cobra.Command{Use: "incidents", Short: "File of incidents", Long: incidentsHelp})
+	addTemplates()
+	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), ".LocalFlags.FlagUsages", "ownFlags .", 1))
 	return root
 }

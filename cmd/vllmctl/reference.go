@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -15,31 +16,34 @@ import (
 func newReference() *cobra.Command {
 	root := "."
 	command := &cobra.Command{
-		Use: "reference", Short: "Writes docs/reference/vllmctl.md", Hidden: true, Args: cobra.NoArgs,
+		Use: "reference", Short: "Writes docs/reference/vllmctl.md and the schemas", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			page, err := referencePage(root)
-			if err != nil {
-				return err
+			files, err := referenceFiles(root)
+			for name, text := range files {
+				err = errors.Join(err, os.WriteFile(filepath.Join(root, "docs", "reference", name), text, 0o644))
 			}
-			return os.WriteFile(filepath.Join(root, "docs", "reference", "vllmctl.md"), []byte(page), 0o644)
+			return err
 		},
 	}
 	command.Flags().StringVar(&root, "root", root, "the root of the checkout")
 	return command
 }
 
-// referencePage writes the page. checkout is the root of one: the meanings of JSON keys are
-// the comments in its sources.
-func referencePage(checkout string) (string, error) {
+// referenceFiles are the page and the schemas, by their names below docs/reference. checkout is the
+// root of one: the meanings of JSON keys are the comments in its sources.
+func referenceFiles(checkout string) (map[string][]byte, error) {
 	var sections []reference.Section
-	for _, of := range []func(checkout string) (reference.Section, error){backtestSection, checkSection, lintSection, topSection} {
+	files := map[string][]byte{}
+	for _, of := range []func(checkout string) (reference.Section, error){checkSection, topSection, lintSection, backtestSection} {
 		section, err := of(checkout)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		sections = append(sections, section)
+		if files["vllmctl/"+section.Command+".schema.json"], err = section.Schema(); err != nil {
+			return nil, err
+		}
 	}
-	root := newRoot()
-	root.InitDefaultCompletionCmd() // Otherwise cobra adds it when a command line is carried out.
-	return reference.Page(root, sections), nil
+	files["vllmctl.md"] = []byte(reference.Page(newRoot(), sections))
+	return files, nil
 }

@@ -43,43 +43,30 @@ func newTop() *cobra.Command {
 	opts := &topOptions{connecting: pflag.NewFlagSet("", pflag.ContinueOnError)}
 	cmd := &cobra.Command{
 		Use:   "top {URL... | --config FILE}",
-		Short: "Watches servers: the condition of each engine, why, and its rates",
-		Long: `Watches vLLM servers in the terminal: one row per engine, the worst first, with its condition, the cause
-and how long that has lasted, and its load, latencies and throughput. Enter shows the evidence, what to
-do next, the quantiles of the latencies and the known defects of the server's metrics; ? shows all keys.
+		Short: "How are the engines now, and why?",
+		Long: `Watches vLLM servers in the terminal: one row per engine, the worst first, with condition, cause, load,
+latencies and throughput. Enter shows evidence and next steps; ? shows all keys. It judges as a collector
+would, and reads only /metrics and /version.
 
-The receiver and the processor of this project run within the program, so the table shows what a collector
-would report. It only reads /metrics and /version of the servers.
+A problem shows after two windows; a longer --window is calmer and slower. The usual latencies are learned
+in this session, from five windows with traffic. Until then, fixed limits decide.
 
-Rates need two scrapes. What is usual for an engine is learned in this session only, from five windows with
-traffic on: the storage of a configuration belongs to its collector. Until then, latencies are compared with
-fixed limits. A longer --window is calmer and reports later; a problem is reported after two windows.
+--config takes servers, objectives, pools and intervals from a collector's configuration, not exporters.
 
-With --config the receivers, the processors and the authenticators of a collector's configuration are used,
-with discovery, objectives and pools, and with its times unless flags set others; exporters are not.
-
---once waits until a great problem would have been reported, which takes two windows and up to four intervals,
-prints the table as plain text and ends. With addresses, it scrapes every 2s unless --interval is set. Small
-problems, and those that build up slowly, need a longer watch. Its exit status is 0 if nothing asks for
-action, 1 if an engine or a pool has severity 2 (degraded) or more or a server cannot be read, and 2 if no
-server can be read or judged, or not all can be shown. --json prints one JSON document with --once, else one
-a line (NDJSON), one per interval, until it is interrupted.`,
-		Example: `  vllmctl top http://vllm-0:8000 http://vllm-1:8000
+--once waits until a severe problem would show (two windows and up to four intervals), prints the table and
+exits. Small or slow problems need a longer watch. --json prints one document per interval (NDJSON), or one
+in all with --once.`,
+		Example: `  vllmctl top vllm-0:8000 vllm-1:8000
   vllmctl top --config collector.yaml
-  vllmctl top --interval 1s --window 4s http://localhost:8000
-  vllmctl top --once http://vllm-0:8000 || echo "somebody should look"
-  vllmctl top --once --json --token-file token https://vllm.example.com/metrics`,
+  vllmctl top --once vllm-0:8000 || echo "needs action"`,
 		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&opts.configs, "config", nil, "a collector's configuration `file`, instead of addresses; repeated, the files are merged")
-	flags.DurationVar(&opts.times.Interval, "interval", 0, "time between two scrapes of a server (default 5s, with --once 2s, with --config that of the configuration)")
-	flags.DurationVar(&opts.times.Window, "window", 0, "time that rates and means are taken over (default three intervals, with --config that of the configuration)")
-	flags.BoolVar(&opts.once, "once", false, "print the table once, when a problem would be reported, and end")
-	flags.BoolVar(&opts.json, "json", false, "print JSON instead of a table")
-	for _, times := range []string{"interval", "window"} {
-		flags.Lookup(times).DefValue = "" // 0 is no default, and the text has them.
-	}
+	flags.StringArrayVar(&opts.configs, "config", nil, "collector's configuration `file`; repeatable, merged as by the collector")
+	flags.DurationVar(&opts.times.Interval, "interval", 0, "time between two scrapes (default 5s; 2s with --once)")
+	flags.DurationVar(&opts.times.Window, "window", 0, "time that rates and means cover (default three intervals)")
+	flags.BoolVar(&opts.once, "once", false, "print the table once and exit")
+	flags.BoolVar(&opts.json, "json", false, "print JSON")
 	opts.connect.Register(opts.connecting, live.DefaultInterval)
 	flags.AddFlagSet(opts.connecting)
 	return cmd
@@ -130,7 +117,7 @@ func openTerminal(out io.Writer) (tcell.Screen, error) {
 	file, isFile := out.(*os.File)
 	switch {
 	case !isFile || !term.IsTerminal(int(file.Fd())):
-		return nil, errors.New("the output is no terminal" + instead)
+		return nil, errors.New("the output is not a terminal" + instead)
 	case os.Getenv("TERM") == "" || os.Getenv("TERM") == "dumb":
 		return nil, fmt.Errorf("the terminal cannot move its cursor (TERM is %q)%s", os.Getenv("TERM"), instead)
 	}
@@ -161,14 +148,14 @@ func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []stri
 	case len(args) == 0 && len(o.configs) == 0:
 		return nil, nil, errors.New("name the servers, for example vllm-0:8000, or a configuration with --config")
 	case len(args) > 0 && len(o.configs) > 0:
-		return nil, nil, errors.New("name servers or a configuration, not both: the configuration names its servers")
+		return nil, nil, errors.New("name either servers or --config; the configuration has its own servers")
 	case len(args) > 0:
 		return o.ofAddresses(ctx, args, log)
 	}
 	var set error
 	o.connecting.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
-			set = cmp.Or(set, fmt.Errorf("--%s is for addresses; with --config, the configuration has these settings", f.Name))
+			set = cmp.Or(set, fmt.Errorf("--%s has no effect with --config; set it in the configuration", f.Name))
 		}
 	})
 	if set != nil {
@@ -192,7 +179,7 @@ func (o *topOptions) ofAddresses(ctx context.Context, addresses []string, log *l
 		}
 	}
 	if o.once && o.times.Interval == 0 {
-		// Somebody waits.
+		// A person waits.
 		o.times.Interval = onceInterval
 		if o.times.Window > 0 {
 			o.times.Interval = max(time.Second, min(onceInterval, o.times.Window/2))
@@ -245,7 +232,7 @@ func authenticates(file *configfile.File, extension string) bool {
 func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
 	limit := plan.Verdicts()
 	if file, is := cmd.ErrOrStderr().(*os.File); is && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintf(file, "It takes up to %s until a problem would be reported; a shorter --window takes less.\n", limit)
+		fmt.Fprintf(file, "This takes up to %s; a shorter --window takes less.\n", limit)
 	}
 	if err := session.Wait(ctx, limit, (*live.Table).Judged); err != nil {
 		return err

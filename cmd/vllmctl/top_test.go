@@ -300,19 +300,19 @@ func TestTopWithWrongArguments(t *testing.T) {
 	mistaken := filepath.Join(dir, "mistaken.yaml")
 	require.NoError(t, os.WriteFile(mistaken, []byte("receivers: {vllm: {endpoint: a}}\nexporters: {debug: {}}\nservice: {pipelines: {metrics: {receivers: [vllm], exporters: [debug]}}}"), 0o600))
 	for want, args := range map[string][]string{
-		"name the servers, for example":         {"--once"},
-		"not both":                              {"--once", "--config", "x", "http://a:1"},
-		"--header is for addresses":             {"--once", "--config", "x", "--header", "A: b"},
-		"--interval 0s must be longer than 0":   {"--once", "--interval", "0s", "http://a:1"},
-		"--window -5s must be longer than 0":    {"--once", "--window", "-5s", "http://a:1"},
-		"--interval 10ms is too short":          {"--once", "--interval", "10ms", "http://a:1"},
-		"--window 1s has less than two scrapes": {"--once", "--window", "1s", "http://a:1"},
-		"address 2: has the scheme":             {"--once", "http://a:1", "ftp://b:1"},
-		"does not exist; check the path":        {"--once", "--config", filepath.Join(dir, "missing.yaml")},
-		"the configuration has mistakes":        {"--once", "--config", mistaken},
-		"--timeout 0s must be longer than 0":    {"--once", "--timeout", "0s", "http://a:1"},
-		"the output is no terminal; use --once": {"http://a:1"},
-		"--token-file: open":                    {"--once", "--token-file", filepath.Join(dir, "missing"), "http://a:1"},
+		"name the servers, for example":            {"--once"},
+		"either servers or --config":               {"--once", "--config", "x", "http://a:1"},
+		"--header has no effect with --config":     {"--once", "--config", "x", "--header", "A: b"},
+		"--interval 0s must be longer than 0":      {"--once", "--interval", "0s", "http://a:1"},
+		"--window -5s must be longer than 0":       {"--once", "--window", "-5s", "http://a:1"},
+		"--interval 10ms is too short":             {"--once", "--interval", "10ms", "http://a:1"},
+		"--window 1s has fewer than two scrapes":   {"--once", "--window", "1s", "http://a:1"},
+		"address 2: has the scheme":                {"--once", "http://a:1", "ftp://b:1"},
+		"does not exist; check the path":           {"--once", "--config", filepath.Join(dir, "missing.yaml")},
+		"the configuration has mistakes":           {"--once", "--config", mistaken},
+		"--timeout 0s must be longer than 0":       {"--once", "--timeout", "0s", "http://a:1"},
+		"the output is not a terminal; use --once": {"http://a:1"},
+		"--token-file: open":                       {"--once", "--token-file", filepath.Join(dir, "missing"), "http://a:1"},
 	} {
 		code, out, errs := ctl(t, append([]string{"top"}, args...)...)
 		assert.Equal(t, status.Failed, code, want)

@@ -76,7 +76,7 @@ func TestARecordWithoutTheProcessorsWordsHasThoseOfTheCatalogue(t *testing.T) {
 	})...)
 	require.Len(t, b.sink.records(), 1)
 	record := b.sink.records()[0]
-	assert.Regexp(t, `^Users wait .* Prompts need more computation .* the prefix cache has less of them\. The work has changed`, record.Body().AsString())
+	assert.Regexp(t, `^Users wait .* Prompts need more computation .* come from the prefix cache\. The work has changed`, record.Body().AsString())
 	next, there := record.Attributes().Get("vllm.diagnosis.next_steps")
 	require.True(t, there)
 	assert.Equal(t, 4, next.Slice().Len())
@@ -320,7 +320,7 @@ func TestAMissingDiagnosisIsLoggedOnce(t *testing.T) {
 		"no processor":  {func() pmetric.Metrics { return running("vllm.num_requests.running") }, "put the vllm processor before this connector"},
 		"other metrics": {func() pmetric.Metrics { return running("process.cpu.time") }, ""},
 		"all is well":   {func() pmetric.Metrics { return joined(newServer("a").reports(0, healthy)...) }, ""},
-		"other names":   {func() pmetric.Metrics { return running("vllm_diagnosis_severity") }, "this connector reads OTLP's only"},
+		"other names":   {func() pmetric.Metrics { return running("vllm_diagnosis_severity") }, "this connector reads only those of OTLP"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)

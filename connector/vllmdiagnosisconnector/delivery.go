@@ -95,7 +95,7 @@ func (c *diagnosisConnector) refused(ctx context.Context, records []record, now 
 	defer c.mu.Unlock()
 	if consumererror.IsPermanent(err) {
 		c.telemetry.drop(ctx, records)
-		c.logger.Warn("events of the diagnosis were refused for good and are lost; the error says what the next component does not take",
+		c.logger.Warn("the next component refused events of the diagnosis permanently, and they are lost; the error says why",
 			zap.Int("events", len(records)), zap.Error(err))
 		return
 	}
@@ -108,7 +108,7 @@ func (c *diagnosisConnector) refused(ctx context.Context, records []record, now 
 	c.pending.wait = min(max(2*c.pending.wait, firstWait), longestWait)
 	if dropped := c.pending.giveBack(records); len(dropped) > 0 {
 		c.telemetry.drop(ctx, dropped)
-		c.warnOnce(&c.warned.pending, "more events of the diagnosis were refused than can be kept, and the oldest of the servers with the most are lost; "+
+		c.warnOnce(&c.warned.pending, "no more refused events of the diagnosis can be kept: the oldest events of the servers with the most are lost; "+
 			"give the exporter of the logs a sending_queue")
 	}
 }
@@ -142,7 +142,7 @@ func (p *pending) take() []record {
 	return records
 }
 
-// giveBack keeps records before those that were refused meanwhile, and returns those
+// giveBack keeps records before those that were refused in that time, and returns those
 // for which there is no room.
 func (p *pending) giveBack(records []record) (dropped []record) {
 	for i := range records {

@@ -124,7 +124,7 @@ func TestARecordThatIsRefusedForGoodIsCountedAndNotRepeated(t *testing.T) {
 	metadatatest.AssertEqualConnectorVllmDiagnosisDroppedEvents(t, telemetry, []metricdata.DataPoint[int64]{
 		{Attributes: attribute.NewSet(attribute.Int("severity", 3)), Value: 1},
 	}, metricdatatest.IgnoreTimestamp())
-	assert.Contains(t, fmt.Sprint(b.sentences()), "were refused for good and are lost")
+	assert.Contains(t, fmt.Sprint(b.sentences()), "the next component refused events of the diagnosis permanently, and they are lost")
 }
 
 func TestWhatIsRefusedUntilTheEndIsReported(t *testing.T) {
@@ -261,7 +261,7 @@ func TestWhatIsKeptOfRefusedRecordsIsBoundedAndShared(t *testing.T) {
 	records := b.sink.records()
 	assert.Equal(t, "m", text(records[0], "model_name"), "the quiet server's record")
 	assert.Equal(t, epoch.Add(199*time.Second), records[len(records)-1].Timestamp().AsTime(), "the newest of the noisy one")
-	assert.Contains(t, fmt.Sprint(b.sentences()), "more events of the diagnosis were refused than can be kept")
+	assert.Contains(t, fmt.Sprint(b.sentences()), "no more refused events of the diagnosis can be kept")
 }
 
 func TestSharesOfALimit(t *testing.T) {

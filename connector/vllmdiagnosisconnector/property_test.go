@@ -24,7 +24,7 @@ func randomDiagnosis(random *rand.Rand, known []catalog.Cause) diagnosis {
 	for _, c := range known {
 		detail := ""
 		if len(c.Details) > 0 {
-			// One each: another detail of a cause that contributes is no change.
+			// One each: another detail of a cause that contributes is not a change.
 			detail = c.Details[0].Name
 		}
 		if c.Level == catalog.LevelNotice {

@@ -34,13 +34,13 @@ func (c *diagnosisConnector) look(metrics pmetric.Metrics) {
 	case collect.Diagnosed:
 		c.warned.looked = true
 	case collect.Translated:
-		c.warnOnce(&c.warned.looked, "the metrics have Prometheus's names (vllm_diagnosis_severity), and this connector reads OTLP's only "+
-			"(vllm.diagnosis.severity); put it right behind the vllm processor, before anything that renames metrics")
+		c.warnOnce(&c.warned.looked, "the metrics have Prometheus's names (vllm_diagnosis_severity), and this connector reads only those of OTLP "+
+			"(vllm.diagnosis.severity); put it directly after the vllm processor, before anything that renames metrics")
 	case collect.Undiagnosed:
 		c.warned.undiagnosed++
 		if c.warned.undiagnosed >= patience {
 			c.warnOnce(&c.warned.looked, "metrics of vLLM servers arrive without vllm.diagnosis.severity, so no events can be emitted; put the vllm "+
-				"processor before this connector, or, where it is there, remove diagnosis::enabled: false, switch vllm.diagnosis.severity on, "+
+				"processor before this connector; if it is there, remove diagnosis::enabled: false, switch vllm.diagnosis.severity on, "+
 				"and let no filter drop it")
 		}
 	case collect.Foreign:

@@ -203,13 +203,13 @@ func (s *storageCheck) checkFile(ctx context.Context, d *directory, name string)
 	case err == nil:
 		return nil
 	case !errors.As(err, &damage):
-		s.logger.Warn("a file of file_storage could not be checked to its end in check_timeout and is used as it is; "+
+		s.logger.Warn("a file of file_storage could not be checked completely within check_timeout and is used unchecked; "+
 			"set check_timeout to a longer time, or make the queue smaller",
 			zap.String("file", path), zap.Int64("bytes", info.Size()), zap.Duration("check_timeout", s.config.CheckTimeout))
 		return nil
 	case !d.recreate:
-		return fmt.Errorf("%s is damaged: %w; the collector would end in a panic when it opens it. "+
-			"Set extensions::%s::recreate to true, which sets such a file aside, or move it away by hand", path, damage, d.extension)
+		return fmt.Errorf("%s is damaged: %w; the collector would panic on opening it. "+
+			"Set extensions::%s::recreate to true to set such files aside, or move it away by hand", path, damage, d.extension)
 	}
 	aside := name + "." + s.now().UTC().Format(asideTime) + asideSuffix
 	if err := os.Rename(path, d.join(aside)); err != nil {

@@ -341,7 +341,7 @@ func TestACheckEndsAfterItsTimeout(t *testing.T) {
 	require.NoError(t, client.Close(t.Context()))
 	require.NoError(t, f.start(true))
 	require.Len(t, f.warnings(), 1)
-	assert.Contains(t, f.warnings()[0].Message, "could not be checked to its end in check_timeout and is used as it is")
+	assert.Contains(t, f.warnings()[0].Message, "could not be checked completely within check_timeout and is used unchecked")
 	assert.Equal(t, []string{exporterFile}, f.names())
 }
 

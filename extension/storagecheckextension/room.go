@@ -66,7 +66,7 @@ func (s *storageCheck) lookForRoom(d *directory) {
 	}
 	switch full := isFull(err); {
 	case full && !d.full:
-		s.logger.Warn("the disk of file_storage is full, so that queues and states cannot be stored, and points are lost; "+
+		s.logger.Warn("the disk of file_storage is full: queues and states cannot be stored, and points are lost; "+
 			"free some space, or use a larger volume", zap.String("directory", d.path))
 	case !full && d.full:
 		s.logger.Info("the disk of file_storage has room again", zap.String("directory", d.path))

@@ -37,7 +37,7 @@ func (a *asked) wait(waiting ...float64) {
 		if n >= 0 {
 			a.set(says("a", "healthy", func(e *fleet.Engine) { e.Numbers[fleet.Waiting] = n }))
 		}
-		a.record()
+		a.record(a.view())
 	}
 }
 
@@ -74,7 +74,7 @@ func TestCurvesAreBounded(t *testing.T) {
 		}
 		a.set(engines...)
 		a.clock = a.clock.Add(tick)
-		a.record()
+		a.record(a.view())
 		assert.Len(t, a.history.engines, mostEngines)
 	}
 	fill("a")

@@ -237,7 +237,7 @@ func TestProcessorsJoinAndLeave(t *testing.T) {
 				tell, leave := a.Join(fmt.Sprint("vllm/", n), asked)
 				tell([]fleet.Event{{Key: "key", Sentence: "It stands still."}})
 				a.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
-				a.record()
+				a.record(a.view())
 				leave()
 				asked.mu.Lock()
 				before := asked.asked

@@ -36,7 +36,7 @@ func large(tb testing.TB, n int) *asked {
 	}
 	a.set(engines...)
 	for range 5 {
-		a.record()
+		a.record(a.view())
 		a.clock = a.clock.Add(tick)
 	}
 	for n := range engines {

@@ -583,7 +583,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
 		Needs:       "flow control, from Gateway API Inference Extension 1.1.0 or llm-d-router 0.9.0",
-		BlindSpots:  "Requests that were refused or evicted are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Refused and evicted requests are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -591,7 +591,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
 		Needs:       "flow control, from Gateway API Inference Extension 1.1.0 or llm-d-router 0.9.0",
-		BlindSpots:  "Requests that were refused or evicted are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Refused and evicted requests are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -599,7 +599,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
 		Needs:       "flow control, from Gateway API Inference Extension 1.1.0 or llm-d-router 0.9.0",
-		BlindSpots:  "Requests that were refused or evicted are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Refused and evicted requests are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.flow_control.queue.size", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
@@ -1045,28 +1045,28 @@ var metrics = []Metric{
 		Description: "Mean time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
-		BlindSpots:  "Only responses that were read to their end: neither refused requests nor those whose client went away. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Only responses that were read to their end. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Quantile of the time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
-		BlindSpots:  "Only responses that were read to their end: neither refused requests nor those whose client went away. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Only responses that were read to their end. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
-		BlindSpots:  "Only responses that were read to their end: neither refused requests nor those whose client went away. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Only responses that were read to their end. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.error_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Share of the requests that failed in the endpoint picker or at a model server, from 0 to 1.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
-		BlindSpots:  "Behind Envoy the picker does not see errors of the model servers, up to release 1.5.0 and in llm-d-router 0.10.0: add `vllm.http.error_ratio` of the servers. An error of a server counts when its response ends, and its request when it was scheduled, so both can be in different windows. Requests beyond the limit of 1000 models of a picker are missing. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Behind Envoy the picker does not see errors of the model servers, up to release 1.5.0 and in llm-d-router 0.10.0: add `vllm.http.error_ratio` of the servers. An error counts when its response ends, its request when it was scheduled. Requests beyond the limit of 1000 models of a picker are missing. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -1095,7 +1095,7 @@ var metrics = []Metric{
 		Description: "Mean number of input tokens of a request.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.input_tokens"},
-		BlindSpots:  "Only requests whose response was read to its end and contains usage; streams must ask for it with stream_options.include_usage. Release 1.0.2 loses the usage of many streams. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Only responses that were read to their end and contain usage; streams must ask for it with stream_options.include_usage. Release 1.0.2 loses the usage of many streams. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.inter_token_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -1133,7 +1133,7 @@ var metrics = []Metric{
 		Description: "Mean number of output tokens of a request.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.output_tokens"},
-		BlindSpots:  "Only requests whose response was read to its end and contains usage; streams must ask for it with stream_options.include_usage. Release 1.0.2 loses the usage of many streams. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Like `inference_gateway.epp.request.input_tokens_mean`.",
 	},
 	{
 		Name: "inference_gateway.epp.request.running", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
@@ -1151,7 +1151,7 @@ var metrics = []Metric{
 		Description: "Share of the requests that the endpoint picker refused because the pool had no room, from 0 to 1.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
-		BlindSpots:  "Only refusals with this error_code (up to release 1.0: InferencePoolResourceExhausted). Requests that found no endpoint have ServiceUnavailable, and those that the flow control evicted can have another one: see `inference_gateway.epp.flow_control.requests`. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "Only this error_code (up to release 1.0 InferencePoolResourceExhausted). Requests that found no endpoint have ServiceUnavailable, evicted ones can have another: see `inference_gateway.epp.flow_control.requests`. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.size", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -1191,7 +1191,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
 		Needs:       "llm-d-router 0.9.0, or the plug-in of Gateway API Inference Extension 1.2.0 that predicts latency",
-		BlindSpots:  "Responses that are not streamed are left out where the picker distinguishes them, which llm-d-router does. The last finite bound is 120 s there, otherwise 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "llm-d-router: only streamed responses, and the last finite bound is 120 s. Others: all responses, and 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -1199,7 +1199,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
 		Needs:       "llm-d-router 0.9.0, or the plug-in of Gateway API Inference Extension 1.2.0 that predicts latency",
-		BlindSpots:  "Responses that are not streamed are left out where the picker distinguishes them, which llm-d-router does. The last finite bound is 120 s there, otherwise 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "llm-d-router: only streamed responses, and the last finite bound is 120 s. Others: all responses, and 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -1207,7 +1207,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
 		Needs:       "llm-d-router 0.9.0, or the plug-in of Gateway API Inference Extension 1.2.0 that predicts latency",
-		BlindSpots:  "Responses that are not streamed are left out where the picker distinguishes them, which llm-d-router does. The last finite bound is 120 s there, otherwise 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
+		BlindSpots:  "llm-d-router: only streamed responses, and the last finite bound is 120 s. Others: all responses, and 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
 		Name: "inference_gateway.epp.request_control_plugin_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -1222,7 +1222,7 @@ var metrics = []Metric{
 		Description: "Requests that the endpoint picker scheduled or refused, per second.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
-		BlindSpots:  "Requests that are refused before they reach the picker, by the proxy in front of it.",
+		BlindSpots:  "Requests that the proxy in front of the picker refuses.",
 	},
 	{
 		Name: "inference_gateway.epp.requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -2849,7 +2849,7 @@ var metrics = []Metric{
 		Description: "Requests that arrived per second: those that got a first token, plus the growth of the queue.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
-		BlindSpots:  "Requests that are cancelled before their first token. A request that fails in its prefill counts as one that got a first token. Each choice of a request and each chunk of a session with streaming input counts.",
+		BlindSpots:  "Requests cancelled before their first token. One that fails in its prefill counts, as does each choice of a request and each chunk of a session with streaming input.",
 	},
 	{
 		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
@@ -2914,14 +2914,14 @@ var metrics = []Metric{
 		Description: "Whether a cause is present: 1 while it is, 0 afterwards. The series starts when the cause is first present.",
 		Attributes:  []string{"cause", "detail", "engine", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
-		BlindSpots:  "Causes whose signals the server does not export, and causes that look the same in all signals: see the runbook of each cause.",
+		BlindSpots:  "Causes whose signals the server does not export, and causes that look the same in all signals: see the runbook of each.",
 	},
 	{
 		Name: "vllm.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Share of the present harm that a cause explains, from 0 to 1; 0 where no harm is reported. The series starts when the cause first explains some of it.",
 		Attributes:  []string{"cause", "engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
-		BlindSpots:  "A share is an estimate by the learned costs of work. What no learned cost explains of a queue that does not end counts as `demand_exceeds_capacity`.",
+		BlindSpots:  "An estimate by the learned costs of work. What they do not explain of a queue that does not end counts as `demand_exceeds_capacity`.",
 	},
 	{
 		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -2935,7 +2935,7 @@ var metrics = []Metric{
 		Description: "Mean wait for the first token: of the requests that got it in the last 30 s, and of those that still wait.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.server_load", "vllm.time_to_first_token"},
-		BlindSpots:  "When a waiting request arrived is known to one scrape, so that its wait counts from the scrape after. Requests that neither the gauges nor `/load` nor open files show.",
+		BlindSpots:  "The wait before the first scrape that shows the request. Requests that neither the gauges nor `/load` nor open files show.",
 	},
 	{
 		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -2964,7 +2964,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.request.success", "vllm.server_load", "vllm.time_to_first_token"},
 		Needs:       "`pool`",
-		BlindSpots:  "What is sent to a server that cannot be read: it is 0 then. Where neither `/load` nor open files show what is sent to one that stands still, it keeps its share for 15 minutes.",
+		BlindSpots:  "What is sent to a server that cannot be read: it is 0 then. One that stands still keeps its share for 15 minutes where neither `/load` nor open files show what is sent to it.",
 	},
 	{
 		Name: "vllm.diffusion.num_canvas_positions", Unit: "{position}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -2996,7 +2996,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
 		Needs:       "a server that counts them: vLLM 0.32, or a vendor build",
-		BlindSpots:  "Requests that a gateway or a proxy in front of the server refuses. If the gauge falls, it counts as a reset without an increase.",
+		BlindSpots:  "Requests that a gateway or a proxy refuses. If the gauge falls, it counts as a reset without an increase.",
 	},
 	{
 		Name: "vllm.e2e_request_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -3033,7 +3033,7 @@ var metrics = []Metric{
 		Attributes:  []string{"energy_source", "engine", "model_name"},
 		DerivedFrom: []string{"hw.energy", "hw.power", "vllm.generation_tokens"},
 		Needs:       "an exporter of GPU metrics that reports pods, or one engine on the host",
-		BlindSpots:  "Includes the energy for prompts and for idle time, and only that of the GPUs, not of the host. The window ends with the newest reading of the GPUs, up to a window and a half before the scrape. Exporters read the GPUs every 30 s, so it lags where the load changes. GPUs of other pods of a multi-node engine are missing. Absent where no token was generated, where a GPU is shared or cut in partitions, where a pod has several servers, and where a counter was reset within the window.",
+		BlindSpots:  "Energy for prompts and idle time is in it, energy of the host and of other pods of a multi-node engine is not. The window ends with the newest reading of the GPUs (every 30 s), so it lags where the load changes. Absent where no token was generated, and where a counter was reset within the window. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
 		Name: "vllm.engine.healthy", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
@@ -3081,7 +3081,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
 		Needs:       "vLLM 0.16, a KV connector (`--kv-transfer-config`)",
-		BlindSpots:  "Only tokens that the local prefix cache missed are looked up. Before 0.16 the queries include others, so there is no ratio.",
+		BlindSpots:  "Only tokens that the local prefix cache missed are looked up.",
 	},
 	{
 		Name: "vllm.external_prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3104,7 +3104,7 @@ var metrics = []Metric{
 		Description: "Requests per second that got their first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
-		BlindSpots:  "A prompt that is cancelled before its first token is never counted; one that fails in its prefill is. Each choice of a request and each chunk of a session with streaming input counts.",
+		BlindSpots:  "Like `vllm.arrival_rate`.",
 	},
 	{
 		Name: "vllm.frontend_overhead_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3112,7 +3112,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. The time before the server accepted the connection is missing; before 0.17 so are templating, tokenization and the download of media, so it is a lower bound. The API server and the engine use different clocks.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The time before the server accepted the connection is missing, before 0.17 also templating, tokenization and the download of media: it is a lower bound.",
 	},
 	{
 		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3135,7 +3135,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.gpu.memory.usage"},
 		Needs:       "an exporter of GPU metrics that reports pods, or one engine on the host",
-		BlindSpots:  "vLLM reserves its KV cache when it starts, so this says little about the load: see vllm.kv_cache.utilization. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
+		BlindSpots:  "vLLM reserves its KV cache when it starts, so this says little about the load: see `vllm.kv_cache.utilization`. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
 		Name: "vllm.gpu.power", Unit: "W", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3143,7 +3143,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.power"},
 		Needs:       "an exporter of GPU metrics that reports pods, or one engine on the host",
-		BlindSpots:  "A mean of readings that are some 30 s apart. Absent where a GPU is shared or cut in partitions, where a pod has several servers, and where readings are missing in the window.",
+		BlindSpots:  "A mean of readings some 30 s apart; absent where readings are missing in the window. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
 		Name: "vllm.gpu.utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3151,7 +3151,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.gpu.utilization"},
 		Needs:       "an exporter of GPU metrics that reports pods, or one engine on the host",
-		BlindSpots:  "The share of the time in which some kernel ran, however small: near 1 for any busy engine, also one that has room. Absent where a GPU is shared or cut in partitions, where a pod has several servers, and where readings are missing in the window.",
+		BlindSpots:  "The share of the time in which some kernel ran: near 1 for any busy engine. Absent where readings are missing in the window. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
 		Name: "vllm.gpu_prefix_cache.hit_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
@@ -3319,7 +3319,7 @@ var metrics = []Metric{
 		Attributes:  []string{"status_class"},
 		DerivedFrom: []string{"http_requests"},
 		Needs:       "vLLM 0.8.3",
-		BlindSpots:  "A response is counted when it ends. A response that fails in mid-stream counts as 2xx, and a response that never ends is not counted. From 0.17 up to 0.25, vLLM counts some 4xx as 5xx: there, and in unknown versions, both classes are absent while requests that ended with an error do not explain all 5xx, unless an engine restarts or stands still with requests, or the server reports that it is not healthy.",
+		BlindSpots:  "A response counts when it ends; one that fails in mid-stream counts as 2xx. From 0.17 to 0.25 vLLM counts some 4xx as 5xx: there, and in unknown versions, both classes are absent while ended requests with an error do not explain all 5xx. They are there if an engine restarts or stands still, or the server reports that it is not healthy.",
 	},
 	{
 		Name: "vllm.input_output_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3350,7 +3350,7 @@ var metrics = []Metric{
 		Description: "Mean time per generated token after the first of its request.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.inter_token_latency", "vllm.time_to_first_token"},
-		BlindSpots:  "Tokens and gaps are counted at slightly different moments, which makes it inexact if the window has few tokens. Requests that fail in their prefill count as first tokens, so it is too high by at most their share of the tokens.",
+		BlindSpots:  "Inexact if the window has few tokens. Requests that fail in their prefill count as first tokens, so it is too high by at most their share of the tokens.",
 	},
 	{
 		Name: "vllm.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3416,7 +3416,7 @@ var metrics = []Metric{
 		},
 		DerivedFrom: []string{"vllm.kv_cache.block_size", "vllm.kv_cache.num_gpu_blocks"},
 		Needs:       "vLLM 0.24, or the setting `capacity_from_blocks`",
-		BlindSpots:  "Computed from blocks: where several engines of a server report equal blocks, each of them reports those of all since vLLM 0.9, so the blocks are divided by the number of engines. It is absent if the labels show a model with layers that keep a state, and too high for other models with several kinds of attention, whose blocks hold fewer tokens. Servers of vLLM 0.9 to 0.19 with several API servers report no blocks.",
+		BlindSpots:  "Where several engines report equal blocks, these are divided by the number of engines: since vLLM 0.9 each reports those of all. It is absent if the labels show a model with layers that keep a state, and too high for other models with several kinds of attention. Servers of vLLM 0.9 to 0.19 with several API servers report no blocks.",
 	},
 	{
 		Name: "vllm.kv_cache.free", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3424,7 +3424,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.capacity", "vllm.kv_cache.utilization"},
 		Needs:       "vLLM 0.24, or the setting `capacity_from_blocks`",
-		BlindSpots:  "Blocks that hold reusable prefixes count as free: filling them costs cache hits. If the capacity is computed from blocks, it is too high for hybrid models, unless labels show a state. Before 0.10.2 it is absent while requests run and nothing is counted, because gauges can be frozen.",
+		BlindSpots:  "Blocks that hold reusable prefixes count as free: filling them costs cache hits. Computed from blocks it is too high for hybrid models. Before 0.10.2 it is absent while requests run and nothing is counted.",
 	},
 	{
 		Name: "vllm.kv_cache.num_gpu_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
@@ -3842,7 +3842,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.estimated_read_bytes_per_gpu", "vllm.estimated_write_bytes_per_gpu", "vllm.generation_tokens"},
 		Needs:       "vLLM 0.17, `--enable-mfu-metrics`, `hardware`",
-		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet. It is an upper bound for models with latent attention before 0.24, a lower bound for quantized ones and with draft models. More than 1 is impossible, so it is absent then, also where the hardware is set too low.",
+		BlindSpots:  "The work is an estimate of the server, and the peak is from the data sheet. An upper bound for models with latent attention before 0.24, a lower bound for quantized ones and with draft models.",
 	},
 	{
 		Name: "vllm.mm_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3850,7 +3850,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.mm_cache.hits", "vllm.mm_cache.queries"},
 		Needs:       "vLLM 0.11.1, a multi-modal model",
-		BlindSpots:  "Items differ in size, so the share of tokens is unknown. The cache belongs to the front end: of several engines there is only the value over all of them.",
+		BlindSpots:  "Items differ in size. Several engines share the cache: there is only the value over all of them.",
 	},
 	{
 		Name: "vllm.mm_cache.hits", Unit: "{item}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3882,7 +3882,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.estimated_flops_per_gpu", "vllm.generation_tokens"},
 		Needs:       "vLLM 0.17, `--enable-mfu-metrics`, `hardware`",
-		BlindSpots:  "The work is an estimate of the server, not a measurement, and the peak is from the data sheet: the dense peak at the data type of the computation. It is a lower bound for quantized models and with draft models, an upper bound for latent and sparse attention. More than 1 is impossible, so it is absent then, also where the hardware or the data type is wrong.",
+		BlindSpots:  "The work is an estimate of the server, and the peak is from the data sheet. It is the dense peak at the data type of the computation. A lower bound for quantized models and with draft models, an upper bound for latent and sparse attention.",
 	},
 	{
 		Name: "vllm.model_forward_time", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -4140,7 +4140,7 @@ var metrics = []Metric{
 		Attributes:  []string{"cause", "detail", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Needs:       "`pool`",
-		BlindSpots:  "Which server has the cause: look at `vllm.diagnosis.cause` of each server.",
+		BlindSpots:  "Which server has the cause: see `vllm.diagnosis.cause`.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4148,7 +4148,7 @@ var metrics = []Metric{
 		Attributes:  []string{"cause", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Needs:       "`pool`",
-		BlindSpots:  "Which server has the cause: look at `vllm.diagnosis.cause_share` of each server.",
+		BlindSpots:  "Which server has the cause: see `vllm.diagnosis.cause_share`.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4156,7 +4156,7 @@ var metrics = []Metric{
 		Attributes:  []string{"condition", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		Needs:       "`pool`",
-		BlindSpots:  "A single server that is worse than the pool: look at `vllm.diagnosis.condition` of each server.",
+		BlindSpots:  "A single server that is worse than the pool: see `vllm.diagnosis.condition`.",
 	},
 	{
 		Name: "vllm.pool.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4188,7 +4188,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.e2e_request_latency_quantile`. Different buckets are merged at the bounds that all servers have.",
+		BlindSpots:  "Like `vllm.e2e_request_latency_quantile`.",
 	},
 	{
 		Name: "vllm.pool.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4228,7 +4228,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
 		Needs:       "`pool`",
-		BlindSpots:  "Whether the servers should be equal: servers with different hardware are unequal by design.",
+		BlindSpots:  "Servers with different hardware are unequal by design.",
 	},
 	{
 		Name: "vllm.pool.inter_token_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4244,7 +4244,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.inter_token_latency_quantile`. Different buckets are merged at the bounds that all servers have.",
+		BlindSpots:  "Like `vllm.inter_token_latency_quantile`.",
 	},
 	{
 		Name: "vllm.pool.kv_cache.utilization_max", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4292,7 +4292,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.prefix_cache.hit_ratio`. Servers before 0.9.0 count blocks, which cannot be added to tokens. They are left out.",
+		BlindSpots:  "Like `vllm.prefix_cache.hit_ratio`. Servers before 0.9.0, which count blocks, are left out.",
 	},
 	{
 		Name: "vllm.pool.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4300,7 +4300,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.prompt_throughput`. A pool of prefill and decode servers counts each prompt on both sides: give each side a pool of its own with `group_by`.",
+		BlindSpots:  "Like `vllm.prompt_throughput`. Prefill and decode servers count each request on both sides: give each side a pool of its own with `group_by`.",
 	},
 	{
 		Name: "vllm.pool.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4316,7 +4316,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
 		Needs:       "`pool`",
-		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. Servers that do not pass through this pipeline are not counted.",
+		BlindSpots:  "A replica that disappeared without a staleness marker counts until `max_staleness`. Servers outside this pipeline are missing.",
 	},
 	{
 		Name: "vllm.pool.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4340,7 +4340,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.request_throughput`. A pool of prefill and decode servers counts each request on both sides: give each side a pool of its own with `group_by`.",
+		BlindSpots:  "Like `vllm.request_throughput`. Prefill and decode servers count each request on both sides: give each side a pool of its own with `group_by`.",
 	},
 	{
 		Name: "vllm.pool.running", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4348,7 +4348,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
 		Needs:       "`pool`",
-		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. A server before 0.10.2, or of unknown version, that has requests and counts nothing is left out, because its gauges can be frozen.",
+		BlindSpots:  "A replica that disappeared without a staleness marker counts until `max_staleness`. A server before 0.10.2, or of unknown version, that has requests and counts nothing is left out: its gauges can be frozen.",
 	},
 	{
 		Name: "vllm.pool.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4372,7 +4372,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		Needs:       "`pool`",
-		BlindSpots:  "Like `vllm.time_to_first_token_quantile`. Different buckets are merged at the bounds that all servers have.",
+		BlindSpots:  "Like `vllm.time_to_first_token_quantile`.",
 	},
 	{
 		Name: "vllm.pool.waiting", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4380,14 +4380,14 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting"},
 		Needs:       "`pool`",
-		BlindSpots:  "A replica that disappeared without an end of its series counts until `max_staleness`. Requests that wait in a gateway are not counted. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
+		BlindSpots:  "Requests that wait in a gateway. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
 	},
 	{
 		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Preemptions per second.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
-		BlindSpots:  "The cost of preemptions: a preempted request is computed again, except for the part that is still in the prefix cache. A preemption counts when its request returns, and never if it is cancelled before.",
+		BlindSpots:  "The cost: a preempted request is computed again, except for what is still in the prefix cache. It counts when it resumes, and never if it is cancelled before.",
 	},
 	{
 		Name: "vllm.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4402,14 +4402,14 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 		Needs:       "vLLM 0.16",
-		BlindSpots:  "A prompt counts as a whole at its first token. Tokens computed again after a preemption are not counted.",
+		BlindSpots:  "A prompt counts as a whole at its first token. Tokens computed again after a preemption are missing.",
 	},
 	{
 		Name: "vllm.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Share of the looked-up prompt tokens that the prefix cache found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
-		BlindSpots:  "Before 0.27 vLLM can count a waiting request again at each attempt to admit it. Such servers have the ratio of cached prompt tokens (0.16), which includes prompts that look nothing up. Without these counters, repeated lookups can change the ratio by at most 0.05; where the lookups, the prompts and the requests in flight do not prove this bound, the ratio is absent. Prompts that skip the cache, as those that ask for the probabilities of their tokens, hide as many repeated lookups. Before 0.11.1 the ratio is also absent in windows with preemptions.",
+		BlindSpots:  "Before 0.27 vLLM can count a waiting request again at each attempt to admit it. Such servers have the ratio of cached prompt tokens (0.16), which includes prompts that look nothing up. Without these counters it can be wrong by at most 0.05, and is absent where the counts do not prove this. Before 0.11.1 it is also absent in windows with preemptions.",
 	},
 	{
 		Name: "vllm.prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -4436,7 +4436,7 @@ var metrics = []Metric{
 		Description: "Prompt tokens per second, including those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
-		BlindSpots:  "A prompt counts as a whole at its first token, so long prompts make the value jump. Tokens computed again after a preemption are not counted.",
+		BlindSpots:  "A prompt counts as a whole at its first token, so long prompts make the value jump. Tokens computed again after a preemption are missing.",
 	},
 	{
 		Name: "vllm.prompt_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -4476,7 +4476,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_cached"},
 		Needs:       "vLLM 0.16",
-		BlindSpots:  "A prompt counts when its prefill ends. Tokens computed again after a preemption are not counted.",
+		BlindSpots:  "A prompt counts when its prefill ends. Tokens computed again after a preemption are missing.",
 	},
 	{
 		Name: "vllm.prompt_tokens_recomputed", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -4491,7 +4491,7 @@ var metrics = []Metric{
 		Description: "Requests per second that clients cancelled; an estimate where nothing counts them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
-		BlindSpots:  "The first formula is exact where each request is one of the engine. Requests for several choices, with several prompts or with a beam search make it too low, and so does the Rust front end, which counts cancelled requests as ended. It needs vLLM 0.8.3 or newer, one engine and one API server behind the address, and no other path that answers, for example embeddings or /v1/responses. The second one is an estimate of those that had their first token: small values are noise, because vLLM does not export how many running requests have it. Before vLLM 0.13 requests that failed after their first token are among them, and each further chunk of a session with streaming input counts as cancelled. Both are absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
+		BlindSpots:  "The first formula needs vLLM 0.8.3, one engine and one API server behind the address, and no other path that answers, for example embeddings. Several choices or prompts, a beam search and the Rust front end make it too low. The second one covers requests that had their first token: small values are noise. Requests that failed before vLLM 0.13 and further chunks of a session with streaming input count as cancelled. Both are absent for five minutes after a restart or after engines were added.",
 	},
 	{
 		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -4507,7 +4507,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens.",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4515,7 +4515,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 0.3 s.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.decode_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4523,7 +4523,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 0.3 s.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 0.3 s.",
 	},
 	{
 		Name: "vllm.request.finished_ratio", Unit: "1", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4531,7 +4531,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "finished_reason", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Requests whose client disconnects are in no reason, not even in `abort`. Only vLLM's Rust front end counts them there. Before 0.13 there is no reason `error`. Through Ray, versions before 0.21 count all requests under the last reason: it is absent where this is seen.",
+		BlindSpots:  "Clients that disconnect are in no reason, not even in `abort`, except with the Rust front end. The reason `error` exists since 0.13. Through Ray it is absent where versions before 0.21 count all under the last reason.",
 	},
 	{
 		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -4555,7 +4555,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.generation_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4563,7 +4563,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.inference_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -4668,7 +4668,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Changes when requests end. A live alternative is `vllm.prompt_throughput` / `vllm.first_token_rate`.",
+		BlindSpots:  "Changes when requests end. `vllm.prompt_throughput` / `vllm.first_token_rate` is live.",
 	},
 	{
 		Name: "vllm.request.prompt_tokens_quantile", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4676,7 +4676,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.prompt_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4684,7 +4684,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
 		Needs:       "vLLM 0.4.2",
-		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10 up to the longest that the model can take, so the value can be wrong by more than half.",
+		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
 		Name: "vllm.request.queue_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -4701,7 +4701,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing.",
 	},
 	{
 		Name: "vllm.request.queue_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4709,7 +4709,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
 	},
 	{
 		Name: "vllm.request.queue_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4717,7 +4717,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
 	},
 	{
 		Name: "vllm.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4725,14 +4725,14 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.queue_time"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end. Requests that the client cancelled are missing, and so is the wait after a preemption.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing.",
 	},
 	{
 		Name: "vllm.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Estimated wait of a request that joins the queue now, at the present rate of first tokens.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
-		BlindSpots:  "Absent while no request gets a first token, however long the queue is. It assumes that requests leave the queue at the rate of first tokens. Before 0.20 it includes requests that wait for something else than capacity, so it is never too short.",
+		BlindSpots:  "Absent while no request gets a first token, however long the queue is. It assumes that requests leave the queue at the rate of first tokens.",
 	},
 	{
 		Name: "vllm.request.success", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -4756,7 +4756,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Needs:       "vLLM 0.11",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens.",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4764,7 +4764,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Needs:       "vLLM 0.11",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 10 ms.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.request.time_per_output_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
@@ -4772,14 +4772,14 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
 		Needs:       "vLLM 0.11",
-		BlindSpots:  "Changes when requests end. Requests with at most one token have no such time and are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens: its buckets do not tell them apart. The first bucket ends at 10 ms.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 10 ms.",
 	},
 	{
 		Name: "vllm.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Requests that ended per second, for whatever reason.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
-		BlindSpots:  "It counts completions, not arrivals, so it stays constant while a queue grows. Requests that the client cancelled are missing.",
+		BlindSpots:  "It counts completions, so it stays constant while a queue grows. Requests that the client cancelled are missing.",
 	},
 	{
 		Name: "vllm.rl_weight_update_operation_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -4884,7 +4884,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Needs:       "`objectives`",
-		BlindSpots:  "The time of events while the collector was down is unknown. `storage` keeps the data from before.",
+		BlindSpots:  "When events happened while the collector was down. `storage` keeps the data from before.",
 	},
 	{
 		Name: "vllm.slo.coverage", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4908,7 +4908,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Needs:       "`objectives`",
-		BlindSpots:  "The part of `vllm.slo.undecided` that was within the threshold, too.",
+		BlindSpots:  "The part of `vllm.slo.undecided` that was within the threshold.",
 	},
 	{
 		Name: "vllm.slo.joint_attainment", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4916,7 +4916,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "model_name"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
 		Needs:       "two `objectives` or more about ended requests",
-		BlindSpots:  "Which request missed which threshold is unknown, so the result is the widest possible interval.",
+		BlindSpots:  "Which request missed which threshold: the result is the widest possible interval.",
 	},
 	{
 		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4924,7 +4924,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Needs:       "`objectives`",
-		BlindSpots:  "Collectors with different configurations report different targets of one objective.",
+		BlindSpots:  "Collectors with different configurations report different targets.",
 	},
 	{
 		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4932,7 +4932,7 @@ var metrics = []Metric{
 		Attributes:  []string{"metric", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
 		Needs:       "`objectives`",
-		BlindSpots:  "Whether the threshold is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
+		BlindSpots:  "Whether it is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
 	},
 	{
 		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "processor",
@@ -4948,7 +4948,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
 		Needs:       "`objectives`",
-		BlindSpots:  "Requests that the histogram misses: for most histograms, requests that the client cancelled.",
+		BlindSpots:  "Requests that the histogram misses, mostly those that the client cancelled.",
 	},
 	{
 		Name: "vllm.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -4982,7 +4982,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts"},
 		Needs:       "vLLM 0.8.5, speculative decoding",
-		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. It does not show whether speculation pays, because the cost of a draft is not exported.",
+		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. The cost of a draft is not exported, so it does not show whether speculation pays.",
 	},
 	{
 		Name: "vllm.spec_decode.num_accepted_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -5030,7 +5030,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name", "position"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens_per_pos", "vllm.spec_decode.num_drafts"},
 		Needs:       "vLLM 0.8.5, speculative decoding",
-		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. Through Ray, versions before 0.21 count all positions under the last: it is absent where this is seen.",
+		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. Through Ray it is absent where versions before 0.21 count all positions under the last.",
 	},
 	{
 		Name: "vllm.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
@@ -5045,21 +5045,21 @@ var metrics = []Metric{
 		Description: "Mean time to first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
-		BlindSpots:  "Requests that are cancelled before their first token are missing; those that fail in their prefill are not. Before 0.17 templating, tokenization and the download of media are missing.",
+		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before 0.17 templating, tokenization and the download of media are missing.",
 	},
 	{
 		Name: "vllm.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
 		Description: "Quantile of the time to first token.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
-		BlindSpots:  "Requests that are cancelled before their first token are missing. Before vLLM 0.8.4 the last finite bound is 10 s.",
+		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before vLLM 0.8.4 the last finite bound is 10 s.",
 	},
 	{
 		Name: "vllm.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time to first token.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
-		BlindSpots:  "Requests that are cancelled before their first token are missing. Before vLLM 0.8.4 the last finite bound is 10 s.",
+		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before vLLM 0.8.4 the last finite bound is 10 s.",
 	},
 	{
 		Name: "vllm.tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -5075,7 +5075,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.iteration_tokens", "vllm.prompt_tokens_cached"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Steps without output are not observed, and a prompt in chunks counts in its last step. Before 0.16 it is absent once the prefix cache has found anything, because cached tokens count as processed. With several API servers (`--api-server-count`) it is the mean of the parts of a step, and so a lower bound, which 0.12 and later versions do not show.",
+		BlindSpots:  "Steps without output; a prompt in chunks counts in its last step. Before 0.16 it is absent once the prefix cache has found anything. With several API servers (`--api-server-count`), which 0.12 and later do not show, it is a lower bound.",
 	},
 	{
 		Name: "vllm.tool_call_parser.invocations", Unit: "{call}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -5127,7 +5127,7 @@ var metrics = []Metric{
 		Attributes:  []string{"bound", "engine", "model_name", "reason"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.num_requests.running", "vllm.prompt_tokens", "vllm.request.prompt_tokens", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
 		Needs:       "speculative decoding for rejected_drafts",
-		BlindSpots:  "The prompt lengths of running requests are unknown, only their number is known; so the result is an interval. Do not add up the reasons: their denominators differ. The bounds of abandoned_prefill are absent until five minutes after a restart or after engines were added: what is counted between the last scrape and a reset is lost.",
+		BlindSpots:  "The prompt lengths of running requests are unknown, so the result is an interval. Never add up the reasons: their denominators differ. abandoned_prefill is absent for five minutes after a restart or after engines were added.",
 	},
 	{
 		Name: "vllm.watermark_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",

@@ -81,7 +81,7 @@ var setups = []Setup{
 var defects = []Defect{
 	{
 		ID:      DefectNegativeDurations,
-		Title:   "A request that ends before it is scheduled or before its first token lowers or raises sums by the uptime of the machine.",
+		Title:   "A request that ends before it is scheduled, or before its first token, moves sums by the uptime of the machine.",
 		Metrics: []string{"vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.inference_time"},
 		Since:   "0.13.0", Until: "",
 		Engines: []string{"python"},
@@ -109,7 +109,7 @@ var defects = []Defect{
 	},
 	{
 		ID:      DefectArrivalTimeMoved,
-		Title:   "The time to the first token and the whole latency began to include templating, tokenization and media download.",
+		Title:   "The time to the first token and the whole latency include templating, tokenization and media download.",
 		Metrics: []string{"vllm.time_to_first_token", "vllm.e2e_request_latency", "gen_ai.server.time_to_first_token", "gen_ai.server.request.duration"},
 		Since:   "0.17.0", Until: "",
 		Change:  true,
@@ -117,7 +117,7 @@ var defects = []Defect{
 	},
 	{
 		ID:      DefectFirstTokenWithoutToken,
-		Title:   "A request that ends in its prefill is observed as if it had got a first token.",
+		Title:   "A request that ends in its prefill is observed as if it had a first token.",
 		Metrics: []string{"vllm.time_to_first_token", "gen_ai.server.time_to_first_token"},
 		Since:   "0.9.2", Until: "",
 		Engines: []string{"python"},
@@ -279,7 +279,7 @@ var defects = []Defect{
 	},
 	{
 		ID:      DefectRequeuedSessions,
-		Title:   "A session with streaming input is queued again, so that its time in the queue is negative.",
+		Title:   "A session with streaming input is queued again, so its time in the queue is negative.",
 		Metrics: []string{"vllm.request.queue_time"},
 		Since:   "0.15.0", Until: "",
 		Setups:  []string{"streaming_input"},
@@ -354,7 +354,7 @@ var defects = []Defect{
 	},
 	{
 		ID:      DefectFlopsOfHybridModels,
-		Title:   "The estimate takes every layer for one of full attention.",
+		Title:   "The estimate treats each layer as full attention.",
 		Metrics: []string{"vllm.estimated_flops_per_gpu", "vllm.estimated_read_bytes_per_gpu", "vllm.estimated_write_bytes_per_gpu"},
 		Since:   "0.17.0", Until: "",
 		Setups:  []string{"hybrid_model"},
@@ -385,7 +385,7 @@ var defects = []Defect{
 	},
 	{
 		ID:      DefectScaleUpResets,
-		Title:   "All counters begin at 0 again when engines are added, without a restart.",
+		Title:   "All counters start at 0 again when engines are added, without a restart.",
 		Metrics: []string{"*"},
 		Since:   "0.10.0", Until: "",
 		Setups:  []string{"data_parallel", "scale_up"},
@@ -438,7 +438,7 @@ var defects = []Defect{
 	},
 	{
 		ID:      DefectErrorsUncounted,
-		Title:   "Validation errors and a dead engine are no finished requests with an error.",
+		Title:   "Validation errors and a dead engine are not counted as finished requests.",
 		Metrics: []string{"vllm.request.success"},
 		Since:   "0.4.2", Until: "",
 		Engines: []string{"python", "v0"},

@@ -74,7 +74,7 @@ func TestTheDefectsThatMatterForAServer(t *testing.T) {
 	}
 }
 
-// What the data of a server cannot show is no certain defect of it: that its FastAPI is one
+// What the data of a server cannot show is not a certain defect of it: that its FastAPI is one
 // which vLLM does not allow, that engines were added, or that requests want several choices.
 func TestWhatADefectNeedsDecidesHowItIsCounted(t *testing.T) {
 	server := Server{Version: "0.24.0", Engine: "python", Metrics: []string{"vllm.num_requests.running", "vllm.request.success", "http_requests"}}

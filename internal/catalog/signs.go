@@ -27,7 +27,7 @@ var others = []struct{ prefix, name string }{
 	{"gen_ai_", "a gateway with the metrics of the GenAI conventions, as Envoy AI Gateway is"},
 }
 
-// OtherProgram says what program a family is of that is taken for vLLM; empty where it is none.
+// OtherProgram says which program a family belongs to that is taken for vLLM; empty where it is none.
 func OtherProgram(family string) string {
 	for _, other := range others {
 		if strings.HasPrefix(family, other.prefix) {

@@ -58,7 +58,7 @@ type Log struct {
 // line is a line that waits for further targets.
 type line struct {
 	since time.Time
-	// version is printable. released is false where it is no version that vLLM can have.
+	// version is printable. released is false where it is not a version that vLLM can have.
 	version        string
 	released       bool
 	sure, possible []catalog.DefectID
@@ -136,7 +136,7 @@ func (l *Log) write(at time.Time) {
 		if l.lines >= maxLinesAnHour {
 			if l.lines == maxLinesAnHour {
 				l.lines++
-				l.logger.Info(fmt.Sprintf("More than %d lines about known defects of vLLM servers were due within an hour: until %s, further servers are only counted; see %s",
+				l.logger.Info(fmt.Sprintf("The limit of %d lines an hour about known defects of vLLM servers is reached: until %s, further servers are counted but not logged; see %s",
 					maxLinesAnHour, l.hour.Add(time.Hour).UTC().Format(time.RFC3339), catalog.DefectsPage))
 			}
 			l.counted += line.count

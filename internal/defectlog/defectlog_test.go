@@ -145,7 +145,7 @@ func TestManyVersionsDoNotFillTheLog(t *testing.T) {
 	lines := logs.TakeAll()
 	require.Len(t, lines, maxLinesAnHour+1)
 	// The first line was written when 50 waited, after 10 s.
-	assert.Equal(t, "More than 100 lines about known defects of vLLM servers were due within an hour: until 2027-01-01T01:00:10Z, further servers are only counted; see "+catalog.DefectsPage,
+	assert.Equal(t, "The limit of 100 lines an hour about known defects of vLLM servers is reached: until 2027-01-01T01:00:10Z, further servers are counted but not logged; see "+catalog.DefectsPage,
 		lines[maxLinesAnHour].Message)
 
 	// An hour after the first line, there is room again.

@@ -1,6 +1,6 @@
 // Package message carries what people read about a change of a diagnosis from the processor, which has found it, to
 // the connector, which makes an event of it: as metadata of the metric of the severity, in the batch of the change
-// only. Metadata of a metric is no part of the identity of a series. It goes over OTLP, and exporters for Prometheus
+// only. Metadata of a metric is not a part of the identity of a series. It goes over OTLP, and exporters for Prometheus
 // do not write it.
 package message
 

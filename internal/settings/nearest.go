@@ -19,7 +19,7 @@ var removed = []string{
 // Unknown says that a name is unknown, and which of those that are known it may mean.
 func Unknown(name string, known []string) string {
 	if slices.Contains(removed, name) {
-		return "is no setting any more, its default always holds; remove it"
+		return "is not a setting any more: its default always applies; remove it"
 	}
 	switch nearest := Nearest(name, known); len(nearest) {
 	case 0:

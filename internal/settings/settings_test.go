@@ -68,7 +68,7 @@ func TestNearest(t *testing.T) {
 	assert.Empty(t, Nearest("a", nil))
 	assert.Equal(t, "is unknown; did you mean max_a, max_b or max_c?", Unknown("max_x", known))
 	assert.Equal(t, "is unknown; docs/reference/configuration.md has all settings", Unknown("nonsense", known))
-	assert.Equal(t, "is no setting any more, its default always holds; remove it", Unknown("lock_timeout", []string{"check_timeout"}))
+	assert.Equal(t, "is not a setting any more: its default always applies; remove it", Unknown("lock_timeout", []string{"check_timeout"}))
 	assert.Equal(t, []string{"limit", "list", "maybe", "named", "service.name"}, Keys(reflect.TypeFor[*whole](), "mapstructure"))
 	assert.Nil(t, Keys(reflect.TypeFor[int](), "mapstructure"))
 }

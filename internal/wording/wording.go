@@ -58,11 +58,11 @@ type Words struct {
 // ofPool says what the conditions of a pool are.
 var ofPool = map[string]string{
 	"draining":    "Kubernetes is deleting its servers.",
-	"unreachable": "so many of its servers cannot be scraped that it is unknown whether its users are served.",
+	"unreachable": "too many of its servers cannot be scraped to know whether its users are served.",
 	"starting":    "its servers have just started and are not judged yet.",
 	"asleep":      "its servers sleep and serve nothing until they are woken.",
-	"stalled":     "so many of its servers have stalled that a large part of its users is not served.",
-	"failing":     "so many of its servers fail that a large part of its users gets errors.",
+	"stalled":     "many of its servers have stalled, so a large part of its users is not served.",
+	"failing":     "many of its servers fail, so a large part of its users gets errors.",
 	"critical":    "a large part of its users waits many times longer than usual.",
 	"degraded":    "some of its users wait longer than they should, or get errors.",
 	"unknown":     "most of its servers cannot be judged.",

@@ -115,7 +115,7 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	}
 }
 
-// A pool is no engine: its sentence has its name, and it is its servers that are slow. Its steps begin with which.
+// A pool is not an engine: its sentence has its name, and it is its servers that are slow. Its steps begin with which.
 func TestAPoolHasWordsOfItsOwn(t *testing.T) {
 	every := func(string) bool { return true }
 	for _, condition := range catalog.Conditions() {
@@ -209,7 +209,7 @@ func TestASentenceIsOnePrintableLine(t *testing.T) {
 	}
 }
 
-// A mean of waits of which some go on is no wait that anybody had.
+// A mean of waits of which some go on is not a wait that anybody had.
 func TestWaitsThatGoOnAreSaidToGoOn(t *testing.T) {
 	felt := Felt{FirstToken: 14.84, UsualFirstToken: 0.169, Token: math.NaN(), UsualToken: math.NaN()}
 	assert.Equal(t, "In the last 30 s requests waited about 14.8 s for their first token (usual 0.169 s).", felt.Sentence())

@@ -178,7 +178,7 @@ func (w *wanted) matches(t *reading) bool {
 }
 
 // row compares the reports about a scenario with the expected diagnosis, and returns a
-// row of the table in docs/simulator.md.
+// row of the table in lab/docs/simulator.md.
 func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []reading) string {
 	t.Helper()
 	require.NotEmpty(t, reported)
@@ -213,10 +213,10 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []reading) str
 	if w.condition == "" {
 		return fmt.Sprintf("| `%s` | nothing | | |", s.Name)
 	}
-	what := "`" + w.condition + "`"
+	what := strings.TrimPrefix(w.condition, "degraded")
 	for _, more := range []string{w.cause, w.detail, w.notice} {
 		if more != "" {
-			what += ", `" + more + "`"
+			what = strings.TrimPrefix(what+", "+more, ", ")
 		}
 	}
 	require.GreaterOrEqual(t, first, 0.0, "%s is never reported", what)
@@ -226,7 +226,7 @@ func (w *wanted) row(t *testing.T, s *scenario.Scenario, reported []reading) str
 		assert.GreaterOrEqual(t, held, cmp.Or(w.held, 0.9)*of, "%s is reported until it is over", what)
 	}
 	require.GreaterOrEqual(t, over, 0.0, "healthy at the end")
-	return fmt.Sprintf("| `%s` | %s | %.0f s | %.0f s |", s.Name, what, first, over)
+	return fmt.Sprintf("| `%s` | %s | %.0f | %.0f |", s.Name, what, first, over)
 }
 
 // drift is the row of a fault that becomes worse until the end: it is reported at some time, and
@@ -241,19 +241,19 @@ func (w *wanted) drift(t *testing.T, s *scenario.Scenario, reported []reading) s
 		assert.Equal(t, "degraded", one.condition, "%.0f s", one.at)
 		assert.Equal(t, w.drifts, one.primary(), "%.0f s", one.at)
 	}
-	return fmt.Sprintf("| `%s` | `degraded`, `%s` | %.0f s | |", s.Name, w.drifts, reported[first].at-onset)
+	return fmt.Sprintf("| `%s` | %s | %.0f | |", s.Name, w.drifts, reported[first].at-onset)
 }
 
 const (
-	simulatorPage  = "../../docs/simulator.md"
+	simulatorPage  = "../docs/simulator.md"
 	scenariosBegin = "<!-- scenarios: begin -->\n"
 	scenariosEnd   = "<!-- scenarios: end -->"
-	scenariosHead  = "| Scenario | What is reported | After the onset | Healthy again after its end |\n|---|---|---|---|\n"
+	scenariosHead  = "| Scenario | Report | After, s | Over, s |\n|---|---|---|---|\n"
 )
 
 // Each scenario is scraped, and the processor with its defaults reports the
 // expected diagnosis: soon, until the end, and at no other time. The table in
-// docs/simulator.md has the measured times; -judge.scenarios writes it.
+// lab/docs/simulator.md has the measured times; -judge.scenarios writes it.
 func TestEveryScenarioIsReportedCorrectly(t *testing.T) {
 	race.SkipSequential(t)
 	files, err := filepath.Glob(filepath.Join(scenarioFolder, "*.yaml"))
@@ -293,7 +293,7 @@ func TestEveryScenarioIsReportedCorrectly(t *testing.T) {
 	}
 	for _, row := range rows {
 		assert.True(t, strings.Contains(table, row), //nolint:testifylint // The whole table would hide the row.
-			"docs/simulator.md does not have the row %q; to update it: go test ./lab/judge -run EveryScenario -judge.scenarios", row)
+			"lab/docs/simulator.md does not have the row %q; to update it: go test ./lab/judge -run EveryScenario -judge.scenarios", row)
 	}
 }
 
@@ -310,4 +310,4 @@ func recordScenario(t *testing.T, s *scenario.Scenario, w *wanted) []reading {
 	return record(t, story).servers[0]
 }
 
-var flagScenarios = flag.Bool("judge.scenarios", false, "write the reports about examples/scenarios into docs/simulator.md")
+var flagScenarios = flag.Bool("judge.scenarios", false, "write the reports about examples/scenarios into lab/docs/simulator.md")

@@ -45,6 +45,6 @@ func conformance(ctx context.Context, book *story.Book, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(page.Conformance([]*conform.Release{release}))
+	fmt.Print(page.Conformance([]*conform.Release{release}, true))
 	return nil
 }

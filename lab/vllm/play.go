@@ -90,7 +90,7 @@ func play(ctx context.Context, book *story.Book, args []string) error {
 	var all error
 	for i, group := range groups {
 		fmt.Printf("==> %d of %d: %s\n", i+1, len(groups), strings.Join(group, ", "))
-		// What one server does to its stories is no reason to leave out those of others.
+		// What one server does to its stories is not a reason to leave out those of others.
 		all = errors.Join(all, p.play(ctx, group, ""))
 		if ctx.Err() != nil {
 			return fmt.Errorf("ended before all was played: %w", errors.Join(ctx.Err(), all))

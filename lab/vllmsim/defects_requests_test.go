@@ -16,7 +16,7 @@ import (
 var shownByRequests = []demonstration{
 	{
 		"choices-counted-singly",
-		"With `choices_share` and `choices` of a workload.",
+		"`choices_share`, `choices`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.ChoicesShare, w.Choices = 1, 3 }))
@@ -31,7 +31,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"beam-steps-counted",
-		"With `beam_share` and `beams` of a workload.",
+		"`beam_share`, `beams`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Rate, w.BeamShare, w.Beams = 0.3, 1, 4 }))
@@ -45,7 +45,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"gap-per-output",
-		"Always, with `speculation`.",
+		"`speculation`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) { c.SpecDecode = true })
@@ -55,7 +55,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"requeued-sessions",
-		"With `session_share`, `session_chunks` and `session_pause` of a workload.",
+		"`session_share`, `session_chunks`, `session_pause`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
@@ -70,7 +70,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"sessions-per-chunk",
-		"As the one before.",
+		"`session_share`, `session_chunks`, `session_pause`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", 2*time.Minute, sessions)
@@ -87,7 +87,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"preemptions-counted-late",
-		"Always, where requests are preempted.",
+		"preemptions",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, both(crowded, func(c *Config) {
@@ -99,7 +99,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"first-wait-only",
-		"Always, where requests are preempted.",
+		"preemptions",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, crowded)
@@ -114,7 +114,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"client-errors-as-server-errors",
-		"With the change `client_errors`, a share of requests that clients get 400 for.",
+		"the change `client_errors`",
 		func(t *testing.T) {
 			t.Helper()
 			wrong := set(engine.ParamClientErrors, 0.3)
@@ -130,7 +130,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"handler-lost",
-		"With `lost_handlers`.",
+		"`lost_handlers`",
 		func(t *testing.T) {
 			t.Helper()
 			lost := func(c *Config) { c.LostHandlers = true }
@@ -141,7 +141,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"deferred-in-waiting",
-		"Always, where requests wait for an adapter (`lora_slots`) or for a `transfer`.",
+		"requests that wait for an adapter (`lora_slots`) or a `transfer`",
 		func(t *testing.T) {
 			t.Helper()
 			deferred := both(crowded, func(c *Config) {
@@ -157,7 +157,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"flops-of-quantized-models",
-		"With `quantized_model` and `estimate_flops`, in 0.17: a twentieth is counted, which is a guess. The method is one that later versions know.",
+		"`quantized_model` and `estimate_flops`",
 		func(t *testing.T) {
 			t.Helper()
 			old, fresh := run(t, v1, "0.17.0", time.Minute, quantized), run(t, v1, "0.18.0", time.Minute, quantized)
@@ -167,7 +167,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"bytes-of-quantized-models",
-		"With `quantized_model` and `estimate_flops`: half of the bytes of the weights are counted.",
+		"`quantized_model` and `estimate_flops`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, quantized)
@@ -177,7 +177,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"bytes-of-mla-models",
-		"With `latent_attention` and `estimate_flops`: 57 times the bytes of the KV cache are counted, the most that was reported.",
+		"`latent_attention` and `estimate_flops`",
 		func(t *testing.T) {
 			t.Helper()
 			latent := func(c *Config) { c.Latent, c.FlopsCounters = true, true }
@@ -189,7 +189,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"flops-of-hybrid-models",
-		"With `hybrid_model` and `estimate_flops`: two fifths of the work are counted, which is a guess.",
+		"`hybrid_model` and `estimate_flops`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.24.0", time.Minute, func(c *Config) { c.Hybrid, c.FlopsCounters = true, true })
@@ -199,7 +199,7 @@ var shownByRequests = []demonstration{
 	{"flops-of-draft-models", "drafting takes a fixed time, and no operations.", nil},
 	{
 		"usage-per-process",
-		"Always, in the dialect `v1-multiproc`: each process shows the state that it received last, and each step sends it to the process of its first request.",
+		"dialect `v1-multiproc`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, multi, "0.10.2", time.Minute, apiServers(4))
@@ -219,7 +219,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"null-block-used",
-		"Always.",
+		"always",
 		func(t *testing.T) {
 			t.Helper()
 			rest := workload(func(w *engine.Workload) { w.Rate = 0.1 })
@@ -233,7 +233,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"scale-up-resets",
-		"With the change `scale_up`, the number of engines that are added.",
+		"the change `scale_up`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", 2*time.Minute, both(engines(2), func(c *Config) {
@@ -254,7 +254,7 @@ var shownByRequests = []demonstration{
 	{"requests-on-both-sides", "the other side of a transfer is no server of its own.", nil},
 	{
 		"adapters-in-flight-only",
-		"Always, with `lora_slots`.",
+		"`lora_slots`",
 		func(t *testing.T) {
 			t.Helper()
 			const info = "vllm:lora_requests_info"
@@ -266,7 +266,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"adapters-listed-twice",
-		"Always, with `lora_slots`.",
+		"`lora_slots`",
 		func(t *testing.T) {
 			t.Helper()
 			lora := func(c *Config) {
@@ -291,7 +291,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"corrupted-miscounted",
-		"Always, where clients leave with the change `corruption`. Speculation is counted correctly.",
+		"clients that leave, with the change `corruption`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, both(set(engine.ParamCorruption, 1), workload(func(w *engine.Workload) { w.LeaveLate = 0.5 }), func(c *Config) { c.NaNCounter = true }))
@@ -307,7 +307,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"errors-uncounted",
-		"Always, where the front end refuses requests (a few of every chat workload, and `client_errors`); before 0.13 also with `error_rate`. An engine that dies is not simulated.",
+		"`client_errors`, or a chat workload; before 0.13 also `error_rate`",
 		func(t *testing.T) {
 			t.Helper()
 			refused := run(t, v1, "0.20.0", time.Minute, workload(func(w *engine.Workload) { w.Refused = 1 }))
@@ -323,7 +323,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"rust-served-name",
-		"With the flag `--served-model-name`, in the dialect `rust`.",
+		"`--served-model-name`, dialect `rust`",
 		func(t *testing.T) {
 			t.Helper()
 			served := func(c *Config) { c.ServedModel = "chat" }
@@ -334,7 +334,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"prefill-decode-swapped",
-		"Always, in the dialect `v0`.",
+		"dialect `v0`",
 		func(t *testing.T) {
 			t.Helper()
 			const prefill, decode = "vllm:request_prefill_time_seconds_sum", "vllm:request_decode_time_seconds_sum"
@@ -346,7 +346,7 @@ var shownByRequests = []demonstration{
 	},
 	{
 		"latencies-near-zero",
-		"Always, in the dialect `v0`.",
+		"dialect `v0`",
 		func(t *testing.T) {
 			t.Helper()
 			old, fresh := run(t, v0, "0.5.3", time.Minute, nil), run(t, v0, "0.5.4", time.Minute, nil)

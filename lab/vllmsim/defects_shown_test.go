@@ -28,7 +28,7 @@ const (
 var shownByServers = []demonstration{
 	{
 		"negative-durations",
-		"The change `unscheduled_errors` lets requests end with an error before they are scheduled, and `sleep` aborts requests before their first token. Their durations are off by the uptime of the host (`host_uptime`, ten days by default).",
+		"the change `unscheduled_errors`, or `sleep`; off by `host_uptime`",
 		func(t *testing.T) {
 			t.Helper()
 			const day = 86400.0
@@ -52,7 +52,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"client-aborts-uncounted",
-		"Always, where clients leave: `timeout`, the change `clients_leave`, and a few of every chat workload.",
+		"clients that leave: `timeout`, `clients_leave`, and a few of every chat workload",
 		func(t *testing.T) {
 			t.Helper()
 			leaving := workload(func(w *engine.Workload) { w.LeaveLate = 0.3 })
@@ -64,7 +64,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"gauges-freeze-on-abort",
-		"Always, when the last requests are aborted: `clients_leave: 1`.",
+		"`clients_leave: 1`",
 		func(t *testing.T) {
 			t.Helper()
 			abort := func(c *Config) {
@@ -84,7 +84,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"gauges-trail-steps",
-		"Always.",
+		"always",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", 5*time.Second, both(set(engine.ParamClock, 0.01), workload(func(w *engine.Workload) {
@@ -97,7 +97,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"arrival-time-moved",
-		"Always: before 0.17 the time in which the front end turns a prompt into tokens is in no latency.",
+		"always",
 		func(t *testing.T) {
 			t.Helper()
 			slow := both(set(engine.ParamFrontEnd, 100), workload(func(w *engine.Workload) { w.Rate = 1 }))
@@ -111,7 +111,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"first-token-without-token",
-		"With the change `unscheduled_errors`, and where `sleep` aborts a request in its prefill.",
+		"the change `unscheduled_errors`, or `sleep` in a prefill",
 		func(t *testing.T) {
 			t.Helper()
 			failing := set(engine.ParamUnscheduled, 1)
@@ -124,7 +124,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"blocks-summed-over-engines",
-		"Always, with several `engines`.",
+		"several `engines`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Second, engines(3))
@@ -134,7 +134,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"block-size-of-hybrid-models",
-		"With `hybrid_model`, whose blocks are of 512 tokens.",
+		"`hybrid_model`",
 		func(t *testing.T) {
 			t.Helper()
 			hybrid := func(c *Config) { c.Hybrid = true }
@@ -146,7 +146,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"blocks-not-a-number",
-		"Always.",
+		"always",
 		func(t *testing.T) {
 			t.Helper()
 			assert.Len(t, run(t, v1, "0.8.5", time.Second, nil).values(cache, `num_gpu_blocks="None"`), 1)
@@ -155,7 +155,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"blocks-unknown-to-api-servers",
-		"Always, in the dialect `v1-multiproc` with several API servers.",
+		"dialect `v1-multiproc` with several API servers",
 		func(t *testing.T) {
 			t.Helper()
 			assert.Len(t, run(t, multi, "0.19.1", time.Second, both(engines(2), apiServers(2))).values(cache, `num_gpu_blocks="None"`), 2)
@@ -165,7 +165,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"ray-last-label",
-		"Always, in the dialect `ray-new`.",
+		"dialect `ray-new`",
 		func(t *testing.T) {
 			t.Helper()
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, nil), run(t, ray, "0.21.0", time.Minute, nil)
@@ -177,7 +177,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"ray-last-engine",
-		"Always, in the dialect `ray-new` with several `engines`.",
+		"dialect `ray-new` with several `engines`",
 		func(t *testing.T) {
 			t.Helper()
 			broken, fixed := run(t, ray, "0.20.0", time.Minute, engines(2)), run(t, ray, "0.21.0", time.Minute, engines(2))
@@ -190,7 +190,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"only-last-engine",
-		"Always, with several `engines`.",
+		"several `engines`",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.9.2", time.Minute, engines(3))
@@ -201,7 +201,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"mm-cache-under-any-engine",
-		"With images (`image_share`, `images`) and several `engines`.",
+		"`image_share`, `images` and several `engines`",
 		func(t *testing.T) {
 			t.Helper()
 			images := map[int]float64{}
@@ -220,7 +220,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"steps-split-over-api-servers",
-		"Always, in the dialect `v1-multiproc` with several API servers.",
+		"dialect `v1-multiproc` with several API servers",
 		func(t *testing.T) {
 			t.Helper()
 			one, four := run(t, multi, "0.10.2", time.Minute, nil), run(t, multi, "0.10.2", time.Minute, apiServers(4))
@@ -231,7 +231,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"steps-without-outputs",
-		"Always, with prompts that are computed in several chunks.",
+		"prompts in several chunks",
 		func(t *testing.T) {
 			t.Helper()
 			p := run(t, v1, "0.20.0", time.Minute, func(c *Config) {
@@ -247,7 +247,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"step-tokens-with-cached",
-		"Always.",
+		"always",
 		func(t *testing.T) {
 			t.Helper()
 			old, fresh := run(t, v1, "0.22.0", time.Minute, nil), run(t, v1, "0.23.0", time.Minute, nil)
@@ -259,7 +259,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"cache-queries-recounted",
-		"Always, where requests wait for room: a small `kv_cache_tokens`.",
+		"requests that wait for room: a small `kv_cache_tokens`",
 		func(t *testing.T) {
 			t.Helper()
 			old, fresh := run(t, v1, "0.20.0", time.Minute, crowded), run(t, v1, "0.27.0", time.Minute, crowded)
@@ -270,7 +270,7 @@ var shownByServers = []demonstration{
 	},
 	{
 		"own-blocks-found",
-		"Always, where requests are preempted.",
+		"preemptions",
 		func(t *testing.T) {
 			t.Helper()
 			old, fresh := run(t, v1, "0.11.0", time.Minute, crowded), run(t, v1, "0.11.1", time.Minute, crowded)
@@ -282,7 +282,7 @@ var shownByServers = []demonstration{
 	{"decode-side-finds-nothing", "the counter is right there, and the simulated cache has no layers with a state.", nil},
 	{
 		"external-hits-wrong",
-		"Always, with `transfer`. Its transfers are asynchronous.",
+		"`transfer`",
 		func(t *testing.T) {
 			t.Helper()
 			remote := func(c *Config) { c.Transfer = engine.Transfer{Share: 1, Latency: 0.01, BytesPerSecond: 1e10} }

@@ -2,7 +2,6 @@ package vllmsim
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -17,38 +16,44 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
-var updateDefects = flag.Bool("defects", false, "write the table of defects into docs/reference/scenarios.md")
+var updateDefects = flag.Bool("defects", false, "write the list of defects into lab/docs/scenarios.md")
 
 const (
-	scenarioPage = "../../docs/reference/scenarios.md"
+	scenarioPage = "../docs/scenarios.md"
 	defectsBegin = "<!-- defects: begin -->\n"
 	defectsEnd   = "<!-- defects: end -->"
-	defectsHead  = "| Defect | How the simulator shows it |\n|---|---|\n"
 )
 
 // demonstrations have an entry for each defect of the catalogue.
 var demonstrations = slices.Concat(shownByServers, shownByRequests)
 
 // Each defect of the catalogue is either shown by servers of its versions, which a test of its
-// own proves, or is not simulated for a reason. docs/reference/scenarios.md says the same.
+// own proves, or is not simulated for a reason. lab/docs/scenarios.md has the conditions.
 func TestEveryKnownDefectIsShownOrExplained(t *testing.T) {
 	byID := map[catalog.DefectID]demonstration{}
 	for _, d := range demonstrations {
 		require.NotContains(t, byID, d.id)
 		byID[d.id] = d
 	}
-	var rows strings.Builder
+	var causes []string
+	shown := map[string][]string{}
 	for _, known := range catalog.Defects() {
 		d, there := byID[known.ID]
 		if !assert.True(t, there, "defects_test.go has no entry for %q: show it, or give the reason why it is not simulated", known.ID) {
 			continue
 		}
 		delete(byID, known.ID)
-		text := d.how
 		if d.shows == nil {
-			text = "Not simulated: " + text
+			continue
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s |\n", known.ID, text)
+		if shown[d.how] == nil {
+			causes = append(causes, d.how)
+		}
+		shown[d.how] = append(shown[d.how], "`"+string(known.ID)+"`")
+	}
+	rows := ""
+	for _, cause := range causes {
+		rows += "- " + strings.Join(shown[cause], ", ") + ": " + cause + "\n"
 	}
 	for id := range byID {
 		assert.Fail(t, "an entry for no defect of the catalogue", "%s", id)
@@ -60,10 +65,10 @@ func TestEveryKnownDefectIsShownOrExplained(t *testing.T) {
 	table, after, found := strings.Cut(rest, defectsEnd)
 	require.True(t, found)
 	if *updateDefects {
-		table = defectsHead + rows.String()
+		table = rows
 		require.NoError(t, os.WriteFile(scenarioPage, []byte(before+defectsBegin+table+defectsEnd+after), 0o644))
 	}
-	assert.Equal(t, defectsHead+rows.String(), table, "to update it: go test ./lab/vllmsim -run EveryKnownDefect -defects")
+	assert.Equal(t, rows, table, "update: go test ./lab/vllmsim -run EveryKnownDefect -defects")
 }
 
 func TestServersShowTheDefectsOfTheirVersion(t *testing.T) {
@@ -77,7 +82,7 @@ func TestServersShowTheDefectsOfTheirVersion(t *testing.T) {
 	}
 }
 
-// demonstration is how the simulator shows a defect, or with no test why it does not.
+// demonstration is when the simulator shows a defect, or with no test why it does not.
 type demonstration struct {
 	id    catalog.DefectID
 	how   string

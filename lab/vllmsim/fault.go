@@ -60,7 +60,7 @@ func (c *Config) checkFaults() error {
 		case restarts > engine.MaxRestarts:
 			return fmt.Errorf("fault %s at %v s: there can be at most %d restarts", f.Kind, f.At, engine.MaxRestarts)
 		case f.Kind == FaultRestart && (c.Workload == nil || c.Workload.Swing > 0 || c.Workload.BurstFactor > 0):
-			return errors.New("a restart needs a workload without waves and bursts, whose times would begin again")
+			return errors.New("a restart needs a workload without waves and bursts, which would start again")
 		}
 		last = f.Until
 	}

@@ -37,7 +37,7 @@ func stamp(metrics pmetric.Metrics, at uint64) pmetric.Metrics {
 	return metrics
 }
 
-// Times that 64 bits with a sign cannot hold, of a server or of GPUs, are of the future: they neither
+// Times that 64 bits with a sign cannot hold, of a server or of GPUs, are in the future: they neither
 // stop the collector nor change what is derived afterwards.
 func TestTimesBeyondAllTimesChangeNothing(t *testing.T) {
 	t.Parallel()

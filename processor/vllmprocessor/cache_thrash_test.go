@@ -62,7 +62,7 @@ func (c *cached) scrape() pmetric.Metrics {
 }
 
 // Prompts are found in the cache less than they were. Only where the server measures
-// its blocks does one know whether the cache forgets what is of use: what it evicts
+// its blocks does one know whether the cache forgets what is useful: what it evicts
 // had been used again.
 func TestThrashIsReportedWhereBlocksAreMeasured(t *testing.T) {
 	for name, test := range map[string]struct {

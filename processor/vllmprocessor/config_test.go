@@ -219,9 +219,9 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			`hardware: [{flops: 989e12, match: {host.name: "gpu-(a|b)"}}]`,
-			`hardware::0::match::host.name: the pattern "gpu-(a|b)" has '(', and a pattern is no regular expression: write * for any characters and ? for a single one`,
+			`hardware::0::match::host.name: the pattern "gpu-(a|b)" has '(', and a pattern is not a regular expression: write * for any characters and ? for a single one`,
 		},
-		{`hardware: [{flops: 989e12}, {gpu: T4}]`, "hardware::0: has no match, so that hardware::1 is never reached; write it last"},
+		{`hardware: [{flops: 989e12}, {gpu: T4}]`, "hardware::0: has no match, so hardware::1 is never used; write the entry without match last"},
 	} {
 		t.Run(c.config, func(t *testing.T) {
 			cfg, err := decode(t, c.config)

@@ -21,7 +21,7 @@ func TestAnIncidentIsLoggedInSentences(t *testing.T) {
 	defer p.end()
 	server := steady("one:8000", noon)
 	p.watch(server, 8*time.Minute)
-	require.Empty(t, p.changes(), "a new engine that is well is no news")
+	require.Empty(t, p.changes(), "a new engine that is well is not news")
 	server.firstToken = 3
 	p.watch(server, 5*time.Minute)
 	server.firstToken = 0.1

@@ -114,7 +114,7 @@ func TestAnEngineThatRecoversDuringARestart(t *testing.T) {
 	assert.LessOrEqual(t, minutes[true], minutes[false]+0.25)
 }
 
-// A server that restarts while the collector does is judged anew.
+// A server that restarts while the collector does is judged again.
 func TestAServerThatRestartsWithTheCollectorIsJudgedAnew(t *testing.T) {
 	folder := t.TempDir()
 	server := steady("one:8000", noon)
@@ -159,7 +159,7 @@ func TestADiagnosisIsForASilenceThatIsShort(t *testing.T) {
 	}
 }
 
-// What is stored of diagnoses may be damaged, or of another version. Then the engines are judged anew.
+// What is stored of diagnoses may be damaged, or of another version. Then the engines are judged again from the start.
 func TestDiagnosesThatCannotBeReadAreJudgedAnew(t *testing.T) {
 	good := archive.Encode(map[string][]byte{"key": []byte("no state")})
 	for name, data := range map[string][]byte{
@@ -172,7 +172,7 @@ func TestDiagnosesThatCannotBeReadAreJudgedAnew(t *testing.T) {
 			p.begin(hostWith{stateID, store})
 			logged := p.sentences(zapcore.WarnLevel)
 			require.Len(t, logged, 1)
-			assert.Contains(t, logged[0], "what the storage has of diagnoses is damaged; 0 of them could be read")
+			assert.Contains(t, logged[0], "the saved diagnoses are damaged; 0 of them could be read")
 			require.Equal(t, 1.0, p.watch(steady("one:8000", noon), 8*time.Minute)["condition=healthy"])
 			p.end()
 			saved, err := archive.Decode(store.data["diagnoses.1"])

@@ -73,7 +73,7 @@ func TestWhatAServerDropsIsOfAllItsEngines(t *testing.T) {
 	assert.Equal(t, 1.0, reported["cause=requests_dropped"])
 }
 
-// A gauge that counts: a fall without a restart is no increase, and no restart of the
+// A gauge that counts: a fall without a restart is not an increase, and no restart of the
 // engine. Expected values are worked out by hand.
 func TestAGaugeThatCounts(t *testing.T) {
 	const drops, preempts = "vllm.drop_rate{engine=0,model_name=m}", "vllm.preemption_rate{engine=0,model_name=m}"

@@ -181,7 +181,7 @@ func TestManyGPUsAreBounded(t *testing.T) {
 	w := newWorld(run(t, createDefaultConfig().(*Config)), many...)
 	w.pass(time.Minute)
 	assert.Equal(t, 128, w.accelerators.Devices())
-	assert.Equal(t, 1, w.logs.FilterMessageSnippet("there are more GPUs than are kept").Len())
+	assert.Equal(t, 1, w.logs.FilterMessageSnippet("there are more GPUs than the limits").Len())
 }
 
 // The decisions about known defects of vLLM's metrics.

@@ -12,7 +12,7 @@ import (
 // slows makes the steps of a server 2.5 times as long.
 func slows(w *world) { w.server.gap = 0.05 }
 
-// What a GPU does from the begin of an excess on is its detail, where it can explain half of it.
+// What a GPU does from the start of an excess on is its detail, where it can explain half of it.
 func TestTheDetailIsWhatTheGPUShows(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -121,7 +121,7 @@ func TestLateAndSkewedReadings(t *testing.T) {
 }
 
 // An exporter that stops in the midst of an excess rules nothing out, and neither does one whose
-// counters begin anew or one that shows another GPU from then on.
+// counters begin again or one that shows another GPU from then on.
 func TestWhatIsNotSeenIsNotRuledOut(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(*world, *simulatedGPU){
@@ -199,7 +199,7 @@ func TestNothingIsDerivedOfAmbiguousGPUs(t *testing.T) {
 	got := pointsByName(w.newest)
 	assert.NotContains(t, got, "vllm.energy_per_generated_token")
 	assert.NotContains(t, got, "vllm.gpu.power")
-	assert.Equal(t, 1, w.logs.FilterMessageSnippet("a GPU is shared by several workloads").Len(), "once")
+	assert.Equal(t, 1, w.logs.FilterMessageSnippet("several workloads share a GPU").Len(), "once")
 }
 
 // A GPU that is certainly the engine's is evidence, also beside one that is not; but it rules nothing
@@ -233,7 +233,7 @@ func TestTheTokensOfANewEngineAreNotThoseOfNow(t *testing.T) {
 	assert.Len(t, pointsByName(w.newest)["vllm.energy_per_generated_token"], 1)
 }
 
-// With a short window harm is reported within a minute. Readings that end 15 s after its begin are
+// With a short window harm is reported within a minute. Readings that end 15 s after its start are
 // near enough to be no gap, but they do not show what the GPU did in the rest of it.
 func TestTheBeginOfAnExcessRulesNothingOut(t *testing.T) {
 	t.Parallel()
@@ -272,7 +272,7 @@ func TestTheWarningNamesTheGPUsWhoseClockIsAhead(t *testing.T) {
 }
 
 // A pod that is replaced under the same name, without a UID, has another GPU. What that one does has
-// nothing before to compare it with, so that it is no detail, and nothing is ruled out.
+// nothing before to compare it with, so that it is not a detail, and nothing is ruled out.
 func TestAnotherGPUUnderTheSameNameIsNotCompared(t *testing.T) {
 	t.Parallel()
 	g := newGPU("GPU-1")

@@ -43,11 +43,11 @@ var gpuWarnings = []struct {
 	outcome gpu.Outcome
 	warning string
 }{
-	{aboutSharedGPUs, gpu.SharedDevice, "a GPU is shared by several workloads, or is cut in partitions (MIG), so its metrics are those of all of them; " +
-		"the diagnosis takes no evidence from such GPUs, and no power, utilization or energy per token is derived for their servers"},
-	{aboutHostGPUs, gpu.SeveralServers, "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so that it is not known which GPU is whose; " +
-		"the diagnosis takes no evidence from these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)"},
-	{aboutGPULimit, gpu.DeviceLimit, "there are more GPUs than are kept, which is 128 of a server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
+	{aboutSharedGPUs, gpu.SharedDevice, "several workloads share a GPU, or it is partitioned (MIG), so its metrics cover all of them; " +
+		"the diagnosis ignores such GPUs, and power, utilization and energy per token are missing for their servers"},
+	{aboutHostGPUs, gpu.SeveralServers, "an exporter of GPU metrics reports no pods, and several vLLM servers run on its host, so GPUs cannot be assigned to servers; " +
+		"the diagnosis ignores these GPUs; in Kubernetes let the exporter report pods (DCGM_EXPORTER_KUBERNETES=true)"},
+	{aboutGPULimit, gpu.DeviceLimit, "there are more GPUs than the limits: 128 for one server, from at most 16 exporters and containers, and 10000 in all; nothing is derived from the others; " +
 		"divide the servers among several collectors, or find out who sends the metrics of so many GPUs"},
 	{aboutGPUsAhead, gpu.FutureTime, "readings of GPUs are more than 30 s ahead of this machine's clock, and nothing is derived from them; " +
 		"set the clock here, or of the machine whose collector reads the exporter"},

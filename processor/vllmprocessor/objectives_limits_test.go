@@ -83,7 +83,7 @@ func TestTrackersAreBounded(t *testing.T) {
 	assert.Equal(t, 2, logged)
 	assert.Empty(t, p.take(body("four:8000", "m", p.at, []string{firstToken}, engines)).values, "no series begins where none can continue")
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
-	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "more than 2 objectives on models of resources")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "the limit of 2 is reached")
 	assert.Equal(t, int64(1), p.counted("otelcol_processor_vllm_uncounted_steps", "tracker_limit"))
 	trackers, err := p.own.GetMetric("otelcol_processor_vllm_objective_trackers")
 	require.NoError(t, err)

@@ -224,7 +224,7 @@ func TestAStorageThatFailsToReadIsNoReasonNotToStart(t *testing.T) {
 	p := newInstance(t, kept(), &archive.Shared{})
 	p.begin(hostWith{stateID, &memory{failRead: true}})
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
-	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "budgets and burn rates start anew")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "budgets and burn rates start again")
 	p.end()
 }
 
@@ -245,7 +245,7 @@ func TestAStateOfAnotherThresholdIsNotContinued(t *testing.T) {
 	after.shows("one:8000", engines)
 	got := after.shows("one:8000", engines, 1)
 	assert.InDelta(t, 1.0, got.values[budgetLeft], 1e-9)
-	assert.Equal(t, []string{`objective "ttft": the objective has another threshold than when its state was saved, so its budget starts anew`},
+	assert.Equal(t, []string{`objective "ttft": the objective has another threshold than when its state was saved, so its budget starts again`},
 		after.sentences(zapcore.WarnLevel))
 	after.end()
 }
@@ -262,7 +262,7 @@ func TestAWriteThatFailsLosesNothing(t *testing.T) {
 		p.objectives().Archive.Save(context.Background())
 	}
 	require.Len(t, p.sentences(zapcore.WarnLevel), 1)
-	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "saved with the next attempt")
+	assert.Contains(t, p.sentences(zapcore.WarnLevel)[0], "cannot save the objectives")
 	p.at = p.at.Add(10 * time.Minute)
 	p.objectives().Archive.Save(context.Background())
 	assert.Len(t, p.sentences(zapcore.WarnLevel), 2, "it is logged again after a while")

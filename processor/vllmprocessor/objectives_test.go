@@ -38,7 +38,7 @@ func tally(engines map[string]*engineLog, metric string, from, to time.Time, bel
 }
 
 // TestAllValuesFollowFromTheRequests runs two engines for two hours and
-// computes every value anew from the requests themselves, after each scrape.
+// computes every value again from the requests themselves, after each scrape.
 func TestAllValuesFollowFromTheRequests(t *testing.T) {
 	const scrapes, interval = 480, 15 * time.Second
 	random := rand.New(rand.NewPCG(3, 7))
@@ -197,7 +197,7 @@ func TestABatchInPartsIsReportedOnce(t *testing.T) {
 		assert.Equal(t, float64(2*n), values[good])
 		assert.Equal(t, float64(2*n), values["valid{model_name=m,objective=whole}"])
 		assert.Equal(t, 0.0, values["good{model_name=m,objective=whole}"])
-		// The same body again is no news.
+		// The same body again is not news.
 		p.take(body("one:8000", "m", p.at, both, engines))
 	}
 }
@@ -211,7 +211,7 @@ func TestAnEngineThatMissesAScrapeLosesNothing(t *testing.T) {
 	engines["0"].firstTokenTook(p.at, 1)
 	engines["1"].firstTokenTook(p.at, 9)
 	got := p.take(body("one:8000", "m", p.at, []string{firstToken}, map[string]*engineLog{"0": engines["0"]}))
-	assert.Empty(t, got.values, "half of it is no whole")
+	assert.Empty(t, got.values, "half of it is not a whole")
 	assert.Empty(t, got.ended)
 	got = p.scrape(engines, "m", 1)
 	assert.Equal(t, []float64{4, 3}, []float64{got.values[valid], got.values[good]})

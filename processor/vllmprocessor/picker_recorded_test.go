@@ -145,7 +145,7 @@ func TestDerivedValuesOfLivePickersAreTheirClients(t *testing.T) {
 					assert.InDelta(t, c.SumE2E/c.OK, got[epp+"request.duration_mean"+attributes], 0.02, pair)
 				}
 				if c.OK > 0 && !strings.Contains(name, "v1.0.2") {
-					// Not every stream asks for its usage, so a mean is of others than those of the sum.
+					// Not every stream asks for its usage, so a mean covers other streams than the sum.
 					counted := got[epp+"request.input_tokens_mean"+attributes]
 					assert.Positive(t, counted, pair)
 				}

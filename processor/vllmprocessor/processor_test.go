@@ -91,7 +91,7 @@ func TestDeltasAreReportedOnce(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
 	r.send(strings.ReplaceAll(every(0, 15, 30, 45), "counter", "delta_counter"))
 	assert.Equal(t, []string{
-		"info: counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; " +
+		"info: counters arrive with delta temporality, so derived values are too low when a batch is lost; " +
 			"if cumulative_to_delta is before this processor, move it behind",
 	}, r.messages())
 }
@@ -100,8 +100,8 @@ func TestAWindowThatIsTooShortIsReportedOnce(t *testing.T) {
 	r := newRig(t, "diagnosis: {enabled: false}")
 	r.send(every(0, 40, 80, 120, 160))
 	assert.Equal(t, []string{
-		"warn: the window (1m0s) is shorter than twice the time between two scrapes (40s), so that a single missed scrape " +
-			"leaves nothing to derive; set window to 1m20s or more, or scrape more often",
+		"warn: the window (1m0s) is shorter than twice the time between two scrapes (40s), so nothing is derived when one scrape is missed; " +
+			"set window to 1m20s or more, or scrape more often",
 	}, r.messages())
 }
 
@@ -117,7 +117,7 @@ func TestAStalenessShorterThanTheScrapeIntervalIsReportedOnce(t *testing.T) {
 	r := newRig(t, "{window: 10s, max_staleness: 10s}")
 	r.send(every(0, 15, 30, 45, 60))
 	assert.Equal(t, []string{
-		"warn: a server is scraped only every 15s, which is longer than max_staleness (10s), so that it is forgotten each time " +
+		"warn: a server is scraped only every 15s, longer than max_staleness (10s), so it is forgotten between scrapes " +
 			"and nothing is derived from it; set window and max_staleness to 30s or more, or scrape more often",
 	}, r.messages())
 }
@@ -198,7 +198,7 @@ func TestTheAdvisedLimitOfSeriesHasTheSeriesOfRefusedEngines(t *testing.T) {
 	r.send(story.String())
 	messages := r.messages()
 	require.Len(t, messages, 2)
-	assert.Contains(t, messages[0], "there are more engines and models than are kept")
+	assert.Contains(t, messages[0], "there are more engines and models than the limits")
 	assert.Contains(t, messages[1], "there are 770 series, more than max_series (300), and nothing is derived from the others; set max_series to 1000,")
 }
 
@@ -213,7 +213,7 @@ func TestABatchFromTheFutureIsReportedOnceAndDropped(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"warn: points are 1h0m0s ahead of this machine's clock, and nothing is derived from them; " +
-			"set the clock here, or where they are made",
+			"synchronize the clocks of both machines",
 	}, r.messages())
 	later := readStory(t, every(30)).calls[0].input
 	_, err := r.processor.process(t.Context(), later)

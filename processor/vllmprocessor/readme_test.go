@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,37 +46,7 @@ func TestTheReadmesConfigurationsAreValid(t *testing.T) {
 	assert.GreaterOrEqual(t, configurations, 2)
 }
 
-// While every request is too slow, the burn rate over a window w is d/w / (1 - target) after
-// the time d, so an alert on it fires after factor * (1 - target) * w.
-func TestTheReadmeSaysHowLongAnAlertTakes(t *testing.T) {
-	readme := readReadme(t)
-	short := func(number float64, digits int) string {
-		text := strconv.FormatFloat(number, 'f', digits, 64)
-		return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-	}
-	// A hundredth of a percent is exact in all of these.
-	for _, hundredths := range []float64{9990, 9900, 9500, 9000, 8000} {
-		missed := (10000 - hundredths) / 10000
-		row := "| " + short(hundredths/100, 2) + " % |"
-		for _, alert := range []struct{ factor, minutes float64 }{{14.4, 60}, {6, 360}} {
-			if alert.factor*missed >= 1 {
-				row += " never fires | never |"
-				continue
-			}
-			row += fmt.Sprintf(" %s %% | %s min |", short(alert.factor*missed*100, 2), short(alert.factor*missed*alert.minutes, 1))
-		}
-		assert.Contains(t, readme, row)
-	}
-	for _, use := range []struct {
-		factor, hours float64
-		long, short   string
-	}{{14.4, 1, "1h", "5m"}, {6, 6, "6h", "30m"}, {3, 24, "1d", "2h"}, {1, 72, "3d", "6h"}} {
-		assert.Contains(t, readme, fmt.Sprintf("| %s | %s | %s | %s %% in ",
-			short(use.factor, 1), use.long, use.short, short(use.factor*use.hours/(30*24)*100, 2)))
-	}
-}
-
-// metadata.yaml has the meaning of each reason, and the README gets it from there.
+// metadata.yaml has the meaning of each reason, and documentation.md gets it from there.
 func TestTheReasonsAreThoseOfMetadata(t *testing.T) {
 	text, err := os.ReadFile("metadata.yaml")
 	require.NoError(t, err)
@@ -109,7 +77,12 @@ func TestTheReasonsAreThoseOfMetadata(t *testing.T) {
 			add("reason_unused", o)
 		}
 	}
+	telemetry, err := os.ReadFile("documentation.md")
+	require.NoError(t, err)
 	for attribute, reasons := range code {
+		for _, reason := range reasons {
+			assert.Contains(t, string(telemetry), "<br> `"+reason+"`: ", attribute)
+		}
 		assert.ElementsMatch(t, reasons, listed.Attributes[attribute].Enum, "%s of metadata.yaml and the reasons of the code", attribute)
 	}
 }

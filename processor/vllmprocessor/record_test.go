@@ -99,7 +99,7 @@ func TestARecordSaysWhatTheLogSays(t *testing.T) {
 
 	lines, records := p.changes(), emittedRecords(t, batches...)
 	require.Equal(t, 1+len(records), said, "only the batch of a change has words; a first state has no record")
-	records = records[1:] // That it has turned out to be healthy is no news, so it has no line.
+	records = records[1:] // That it has turned out to be healthy is not news, so it has no line.
 	require.Len(t, records, len(lines))
 	for i := range lines {
 		assertSays(t, lines[i], records[i])
@@ -182,6 +182,6 @@ func TestARecordOfAPoolSaysWhatTheLogSays(t *testing.T) {
 		}
 		assert.Contains(t, attributes["vllm.diagnosis.board"], "https://grafana.example.com/d/vllm-pool?")
 		assert.Contains(t, attributes["vllm.diagnosis.board"], "&var-namespace=chat&var-model=m")
-		assert.NotContains(t, lines[0].ContextMap(), "service.instance.id", "that of the collector is no server")
+		assert.NotContains(t, lines[0].ContextMap(), "service.instance.id", "that of the collector is not a server")
 	})
 }

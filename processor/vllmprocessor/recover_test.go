@@ -114,7 +114,7 @@ func TestTwoProcessorsDeriveOnce(t *testing.T) {
 				}
 			}
 			logged := strings.Join(second.messages(), "\n")
-			assert.Equal(t, 1, strings.Count(logged, "another vllm processor has derived metrics of the same servers before this one"))
+			assert.Equal(t, 1, strings.Count(logged, "another vllm processor, in this pipeline or in the sending collector, has already derived metrics of the same servers"))
 			assert.NotContains(t, strings.Join(first.messages(), "\n"), "another vllm processor")
 		})
 	}

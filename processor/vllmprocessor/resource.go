@@ -208,8 +208,8 @@ func (p *vllmProcessor) deriveElsewhere(r *resource, stages []bool, now time.Tim
 		}
 		r.parts[i].derived = now
 		r.parts[i].series.Forget()
-		p.warnOnce(aboutDerived, pcommon.Map{}, "another vllm processor has derived metrics of the same servers before this one, in this pipeline or in the collector that sends; "+
-			"what it derives is not derived again here, and the settings here for it have no effect; remove one of the two processors")
+		p.warnOnce(aboutDerived, pcommon.Map{}, "another vllm processor, in this pipeline or in the sending collector, has already derived metrics of the same servers; "+
+			"this one does not derive them again, and its settings for them have no effect; remove one of the two processors")
 	}
 }
 

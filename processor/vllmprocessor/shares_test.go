@@ -144,5 +144,5 @@ func TestServersThatAreMadeUpTakeBoundedMemory(t *testing.T) {
 	assert.Len(t, r.processor.resources, 12_500)
 	t.Logf("%d MB", (after.HeapAlloc-before.HeapAlloc)>>20)
 	assert.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(250<<20))
-	assert.Contains(t, strings.Join(r.messages(), "\n"), "more engines and models than are kept, which is 1000 of a server and 12500 of all servers")
+	assert.Contains(t, strings.Join(r.messages(), "\n"), "more engines and models than the limits, 1000 for one server and 12500 for all")
 }

@@ -53,7 +53,7 @@ func TestAStorageThatFailsIsAStatus(t *testing.T) {
 	}
 	both := []*archive.User{p.objectives().Archive, p.diagnosis().Archive}
 	save(false, both...)
-	assert.Empty(t, host.statuses(), "a storage that works is no news")
+	assert.Empty(t, host.statuses(), "a storage that works is not news")
 	save(true, both...)
 	save(true, both...)
 	require.Equal(t, []componentstatus.Status{bad}, host.statuses())

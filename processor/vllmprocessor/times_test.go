@@ -67,7 +67,7 @@ func TestManyTimesInOneRequestAreNotMultipliedByTheEngines(t *testing.T) {
 	require.NoError(t, err)
 	assert.Less(t, out.DataPointCount(), 2*times+leastTimes*1000*6, "points from %d", 2*times)
 	assert.Less(t, time.Since(began), 30*time.Second)
-	assert.Len(t, logged.FilterMessageSnippet("many times of one server").All(), 1)
+	assert.Len(t, logged.FilterMessageSnippet("at many timestamps").All(), 1)
 	newest := newestOf(out, "vllm.diagnosis.severity")
 	assert.Equal(t, pcommon.NewTimestampFromTime(storyBegin.Add(times*time.Millisecond)), newest, "the newest time is derived")
 }
@@ -186,7 +186,7 @@ func TestEndsAreOnceInARequest(t *testing.T) {
 	require.NoError(t, p.ConsumeMetrics(t.Context(), first))
 	sink.Reset()
 
-	// Engine 1 ends at the first of 20 times, of which the others are of engine 0.
+	// Engine 1 ends at the first of 20 times, of which the others belong to engine 0.
 	second := timesOf(20, func(i int) int { return min(1, max(0, 1-i)) }, func(i int) int { return 15_000 * (i + 2) })
 	for _, metric := range second.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 		ended := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)

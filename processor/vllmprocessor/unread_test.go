@@ -91,7 +91,7 @@ func TestAServerThatIsReadAtLastEndsItsPage(t *testing.T) {
 	assert.Equal(t, []string{"unknown to unknown", "unknown to unreachable", "unreachable to healthy"}, changes)
 }
 
-// Failures that waiting can mend, three in a row, begin the count anew. Single ones
+// Failures that waiting can mend, three in a row, begin the count again. Single ones
 // between others do not, and each reason is logged once.
 func TestAServerThatFailsInSeveralWays(t *testing.T) {
 	p := newInstance(t, createDefaultConfig().(*Config), &archive.Shared{})
@@ -225,7 +225,7 @@ func TestWithoutStorageARestartKnowsNothing(t *testing.T) {
 	assert.Equal(t, times("starting", 8), conditionsOf(p, steady("one:8000", noon), "refused", 8))
 }
 
-// A pod that is being deleted is no page, whatever becomes of its scrapes and of its
+// A pod that is being deleted is not a page, whatever becomes of its scrapes and of its
 // requests; one that is only not ready is.
 func TestARolloutIsNoPage(t *testing.T) {
 	for name, terminating := range map[string]float64{"draining": 1, "not ready": 0} {

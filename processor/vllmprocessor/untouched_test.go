@@ -42,7 +42,7 @@ func emittingAll(tb testing.TB) *vllmProcessor {
 }
 
 // checkPassed processes metrics and makes sure that the input passes untouched, in
-// order, and that what is added is of the catalogue and finite.
+// order, and that what is added belongs to the catalogue and is finite.
 func checkPassed(t *testing.T, p *vllmProcessor, metrics pmetric.Metrics) {
 	t.Helper()
 	marshaler := &pmetric.ProtoMarshaler{}

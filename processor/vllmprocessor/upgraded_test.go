@@ -17,7 +17,7 @@ import (
 // relearned are the lines about upgrades.
 func (i *instance) relearned() (lines []map[string]any) {
 	for _, entry := range i.logs.All() {
-		if strings.Contains(entry.Message, "is learned anew") {
+		if strings.Contains(entry.Message, "of their signals are learned again") {
 			fields := entry.ContextMap()
 			fields["message"] = entry.Message
 			lines = append(lines, fields)
@@ -33,7 +33,7 @@ func (l *load) restart(version string) *load {
 }
 
 // An upgrade to 0.17 makes the time to the first token longer, because it begins earlier.
-// It is no harm, and one line says why.
+// It is not harm, and one line says why.
 func TestAnUpgradeThatChangesTheMeaningOfAMetricIsNoHarm(t *testing.T) {
 	for name, test := range map[string]struct {
 		from, to string
@@ -68,7 +68,7 @@ func TestAnUpgradeThatChangesTheMeaningOfAMetricIsNoHarm(t *testing.T) {
 	}
 }
 
-// The version is in the storage, so an upgrade while the collector is down is no harm.
+// The version is in the storage, so an upgrade while the collector is down is not harm.
 func TestAnUpgradeWhileTheCollectorIsDownIsNoHarm(t *testing.T) {
 	for version, want := range map[string]bool{"0.16.0": true, "0.17.0": false} {
 		folder := t.TempDir()

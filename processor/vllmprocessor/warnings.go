@@ -86,7 +86,7 @@ func (p *vllmProcessor) warnShortLived(key string, now time.Time) {
 		return
 	}
 	interval := now.Sub(p.shortLived.arrived)
-	p.warnOnce(aboutStaleness, pcommon.Map{}, "a server is scraped only every %s, which is longer than max_staleness (%s), so that it is forgotten each time "+
+	p.warnOnce(aboutStaleness, pcommon.Map{}, "a server is scraped only every %s, longer than max_staleness (%s), so it is forgotten between scrapes "+
 		"and nothing is derived from it; set window and max_staleness to %s or more, or scrape more often",
 		interval.Round(time.Millisecond), p.config.MaxStaleness, (2 * interval).Round(time.Second))
 }
@@ -129,23 +129,23 @@ func (r *resource) isAhead(batch *input.Batch, now time.Time) bool {
 	return batch.Time > r.behindTime && now.Sub(r.behind) >= apart
 }
 
-// warnAhead warns once that a resource starts anew because its times were wrong.
+// warnAhead warns once that the windows of a resource were reset because its timestamps were wrong.
 func (p *vllmProcessor) warnAhead(r *resource, now time.Time) {
-	p.warnOnce(aboutAhead, r.Attributes, "points of a server were %s ahead of this machine's clock, and later ones were not; its windows start anew, "+
-		"and for %s points of it that are more than %s ahead are not used; set the clocks of all machines that send its metrics",
+	p.warnOnce(aboutAhead, r.Attributes, "points of a server were %s ahead of this machine's clock, and later ones were not. Its windows were reset; "+
+		"for %s, its points that are more than %s ahead are ignored. Synchronize the clocks of all machines that send its metrics",
 		time.Unix(0, r.Window.Time()).Sub(now).Round(time.Second), p.config.MaxStaleness, skew)
 }
 
-// warnTimes warns once that nothing is derived for some times of a request.
+// warnTimes warns once that nothing is derived for some timestamps of a request.
 func (p *vllmProcessor) warnTimes(r *resource) {
-	p.warnOnce(aboutTimes, r.Attributes, "a request has many times of one server with %d engines and models; all of them are counted, and values are "+
-		"derived for the newest %d times only; place this processor before any batch processor, and send fewer times in one request",
+	p.warnOnce(aboutTimes, r.Attributes, "one OTLP request has points of a server with %d engines and models at many timestamps. All are counted, but values are "+
+		"derived only for the newest %d timestamps. Place this processor before any batch processor, and send fewer timestamps in one request",
 		r.Window.Engines(), r.times())
 }
 
 func (p *vllmProcessor) warnFuture(batch *stages.Batch) {
 	p.warnOnce(aboutFuture, pcommon.Map{}, "points are %s ahead of this machine's clock, and nothing is derived from them; "+
-		"set the clock here, or where they are made", aheadOf(batch).Round(time.Second))
+		"synchronize the clocks of both machines", aheadOf(batch).Round(time.Second))
 }
 
 // aheadOf is how far a batch is ahead of our clock. Times beyond the year 2262 are negative.
@@ -165,8 +165,8 @@ const jitter = 10
 func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommon.Map, report *window.Report, before int64) {
 	p.warnSeries(r, report)
 	if report.Ignored[window.GroupLimit] > 0 {
-		p.warnOnce(aboutEngines, attributes, "there are more engines and models than are kept, which is 1000 of a server and %d of all servers, "+
-			"and nothing is derived from the others; if the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
+		p.warnOnce(aboutEngines, attributes, "there are more engines and models than the limits, 1000 for one server and %d for all; "+
+			"nothing is derived from the others. If the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
 			"give each of them its own service.instance.id", p.engines.Limit())
 	}
 	if before == 0 || batch.Time <= before || !report.Observed {
@@ -174,7 +174,7 @@ func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommo
 	}
 	r.batches++
 	if r.batches == 1 && slices.ContainsFunc(batch.Samples, func(s input.Sample) bool { return s.Delta }) && p.warned.first(aboutDeltas) {
-		p.logger.Info("counters arrive as increases (delta temporality), so that what is lost on the way is missing in what is derived; "+
+		p.logger.Info("counters arrive with delta temporality, so derived values are too low when a batch is lost; "+
 			"if cumulative_to_delta is before this processor, move it behind", stages.ServerFields(attributes)...)
 	}
 	// One gap can be an accident, so two intervals have to be long.
@@ -185,7 +185,7 @@ func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommo
 	}
 	if r.batches == 2 {
 		p.warnOnce(aboutWindow, pcommon.Map{}, "the window (%s) is shorter than twice the time between two scrapes (%s), "+
-			"so that a single missed scrape leaves nothing to derive; set window to %s or more, or scrape more often",
+			"so nothing is derived when one scrape is missed; set window to %s or more, or scrape more often",
 			p.config.Window, interval.Round(time.Millisecond), (2 * interval).Round(time.Second))
 	}
 }

@@ -93,7 +93,7 @@ func (d *targetDiscovery) reconcile(ctx context.Context, wanted []discover.Targe
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if err := d.receiver.Remove(ctx, t.URL); err != nil && ctx.Err() == nil {
-				d.receiver.settings.Logger.Warn("The end of a target was refused; it is sent again every minute",
+				d.receiver.settings.Logger.Warn("The pipeline refused the staleness markers of a removed target; they are sent again every minute",
 					zap.String("target", scrape.InstanceID(t.URL)), zap.Error(err))
 			}
 		})
@@ -175,9 +175,9 @@ func (d *targetDiscovery) apart(wanted []discover.Target) []discover.Target {
 		}
 	}
 	if same != d.same && same > 0 {
-		d.receiver.settings.Logger.Warn("Several targets have one service.instance.id, for example "+example+
-			". Their addresses are used instead, and of targets with one address only the first is scraped; "+
-			"give each its own label instance, or remove that label", zap.Int("targets", same), zap.Int("left_out", len(wanted)-len(out)))
+		d.receiver.settings.Logger.Warn("Several targets have the same service.instance.id, for example "+example+
+			". Each gets its address as the id; of targets with the same address, only the first is scraped. "+
+			"Give each its own label instance, or remove that label", zap.Int("targets", same), zap.Int("left_out", len(wanted)-len(out)))
 	}
 	d.same = same
 	return out

@@ -52,9 +52,9 @@ func (r *vllmReceiver) send(to *sink, at pcommon.Timestamp, out pmetric.Metrics)
 func (r *vllmReceiver) lost(ends int) {
 	r.scrapes.Telemetry.ReceiverVllmDroppedEnds.Add(context.Background(), int64(ends))
 	if r.loses.CompareAndSwap(false, true) {
-		r.settings.Logger.Warn("The pipeline refuses points, and too many series have ended since then to store all of their ends. "+
-			"For the others the backend shows the last values until it drops them by itself. Find out what refuses points: "+
-			"an exporter whose queue is full, or the memory limiter", zap.Int("ends", ends))
+		r.settings.Logger.Warn("The pipeline refuses points, and no more staleness markers can be kept for it. "+
+			"Some removed series show their last value until the backend drops them. Find out what refuses points: "+
+			"an exporter with a full queue, or the memory limiter", zap.Int("ends", ends))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // cannot be asked for targets, else OK.
 type receiverStatus struct {
 	// reporting is held while a status is reported. No goroutine waits for it: its holder
-	// also reports the changes that others make meanwhile.
+	// also reports the changes that others make in that time.
 	reporting sync.Mutex
 
 	mu   sync.Mutex
@@ -141,7 +141,7 @@ func (s *receiverStatus) sentence() error {
 	case 1:
 		return errors.New("the only target cannot be scraped: " + s.newest)
 	}
-	return fmt.Errorf("none of the %d targets can be scraped; the newest failure is of %s", s.failing, s.newest)
+	return fmt.Errorf("none of the %d targets can be scraped; the newest failure: %s", s.failing, s.newest)
 }
 
 // report reports every change that was not reported yet. A watcher of the status may

@@ -74,9 +74,9 @@ func TestTheStatusFollowsTheTargets(t *testing.T) {
 	s.removed("a")
 	s.removed("c")
 	assert.Equal(t, []string{
-		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure is of b:8000: timeout",
+		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure: b:8000: timeout",
 		"StatusOK",
-		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure is of a:8000: refused",
+		"StatusRecoverableError none of the 2 targets can be scraped; the newest failure: a:8000: refused",
 		"StatusOK",
 	}, host.seen())
 	s.added("d")

@@ -101,7 +101,7 @@ func TestEachOfManyTargetsKeepsItsConnection(t *testing.T) {
 }
 
 // Targets with the same address and other paths, as of a gateway, take nothing from each other:
-// neither the idle connections, which would be opened anew for each scrape, nor those of
+// neither the idle connections, which would be opened again for each scrape, nor those of
 // max_conns_per_host, which one slow target would keep.
 func TestTargetsOfOneServerHaveTheirOwnConnections(t *testing.T) {
 	t.Parallel()

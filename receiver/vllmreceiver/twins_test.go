@@ -82,5 +82,5 @@ discovery:
 	assert.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, instances()) }, within, 5*time.Millisecond)
 	assert.Equal(t, want, instances())
 	assert.EqualValues(t, 4, r.targets.Load())
-	assert.Equal(t, 1, logs.FilterMessageSnippet("Several targets have one service.instance.id").Len())
+	assert.Equal(t, 1, logs.FilterMessageSnippet("Several targets have the same service.instance.id").Len())
 }

@@ -43,7 +43,7 @@ func burnMonitor(factor, long, short, longText, shortText string) *Monitor {
 			" by {service.instance.id,model_name,objective} > PARAMETER",
 		Text: "{{[service.instance.id].name}} misses the objective {{objective.name}} of {{model_name.name}} so often that its error budget is used " +
 			"{{value}} times faster than allowed, over " + longText + " and over " + shortText + ".",
-		Differs: "It is about each server and has no guard on traffic: see [Objectives](#objectives).",
+		Differs: "It is about each server, and has no guard on traffic.",
 	}
 }
 
@@ -64,9 +64,9 @@ func sloGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnFast", Severity: Page,
 				Expr:         pageBurn(p, "VLLMBudgetBurnFast", "burnFast", "1h", "5m", "eventsFast"),
-				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 2 % of the month's budget go in an hour",
+				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that an hour uses 2 % of the month's error budget",
 				Description:  "{{ $value | humanizePercentage }} of the events of the last hour certainly missed the objective.",
-				Meaning:      "Over an hour and over five minutes, the share of events that certainly missed the objective is more than 14.4 times what the target allows. At this rate 2 % of the budget of 30 days is gone in an hour." + burnEnds + burnUnreachable + " A total outage at a target of 99 % pages after 8.6 minutes, at 95 % after 43, at 90 % after 54.",
+				Meaning:      "Over 1h and 5m, the share of definite misses is more than 14.4 times what the target allows. At this rate 2 % of the budget of 30 days is gone in an hour." + burnEnds + burnUnreachable,
 				Impact:       burnImpact,
 				Diagnosis:    burnSteps("5m"),
 				Mitigation:   burnMitigation,
@@ -79,9 +79,9 @@ func sloGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnMedium", Severity: Page,
 				Expr:         pageBurn(p, "VLLMBudgetBurnMedium", "burnMedium", "6h", "30m", "eventsMedium"),
-				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 5 % of the month's budget go in six hours",
+				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that six hours use 5 % of the month's error budget",
 				Description:  "{{ $value | humanizePercentage }} of the events of the last six hours certainly missed the objective.",
-				Meaning:      "Over six hours and over 30 minutes, the share of events that certainly missed the objective is more than 6 times what the target allows. At this rate 5 % of the budget of 30 days is gone in six hours." + burnEnds + burnUnreachable,
+				Meaning:      "Over 6h and 30m, the share of definite misses is more than 6 times what the target allows. At this rate 5 % of the budget of 30 days is gone in six hours." + burnEnds + burnUnreachable,
 				Impact:       burnImpact,
 				Diagnosis:    burnSteps("30m"),
 				Mitigation:   burnMitigation,
@@ -103,13 +103,13 @@ func sloLongGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnSlow", Severity: Ticket,
 				Expr:         burnAlert(p, "burnSlow", "1d", "2h", "eventsSlow") + observed(p, "1d"),
-				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that 10 % of the month's budget go in a day",
+				Summary:      "The objective {{ $labels.objective }} of " + model("all models") + " is missed so often that a day uses 10 % of the month's error budget",
 				Description:  "{{ $value | humanizePercentage }} of the events of the last day certainly missed the objective, and the last two hours are as bad.",
-				Meaning:      "Over a day and over two hours, the share of events that certainly missed the objective is more than 3 times what the target allows. At this rate 10 % of the budget of 30 days is gone in a day." + burnUnreachable,
+				Meaning:      "Over 1d and 2h, the share of definite misses is more than 3 times what the target allows. At this rate 10 % of the budget of 30 days is gone in a day." + burnUnreachable,
 				Impact:       "Some users miss what was promised to them, for hours.",
 				Diagnosis:    burnSteps("2h"),
 				Mitigation:   burnMitigation,
-				LooksTheSame: "The peak of each day. Compare with the same hours of last week.",
+				LooksTheSame: "The peak of each day: compare with the same hours of last week.",
 				NotConclude:  burnNot,
 				CannotFire:   burnCannot + " A quarter of the day must have been recorded.",
 				Monitor:      burnMonitor("burnSlow", "1d", "2h", "1 day", "2 h"),
@@ -118,9 +118,9 @@ func sloLongGroup(p parameters) Group {
 			{
 				Name: "VLLMBudgetBurnLeak", Severity: Ticket,
 				Expr:        burnAlert(p, "burnLeak", "3d", "6h", "eventsLeak") + observed(p, "3d"),
-				Summary:     "The objective {{ $labels.objective }} of " + model("all models") + " will use up its budget before the month ends",
+				Summary:     "The objective {{ $labels.objective }} of " + model("all models") + " will use up its error budget within the month",
 				Description: "{{ $value | humanizePercentage }} of the events of the last three days certainly missed the objective, and the last six hours are as bad.",
-				Meaning:     "Over three days and over six hours, the share of events that certainly missed the objective is more than the target allows. If it goes on, the budget does not last for the month.",
+				Meaning:     "Over 3d and 6h, the share of definite misses is more than the target allows. The budget will not last for the month.",
 				Impact:      "Few users notice, but the promise will not be kept.",
 				Diagnosis:   burnSteps("6h"),
 				Mitigation: []string{
@@ -138,10 +138,10 @@ func sloLongGroup(p parameters) Group {
 				Expr:        "vllm_slo:budget_remaining_upper:30d <= 0" + observed(p, "30d"),
 				Summary:     "The error budget of the objective {{ $labels.objective }} of " + model("all models") + " is used up",
 				Description: "More events of the last 30 days certainly missed the objective than the target allows.",
-				Meaning:     "The error budget of 30 days is used up, counting only what certainly missed, and at least a quarter of the 30 days was recorded.",
-				Impact:      "The promise of this month is broken. There is no room for risk until bad days leave the window.",
+				Meaning:     "Definite misses have used up the error budget of 30 days. At least a quarter of the 30 days was recorded.",
+				Impact:      "The promise of this month is broken, and there is no room for risk until bad days leave the window.",
 				Diagnosis: []Step{
-					{Text: "See how much is left, and when it was used. The panel shows the lower end, where all that is undecided counts as missed.", Query: "vllm_slo:budget_remaining_upper:30d", Board: "vllm-objectives", Panel: "Error budget left"},
+					{Text: "See how much is left, and when it was used. The panel shows the lower bound.", Query: "vllm_slo:budget_remaining_upper:30d", Board: "vllm-objectives", Panel: "Error budget left"},
 					{Text: "See how much of the month was recorded.", Query: "vllm_slo:coverage:30d", Board: "vllm-objectives", Panel: "Observed share of each window"},
 					{Text: "See whether it is still being used.", Query: "vllm_slo:burn_lower:rate6h", Board: "vllm-objectives", Panel: "Slow burn"},
 				},
@@ -150,9 +150,9 @@ func sloLongGroup(p parameters) Group {
 					"Find the days that used most of it, and remove their cause.",
 				},
 				LooksTheSame: "A new threshold or target: the processor counts from zero, but the recorded month does not.",
-				NotConclude:  "Do not conclude that users are harmed now: it may have been three weeks ago.",
-				CannotFire:   "Less than a quarter of 30 days was recorded, the Prometheus server keeps less than 30 days, or the objective has no target.",
-				NoMonitor:    "A monitor cannot require the coverage besides the budget. Use an alert on the error budget of the SLO below.",
+				NotConclude:  "Users may be well now: the misses may be weeks old.",
+				CannotFire:   "Less than a quarter of 30 days was recorded, Prometheus keeps less than 30 days, or the objective has no target.",
+				NoMonitor:    "Use an alert on the error budget of the SLO.",
 				ShownBy:      "TestAlertsOnSlowBurns",
 			},
 		},
@@ -160,12 +160,12 @@ func sloLongGroup(p parameters) Group {
 }
 
 const (
-	burnImpact       = "The users of the model miss what was promised to them: the share of late or slow requests is many times what the objective allows."
-	burnCannot       = "The processor has no `objectives`, or the short window has too few events or requests. Cancelled requests do not count, and none while no server answers: `VLLMPoolNotServing` and `VLLMServerNotServing` are for outages. What is undecided does not count as missed."
-	burnLooks        = "A few requests on a quiet night: with ten events two are enough. Look at the number of events first."
-	burnEnds         = " It ends when two minutes miss less than half of that, where they have ten events and ten requests."
-	burnNot          = "Do not conclude which server is at fault: the sums are over all servers of the model."
-	burnUnreachable  = " Where not even an outage reaches the factor, 90 % missed events are enough."
+	burnImpact       = "Many more requests of the model are late or slow than the objective allows."
+	burnCannot       = "The processor has no `objectives`, or the short window has too few events or requests. Cancelled requests and undecided events do not count as missed. For outages see `VLLMPoolNotServing` and `VLLMServerNotServing`."
+	burnLooks        = "A few requests on a quiet night: with ten events two are enough."
+	burnEnds         = " It is resolved when two minutes with ten events and ten requests miss less than half of that."
+	burnNot          = "It does not show which server is at fault: the sums are over all servers of the model."
+	burnUnreachable  = " If a low target makes the factor unreachable, 90 % missed events are enough."
 	burnQueryServers = "sum by (instance, model_name, objective) (rate(vllm_slo_good_total[5m])) / (sum by (instance, model_name, objective) (rate(vllm_slo_valid_total[5m])) > 0)"
 )
 

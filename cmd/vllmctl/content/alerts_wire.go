@@ -28,7 +28,7 @@ func wireGroup(p parameters) Group {
 				Expr:        "up == 0 and on (job, instance) last_over_time(vllm:num_requests_running[1d])",
 				Summary:     "{{ $labels.instance }} cannot be scraped",
 				Description: "Prometheus cannot scrape this server, which reported requests within the last day.",
-				Meaning:     "The scrape of a target that had vLLM's metrics within a day fails for two minutes.",
+				Meaning:     "Prometheus cannot scrape a target that had vLLM's metrics within a day.",
 				Impact:      "Requests to this server probably fail.",
 				Diagnosis: []Step{
 					{Text: "See whether others fail, too.", Query: "up == 0"},
@@ -37,7 +37,7 @@ func wireGroup(p parameters) Group {
 				},
 				Mitigation:   []string{"If your request fails, restart the server. Loading the model takes minutes."},
 				LooksTheSame: "A server that is too busy to answer the scrape within its timeout.",
-				NotConclude:  "Do not conclude that the engine is dead: only its metrics cannot be read.",
+				NotConclude:  "The engine may run: only its metrics cannot be read.",
 				CannotFire:   "Discovery removed the target: then there is no `up`. A server that is down for a day is forgotten.",
 				FiresIn:      map[string][]string{"unreachable": lone},
 			},
@@ -48,20 +48,20 @@ func wireGroup(p parameters) Group {
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
 					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
 				Summary:     "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
-				Description: "Requests run, and no token was computed in five minutes.",
-				Meaning:     "Requests have been running on an engine for five minutes without a new prompt token or output token of it, and this lasts for five more minutes.",
+				Description: "Requests have run for five minutes without a new token.",
+				Meaning:     "Requests have been running on an engine for five minutes without a new token.",
 				Impact:      "Its users wait until their own timeout.",
 				Diagnosis: []Step{
 					{Text: "See the running requests and the tokens.", Query: "sum by (instance) (rate(vllm:generation_tokens_total[5m]))", Board: "vllm-wire", Panel: "Token throughput"},
-					{Text: "Send one request of your own: before 0.10.2, and by one report later as well, vLLM leaves the gauge of running requests frozen when all clients leave at once."},
+					{Text: "Send one request of your own: before 0.10.2, and once reported later, the gauge of running requests freezes when all clients leave at once."},
 					{Text: "Read the server's log for a timeout of NCCL, or an error of the engine."},
 				},
 				Mitigation: []string{
 					"Take the server out of rotation, save a stack dump of its processes (py-spy dump) within five minutes, and then restart it. Its requests are lost; they were not served any more.",
 				},
 				LooksTheSame: "A frozen gauge on an idle server: your own request succeeds then. See `frozen_gauges`.",
-				NotConclude:  "Do not conclude that the GPU is broken.",
-				CannotFire:   "The server cannot be scraped (`VLLMRawServerDown`), or several API servers report the gauge for themselves.",
+				NotConclude:  "The GPU may be well.",
+				CannotFire:   "The server cannot be scraped (`VLLMRawServerDown`), or several API servers report the gauge each for itself.",
 				FiresIn:      map[string][]string{"long stalled": lone},
 			},
 			{
@@ -69,7 +69,7 @@ func wireGroup(p parameters) Group {
 				Expr:         burn("burnFast", "1h", "5m", 300, "eventsFast"),
 				Summary:      "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 				Description:  "In the last hour and in the last five minutes, far more requests than allowed waited longer than 2.5 s for their first token.",
-				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 14.4 times what a target of 95 % allows, over an hour and over five minutes." + rawLate,
+				Meaning:      "Over 1h and 5m, the share of first tokens later than 2.5 s is more than 14.4 times what a target of 95 % allows." + rawLate,
 				Impact:       "Most users of the model wait before they see anything.",
 				Diagnosis:    rawLateSteps(),
 				Mitigation:   burnMitigation[1:],
@@ -83,7 +83,7 @@ func wireGroup(p parameters) Group {
 				Expr:         burn("burnMedium", "6h", "30m", 1800, "eventsMedium"),
 				Summary:      "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " wait longer than 2.5 s for their first token",
 				Description:  "In the last six hours and in the last 30 minutes, far more requests than allowed waited longer than 2.5 s for their first token.",
-				Meaning:      "The share of requests whose first token took longer than 2.5 s is more than 6 times what a target of 95 % allows, over six hours and over 30 minutes." + rawLate,
+				Meaning:      "Over 6h and 30m, the share of first tokens later than 2.5 s is more than 6 times what a target of 95 % allows." + rawLate,
 				Impact:       "Many users of the model wait before they see anything.",
 				Diagnosis:    rawLateSteps(),
 				Mitigation:   burnMitigation[1:],
@@ -99,7 +99,7 @@ func wireGroup(p parameters) Group {
 					p.number("eventsFast"),
 				Summary:     "5 % of the requests for " + model("an unknown model") + " wait longer than {{ $value | humanizeDuration }} in the queue",
 				Description: "5 % of the requests wait longer in vLLM's queue than the threshold.",
-				Meaning:     "The p95 of the time in the queue is above 5 s for ten minutes.",
+				Meaning:     "The p95 of the time in the queue is above 5 s.",
 				Impact:      "These users wait before their prompt is even read.",
 				Diagnosis: []Step{
 					{Text: "See whether the queue still grows, and at which server.", Query: "sum by (instance, model_name) (vllm:num_requests_waiting)", Board: "vllm-wire", Panel: "Running and waiting requests"},
@@ -107,9 +107,9 @@ func wireGroup(p parameters) Group {
 					{Text: "See whether more requests end than usual. [What you see](symptoms.md) has the next steps.", Query: "sum by (model_name) (rate(vllm:request_success_total[5m])) / quantile_over_time(0.5, (sum by (model_name) (rate(vllm:request_success_total[5m])))[1d:5m])", Board: "vllm-wire", Panel: "Finished requests by reason"},
 				},
 				Mitigation:   burnMitigation[1:],
-				LooksTheSame: "Many long prompts, fewer servers, or a slower engine: all of them make a queue.",
-				NotConclude:  "Do not conclude that it is over when the value falls: the histogram changes when requests end, so it is late.",
-				CannotFire:   "Requests wait and none of them ends: then `VLLMRawServerStalled` fires. The first bucket ends at 0.3 s, so the p95 of an empty queue reads 0.285 s.",
+				LooksTheSame: "Many long prompts, fewer servers and a slower engine all make a queue.",
+				NotConclude:  "It may last although the value falls: the histogram changes only when requests end.",
+				CannotFire:   "No request ends: then `VLLMRawServerStalled` fires. The p95 of an empty queue reads 0.285 s.",
 				FiresIn:      map[string][]string{"overload": nil},
 			},
 			{
@@ -119,15 +119,15 @@ func wireGroup(p parameters) Group {
 					` and on (` + by + `) sum by (` + by + `) (rate(vllm:request_success_total[5m])) * 300 >= ` + p.number("eventsFast"),
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " end with an error",
 				Description: "{{ $value | humanizePercentage }} of the requests that ended in the last five minutes did so with an error of the engine.",
-				Meaning:     "The share of requests with `finished_reason` error is above 5 % for five minutes. The name of the metric says success, but it counts every end.",
+				Meaning:     "More than 5 % of the requests have `finished_reason` error. Despite its name, the metric counts every end.",
 				Impact:      "These users get an error or a truncated answer.",
 				Diagnosis: []Step{
 					{Text: "See how requests end, and at which server.", Query: "sum by (instance, finished_reason) (rate(vllm:request_success_total[5m]))", Board: "vllm-wire", Panel: "Finished requests by reason"},
 					{Text: "Read the server's log for the error."},
 				},
 				Mitigation:   []string{"All servers since a release: undo the newest change of image or model.", "One server: take it out of rotation. If its log has EngineDeadError, restart the server."},
-				LooksTheSame: "Requests that clients cancel are not counted at all; vLLM's Rust front end counts them as abort.",
-				NotConclude:  "Do not conclude that all is well without this alert: requests that are refused before the engine are not counted. HTTP metrics of the server have them.",
+				LooksTheSame: "Cancelled requests are not counted; vLLM's Rust front end counts them as abort.",
+				NotConclude:  "Without this alert requests may still fail: those refused before the engine are only in the HTTP metrics.",
 				CannotFire:   "The version has no finished_reason error, or fewer than ten requests ended in five minutes.",
 				FiresIn:      map[string][]string{"erroring": nil},
 			},
@@ -137,9 +137,9 @@ func wireGroup(p parameters) Group {
 
 const (
 	rawLateQuery = `histogram_quantile(0.95, sum by (model_name, le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`
-	rawLate      = " 2.5 s is a bound of vLLM's histogram, so the share is exact. Where a low target makes the factor unreachable, 90 % late requests are enough."
-	rawLooks     = "A few long prompts in a quiet hour: with ten requests in five minutes, eight late ones are enough. See how many requests there are."
-	rawCannot    = "vLLM is not scraped under its own names, or fewer requests got a first token in the short window than the guard asks for. Requests that never get a first token are in no histogram."
+	rawLate      = " 2.5 s is a bound of vLLM's histogram, so the share is exact."
+	rawLooks     = "A few long prompts in a quiet hour: with ten requests in five minutes, eight late ones are enough."
+	rawCannot    = "vLLM is not scraped under its own names, or too few requests got a first token. Requests without a first token are in no histogram."
 )
 
 func rawLateSteps() []Step {

@@ -95,7 +95,7 @@ func exporterPanels() []Panel {
 		Panel{
 			Title: "Lost points", Kind: TimeSeries, Unit: "{datapoint}/s", Min: number(0),
 			NoValue: "Nothing was lost since the start of the collector, or its telemetry is not scraped.",
-			About:   "Refused by the backend for good, or refused by a full queue.",
+			About:   "Permanently refused by the backend, or refused by a full queue.",
 			Queries: []Query{
 				{Expr: "sum by (exporter) (" + rate(own("otelcol_exporter_send_failed_metric_points")) + ")", Legend: "refused {{exporter}}"},
 				{Expr: "sum by (exporter) (" + rate(own("otelcol_exporter_enqueue_failed_metric_points")) + ")", Legend: "queue full {{exporter}}"},

@@ -59,7 +59,7 @@ func speculationPanels() []Panel {
 			"No drafts: speculative decoding is off, or there was no traffic.", shareOver("vllm_spec_decode_num_accepted_tokens_total", "vllm_spec_decode_num_draft_tokens_total")),
 		Panel{
 			Title: "Mean acceptance length", Kind: TimeSeries, Unit: "{token}", Min: number(1),
-			About:   "1 is no gain.",
+			About:   "1 means no gain.",
 			Queries: one(leastOfEngine("vllm_spec_decode_mean_acceptance_length"), "{{instance}} {{engine}} {{model_name}}"),
 		},
 		percent("Acceptance by draft position", "The engine that accepts least. Late positions that are hardly ever accepted are not worth their drafts.",

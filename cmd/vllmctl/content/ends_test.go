@@ -78,8 +78,8 @@ func TestOneIncidentIsOnePage(t *testing.T) {
 func TestAReplicasPageNamesNoShareThatIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	for severity, want := range map[float64]string{
-		3: "a, of a pool, does not serve m, or far too late: the router still sends 30% of the pool's users to it",
-		2: "a, of a pool, does not serve m, or far too late",
+		3: "a in a pool does not serve m, or serves it far too late: the router still sends 30% of the pool's users to it",
+		2: "a in a pool does not serve m, or serves it far too late",
 	} {
 		p := newPlayer(t, "vllm-diagnosis")
 		p.play(13*minute, 15*time.Second, steps(severityOfA, 0*minute, 3., 10*minute, severity), steps(shareOfA, 0*minute, 0.3, 10*minute, 0.3*(severity-2)),

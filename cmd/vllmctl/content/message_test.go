@@ -85,7 +85,7 @@ Requests that wait: 40 now, usual 1
 Requests that arrive a second: 6 now, usual 0.75
 Tokens of a prompt: 802 now, usual 145
 Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before, without harm.
-Next: Send one request of your own. No answer proves an outage; a quick one proves little while others wait: compare it with the mean wait for the first token.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
+Next: Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with the mean wait for the first token.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
 		})
 	}
 }
@@ -109,7 +109,7 @@ func TestAnEarlierIncidentIsNotUsual(t *testing.T) {
 func TestAMessageWithoutDataSaysSo(t *testing.T) {
 	t.Parallel()
 	said := messages(t, "vllm-diagnosis", 10*minute, 5*minute, severity("a:8000", "m", 3, ""), pool("c", "m", 3, ""))
-	assert.Equal(t, `Half or more of the servers of this pool do not serve, or far too late. The worst are named first.
+	assert.Equal(t, `Half or more of the servers of this pool do not serve their users, or serve them far too late. The worst servers come first.
 Condition: not reported now. Cause: not known
 Server a:8000: condition not reported now, cause not known
 Wait for the first token so far, worst of these servers: not measured now, no usual value yet
@@ -183,7 +183,7 @@ Time between tokens, worst of these servers: not measured, as no request makes p
 Requests that wait: none that gauges show, usual 2
 `)
 	assert.Contains(t, said["VLLMReplicaNotServing"], "Condition: stalled. Cause: not visible from outside. What to do: RUNBOOKS/stalled.md\n")
-	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: See the state of the server's processes. If others serve its model, take it out of rotation. Save a stack dump")
+	assert.Contains(t, said["VLLMReplicaNotServing"], "\nNext: Check the state of the server's processes. If other servers have its model, take it out of rotation. Save a stack dump")
 }
 
 // A gauge of 0 is not what people read beside a wait of many seconds.

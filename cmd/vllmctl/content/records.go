@@ -16,14 +16,14 @@ var sloWindows = []string{"5m", "30m", "1h", "2h", "6h"}
 func sloRecords(p parameters) []Record {
 	records := []Record{{
 		Name:    "vllm_slo:target:last1h",
-		Meaning: "The target of an objective. It stays for an hour after the last server is gone; of different targets the strictest counts.",
+		Meaning: "The target of an objective in the last hour, the strictest of several.",
 		Expr:    "max by (" + objectiveLabels + ") (last_over_time(vllm_slo_target_ratio[1h]))",
 		Unit:    "1",
 	}}
 	for _, part := range []struct{ name, metric, meaning string }{
-		{"valid", "vllm_slo_valid_total", "What an objective is about, per second, over the servers of a model."},
-		{"good", "vllm_slo_good_total", "What certainly met an objective, per second, over the servers of a model."},
-		{"undecided", "vllm_slo_undecided_total", "What cannot be decided, per second, over the servers of a model."},
+		{"valid", "vllm_slo_valid_total", "Events of an objective per second, over the servers of a model."},
+		{"good", "vllm_slo_good_total", "The events that certainly met the objective."},
+		{"undecided", "vllm_slo_undecided_total", "The events that cannot be decided."},
 	} {
 		for _, window := range append([]string{"2m"}, sloWindows...) {
 			records = append(records, Record{
@@ -35,7 +35,7 @@ func sloRecords(p parameters) []Record {
 	for _, window := range slices.Sorted(maps.Keys(seconds)) {
 		records = append(records, Record{
 			Name: "vllm_slo:requests:rate" + window, Unit: "{request}/s",
-			Meaning: "Requests that got a first token, per second, over the servers of a model. Too few of them are no trend, however many tokens an objective counts.",
+			Meaning: "First tokens per second, over the servers of a model.",
 			Expr:    "sum by (" + modelLabels + ") (rate(vllm_time_to_first_token_seconds_count[" + window + "]))",
 		})
 	}
@@ -60,16 +60,16 @@ func sloLongRecords() []Record {
 	for _, window := range []string{"1d", "3d", "30d"} {
 		records = append(records, ratioRecords(window, over("good", window), over("undecided", window), over("valid", window))...)
 	}
-	const lost = "The share of the error budget of 30 days that is left. 1 is all of it, 0 none; negative where more was used."
+	const lost = "The share of the error budget of 30 days that is left; negative where more was used."
 	return append(records,
 		Record{
 			Name: "vllm_slo:budget_remaining_upper:30d", Unit: "1",
-			Meaning: lost + " The upper bound: what is used is certain.",
+			Meaning: lost + " The upper bound.",
 			Expr:    "1 - vllm_slo:burn_lower:rate30d",
 		},
 		Record{
 			Name: "vllm_slo:budget_remaining_lower:30d", Unit: "1",
-			Meaning: lost + " The lower bound: all that is undecided counts as missed.",
+			Meaning: lost + " The lower bound.",
 			Expr:    "1 - vllm_slo:burn_upper:rate30d",
 		},
 		coverageRecord("1d", "15m", 96), coverageRecord("3d", "1h", 72), coverageRecord("30d", "1h", 720))
@@ -79,7 +79,7 @@ func sloLongRecords() []Record {
 func coverageRecord(window, step string, steps int) Record {
 	return Record{
 		Name: "vllm_slo:coverage:" + window, Unit: "1",
-		Meaning: "The share of the window in which the objective was recorded.",
+		Meaning: "The recorded share of the window.",
 		Expr:    fmt.Sprintf("count_over_time(vllm_slo:valid:rate5m[%s:%s]) / %d", window, step, steps),
 	}
 }
@@ -95,10 +95,10 @@ func ratioRecords(window, good, undecided, valid string) []Record {
 	return []Record{
 		record("error_ratio", "lower", "The share that certainly missed the objective.",
 			fmt.Sprintf("clamp_min(1 - (%s + %s) / (%s > 0), 0)", good, undecided, valid)),
-		record("error_ratio", "upper", "The share that missed the objective, if all that is undecided did.",
+		record("error_ratio", "upper", "The same, if all undecided events missed.",
 			fmt.Sprintf("clamp_min(1 - %s / (%s > 0), 0)", good, valid)),
-		record("burn", "lower", "How many times faster than allowed the error budget is certainly used.", burn("lower")),
-		record("burn", "upper", "How many times faster than allowed the error budget is used, if all that is undecided missed.", burn("upper")),
+		record("burn", "lower", "The burn rate of definite misses.", burn("lower")),
+		record("burn", "upper", "The burn rate, if all undecided events missed.", burn("upper")),
 	}
 }
 
@@ -109,12 +109,12 @@ func gatewayRecords() (records []Record) {
 		requests := "vllm_gateway:requests:rate" + window
 		records = append(records, Record{
 			Name: requests, Unit: "{request}/s",
-			Meaning: "Requests that arrived at the gateway's endpoint picker, per second, also those that it refused.",
+			Meaning: "Requests at the gateway's endpoint picker per second, including refused ones.",
 			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[" + window + "]) or " +
 				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[` + window + "]))",
 		}, Record{
 			Name: "vllm_gateway:error_ratio:rate" + window, Unit: "1",
-			Meaning: "The share of the requests at the gateway's endpoint picker that failed.",
+			Meaning: "The share of these requests that failed.",
 			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[" + window + "])) or " + requests + " * 0) / (" +
 				requests + " > 0)",
 		})
@@ -126,7 +126,7 @@ func gatewayRecords() (records []Record) {
 func serversExpected(p parameters) Record {
 	return Record{
 		Name: "vllm_config:servers:expected", Unit: "{server}",
-		Meaning: "The number of servers that there should be at least. Change it to your number.",
+		Meaning: "The least number of servers. Change it to yours.",
 		Expr:    "vector(" + p.number("serversExpected") + ")",
 	}
 }

@@ -79,23 +79,23 @@ type Parameter struct {
 func Parameters() []Parameter {
 	return []Parameter{
 		{"serversExpected", "The number of servers below which VLLMTooFewServers fires.", 1},
-		{"replicaShare", "The share of a pool's users at a replica that does not serve them from which on it pages.", 0.05},
+		{"replicaShare", "The share of a pool's users at a replica that pages.", 0.05},
 		{"burnFast", "The burn rate over 1h and 5m that pages.", 14.4},
 		{"burnMedium", "The burn rate over 6h and 30m that pages.", 6},
 		{"burnSlow", "The burn rate over 1d and 2h that opens a ticket.", 3},
 		{"burnLeak", "The burn rate over 3d and 6h that opens a ticket.", 1},
-		{"errorRatioAlways", "The share of missed events that is enough for each alert on burn rates, for targets that make its burn rate unreachable.", 0.9},
-		{"eventsFast", "The fewest events, and the fewest requests, in 5m for the alert on the burn over 1h and 5m.", 10},
-		{"eventsMedium", "The fewest events, and the fewest requests, in 30m for the alert on the burn over 6h and 30m.", 30},
-		{"eventsSlow", "The fewest events, and the fewest requests, in 2h for the alert on the burn over 1d and 2h.", 60},
-		{"eventsLeak", "The fewest events, and the fewest requests, in 6h for the alert on the burn over 3d and 6h.", 100},
-		{"coverage", "The share of a window of days that must have been observed before it counts.", 0.25},
+		{"errorRatioAlways", "The share of missed events that is always enough for an alert on burn rates.", 0.9},
+		{"eventsFast", "The fewest events and requests in 5m for `burnFast`.", 10},
+		{"eventsMedium", "The same in 30m for `burnMedium`.", 30},
+		{"eventsSlow", "The same in 2h for `burnSlow`.", 60},
+		{"eventsLeak", "The same in 6h for `burnLeak`.", 100},
+		{"coverage", "The recorded share from which on a window of days counts.", 0.25},
 		{"gatewayErrorRatio", "The share of errors at the gateway that pages.", 0.05},
 		{"gatewayRequests", "The fewest requests in 5m for the alerts of the gateway.", 20},
-		{"gatewayLatencySeconds", "The p99 of the duration of requests at the gateway, in seconds.", 10},
+		{"gatewayLatencySeconds", "The p99 at the gateway that opens a ticket, in seconds.", 10},
 		{"queueShare", "The share of an exporter's queue that may be full.", 0.5},
-		{"rawFirstTokenTarget", "The share of first tokens that must arrive within 2.5 s, for the rules on vLLM's own names.", 0.95},
-		{"rawQueueSeconds", "The p95 of the time in vLLM's queue, in seconds, for the rules on vLLM's own names.", 5},
+		{"rawFirstTokenTarget", "The share of first tokens within 2.5 s, for vLLM's own names.", 0.95},
+		{"rawQueueSeconds", "The p95 of the time in the queue, in seconds, for vLLM's own names.", 5},
 	}
 }
 

@@ -81,7 +81,7 @@ func withSelector(groups []content.Group) error {
 	return nil
 }
 
-// recorded reports whether a series is of our rules: vllm_slo:burn_lower:rate1h. The names of vLLM
+// recorded reports whether a series comes from our rules: vllm_slo:burn_lower:rate1h. The names of vLLM
 // itself begin with "vllm:".
 func recorded(name string) bool {
 	return strings.HasPrefix(name, "vllm_") && strings.Contains(name, ":") || strings.HasPrefix(name, "ALERTS")

@@ -21,17 +21,17 @@ type Firing struct {
 	Alert string `json:"alert"`
 	// Labels are its labels, as an object of texts.
 	Labels labels.Labels `json:"labels"`
-	// From is when it began to fire.
+	// From is when it started to fire.
 	From time.Time `json:"from"`
 	// To is when it ended.
 	To time.Time `json:"to"`
-	// Lasts is true if it still fires at the end; To is the end then.
+	// Lasts is true if it still fires at the end of the period.
 	Lasts bool `json:"lasts,omitempty"`
-	// Summary is the annotation of this name when it began.
+	// Summary is the annotation summary at its start.
 	Summary string `json:"summary,omitempty"`
 }
 
-// CompareFirings orders firings by their begins.
+// CompareFirings orders firings by their starts.
 func CompareFirings(a, b Firing) int {
 	if d := a.From.Compare(b.From); d != 0 {
 		return d
@@ -52,7 +52,7 @@ type Problem struct {
 	Text string `json:"text"`
 	// Times is how often it happened.
 	Times int `json:"times"`
-	// Annotation is true where the rule was evaluated, and only an annotation could not be expanded.
+	// Annotation is true if only an annotation failed, and the rule worked.
 	Annotation bool `json:"annotation,omitempty"`
 }
 
@@ -187,7 +187,7 @@ func (e *Evaluation) problem(of problemOf, text string) {
 	e.problems[of] = &Problem{Rule: of.rule, At: e.next, Text: text, Times: 1, Annotation: of.annotation}
 }
 
-// Finish returns all firings up to an end, in the order of their begins, and the problems.
+// Finish returns all firings up to an end, in the order of their starts, and the problems.
 // dropped is the number of firings above the limit.
 func (e *Evaluation) Finish(end time.Time) (all []Firing, problems []Problem, dropped int) {
 	for _, open := range e.open {

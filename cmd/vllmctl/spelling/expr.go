@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The durations that a dashboard fills in are no PromQL. While an expression is parsed,
-// durations that no rule uses stand for them. They are no whole weeks, so
+// The durations that a dashboard fills in are not PromQL. While an expression is parsed,
+// durations that no rule uses stand for them. They are not whole weeks, so
 // that they are printed as they were written.
 var (
 	hide   = strings.NewReplacer("$__rate_interval", "1111d", "$__range", "1112d", "$__interval", "1114d")

@@ -48,7 +48,7 @@ type Server struct {
 	// streaming is true if lists can be streamed, as since Kubernetes 1.32.
 	streaming bool
 	asked     map[string]int
-	// changed is closed and made anew at each change; broken, at each cut.
+	// changed is closed and made again at each change; broken, at each cut.
 	changed, broken chan struct{}
 }
 

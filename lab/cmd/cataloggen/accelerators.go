@@ -174,32 +174,25 @@ func stringMap(m map[string]string, typed bool) string {
 	return b.String() + "}"
 }
 
-// wireName is the family with its conversion and its constant attributes, for readers.
+// wireName is the family with its constant attributes, for readers.
 func (s exporting) wireName() string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "`%s`", s.Family)
-	for i, family := range s.Plus {
+	for _, family := range s.Plus {
 		fmt.Fprintf(&line, " + `%s`", family)
-		if i > 0 {
-			line.WriteString(" if there")
-		}
-	}
-	switch {
-	case s.Bit != 0:
-		fmt.Fprintf(&line, " bit 0x%x", s.Bit)
-	case s.Scale != 0:
-		fmt.Fprintf(&line, " x %g", s.Scale)
 	}
 	for _, name := range sortedNames(s.Set) {
-		fmt.Fprintf(&line, ", %s=%s", name, s.Set[name])
+		if s.Bit == 0 {
+			fmt.Fprintf(&line, " %s=%s", name, s.Set[name])
+		}
 	}
 	for _, label := range sortedNames(s.Labels) {
 		if attribute := s.Labels[label]; attribute != label {
-			fmt.Fprintf(&line, ", %s from `%s`", attribute, label)
+			fmt.Fprintf(&line, " %s from `%s`", attribute, label)
 		}
 	}
 	if s.Off {
-		fmt.Fprintf(&line, ", off by default in %s", s.Exporter)
+		line.WriteString(" (off)")
 	}
 	return line.String()
 }
@@ -207,9 +200,8 @@ func (s exporting) wireName() string {
 // writeExporterLabels writes what the labels of the exporters mean, with their spellings
 // in different versions.
 func writeExporterLabels(b *bytes.Buffer, d *document) {
-	b.WriteString("\n## Labels of GPU exporters\n\nThe preferred spelling is first. Labels that are neither here nor in the table of a metric\nare dropped, among them those of pods that an exporter can be configured to copy.\n\n")
-	b.WriteString("| Labels | Meaning |\n|---|---|\n")
+	b.WriteString("\n## Labels of GPU exporters\n\nThe preferred spelling is first. Other labels are dropped, unless a metric names them.\n\n")
 	for _, l := range d.Accelerators.Labels {
-		fmt.Fprintf(b, "| %s | %s |\n", codeList(l.Names), cell(l.Meaning))
+		fmt.Fprintf(b, "- %s: %s\n", codeList(l.Names), l.Meaning)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 const small = `prefixes: ["vllm:"]
@@ -104,10 +106,9 @@ func TestAValidCatalogueGivesATableAndAReference(t *testing.T) {
 	reference, err := receiverReference(doc, &defectList{})
 	require.NoError(t, err)
 	for _, line := range []string{
-		"| `vllm.request.success` | `{request}` | sum | `engine` | no | Finished \\| failed requests. |",
-		"| `vllm.request.success` | `vllm:old_total` 0.7.3 -> 0.9.0, only where the version is known<br>`vllm:request_success_total` 0.9.0 | `vllm_request_success_total` |",
-		"| `vllm.kv_cache.block_size` | `vllm:cache_config_info` label `block_size` | `vllm_kv_cache_block_size` |",
-		"| `vllm:cache_config_info` | `block_size` -> `vllm.kv_cache.block_size` |  | Configuration. |",
+		"- **`vllm.request.success`** sum `{request}`, off: Finished | failed requests. (`vllm:old_total` 0.7.3–0.9.0 if the version is known, `vllm:request_success_total` 0.9.0)",
+		"- **`vllm.kv_cache.block_size`** `{token}`: Tokens per block. (`vllm:cache_config_info` label `block_size`)",
+		"- **`vllm:cache_config_info`**: Configuration.",
 	} {
 		assert.Contains(t, string(reference), line+"\n")
 	}
@@ -125,16 +126,15 @@ func TestDerivedMetricsHaveTheirOwnReference(t *testing.T) {
 	require.NoError(t, err)
 	derived := string(reference)
 	for _, line := range []string{
-		"- [Load](#load)", "- [Goals](#goals)", "Of the processor.",
-		"| `vllm.success_rate` | `{request}/s` | gauge | `engine` | no | Rate \\| speed. In seconds. |",
-		"| `vllm.success_rate`<br>`vllm_success_rate_per_second` | `a \\| b` | `vllm.kv_cache.block_size`<br>`vllm.request.success` | vLLM 0.9 | Much. |",
-		"| `vllm.slo.good` | `{event}` | sum | `objective` | yes | Good requests. |",
-		"| `vllm.kv_cache.block_size` | `{token}` | gauge | `engine` | yes | Tokens per block. |",
-		"| `objective` | string | A goal. |  |",
+		"Sections: [Load](#load), [Goals](#goals), [Attributes](#attributes).", "Of the processor. Attributes: `engine`.",
+		"- **`vllm.success_rate`** `{request}/s`, off = `a | b`: Rate | speed. In seconds. **Needs** vLLM 0.9. <br>**Limits:** Much.",
+		"- **`vllm.slo.good`** sum `{event}` = `success`: Good requests.",
+		"- **`vllm.kv_cache.block_size`** `{token}` = `guess`: Tokens per block.",
+		"- `objective`: A goal.",
 	} {
 		assert.Contains(t, derived, line+"\n")
 	}
-	assert.NotContains(t, derived, "| `vllm.request.success` | `{request}`", "the receiver alone emits it")
+	assert.NotContains(t, derived, "**`vllm.request.success`**", "the receiver alone emits it")
 
 	receiver, err := receiverReference(doc, &defectList{})
 	require.NoError(t, err)
@@ -200,10 +200,14 @@ func TestTheGeneratedFilesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files, err := generated(root)
 	require.NoError(t, err)
-	assert.Len(t, files, 13, "the tables, the lists of metrics and seven pages")
+	assert.Len(t, files, 11, "the tables, the lists of metrics and five pages")
 	for path, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(want, got), "%s is out of date: run make generate", path)
+	}
+	for _, m := range catalog.All() { // A reader finds each of them by its name.
+		page := map[string]string{"receiver": "receiver/vllmreceiver/metrics.md", "processor": "processor/vllmprocessor/metrics.md"}[m.EmittedBy]
+		assert.Contains(t, string(files[page]), "`"+m.Name+"`")
 	}
 }

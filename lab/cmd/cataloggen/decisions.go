@@ -44,7 +44,7 @@ func parseDecisions(content []byte, k *knowledge) (*decisionList, error) {
 	}
 	problems := l.expandGroups(k.subjects())
 	l.decideAs(k)
-	return &l, errors.Join(append(problems, l.problems(k)...)...)
+	return &l, errors.Join(append(append(problems, l.problems(k)...), k.doneProblems(&l)...)...)
 }
 
 // expandGroups replaces the names of groups by their members.
@@ -128,7 +128,7 @@ func (l *decisionList) problems(k *knowledge) []error {
 			report(k.defects.has(id), "there is no defect %q", id)
 		}
 		for _, subject := range row.Of {
-			report(slices.Contains(subjects, subject), "%q is no derived metric, signal, rule or group", subject)
+			report(slices.Contains(subjects, subject), "%q is not a derived metric, signal, rule or group", subject)
 		}
 		met := k.meeting(row)
 		for _, subject := range row.Of {

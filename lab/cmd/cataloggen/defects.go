@@ -22,20 +22,19 @@ type setup struct {
 }
 
 type defect struct {
-	ID       string   `yaml:"id"`
-	Title    string   `yaml:"title"`
-	Meaning  string   `yaml:"meaning"`
-	Metrics  []string `yaml:"metrics"`
-	Since    string   `yaml:"since"`
-	Until    string   `yaml:"until"`
-	Change   bool     `yaml:"change"`
-	Setups   []string `yaml:"setups"`
-	Engines  []string `yaml:"engines"`
-	Detect   string   `yaml:"detect"`
-	Advice   string   `yaml:"advice"`
-	Sources  []string `yaml:"sources"`
-	Seen     []string `yaml:"seen"`
-	Verified string   `yaml:"verified"`
+	ID      string   `yaml:"id"`
+	Title   string   `yaml:"title"`
+	Meaning string   `yaml:"meaning"`
+	Metrics []string `yaml:"metrics"`
+	Since   string   `yaml:"since"`
+	Until   string   `yaml:"until"`
+	Change  bool     `yaml:"change"`
+	Setups  []string `yaml:"setups"`
+	Engines []string `yaml:"engines"`
+	Advice  string   `yaml:"advice"`
+	Done    string   `yaml:"done"`
+	Sources []string `yaml:"sources"`
+	Seen    []string `yaml:"seen"`
 }
 
 // parseDefects decodes the defects and checks them against the catalogue. Unknown keys

@@ -20,19 +20,18 @@ defects:
     until: 0.9.0
     setups: [fast]
     engines: [python]
-    detect: "They exceed the cache."
     advice: "Measure them."
+    done: "Corrected. Withheld where they exceed the cache."
     sources: ["#12", "vllm/blocks.py v0.8.0"]
     seen: [0.7.3, 0.8.0]
-    verified: source
   - id: too-many
     title: "Each success | failure counts twice."
     meaning: "One is enough."
     advice: "Divide it."
+    done: "Corrected."
     metrics: [vllm.request.success]
     since: 0.8.0
     sources: ["#13"]
-    verified: thread
   - id: too-new
     title: "All begins again."
     meaning: "It is new."
@@ -42,7 +41,6 @@ defects:
     change: true
     setups: [fast, slow]
     sources: ["#14"]
-    verified: none
 `
 
 func TestMistakesInTheDefectsAreReported(t *testing.T) {
@@ -56,7 +54,7 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"no meaning":                 {"meaning: \"It is new.\"", "meaning: \"\"", "defect too-new: meaning is missing"},
 		"half a meaning":             {"It is new.", "It is new", "meaning is missing or does not end with a dot"},
 		"no advice":                  {"    advice: \"Wait.\"\n", "", "advice is missing or does not end with a dot"},
-		"half a hint":                {"They exceed the cache.", "They exceed the cache", "detect does not end with a dot"},
+		"half of what is done":       {"they exceed the cache.", "they exceed the cache", "done does not end with a dot"},
 		"no source":                  {"sources: [\"#14\"]", "sources: []", "defect too-new: sources is missing"},
 		"no metric":                  {"metrics: [vllm.request.success]", "metrics: []", "defect too-many: metrics is missing"},
 		"an unknown metric":          {"metrics: [vllm.request.success]", "metrics: [vllm.success]", `"vllm.success" is not a metric of vLLM`},
@@ -64,7 +62,7 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"a metric twice":             {"[vllm.request.success]", "[vllm.request.success, vllm.request.success]", "is there twice"},
 		"all metrics and one":        {`["*"]`, `["*", vllm.request.success]`, "must be alone"},
 		"half a version":             {"since: 0.7.3", "since: v0.7", `"v0.7" is not a version`},
-		"an end before the begin":    {"until: 0.9.0", "until: 0.7.3", "since 0.7.3 must be before until 0.7.3"},
+		"an end before the start":    {"until: 0.9.0", "until: 0.7.3", "since 0.7.3 must be before until 0.7.3"},
 		"a change without a version": {"    since: 0.9.0\n", "", "a change needs the version"},
 		"an unknown setup":           {"setups: [fast]", "setups: [quick]", `there is no setup "quick"`},
 		"a setup twice":              {"name: slow", "name: fast", "setup fast: the name is taken"},
@@ -72,7 +70,6 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"a setup without a meaning":  {"meaning: \"A slow one.\"", "meaning: \"\"", "setup slow: meaning is missing"},
 		"a setup with a hyphen":      {"name: slow", "name: slow-one", "the name must be lower-case words joined by underscores"},
 		"an unknown engine":          {"engines: [python]", "engines: [perl]", `the engine "perl" must be`},
-		"an unknown verification":    {"verified: thread", "verified: maybe", "verified must be source, thread or none"},
 		"a source without a version": {"vllm/blocks.py v0.8.0", "vllm/blocks.py", `the source "vllm/blocks.py" must be`},
 		"seen before it began":       {"seen: [0.7.3, 0.8.0]", "seen: [0.7.2, 0.8.0]", `defect too-big: it was seen on 0.7.2, which does not have it by since "0.7.3" and until "0.9.0"`},
 		"seen when it was fixed":     {"seen: [0.7.3, 0.8.0]", "seen: [0.9.0]", "it was seen on 0.9.0, which does not have it"},
@@ -83,7 +80,7 @@ func TestMistakesInTheDefectsAreReported(t *testing.T) {
 		"an engine twice":            {"engines: [python]", "engines: [python, python]", `"python" is there twice in engines`},
 		"a source twice":             {"[\"#14\"]", "[\"#14\", \"#14\"]", `"#14" is there twice in sources`},
 		"two lines of title":         {"Blocks are too big.", "Blocks are\\ntoo big.", "title must be a whole sentence"},
-		"a second document":          {"    verified: none\n", "    verified: none\n---\ndefects: []\n", "the file must be one YAML document"},
+		"a second document":          {"    sources: [\"#14\"]\n", "    sources: [\"#14\"]\n---\ndefects: []\n", "the file must be one YAML document"},
 		"a source without a number":  {`"#13"`, `"13"`, `the source "13" must be`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,6 @@ var (
 	threadOf    = regexp.MustCompile(`^#[1-9]\d*$`)
 	fileOf      = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+ (v\d+\.\d+\.\d+|[0-9a-f]{7,40}|main)$`)
 	engineNames = []string{"python", "rust", "v0"}
-	// verifiedWords are what is known of a defect, the best first.
-	verifiedWords = []string{"source", "thread", "none"}
 )
 
 // problems returns every contradiction between the defects, their schema and the
@@ -47,9 +45,8 @@ func (l *defectList) problems(d *document) []error {
 		report(sentence(one.Title), "title must be a whole sentence")
 		report(strings.HasSuffix(one.Meaning, "."), "meaning is missing or does not end with a dot")
 		report(strings.HasSuffix(one.Advice, "."), "advice is missing or does not end with a dot")
-		report(one.Detect == "" || strings.HasSuffix(one.Detect, "."), "detect does not end with a dot")
+		report(one.Done == "" || strings.HasSuffix(one.Done, "."), "done does not end with a dot")
 		report(len(one.Sources) > 0, "sources is missing")
-		report(slices.Contains(verifiedWords, one.Verified), "verified must be source, thread or none")
 		report(len(one.Metrics) > 0, "metrics is missing")
 		for _, name := range one.Metrics {
 			_, known := d.Metrics[name]

@@ -172,7 +172,6 @@ func TestThePartsOfAPageAreReplacedAndItsProseStays(t *testing.T) {
 			"| [`overheated`](runbooks/overheated.md) | engine | The engine is too hot \\| warm. | `inside`, `outside` |\n",
 			"| `smoke` | `1` | Share \\| part of the air. |\n",
 		},
-		"docs/reference/metrics.md": {"| `vllm.success_rate` | `{request}/s` | Rate \\| speed. | vLLM 0.9 | no |\n"},
 	}
 	pages := pageParts(doc, g)
 	for path, texts := range wanted {

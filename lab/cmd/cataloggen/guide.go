@@ -21,7 +21,7 @@ func (g *diagnosis) conditionTable() string {
 
 func (g *diagnosis) causeTable() string {
 	var b strings.Builder
-	b.WriteString("| Cause | Of | Meaning | Details |\n|---|---|---|---|\n")
+	b.WriteString("| Cause | Applies to | Meaning | Details |\n|---|---|---|---|\n")
 	for _, c := range g.Causes {
 		var details []string
 		for _, detail := range c.Details {

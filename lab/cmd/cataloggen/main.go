@@ -98,13 +98,8 @@ func generated(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	pages := pageParts(doc, diagnosed)
-	pages[wrongPage] = all.wrongParts(decided)
+	pages[wrongPage] = known.wrongParts()
 	pages["docs/start/own-collector.md"] = map[string]string{"checkout-manifest": "```yaml\n" + string(manifest) + "```\n"}
-	for _, component := range withReasons {
-		if pages[component+"/README.md"], err = reasonParts(root, component); err != nil {
-			return nil, err
-		}
-	}
 	for path, parts := range pages {
 		page, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {

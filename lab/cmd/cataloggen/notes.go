@@ -1,126 +1,58 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// mostNamed is how many subjects of a row the page names.
-const mostNamed = 12
-
-// decisionsAbout lists what is done about a defect: a line for each row that changes
-// something. What is unaffected is most of what is derived, so it is one line.
-func (k *knowledge) decisionsAbout(one *defect, l *decisionList) string {
-	var b strings.Builder
-	for _, word := range []string{"corrected", "bounded", "withheld"} {
-		for _, row := range l.Decisions {
-			if row.Decision != word {
-				continue
-			}
-			var subjects []string
-			for _, p := range k.meeting(row) {
-				if p.defect == one.ID {
-					subjects = append(subjects, p.subject)
-				}
-			}
-			if len(subjects) > 0 {
-				fmt.Fprintf(&b, "- **%s**: %s. %s\n", word, subjectList(subjects), row.How)
+// doneProblems reports the defects whose "done" does not have the word of each decision about
+// them, so that the page does not contradict decisions.yaml.
+func (k *knowledge) doneProblems(l *decisionList) []error {
+	var problems []error
+	for _, row := range l.Decisions {
+		for _, p := range k.meeting(row) {
+			i := slices.IndexFunc(k.defects.Defects, func(one defect) bool { return one.ID == p.defect })
+			if i >= 0 && row.Decision != "unaffected" && !strings.Contains(strings.ToLower(k.defects.Defects[i].Done), row.Decision) {
+				problems = append(problems, fmt.Errorf("defect %s: %s is %s, and done does not have this word", p.defect, p.subject, row.Decision))
 			}
 		}
 	}
-	if b.Len() == 0 && slices.ContainsFunc(k.undecided(l), func(p pair) bool { return p.defect == one.ID }) {
-		return "What is done about it is not decided yet.\n\n"
-	} else if b.Len() == 0 {
-		return "Nothing that is derived is wrong because of it.\n\n"
-	}
-	return "In what is derived:\n\n" + b.String() + "- **unaffected**: all else.\n\n"
+	return problems
 }
 
-// subjectList names subjects for readers, and the number of those that are left out.
-func subjectList(subjects []string) string {
-	var names []string
-	for _, subject := range subjects {
-		switch kind, name, is := strings.Cut(subject, ":"); {
-		case is && kind == "signal":
-			names = append(names, "signal `"+name+"`")
-		case is:
-			names = append(names, "the rule for "+map[string]string{
-				"restart": "restarts", "idle": "idle engines", "stall": "stalled engines", "learned": "what was learned",
-			}[name])
-		default:
-			names = append(names, "`"+subject+"`")
-		}
-	}
-	if more := len(names) - mostNamed; more > 1 {
-		return strings.Join(names[:mostNamed], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
-}
+// note is a short mention of a defect in another page.
+func (one *defect) note() string { return "[" + one.ID + "](../../" + wrongPage + "#" + one.ID + ")" }
 
-// note is a short mention of a defect in another page: its title and versions.
-func (one *defect) note() string {
-	return "[" + cell(strings.TrimSuffix(one.Title, ".")) + "](../../" + wrongPage + "#" + one.ID + ") (" + one.versions() + ")"
-}
-
-// writeNotes lists what is to be noted of metrics; texts has the notes of one. It writes
-// nothing where there are none.
-func writeNotes(b *bytes.Buffer, head string, names []string, texts func(name string) []string) {
-	begun := false
-	for _, name := range names {
-		lines := texts(name)
-		if len(lines) == 0 {
-			continue
-		}
-		if !begun {
-			begun = true
-			fmt.Fprintf(b, "\n| Metric | %s |\n|---|---|\n", head)
-		}
-		fmt.Fprintf(b, "| `%s` | %s |\n", name, strings.Join(lines, "<br>"))
-	}
-}
-
-// defectNotes mentions the defects of a metric of vLLM. Those of all metrics are in the
-// introduction.
-func (l *defectList) defectNotes(metric string) []string {
-	var lines []string
+// defectsOf mentions the defects of a metric of vLLM, or those of all metrics of a server.
+func (l *defectList) defectsOf(metric string) string {
+	var links []string
 	for _, one := range l.sorted() {
 		if slices.Contains(one.Metrics, metric) {
-			lines = append(lines, one.note())
+			links = append(links, one.note())
 		}
 	}
-	return lines
+	return strings.Join(links, ", ")
 }
 
-// defectsOfAll mentions the defects of all metrics of a server.
-func (l *defectList) defectsOfAll() string {
-	var lines []string
-	for _, one := range l.sorted() {
-		if slices.Contains(one.Metrics, "*") {
-			lines = append(lines, one.note())
-		}
-	}
-	return strings.Join(lines, "; ")
-}
-
-// decisionNotes mentions the defects of what a metric is derived from, as far as they
-// concern it, by what is done about them. It names them by their ids: most concern many
-// metrics.
-func (k *knowledge) decisionNotes(metric string, l *decisionList) []string {
+// decisionNotes mentions the defects of what metrics are derived from, as far as they
+// concern them, by what is done about them. The introduction says that those of all metrics are corrected.
+func (k *knowledge) decisionNotes(metrics []string, l *decisionList) string {
 	var lines []string
 	for _, word := range []string{"withheld", "bounded", "corrected"} {
 		var links []string
 		for _, one := range k.defects.sorted() {
-			for _, row := range l.Decisions {
-				if row.Decision == word && slices.Contains(k.meeting(row), pair{metric, one.ID}) {
-					links = append(links, "["+one.ID+"](../../"+wrongPage+"#"+one.ID+") ("+one.versions()+")")
-				}
+			if !(word == "corrected" && slices.Contains(one.Metrics, "*")) && slices.ContainsFunc(l.Decisions, func(row decision) bool {
+				return row.Decision == word && slices.ContainsFunc(k.meeting(row), func(p pair) bool {
+					return p.defect == one.ID && slices.Contains(metrics, p.subject)
+				})
+			}) {
+				links = append(links, one.note())
 			}
 		}
 		if len(links) > 0 {
-			lines = append(lines, word+": "+strings.Join(links, ", "))
+			lines = append(lines, word+" "+strings.Join(links, ", "))
 		}
 	}
-	return lines
+	return unlessEmpty(strings.Join(lines, "; "), "<br>**Defects:** %s.")
 }

@@ -12,16 +12,14 @@ const namingPage = "docs/reference/naming.md"
 func pageParts(d *document, g *diagnosis) map[string]map[string]string {
 	return map[string]map[string]string{
 		namingPage:                  {"changed-queries": d.changedQueryTable()},
-		"docs/reference/metrics.md": {"derived-metrics": d.derivedTable()},
+		"docs/reference/metrics.md": {},
 		"docs/diagnosis.md":         g.guideParts(),
 	}
 }
 
 // namesMetricsOnly reports whether every name in backticks that begins like a metric's
-// must be a metric. The page about naming and those of components also have other names.
-func namesMetricsOnly(path string) bool {
-	return path != namingPage && !strings.HasSuffix(path, "README.md")
-}
+// must be a metric. The page about naming also has other names.
+func namesMetricsOnly(path string) bool { return path != namingPage }
 
 // unknownMetrics returns an error for a name in backticks that looks like a metric and that the
 // catalogue does not have.
@@ -35,17 +33,4 @@ func unknownMetrics(d *document, page []byte) error {
 		}
 	}
 	return nil
-}
-
-// derivedTable lists what the processor derives, one line for each metric.
-func (d *document) derivedTable() string {
-	var b strings.Builder
-	b.WriteString("| Metric | Unit | Meaning | Needs | On |\n|---|---|---|---|---|\n")
-	for _, t := range d.topicsOf(metric.derived) {
-		for _, name := range d.namesOf(t, metric.derived) {
-			m := d.Metrics[name]
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", name, m.Unit, cell(m.Description), cell(m.Needs), m.on())
-		}
-	}
-	return b.String()
 }

@@ -11,34 +11,30 @@ import (
 // "vllm:" is replaced by "vllm_".
 func (d *document) changedQueryTable() string {
 	var b strings.Builder
-	b.WriteString("| Family on the wire | Query instead | Why |\n|---|---|---|\n")
+	b.WriteString("| Family on the wire | Query instead |\n|---|---|\n")
 	for _, row := range d.changedQueries() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.family, row.instead, cell(row.why))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", row.family, row.instead)
 	}
 	return b.String()
 }
 
-// changedQuery is a family, what to query instead, and why.
-type changedQuery struct{ family, instead, why string }
+// changedQuery is a family and what to query instead.
+type changedQuery struct{ family, instead string }
 
 func (d *document) changedQueries() []changedQuery {
 	var rows []changedQuery
 	for _, name := range sortedNames(d.Metrics) {
 		m := d.Metrics[name]
-		for i, s := range m.Sources {
+		for _, s := range m.Sources {
 			stored := prometheusName(name, m.Unit, m.kind())
 			if s.Label != "" || !strings.HasPrefix(s.Family, d.Prefixes[0]) || strings.ReplaceAll(s.Family, ":", "_") == stored {
 				continue
 			}
-			newest := m.Sources[len(m.Sources)-1].Family
-			why := "vLLM has renamed it to `" + newest + "`."
-			if i == len(m.Sources)-1 {
-				why = m.Exception
-			}
+			from := ""
 			if s.Version {
-				why = "From vLLM " + s.Since + " on. " + why
+				from = " (from vLLM " + s.Since + " on)"
 			}
-			rows = append(rows, changedQuery{s.Family, "`" + stored + "`", oneLine(why)})
+			rows = append(rows, changedQuery{s.Family, "`" + stored + "`" + from})
 		}
 	}
 	for _, f := range d.InfoFamilies {
@@ -53,15 +49,11 @@ func (d *document) changedQueries() []changedQuery {
 			instead = append(instead, prometheusName(l.Metric, d.Metrics[l.Metric].Unit, d.Metrics[l.Metric].kind()))
 		}
 		slices.Sort(instead)
-		rows = append(rows, changedQuery{
-			f.Family, codeList(slices.Compact(instead)), "Its facts are in its labels. They become these metrics and resource attributes.",
-		})
+		rows = append(rows, changedQuery{f.Family, codeList(slices.Compact(instead))})
 	}
 	slices.SortStableFunc(rows, func(a, b changedQuery) int { return strings.Compare(a.family, b.family) })
 	return rows
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // unitWords are what a unit becomes in a Prometheus name.
 var unitWords = map[string]string{

@@ -66,6 +66,9 @@ type topic struct {
 	// in the processor's.
 	Intro        string `yaml:"intro"`
 	DerivedIntro string `yaml:"derived_intro"`
+	// Together is how the names of metrics begin that have one kind, one unit and one meaning.
+	Together        string `yaml:"together"`
+	TogetherMeaning string `yaml:"together_meaning"`
 }
 
 type attribute struct {

@@ -11,10 +11,8 @@ import (
 const wrongPage = "docs/what-vllm-gets-wrong.md"
 
 // wrongParts returns the generated parts of the page about the defects.
-func (k *knowledge) wrongParts(l *decisionList) map[string]string {
-	return map[string]string{
-		"list": k.defects.table(), "setups": k.defects.setupTable(), "defects": k.defectSections(l),
-	}
+func (l *defectList) wrongParts() map[string]string {
+	return map[string]string{"list": l.table(), "setups": l.setupTable(), "defects": l.sections()}
 }
 
 // open reports whether no released version is known to be without the defect.
@@ -64,7 +62,7 @@ func (l *defectList) table() string {
 	b.WriteString("| Since | Fixed in | Defect | Only with | Seen on |\n|---|---|---|---|---|\n")
 	for _, one := range l.sorted() {
 		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", cmp.Or(one.Since, "ever"), cmp.Or(one.Until, "–"),
-			cell(one.Title), one.link(), one.conditions(), one.seenOn())
+			cell(one.Title), one.link(), one.conditions(), strings.Join(one.Seen, ", "))
 	}
 	return b.String()
 }
@@ -85,79 +83,43 @@ func (one *defect) conditions() string {
 	return strings.Join(needs, ", ")
 }
 
-// seenOn are the versions on which the defect was seen.
-func (one *defect) seenOn() string {
-	return cmp.Or(strings.Join(one.Seen, ", "), "read, not seen")
-}
-
 func (l *defectList) setupTable() string {
 	var b strings.Builder
 	b.WriteString("| Setup | Meaning | How the metrics show it |\n|---|---|---|\n")
 	for _, s := range l.Setups {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(s.Name, "_", " "), cell(s.Meaning), cell(cmp.Or(s.Visible, "not at all: the defect counts as possible")))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(s.Name, "_", " "), cell(s.Meaning), cell(cmp.Or(s.Visible, "not at all")))
 	}
 	return b.String()
 }
 
-// defectSections has a section for each version that ended defects, and in it one for
-// each defect.
-func (k *knowledge) defectSections(l *decisionList) string {
+// sections has the details of each defect.
+func (l *defectList) sections() string {
 	var b strings.Builder
-	section := ""
-	for _, one := range k.defects.sorted() {
-		title := "Not fixed: details"
-		if !one.open() {
-			title = "Fixed in " + one.Until
+	for _, one := range l.sorted() {
+		fmt.Fprintf(&b, "### %s\n\n%s\n**Advice:** %s\n**Here:** %s\n\n%s%s.", one.ID, one.Meaning, one.Advice,
+			cmp.Or(one.Done, "No derived value is wrong because of it."), strings.ToUpper(one.versions()[:1]), one.versions()[1:])
+		if needs := one.conditions(); needs != "" {
+			fmt.Fprintf(&b, " Only with %s.", needs)
 		}
-		if title != section {
-			section = title
-			fmt.Fprintf(&b, "## %s\n\n", title)
-		}
-		fmt.Fprintf(&b, "### %s\n\n**%s** %s\n\n| | |\n|---|---|\n", one.ID, one.Title, one.Meaning)
-		for _, row := range [][2]string{
-			{"Versions", one.versions()},
-			{"Seen on", one.seenOn()},
-			{"Servers", one.servers()},
-			{"Metrics", one.metricList()},
-			{"Seen in the data", cmp.Or(one.Detect, "No.")},
-			{"Advice", one.Advice},
-			{"Source", one.sourceLinks()},
-		} {
-			if row[1] != "" {
-				fmt.Fprintf(&b, "| %s | %s |\n", row[0], cell(row[1]))
-			}
-		}
-		b.WriteString("\n" + k.decisionsAbout(one, l))
+		fmt.Fprintf(&b, " Metrics: %s. %s\n\n", one.metricList(), one.sourceLinks())
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// servers is which servers have the defect, in words.
-func (one *defect) servers() string {
-	names := map[string]string{"python": "V1 engine with the Python front end", "rust": "Rust front end", "v0": "V0 engine"}
-	var kinds []string
-	for _, name := range one.Engines {
-		kinds = append(kinds, names[name])
-	}
-	text := cmp.Or(strings.Join(kinds, ", "), "all")
-	if len(one.Setups) > 0 {
-		var setups []string
-		for _, name := range one.Setups {
-			setups = append(setups, "["+strings.ReplaceAll(name, "_", " ")+"](#setups)")
-		}
-		text += "; only with " + strings.Join(setups, " and ")
-	}
-	return text
-}
+// mostNamed is how many metrics of a defect the page names.
+const mostNamed = 4
 
 func (one *defect) metricList() string {
-	if slices.Contains(one.Metrics, "*") {
+	switch more := len(one.Metrics) - mostNamed; {
+	case slices.Contains(one.Metrics, "*"):
 		return "all of the server"
+	case more > 1:
+		return codeList(one.Metrics[:mostNamed]) + fmt.Sprintf(" and %d more", more)
 	}
 	return codeList(one.Metrics)
 }
 
-// sourceLinks links what the entry was taken from, and says how it was verified.
+// sourceLinks links what the entry was taken from.
 func (one *defect) sourceLinks() string {
 	const repository = "https://github.com/vllm-project/vllm/"
 	var links []string
@@ -167,17 +129,9 @@ func (one *defect) sourceLinks() string {
 			continue
 		}
 		path, version, _ := strings.Cut(source, " ")
-		links = append(links, "["+path+"]("+repository+"blob/"+version+"/"+path+") of "+version)
+		links = append(links, "["+path+"]("+repository+"blob/"+version+"/"+path+")")
 	}
-	verified := map[string]string{
-		"source": "Seen in vLLM's source or in a merged change.",
-		"thread": "Only reported in a thread; not verified in the source.",
-		"none":   "Not verified.",
-	}[one.Verified]
-	if len(links) == 0 {
-		return verified
-	}
-	return strings.Join(links, ", ") + ". " + verified
+	return strings.Join(links, ", ")
 }
 
 // compareVersions orders versions; an empty one is the oldest.

@@ -17,15 +17,14 @@ func decidedDefects(t *testing.T) (*knowledge, *decisionList) {
 }
 
 func TestThePageListsTheDefectsByVersion(t *testing.T) {
-	k, l := decidedDefects(t)
-	parts := k.wrongParts(l)
+	parts := knownDefects(t).defects.wrongParts()
 	assert.Equal(t, `| Since | Fixed in | Defect | Only with | Seen on |
 |---|---|---|---|---|
-| 0.9.0 | – | All begins again. [too-new](#too-new) | fast, slow | read, not seen |
-| 0.8.0 | – | Each success \| failure counts twice. [too-many](#too-many) |  | read, not seen |
+| 0.9.0 | – | All begins again. [too-new](#too-new) | fast, slow |  |
+| 0.8.0 | – | Each success \| failure counts twice. [too-many](#too-many) |  |  |
 | 0.7.3 | 0.9.0 | Blocks are too big. [too-big](#too-big) | fast | 0.7.3, 0.8.0 |
 `, parts["list"])
-	assert.Contains(t, parts["setups"], "| fast | A fast one (`--fast`). | It runs. |\n| slow | A slow one. | not at all: the defect counts as possible |\n")
+	assert.Contains(t, parts["setups"], "| fast | A fast one (`--fast`). | It runs. |\n| slow | A slow one. | not at all |\n")
 }
 
 func TestTheNewestDefectsComeFirst(t *testing.T) {
@@ -45,32 +44,26 @@ func TestTheNewestDefectsComeFirst(t *testing.T) {
 }
 
 func TestADefectIsExplained(t *testing.T) {
-	k, l := decidedDefects(t)
-	page := k.wrongParts(l)["defects"]
+	l := knownDefects(t).defects
+	page := l.wrongParts()["defects"]
 	for _, want := range []string{
-		"## Not fixed: details\n\n### too-new\n\n**All begins again.** It is new.\n",
-		"| Versions | changed in 0.9.0 |\n| Seen on | read, not seen |\n| Servers | all; only with [fast](#setups) and [slow](#setups) |\n| Metrics | all of the server |\n",
-		"| Seen in the data | No. |\n| Advice | Wait. |\n| Source | [#14](https://github.com/vllm-project/vllm/issues/14). Not verified. |\n\nWhat is done about it is not decided yet.\n",
-		"**Each success | failure counts twice.** One is enough.",
-		"In what is derived:\n\n- **corrected**: `vllm.success_rate`, `vllm.slo.good`, `vllm.slo.valid`. It is divided | halved.\n- **unaffected**: all else.\n",
-		"## Fixed in 0.9.0\n\n### too-big\n",
-		"| Versions | since 0.7.3, fixed in 0.9.0 |\n| Seen on | 0.7.3, 0.8.0 |\n| Servers | V1 engine with the Python front end; only with [fast](#setups) |\n",
-		"| Seen in the data | They exceed the cache. |\n| Advice | Measure them. |\n",
-		"[vllm/blocks.py](https://github.com/vllm-project/vllm/blob/v0.8.0/vllm/blocks.py) of v0.8.0. Seen in vLLM's source or in a merged change. |",
-		"- **withheld**: signal `heat`, the rule for idle engines. It has no value.\n",
+		"### too-new\n\nIt is new.\n**Advice:** Wait.\n**Here:** No derived value is wrong because of it.\n\n" +
+			"Changed in 0.9.0. Only with fast, slow. Metrics: all of the server. [#14](https://github.com/vllm-project/vllm/issues/14)\n\n",
+		"**Here:** Corrected.\n\nSince 0.8.0, not fixed. Metrics: `vllm.request.success`. [#13]",
+		"Since 0.7.3, fixed in 0.9.0. Only with fast. Metrics: `vllm.kv_cache.block_size`. [#12]",
+		", [vllm/blocks.py](https://github.com/vllm-project/vllm/blob/v0.8.0/vllm/blocks.py)\n",
 	} {
 		assert.Contains(t, page, want)
 	}
-	assert.Less(t, strings.Index(page, "It is divided"), strings.Index(page, "It has no value"))
-
-	none := &defect{ID: "none", Metrics: []string{"vllm.unused"}}
-	assert.Equal(t, "Nothing that is derived is wrong because of it.\n\n", k.decisionsAbout(none, l))
+	assert.Equal(t, "`a`, `b`, `c`, `d` and 2 more", (&defect{Metrics: strings.Split("a b c d e f", " ")}).metricList())
+	assert.Equal(t, "`a`, `b`, `c`, `d`, `e`", (&defect{Metrics: strings.Split("a b c d e", " ")}).metricList(), "one more is as short as its number")
 }
 
-func TestLongListsOfSubjectsAreCut(t *testing.T) {
-	subjects := strings.Split("a b c d e f g h i j k l m n", " ")
-	assert.Equal(t, "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h`, `i`, `j`, `k`, `l` and 2 more", subjectList(subjects))
-	assert.Equal(t, "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h`, `i`, `j`, `k`, `l`, `m`", subjectList(subjects[:13]), "one more is as short as its number")
+func TestThePageDoesNotContradictTheDecisions(t *testing.T) {
+	k := knownDefects(t)
+	k.defects.Defects[0].Done = "Corrected."
+	_, err := parseDecisions([]byte(smallDecisions), k)
+	assert.ErrorContains(t, err, "defect too-big: signal:heat is withheld, and done does not have this word")
 }
 
 func TestTheReferencesMentionDefects(t *testing.T) {
@@ -79,19 +72,17 @@ func TestTheReferencesMentionDefects(t *testing.T) {
 	require.NoError(t, err)
 	const page = "](../../docs/what-vllm-gets-wrong.md#"
 	for _, want := range []string{
-		"\n| Metric | Known defects of vLLM |\n|---|---|\n| `vllm.kv_cache.block_size` | [Blocks are too big" + page + "too-big) (since 0.7.3, fixed in 0.9.0) |\n" +
-			"| `vllm.request.success` | [Each success \\| failure counts twice" + page + "too-many) (since 0.8.0, not fixed) |\n",
-		"all metrics of a server:\n[All begins again" + page + "too-new) (changed in 0.9.0).",
+		"(`vllm:cache_config_info` label `block_size`) **Defects:** [too-big" + page + "too-big).\n",
+		"`vllm:request_success_total` 0.9.0) **Defects:** [too-many" + page + "too-many).\n",
+		"all metrics of a server: [too-new" + page + "too-new).",
 	} {
 		assert.Contains(t, string(receiver), want)
 	}
 	processor, err := processorReference(k, l)
 	require.NoError(t, err)
-	assert.Contains(t, string(processor), "| Metric | Known defects of vLLM, and what is done about them |\n|---|---|\n"+
-		"| `vllm.success_rate` | corrected: [too-many"+page+"too-many) (since 0.8.0, not fixed), [too-big"+page+"too-big) (since 0.7.3, fixed in 0.9.0) |\n")
+	assert.Contains(t, string(processor), "Limits:** Much. <br>**Defects:** corrected [too-many"+page+"too-many), [too-big"+page+"too-big).\n")
 
 	l.Decisions[0].Decision = "unaffected"
-	assert.NotContains(t, k.wrongParts(l)["defects"], "It is divided", "what is unaffected is most of what is derived")
 	processor, err = processorReference(k, l)
 	require.NoError(t, err)
 	assert.NotContains(t, string(processor), "too-big")

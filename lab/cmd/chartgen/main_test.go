@@ -74,10 +74,10 @@ func TestAConfigurationIsEmbeddedBetweenItsMarks(t *testing.T) {
 
 func TestValuesAreDocumentedByTheirComments(t *testing.T) {
 	const page = "# Chart\n<!-- values: begin -->\n<!-- values: end -->\n"
-	got, err := documented([]byte(page), []byte("# What it\n# does.\nmode: \"\"\n\n# The ports | of it.\nport:\n  # One.\n  http: 80\n\n# A list:\n# - name: a\n#   value: b\nlist: []\n"))
+	got, err := documented([]byte(page), []byte("# What it\n# does.\nmode: \"\"\n\n# The ports | of it.\nport:\n  # One | two.\n  http: 80\n\n# A list:\n# - name: a\n#   value: b\nlist: []\n"))
 	require.NoError(t, err)
 	assert.Equal(t, "# Chart\n<!-- values: begin -->\n\n| Value | Default | What it is |\n|---|---|---|\n"+
-		"| `mode` |  | What it does. |\n| `port` |  | The ports \\| of it. |\n| `port.http` | `80` | One. |\n"+
+		"| `mode` |  | What it does. |\n| `port.http` | `80` | One \\| two. |\n"+
 		"| `list` | `[]` | A list: `name: a`, `value: b` |\n\n<!-- values: end -->\n", string(got))
 	got, err = documented([]byte(page), []byte("# Labels.\nlabels:\n  a: \"1\"\n  b: c\n"))
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ func documented(page, values []byte) ([]byte, error) {
 	return pageparts.Replace(page, map[string]string{"values": table.String()})
 }
 
-// rows writes a row for each value. A map without a comment inside is one value.
+// rows writes a row for each value. A map whose keys have comments has no row of its own.
 func rows(table *strings.Builder, prefix string, values *yaml.Node) error {
 	for i := 0; i+1 < len(values.Content); i += 2 {
 		key, value := values.Content[i], values.Content[i+1]
@@ -38,8 +38,14 @@ func rows(table *strings.Builder, prefix string, values *yaml.Node) error {
 		if key.HeadComment == "" {
 			return fmt.Errorf("the value %s has no comment", name)
 		}
-		nested, fallback := commented(value), ""
-		if !nested && (value.Kind != yaml.ScalarNode || value.Value != "") {
+		if commented(value) {
+			if err := rows(table, name+".", value); err != nil {
+				return err
+			}
+			continue
+		}
+		fallback := ""
+		if value.Kind != yaml.ScalarNode || value.Value != "" {
 			value.Style = yaml.FlowStyle
 			text, err := yaml.Marshal(value)
 			if err != nil {
@@ -48,11 +54,6 @@ func rows(table *strings.Builder, prefix string, values *yaml.Node) error {
 			fallback = "`" + strings.TrimSpace(string(text)) + "`"
 		}
 		fmt.Fprintf(table, "| `%s` | %s | %s |\n", name, fallback, pageparts.Cell(meaning(key.HeadComment)))
-		if nested {
-			if err := rows(table, name+".", value); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -5,21 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/fidelity"
 )
 
-// fidelityPart is the name of the part of the page that the table is.
+// fidelityPart is the part of the page that has the summary.
 const fidelityPart = "fidelity"
 
 // compareWithReal prints how close the simulated engine is to real ones.
 func compareWithReal(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := newFlags("fidelity", "", "Compares the simulated engine with measurements of real ones, as a table in Markdown. It reads the measurements\n"+
+	flags := newFlags("fidelity", "", "Compares the simulated engine with measurements of real ones, and prints a table. It reads the measurements\n"+
 		"in profiles below --shared; without them it changes nothing, and the status is 0.", stderr)
 	shared := flags.String("shared", "../shared", "folder of shared data, with profiles")
-	page := flags.String("page", "", "page to put the table into, between its marks, instead of printing it")
+	page := flags.String("page", "", "page to put the summary into, between its marks")
 	rest, err := parse(flags, args)
 	if err != nil {
 		return err
@@ -40,18 +39,11 @@ func compareWithReal(ctx context.Context, args []string, stdout, stderr io.Write
 		}
 		lines = append(lines, got...)
 	}
-	table := fidelity.Markdown(lines)
-	if *page == "" {
-		_, err := io.WriteString(stdout, table)
-		return err
+	if *page != "" {
+		if err := pageparts.Rewrite(*page, map[string]string{fidelityPart: fidelity.Summary(lines)}); err != nil {
+			return err
+		}
 	}
-	before, err := os.ReadFile(*page)
-	if err != nil {
-		return err
-	}
-	after, err := pageparts.Replace(before, map[string]string{fidelityPart: table})
-	if err != nil {
-		return fmt.Errorf("%s: %w", *page, err)
-	}
-	return os.WriteFile(*page, after, 0o644)
+	_, err = io.WriteString(stdout, fidelity.Table(lines))
+	return err
 }

@@ -19,7 +19,7 @@ const mostJudged = 64
 const judgeDescription = `Plays scenario files in simulated time, and prints for each minute and server what was true and
 what the processor reported, as JSON, a line each; then a summary. Notes are on the standard
 error. The status is 1 if a file could not be read or played; the others are played anyway.
-docs/reference/judging.md has the form of the lines, docs/reference/scenarios.md that of the files.`
+lab/docs/judging.md has the form of the lines, lab/docs/scenarios.md that of the files.`
 
 // judged is the output of one file that was played, or the reason why there is none.
 type judged struct {

@@ -79,7 +79,7 @@ func TestCommandLinesAndTheirErrors(t *testing.T) {
 		{"standing still", []string{"serve", "--speed", "0"}, 2, "", "-speed 0 is not between 0.01 and 1000"},
 		{"traffic of no kind", []string{"traffic"}, 2, "", "want one kind of traffic, got 0: one of assistant, batch"},
 		{"traffic of an unknown kind", []string{"traffic", "mail"}, 2, "", `unknown kind of traffic "mail": want one of assistant`},
-		{"traffic of no length", []string{"traffic", "batch", "--seconds", "0"}, 2, "", "0 s is no length of traffic"},
+		{"traffic of no length", []string{"traffic", "batch", "--seconds", "0"}, 2, "", "0 s is not a length of traffic"},
 		{"traffic against a missing file", []string{"traffic", "batch", "--against", "/does/not/exist"}, 1, "", "no such file"},
 		{"traffic against no trace", []string{"traffic", "batch", "--against", "main.go"}, 1, "", "main.go: line 1: the header has no column arrival_s"},
 		{"help of traffic", []string{"traffic", "-h"}, 0, "", "conversations with a coding assistant"},

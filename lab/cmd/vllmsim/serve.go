@@ -49,13 +49,13 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&cfg.SpecDecode, "spec-decode", false, "speculative decoding")
 	flags.BoolVar(&cfg.FlopsCounters, "mfu", false, "count estimated FLOPs and memory traffic")
 	flags.DurationVar(&cfg.HostUptime, "host-uptime", 0, "for how long the host has been up when the server is ready (0: ten days); durations of requests that were never scheduled are wrong by it")
-	flags.BoolVar(&cfg.Hybrid, "hybrid-model", false, "a model with layers of several kinds, whose KV blocks are of 512 tokens")
+	flags.BoolVar(&cfg.Hybrid, "hybrid-model", false, "a model with layers of several kinds, whose KV blocks have 512 tokens")
 	flags.BoolVar(&cfg.Quantized, "quantized-model", false, "a quantized model, for -mfu")
 	flags.BoolVar(&cfg.Latent, "latent-attention", false, "a model with multi-head latent attention, for -mfu")
 	flags.BoolVar(&cfg.LostHandlers, "lost-handlers", false, "HTTP metrics without a handler, from v0.24 on")
 	flags.StringVar(&cfg.ServedModel, "served-model-name", "", "name under which the model is served (default: that of -model)")
 	truth := flags.String("truth", "", "file for what became of each request and what was injected when, one JSON object per line")
-	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable; docs/reference/scenarios.md has the parameters", func(text string) error {
+	flags.Func("change", "what happens and when, as TIME:PARAMETER=VALUE or TIME:PARAMETER=VALUE@ENGINE, for example 60s:bandwidth=0.5; repeatable; lab/docs/scenarios.md has the parameters", func(text string) error {
 		change, err := parseChange(text)
 		cfg.Changes = append(cfg.Changes, change)
 		return err

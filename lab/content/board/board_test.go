@@ -43,7 +43,7 @@ func TestTheDescriptionIsComposedFromTheCatalogue(t *testing.T) {
 	}}
 	text := board.Description(p)
 	assert.True(t, strings.HasPrefix(text, "Of each pool.\n\n"))
-	assert.Contains(t, text, "Requests that are cancelled before their first token", "from the metric that this one is like")
+	assert.Contains(t, text, "Requests cancelled before their first token", "from the metric that this one is like")
 	assert.Contains(t, text, "From `vllm.pool.arrival_rate`.", "a limit is not in question")
 	assert.Equal(t, "No value in this time. It needs `pool`.", board.NoValue(p))
 	p.NoValue = "None."

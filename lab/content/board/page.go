@@ -24,17 +24,13 @@ func table() string {
 func panels() string {
 	var b strings.Builder
 	for _, board := range content.Boards() {
-		fmt.Fprintf(&b, "\n### %s\n\n| Row | Panels |\n|---|---|\n", board.UID)
+		fmt.Fprintf(&b, "\n### %s\n\n", board.UID)
 		for _, row := range board.Rows {
 			var titles []string
 			for _, p := range row.Panels {
 				titles = append(titles, p.Title)
 			}
-			title := Title(row)
-			if row.Collapsed {
-				title += ", collapsed"
-			}
-			fmt.Fprintf(&b, "| %s | %s |\n", title, strings.Join(titles, "; "))
+			fmt.Fprintf(&b, "- **%s**: %s\n", Title(row), strings.Join(titles, "; "))
 		}
 	}
 	b.WriteString("\n")

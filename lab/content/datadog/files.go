@@ -47,13 +47,13 @@ func Files() (map[string][]byte, error) {
 // Parts returns the generated part of the README: which alert has which monitor.
 func Parts() map[string]map[string]string {
 	var table strings.Builder
-	table.WriteString("| Alert | Monitor | Needs | Difference or reason |\n|---|---|---|---|\n")
+	table.WriteString("| Alert | Monitor needs | Difference or reason |\n|---|---|---|\n")
 	for _, a := range stableAlerts() {
 		if a.Monitor != nil {
-			fmt.Fprintf(&table, "| %[1]s | [%[1]s.json](monitors/%[1]s.json) | %s | %s |\n", a.Name, needs(a.Monitor.Query), a.Monitor.Differs)
+			fmt.Fprintf(&table, "| [%[1]s](monitors/%[1]s.json) | %s | %s |\n", a.Name, needs(a.Monitor.Query), a.Monitor.Differs)
 			continue
 		}
-		fmt.Fprintf(&table, "| %s | none | | %s |\n", a.Name, a.NoMonitor)
+		fmt.Fprintf(&table, "| %s | no monitor | %s |\n", a.Name, a.NoMonitor)
 	}
 	return map[string]map[string]string{dir + "README.md": {"monitors": table.String()}}
 }

@@ -15,19 +15,9 @@ import (
 func alertPage(a *content.Alert) []byte {
 	var b strings.Builder
 	b.WriteString(generated)
-	fmt.Fprintf(&b, "# %s\n\n%s", a.Name, navigation)
-	fmt.Fprintf(&b, "> %s\n\n", severities[a.Severity])
-	section := func(title, text string) {
-		if text != "" {
-			fmt.Fprintf(&b, "## %s\n\n%s\n\n", title, linked(strings.TrimSpace(text), a.Name))
-		}
-	}
-	section("Meaning", a.Meaning)
-	fmt.Fprintf(&b, "It fires %s.\n\n", fires(a))
-	if a.Set == content.Wire { // the repository has no file of these
-		fmt.Fprintf(&b, "```promql\n%s\n```\n\n", a.Expr)
-	}
-	section("Impact", a.Impact)
+	link := func(text string) string { return linked(strings.TrimSpace(text), a.Name) }
+	fmt.Fprintf(&b, "# %s\n\n%s> %s Fires %s.\n\n", a.Name, navigation, severities[a.Severity], fires(a))
+	fmt.Fprintf(&b, "%s\n\n**Impact:** %s\n\n", link(a.Meaning), link(a.Impact))
 	steps := make([]step, 0, len(a.Diagnosis))
 	for _, s := range a.Diagnosis {
 		one := step{text: linked(s.Text, a.Name), board: s.Board, panel: s.Panel}
@@ -37,39 +27,39 @@ func alertPage(a *content.Alert) []byte {
 		steps = append(steps, one)
 	}
 	b.WriteString(actionParts(steps, a.Mitigation, a.Name))
-	section("What looks the same", a.LooksTheSame)
-	section("What not to conclude", a.NotConclude)
-	section("When this cannot fire", a.CannotFire)
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n")
+	b.WriteString(limits(link(a.LooksTheSame), link(a.NotConclude), "No alert", link(a.CannotFire)))
+	return []byte(b.String())
 }
 
 var severities = map[content.Severity]string{
-	content.Page:   "Severity: page. Act at once.",
-	content.Ticket: "Severity: ticket. Act within days.",
+	content.Page:   "Page: act at once.",
+	content.Ticket: "Ticket: act within days.",
 }
 
 func fires(a *content.Alert) string {
-	expression := "[expression](../../content/rules/suffixed/vllm.yaml)"
-	if a.Set == content.Wire {
-		expression = "expression below"
-	}
-	text := "as soon as the " + expression + " holds"
+	text := "immediately"
 	if a.For > 0 {
-		text = "when the " + expression + " has held for " + model.Duration(a.For).String()
+		text = "after " + model.Duration(a.For).String()
 	}
 	if a.KeepFiringFor > 0 {
-		text += ", and ends " + model.Duration(a.KeepFiringFor).String() + " after it stops holding"
+		text += ", stays for " + model.Duration(a.KeepFiringFor).String()
+	}
+	if a.Set != content.Wire { // the repository has no file of these
+		text += " ([expression](../../content/rules/suffixed/vllm.yaml))"
 	}
 	return text
 }
 
-var named = regexp.MustCompile("(\\[)?`([A-Za-z_]+)`")
+var named = regexp.MustCompile("(\\[)?`(--[a-z-]+|[A-Za-z_]+)`")
 
 // linked turns each name of a condition, a cause or an alert in backticks into a link to
-// its runbook. What is a link already stays, and so does the name of the page itself.
+// its runbook, and each flag into one to the page of the flags. What is a link already stays, and so does the name of the page itself.
 func linked(text, self string) string {
 	return named.ReplaceAllStringFunc(text, func(match string) string {
 		name := strings.Trim(match, "[`")
+		if strings.HasPrefix(match, "`--") {
+			return "[" + match + "](flags.md)"
+		}
 		_, condition := catalog.ConditionByName(name)
 		_, cause := catalog.CauseByName(name)
 		if strings.HasPrefix(match, "[") || name == self || !condition && !cause && !strings.HasPrefix(name, "VLLM") {

@@ -55,31 +55,13 @@ func commandsFor(text string, offered map[string]bool) (found []command) {
 	return found
 }
 
-const preparation = "Set first ([how](README.md#before-the-commands)):\n\n```sh\n" +
-	"NAMESPACE=models POD=chat-0\n" +
-	"k() { kubectl --namespace \"$NAMESPACE\" \"$@\"; }\n```\n\n"
-
-var flagName = regexp.MustCompile("`--[a-z][a-z-]*")
-
-// flagLines says in what a flag that a text names is counted, and from which version on.
-func flagLines(text string) string {
-	var lines strings.Builder
-	named := flagName.FindAllString(text, -1)
-	for _, f := range catalog.Flags() {
-		if slices.Contains(named, "`"+f.Name) {
-			fmt.Fprintf(&lines, "- [`%s`](flags.md): %s\n", f.Name, f.Values)
-		}
-	}
-	if lines.Len() == 0 {
-		return ""
-	}
-	return lines.String() + "\n"
-}
+// preparation leads to what the commands of a page need.
+const preparation = "First paste the [set-up](README.md#before-the-commands) into your shell.\n\n"
 
 func flagsPage() []byte {
 	var b strings.Builder
 	b.WriteString(generated)
-	b.WriteString("# Flags of vLLM\n\n[All runbooks](README.md)\n\nThose that runbooks advise to change. Versions and defaults are as vLLM's source has them, 0.8.5 to 0.32.\n\n" +
+	b.WriteString("# Flags of vLLM\n\n[All runbooks](README.md)\n\nVersions and defaults are those of vLLM 0.8.5 to 0.32.\n\n" +
 		"| Flag | Value, default, version | What it sets | Larger, or on | Smaller, or off |\n|---|---|---|---|---|\n")
 	for _, f := range catalog.Flags() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, pageparts.Cell(f.Values), pageparts.Cell(f.Meaning), pageparts.Cell(f.Raise), pageparts.Cell(f.Lower))

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
-	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
@@ -15,42 +14,44 @@ import (
 var introduction string
 
 // index returns the list of all runbooks: alerts first, then conditions, the most severe
-// first, then causes.
+// first, then causes. Their meanings are on the pages about alerts and the diagnosis.
 func index(alerts []*content.Alert) []byte {
 	var b strings.Builder
-	b.WriteString(generated)
-	b.WriteString(introduction)
-	for _, set := range []struct{ name, title string }{
-		{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"},
-	} {
-		var rows strings.Builder
-		for _, a := range alerts {
-			if a.Set == set.name || a.Set == "" && set.name == "stable" {
-				fmt.Fprintf(&rows, "| [%s](%s.md) | %s |\n", a.Name, a.Name, a.Severity)
-			}
-		}
-		if rows.Len() > 0 {
-			fmt.Fprintf(&b, "\n## %s\n\n| Alert | Severity |\n|---|---|\n%s", set.title, &rows)
+	b.WriteString(generated + introduction)
+	section := func(title string, links []string) {
+		if len(links) > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", title, strings.Join(links, "\n"))
 		}
 	}
-	b.WriteString("\n## Conditions\n\nThe most severe ones are first.\n\n| Condition | Severity | Meaning |\n|---|---|---|\n")
+	for _, set := range []struct{ name, title string }{{"stable", "Alerts"}, {"wire", "Alerts on vLLM's own names"}} {
+		var links []string
+		for _, a := range alerts {
+			if a.Set == set.name || a.Set == "" && set.name == "stable" {
+				links = append(links, fmt.Sprintf("- [%s](%s.md): %s", a.Name, a.Name, a.Severity))
+			}
+		}
+		section(set.title, links)
+	}
+	var links []string
 	bySeverity := slices.Clone(catalog.Conditions())
 	slices.SortStableFunc(bySeverity, func(a, b catalog.Condition) int { return b.Severity - a.Severity })
 	for _, c := range bySeverity {
-		fmt.Fprintf(&b, "| [`%s`](%s.md) | %d | %s |\n", c.Name, c.Name, c.Severity, pageparts.Cell(c.Sentence))
+		links = append(links, fmt.Sprintf("- [`%s`](%s.md): severity %d", c.Name, c.Name, c.Severity))
 	}
+	section("Conditions", links)
 	for _, level := range []struct {
 		level catalog.Level
 		title string
 	}{
 		{catalog.LevelEngine, "Causes of an engine"}, {catalog.LevelPool, "Causes of a pool"}, {catalog.LevelNotice, "Notices"},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n| Name | Meaning |\n|---|---|\n", level.title)
+		links = nil
 		for _, c := range catalog.Causes() {
 			if c.Level == level.level {
-				fmt.Fprintf(&b, "| [`%s`](%s.md) | %s |\n", c.Name, c.Name, pageparts.Cell(c.Sentence))
+				links = append(links, fmt.Sprintf("- [`%s`](%s.md)", c.Name, c.Name))
 			}
 		}
+		section(level.title, links)
 	}
 	return []byte(b.String())
 }

@@ -15,7 +15,6 @@ var proseFile []byte
 // prose is what only the runbook of a condition or a cause says; the head of prose.yaml
 // explains the keys.
 type prose struct {
-	See         string   `yaml:"see"`
 	Reasons     string   `yaml:"reasons"`
 	Impact      string   `yaml:"impact"`
 	Mitigation  []string `yaml:"mitigation"`
@@ -37,7 +36,7 @@ func readProse() (map[string]prose, error) {
 // gap returns an error that names a part that is empty; not every cause has reasons.
 func (p *prose) gap(name string) error {
 	for key, text := range map[string]string{
-		"see": p.See, "impact": p.Impact, "mitigation": strings.Join(p.Mitigation, ""), "not_conclude": p.NotConclude, "cannot_fire": p.CannotFire,
+		"impact": p.Impact, "mitigation": strings.Join(p.Mitigation, ""), "not_conclude": p.NotConclude, "cannot_fire": p.CannotFire,
 	} {
 		if strings.TrimSpace(text) == "" {
 			return fmt.Errorf("prose.yaml: %s has no %s, and its runbook would have an empty part: write it", name, key)

@@ -67,7 +67,7 @@ func TestTheRunbooksAreCurrentAndComplete(t *testing.T) {
 }
 
 // sections are the same in every runbook, so that who knows one finds the way in all.
-var sections = []string{"Meaning", "Impact", "Diagnosis", "Mitigation", "What looks the same", "What not to conclude", "When this cannot fire"}
+var sections = []string{"Check", "Do", "When it is something else"}
 
 var heading = regexp.MustCompile(`(?m)^## (.*)$`)
 
@@ -97,7 +97,7 @@ func TestTheProseIsOfConditionsAndCauses(t *testing.T) {
 		_, cause := catalog.CauseByName(name)
 		assert.True(t, condition || cause, name)
 		assert.NotEmpty(t, text.Mitigation, name)
-		for _, part := range append([]string{text.See, text.Impact, text.NotConclude, text.CannotFire}, text.Mitigation...) {
+		for _, part := range append([]string{text.Impact, text.NotConclude, text.CannotFire}, text.Mitigation...) {
 			part = strings.TrimSpace(part)
 			assert.True(t, strings.HasSuffix(part, ".") || strings.HasSuffix(part, ")."), "%s: %q does not end as a sentence", name, part)
 		}
@@ -106,10 +106,10 @@ func TestTheProseIsOfConditionsAndCauses(t *testing.T) {
 
 // A runbook with an empty part is not written.
 func TestAGapInTheProseIsNamed(t *testing.T) {
-	complete := prose{See: "a", Impact: "b", Mitigation: []string{"c"}, NotConclude: "d", CannotFire: "e"}
+	complete := prose{Impact: "b", Mitigation: []string{"c"}, NotConclude: "d", CannotFire: "e"}
 	require.NoError(t, complete.gap("stalled"))
 	for key, change := range map[string]func(p *prose){
-		"see": func(p *prose) { p.See = "" }, "impact": func(p *prose) { p.Impact = "" }, "mitigation": func(p *prose) { p.Mitigation = nil },
+		"impact": func(p *prose) { p.Impact = "" }, "mitigation": func(p *prose) { p.Mitigation = nil },
 		"not_conclude": func(p *prose) { p.NotConclude = "" }, "cannot_fire": func(p *prose) { p.CannotFire = " " },
 	} {
 		p := complete
@@ -121,7 +121,7 @@ func TestAGapInTheProseIsNamed(t *testing.T) {
 var (
 	quoted = regexp.MustCompile("`([^`\n]*)`")
 	fence  = regexp.MustCompile("(?s)```promql\n(.*?)```")
-	panel  = regexp.MustCompile(`\*([^*\n]+)\* of (?:the dashboard )?\*([^*\n]+)\*`)
+	panel  = regexp.MustCompile(`\*(vllm-[a-z]+: [^*\n]+)\*`)
 )
 
 // A name in backticks that looks like a metric is one, and a flag is explained.
@@ -219,7 +219,7 @@ func TestThePanelsThatRunbooksNameExist(t *testing.T) {
 	for _, b := range content.Boards() {
 		for _, r := range b.Rows {
 			for _, p := range r.Panels {
-				known[p.Title+" of "+b.Title] = true
+				known[b.UID+": "+p.Title] = true
 			}
 		}
 	}
@@ -227,67 +227,29 @@ func TestThePanelsThatRunbooksNameExist(t *testing.T) {
 	for name, page := range pages(t) {
 		for _, match := range panel.FindAllStringSubmatch(page, -1) {
 			named++
-			assert.True(t, known[match[1]+" of "+match[2]], "%s: there is no panel %q in %q", name, match[1], match[2])
+			assert.True(t, known[match[1]], "%s: there is no panel %q", name, match[1])
 		}
 	}
 	assert.Greater(t, named, 60)
 }
 
-// Alerts link to causes, and causes back. The expression counts as well as the words.
-func TestAlertsAndCausesLinkToEachOther(t *testing.T) {
+// Names become links, and a page says when its alert fires.
+func TestNamesInAlertsAreLinks(t *testing.T) {
 	groups := []content.Group{{Alerts: []content.Alert{
 		{Name: "VLLMNamed", Set: "stable", Meaning: "See `stalled`: it is `VLLMOther`. Not [`idle`](idle.md).", Expr: "vllm_up"},
-		{Name: "VLLMPage", Expr: "max by (job) (vllm_diagnosis_severity) >= 3 unless vllm_pool_diagnosis_severity", KeepFiringFor: 90 * time.Second},
-		{Name: "VLLMPoolTicket", Expr: "max(vllm_pool_diagnosis_severity) == 2", For: time.Hour, Mitigation: []string{"Set `--max-num-seqs`."}},
-		{Name: "VLLMServerTicket", Expr: "vllm_diagnosis_severity == 2"},
+		{Name: "VLLMPage", Expr: "vllm_up", KeepFiringFor: 90 * time.Second},
+		{Name: "VLLMPoolTicket", Expr: "vllm_up", For: time.Hour, Mitigation: []string{"Set `--max-num-seqs`."}},
 	}}}
 	built, err := files(groups)
 	require.NoError(t, err)
 	page := func(name string) string { return string(built[path(name)]) }
-	for name, want := range map[string]string{
-		"stalled":    "[VLLMNamed](VLLMNamed.md), [VLLMPage](VLLMPage.md).",
-		"failing":    "[VLLMPage](VLLMPage.md).",
-		"degraded":   "[VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
-		"slow_steps": "[VLLMPage](VLLMPage.md), [VLLMPoolTicket](VLLMPoolTicket.md), [VLLMServerTicket](VLLMServerTicket.md).",
-		"imbalanced": "[VLLMPoolTicket](VLLMPoolTicket.md).",
-		"idle":       "[VLLMNamed](VLLMNamed.md).", "healthy": "none.", "frozen_gauges": "none.",
-	} {
-		assert.Contains(t, page(name), "**Alerts that lead here:** "+want+"\n", name)
-	}
 	assert.Contains(t, page("VLLMNamed"), "See [`stalled`](stalled.md): it is [`VLLMOther`](VLLMOther.md). Not [`idle`](idle.md).")
-	assert.Contains(t, page("VLLMNamed"), "as soon as the [expression](../../content/rules/suffixed/vllm.yaml) holds.")
-	assert.Contains(t, page("VLLMPage"), ", and ends 1m30s after it stops holding.")
-	assert.Contains(t, page("VLLMPoolTicket"), "has held for 1h.")
-	assert.Contains(t, page("VLLMPoolTicket"), "\n- [`--max-num-seqs`](flags.md): Sequences of each engine")
+	assert.Contains(t, page("VLLMNamed"), "Fires immediately ([expression](../../content/rules/suffixed/vllm.yaml)).")
+	assert.Contains(t, page("VLLMPage"), "Fires immediately, stays for 1m30s (")
+	assert.Contains(t, page("VLLMPoolTicket"), "Fires after 1h (")
+	assert.Contains(t, page("VLLMPoolTicket"), "Set [`--max-num-seqs`](flags.md).")
 	assert.NotContains(t, page("stalled"), "[`stalled`]", "a page does not link to itself")
 	index := page("README")
-	assert.Contains(t, index, "| [VLLMNamed](VLLMNamed.md) |  |")
+	assert.Contains(t, index, "- [VLLMNamed](VLLMNamed.md):")
 	assert.Less(t, strings.Index(index, "VLLMNamed"), strings.Index(index, "## Conditions"), "alerts are first")
-}
-
-// A shipped page leads to every condition that pages, pages and tickets to every cause, and each of these back to
-// the alert.
-func TestTheShippedAlertsLeadToWhatTheyFireFor(t *testing.T) {
-	built := pages(t)
-	lead := func(name string) string {
-		_, rest, _ := strings.Cut(built[name], "**Alerts that lead here:** ")
-		alerts, _, _ := strings.Cut(rest, "\n")
-		return alerts
-	}
-	for _, c := range catalog.Conditions() {
-		if c.Severity == 3 {
-			assert.Contains(t, lead(c.Name), "VLLMServerNotServing.md", c.Name)
-			assert.Contains(t, lead(c.Name), "VLLMPoolNotServing.md", c.Name)
-		}
-	}
-	for _, c := range catalog.Causes() {
-		switch c.Level {
-		case catalog.LevelEngine:
-			assert.Contains(t, lead(c.Name), "VLLMServerNotServing.md", c.Name)
-			assert.Contains(t, lead(c.Name), "VLLMServerDegraded.md", c.Name)
-			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
-		case catalog.LevelPool:
-			assert.Contains(t, lead(c.Name), "VLLMPoolDegraded.md", c.Name)
-		}
-	}
 }

@@ -38,7 +38,7 @@ func wireNames(steps []step) string {
 	if len(pairs) == 0 {
 		return ""
 	}
-	return "With `naming: wire`, read " + strings.Join(pairs, ", ") + ".\n\n"
+	return "If your metrics have vLLM's names (`naming: wire`), read " + strings.Join(pairs, ", ") + ".\n\n"
 }
 
 // wireName is the name that the newest vLLM writes for a series in the suffixed

@@ -35,8 +35,8 @@ func TestRunbooksHaveTheNamesThatTheServerWrites(t *testing.T) {
 		_, ok := wireName(derived)
 		assert.False(t, ok, "%s has the same name with either naming", derived)
 	}
-	assert.Contains(t, section(t, pages(t)["restarting"], "Diagnosis"),
-		"With `naming: wire`, read `vllm:generation_tokens_total`.\n")
+	assert.Contains(t, section(t, pages(t)["restarting"], "Check"),
+		"(`naming: wire`), read `vllm:generation_tokens_total`.\n")
 	assert.Contains(t, pages(t)["kv_pressure"], "read `vllm:kv_cache_usage_perc` for `vllm_kv_cache_utilization_ratio`")
 	assert.NotContains(t, pages(t)["VLLMCollectorSilent"], "naming: wire")
 }

@@ -87,7 +87,7 @@ func (a *prometheusAPI) queryRange(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if end.Before(start) || end.Sub(start)/step > 11000 {
-		return nil, fmt.Errorf("from %s to %s by %s is no range of at most 11000 points", start, end, step)
+		return nil, fmt.Errorf("from %s to %s by %s is not a range of at most 11000 points", start, end, step)
 	}
 	q, err := a.engine.NewRangeQuery(r.Context(), a.storage, nil, r.FormValue("query"), start, end, step)
 	if err != nil {
@@ -198,7 +198,7 @@ func readTime(text string, otherwise time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return at, fmt.Errorf("%q is no time", text)
+		return at, fmt.Errorf("%q is not a time", text)
 	}
 	return at, nil
 }
@@ -209,7 +209,7 @@ func readStep(text string) (time.Duration, error) {
 	}
 	step, err := model.ParseDuration(text)
 	if err != nil || step <= 0 {
-		return 0, fmt.Errorf("%q is no step", text)
+		return 0, fmt.Errorf("%q is not a step", text)
 	}
 	return time.Duration(step), nil
 }

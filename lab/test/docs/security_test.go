@@ -11,56 +11,66 @@ import (
 )
 
 var (
-	// named is a link whose text is a name in the file that it leads to.
-	named = regexp.MustCompile("\\[`(\\w+)`\\]\\(([^)]+\\.go)\\)")
-	test  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
-	code  = regexp.MustCompile("`([^`\n]+)`")
+	test   = regexp.MustCompile(`^(?:Test|Fuzz)[A-Z]`)
+	code   = regexp.MustCompile("`([^`\n]+)`")
+	attack = regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \|$`)
 )
 
-// unproven returns what a page claims of the code and of the settings, and is not there.
-// readFile returns a file by its path below the root, and settings has the table of all settings.
-func unproven(page string, readFile func(string) string, settings string) (mistakes []string) {
-	for _, link := range named.FindAllStringSubmatch(page, -1) {
-		name, file := link[1], link[2]
+// unproven returns the attacks of a page that no test in the list of proofs shows, the proofs that are
+// gone, and the keys that the table of settings lacks. readFile returns a file by its path below the root.
+func unproven(page, proofs string, readFile func(string) string, settings string) (mistakes []string) {
+	shown := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(proofs), "\n")[1:] {
+		row, rest, _ := strings.Cut(line, "\t")
+		name, file, _ := strings.Cut(rest, "\t")
 		want := regexp.MustCompile(`\b` + name + `\b`)
 		if test.MatchString(name) {
 			want = regexp.MustCompile(`(?m)^func ` + name + `\(`)
+			shown[row] = true
 		}
 		if !want.MatchString(readFile(file)) {
 			mistakes = append(mistakes, name+" is not in "+file)
 		}
+		if !strings.Contains(page, "\n| "+row+" |") {
+			mistakes = append(mistakes, "the page has no row "+row)
+		}
 	}
-	for _, name := range test.FindAllString(named.ReplaceAllString(page, ""), -1) {
-		mistakes = append(mistakes, name+" has no link to its file")
+	_, table, _ := strings.Cut(page, "\n| Attack | Defence |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, match := range attack.FindAllStringSubmatch(table, -1) {
+		if !shown[match[1]] {
+			mistakes = append(mistakes, match[1]+" has no test")
+		}
 	}
 	for _, span := range code.FindAllStringSubmatch(page, -1) {
 		key := span[1]
 		if (strings.Contains(key, "::") && key != "::" || strings.HasPrefix(key, "max_")) && !strings.Contains(settings, "\n| `"+key+"` |") {
-			mistakes = append(mistakes, key+" is no setting")
+			mistakes = append(mistakes, key+" is not a setting")
 		}
 	}
 	return mistakes
 }
 
-func TestWhatThePageOfSecurityNamesExists(t *testing.T) {
-	page := read(t, "SECURITY.md")
-	assert.Empty(t, unproven(page, func(path string) string { return read(t, path) }, read(t, "docs/reference/configuration.md")))
-	assert.Greater(t, len(named.FindAllString(page, -1)), 60)
-	assert.Greater(t, strings.Count(page, "`limits::"), 8)
+func TestWhatThePageOfSecurityClaimsIsTested(t *testing.T) {
+	page, proofs := read(t, "SECURITY.md"), read(t, "lab/test/docs/security.tsv")
+	assert.Empty(t, unproven(page, proofs, func(path string) string { return read(t, path) }, read(t, "docs/reference/configuration.md")))
+	assert.Greater(t, strings.Count(proofs, "\n"), 90)
 }
 
 func TestAnUnprovenClaimIsNoticed(t *testing.T) {
 	readFile := func(path string) string {
 		return map[string]string{"a_test.go": "package a\n\nfunc TestA(t *testing.T) {}\n// TestB\n", "a.go": "const maxA = 1"}[path]
 	}
-	settings := "\n| `limits::a` | 1 |\n"
-	assert.Empty(t, unproven("[`TestA`](a_test.go) [`maxA`](a.go) `limits::a` a `::`", readFile, settings))
-	for page, want := range map[string]string{
-		"[`TestB`](a_test.go)": "TestB is not in a_test.go", "[`maxB`](a.go)": "maxB is not in a.go", "[`TestA`](gone.go)": "TestA is not in gone.go",
-		"`TestA`": "TestA has no link to its file", "`limits::b`": "limits::b is no setting", "`max_b`": "max_b is no setting",
+	const page, head, settings = "\n| Attack | Defence |\n|---|---|\n| A server | `limits::a` a `::` |\n\n", "attack\tname\tfile\n", "\n| `limits::a` | 1 |\n"
+	const proof = head + "A server\tTestA\ta_test.go\n"
+	assert.Empty(t, unproven(page, proof+"A server\tmaxA\ta.go\n", readFile, settings))
+	for line, want := range map[string]string{
+		"A server\tTestB\ta_test.go": "TestB is not in a_test.go", "A server\tmaxB\ta.go": "maxB is not in a.go",
+		"A server\tTestA\tgone.go": "TestA is not in gone.go", "A list\tTestA\ta_test.go": "the page has no row A list",
 	} {
-		assert.Equal(t, []string{want}, unproven(page, readFile, settings), page)
+		assert.Equal(t, []string{want}, unproven(page, proof+line, readFile, settings), line)
 	}
+	assert.Equal(t, []string{"A server has no test", "max_b is not a setting"}, unproven(page+"`max_b`", head+"A server\tmaxA\ta.go", readFile, settings))
 }
 
 // The addresses that the page says the examples listen on are those of the examples.

@@ -104,7 +104,7 @@ func TestTheHealthCheckKnowsWhenNoTargetCanBeScraped(t *testing.T) {
 
 	one.Close()
 	status = waitFor("the failure of all", "StatusRecoverableError", http.StatusInternalServerError)
-	assert.Regexp(t, `^none of the 2 targets can be scraped; the newest failure is of 127\.0\.0\.1:\d+: connection refused: .*`, status.Error)
+	assert.Regexp(t, `^none of the 2 targets can be scraped; the newest failure: 127\.0\.0\.1:\d+: connection refused: .*`, status.Error)
 
 	serveAt(t, second)
 	waitFor("the recovery", "StatusOK", http.StatusOK)

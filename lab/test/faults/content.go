@@ -66,7 +66,7 @@ func contentFaults() []Fault {
 			"# TYPE vllm:odd counter", odd+"} 1", "# TYPE vllm:odd gauge", odd+"} 2"),
 		with("bytes that are no text", "labels with NUL, half of a UTF-8 sequence and control characters", nil,
 			"# TYPE vllm:odd gauge", odd+",a=\"\x00\xff\xc3\x1b[31m\"} 1"),
-		with("times in the body", "samples that say they are of tomorrow and of 1970", nil,
+		with("timestamps in the body", "samples with timestamps of tomorrow and of 1970", nil,
 			"# TYPE vllm:odd gauge", odd+fmt.Sprintf("} 1 %d", time.Now().Add(24*time.Hour).UnixMilli()), "# TYPE vllm:even gauge", "vllm:even 1 1"),
 		{Name: "lines that end with CRLF", What: "every line ends as Windows ends lines", Check: nil, Says: nil, Begin: pages(func(n int64) page {
 			return page{body: strings.ReplaceAll(body(1700000000, n), "\n", "\r\n")}

@@ -207,7 +207,7 @@ func TestTheSentence(t *testing.T) {
 	assert.Equal(t, "warn: Scraping failed: connection refused", sentence(log, "127.0.0.1:2", says("REFUSED")))
 	assert.Empty(t, sentence(log, "127.0.0.1:1", says("refused")), "of another target")
 	assert.Empty(t, sentence(log, "127.0.0.1:2", says("timeout")))
-	assert.Empty(t, sentence(log, "", says("stack")), "a stack trace is no sentence")
+	assert.Empty(t, sentence(log, "", says("stack")), "a stack trace is not a sentence")
 	assert.Equal(t, "b", afterStart("a Everything is ready. Begin running and processing data.b"))
 }
 
@@ -219,10 +219,23 @@ func TestThePage(t *testing.T) {
 	f := &all[0].Faults[0]
 	page := Page(Runs{shipped, map[string]*Result{f.Name: {Fault: f, Reads: 21, Lost: 2, Peak: 100 << 20, Stop: time.Second, Sentence: "a | b"}}},
 		Runs{}, "2026-11-22")
-	assert.Contains(t, page, fmt.Sprintf("| %s | %s | 2 of 21 | 100 MiB | 1s | a \\| b |", f.Name, f.What))
+	assert.Contains(t, page, fmt.Sprintf("| %s | 100 | a \\| b |", f.Name))
 	assert.Contains(t, page, "2 of 21 scrapes of the working servers did not arrive")
-	assert.Contains(t, page, "- Date: 2026-11-22")
-	assert.Contains(t, page, "1, of which 1 miss a bar")
+	assert.Contains(t, page, "Lost: 2 of 21.")
+	assert.Contains(t, page, ", 2026-11-22.")
+	assert.Contains(t, page, "0 of 1 runs meet all bars")
+}
+
+func TestTheHeadOfASentence(t *testing.T) {
+	t.Parallel()
+	for sentence, want := range map[string]string{
+		"warn: Scraping failed: the server answered 401 Unauthorized: it wants credentials; set auth": "the server answered 401 Unauthorized",
+		"warn: Scraping failed: the server redirects more than 5 times":                               "the server redirects more than 5 times",
+		"warn: Scraping failed: the body is larger than limits::body_size (8 bytes) and was dropped":  "the body is larger than limits::body_size",
+		"a | b": "a | b",
+	} {
+		assert.Equal(t, want, brief(sentence))
+	}
 }
 
 func TestAPortWhereNothingListensStaysSo(t *testing.T) {

@@ -33,7 +33,7 @@ func identityFaults() []Fault {
 	}
 	return []Fault{
 		{
-			Name: "cut body", What: "no declared length; every third body ends within a number", Says: says("closed within a line"),
+			Name: "cut body", What: "no declared length; every third body ends within a number", Says: says("ended within a line"),
 			Check: never(tokens), Begin: cutting(func(int) string { return "" }),
 		},
 		{

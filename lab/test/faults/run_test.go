@@ -206,7 +206,7 @@ func run(t *testing.T, shipped *Shipped, faults []*Fault, p pace) []*Result {
 }
 
 // watch waits until the working servers were read as often as the pace says, ends
-// the collector, and measures meanwhile.
+// the collector, and measures in that time.
 func watch(t *testing.T, c *collector.Process, shipped *Shipped, sink *Sink, working []*neighbor, p pace, push func(context.Context)) *Result {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -88,7 +88,7 @@ func senderFaults() []Fault {
 			}
 			return nil
 		})},
-		{Name: "discovery without end", What: "HTTP discovery whose list never ends", Heavy: true, Short: true, Says: says(`larger than \d+ bytes`), Begin: discovered(func(rw http.ResponseWriter, r *http.Request, _ string) {
+		{Name: "discovery without end", What: "HTTP discovery whose list never ends", Heavy: true, Short: true, Says: says(`larger than the limit of \d+ bytes`), Begin: discovered(func(rw http.ResponseWriter, r *http.Request, _ string) {
 			_, _ = io.WriteString(rw, `[{"targets":["127.0.0.1:1"`)
 			chunk := []byte(strings.Repeat(`,"127.0.0.1:1"`, 4000))
 			for r.Context().Err() == nil {
@@ -97,7 +97,7 @@ func senderFaults() []Fault {
 				}
 			}
 		})},
-		{Name: "discovery that unpacks", What: "a compressed list of 100 KB that unpacks to 100 MB", Says: says(`larger than \d+ bytes|not a JSON list`), Begin: func(w *World) (Given, error) {
+		{Name: "discovery that unpacks", What: "a compressed list of 100 KB that unpacks to 100 MB", Says: says(`larger than the limit of \d+ bytes|not a JSON list`), Begin: func(w *World) (Given, error) {
 			list := zip(strings.NewReader(`[{"targets":["127.0.0.1:1"` + strings.Repeat(`,"127.0.0.1:1"`, 100<<20/14) + `]}]`))
 			return discovered(func(rw http.ResponseWriter, _ *http.Request, _ string) {
 				rw.Header().Set("Content-Encoding", "gzip")

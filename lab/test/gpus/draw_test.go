@@ -22,19 +22,19 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{"power limit", "the power limit is lowered to 18 % to 27 %", "power_cap", false},
-	{"heat", "10 % to 20 % of the heat is taken away", "thermal", false},
-	{"memory", "40 % to 70 % of what is read from memory has to be read again", "memory_error", true},
-	{"link", "75 % to 92 % of what two or four GPUs exchange is sent again", "interconnect", true},
-	{"clocks", "the clock is fixed at 15 % to 30 %", "clocks_low", true},
-	{"host", "the host adds to each step what it takes; the GPUs are as before", notThrottled, false},
-	{"throttled before", "as host, after a throttling that ended two to six minutes earlier", notThrottled, false},
+	{"power limit", "power limit of 18 % to 27 %", "power_cap", false},
+	{"heat", "cooling of 10 % to 20 %", "thermal", false},
+	{"memory", "40 % to 70 % of memory reads repeated", "memory_error", true},
+	{"link", "75 % to 92 % of GPU traffic sent again", "interconnect", true},
+	{"clocks", "clock fixed at 15 % to 30 %", "clocks_low", true},
+	{"host", "slow host, unchanged GPUs", notThrottled, false},
+	{"throttled before", "slow host, two to six minutes after a throttling", notThrottled, false},
 	// The counters move as much as before, so they neither blame the GPU nor exclude it.
-	{"throttled always", "as host, with a power limit that acts on some steps during the whole story", "", false},
-	{"no counters", "as host, with an exporter as it is shipped", "", false},
+	{"throttled always", "slow host, and a permanent power limit on some steps", "", false},
+	{"no counters", "slow host, exporter with defaults", "", false},
 	// The clock is low, and the exporter does not say why.
-	{"not counted", "as power limit, with an exporter as it is shipped", "", false},
-	{"shared", "as power limit, on GPUs that another pod uses as well", "", false},
+	{"not counted", "power limit, exporter with defaults", "", false},
+	{"shared", "power limit, GPUs shared with another pod", "", false},
 }
 
 // The seeds. Those of the published table were used once, for it; all work was done with others.

@@ -43,7 +43,7 @@ func run() error {
 	flag.BoolVar(&o.measure, "measure", true, "measure what the programs use")
 	flag.BoolVar(&o.export, "export", true, "measure the time to the export as well")
 	flag.BoolVar(&o.write, "write", false, "write the results of this and earlier runs to docs/why/performance.md")
-	flag.Float64Var(&o.least, "least", 0, "fail where the Prometheus receiver takes less than this times the processor time of our receiver; 0 is no bar")
+	flag.Float64Var(&o.least, "least", 0, "fail where the Prometheus receiver takes less than this times the processor time of our receiver; 0 is not a bar")
 	server := flag.Bool("server", false, "measure what a scrape costs the server, with prometheus_client in Python")
 	python := flag.String("python", "/usr/bin/python3", "Python for -server; PYTHONPATH has the packages")
 	warm := flag.Duration("server-warm", 3*time.Second, "how long each program scrapes before it is measured with -server")

@@ -12,7 +12,6 @@ import (
 // The numbers of a run.
 func milliseconds(r *result) float64 { return float64(r.CPU) / 1e6 }
 func megabytes(r *result) float64    { return float64(r.Peak) / 1e6 }
-func kilobytes(r *result) float64    { return r.Allocated / 1e3 }
 
 // writePage writes the tables to the page.
 func (r results) writePage(file, bin string) error {
@@ -22,58 +21,31 @@ func (r results) writePage(file, bin string) error {
 	}, map[string][]byte{"performance-peers.svg": r.picture()})
 }
 
-// processorTable compares the processor time: the times, and then the ratios.
+// processorTable compares the processor time.
 func (r results) processorTable() string {
-	var times, of strings.Builder
-	times.WriteString("| Load | Floor | Floor, in groups | Receiver | With processor | Peer | Peer with processors |\n|---|---|---|---|---|---|---|\n")
-	of.WriteString("\n| Load | Peer / receiver | Peer / with processor | Above the floors: receiver | Above the floors: with processor |\n|---|---|---|---|---|\n")
+	var b strings.Builder
+	b.WriteString("| Load | Receiver, ms | With processor | Peer | Peer / receiver | Peer / with processor |\n|---|---|---|---|---|---|\n")
 	for _, c := range scenarios() {
 		cost := func(variant string) []float64 { return r.of(c.Name, variant).each(milliseconds) }
-		peer := cost(peerName)
+		ours, processor, peer := cost(oursName), cost(oursProcessorName), cost(peerName)
 		if len(peer) == 0 || c.Extra {
 			continue
 		}
-		floor, groups := cost(floorName), cost(floorGroupsName)
-		fmt.Fprintf(&times, "| %s |", c.Name)
-		for _, numbers := range [][]float64{floor, groups, cost(oursName), cost(oursProcessorName), peer, cost(peerProcessorName)} {
-			fmt.Fprintf(&times, " %s |", cell(newSpread(numbers), "%.3f", " ms"))
-		}
-		times.WriteString("\n")
-		fmt.Fprintf(&of, "| %s |", c.Name)
-		peerAbove := above(peer, floor)
-		for _, numbers := range [][]float64{
-			ratios(peer, cost(oursName)), ratios(peer, cost(oursProcessorName)),
-			ratios(peerAbove, above(cost(oursName), groups)), ratios(peerAbove, above(cost(oursProcessorName), groups)),
-		} {
-			fmt.Fprintf(&of, " %s |", ranged(newSpread(numbers)))
-		}
-		of.WriteString("\n")
+		row(&b, c.Name, median("%.3f", ours), median("%.3f", processor), median("%.3f", peer),
+			ranged(ratios(peer, ours)), ranged(ratios(peer, processor)))
 	}
-	return times.String() + of.String()
+	return b.String()
 }
 
-// memoryTable compares memory and allocations.
+// memoryTable compares memory.
 func (r results) memoryTable() string {
 	var b strings.Builder
-	b.WriteString("| Load | Receiver | With processor | Peer | Receiver / peer | With processor / peer | Allocated for a scrape: receiver | With processor | Peer |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Load | Receiver, MB | With processor | Peer |\n|---|---|---|---|\n")
 	for _, c := range scenarios() {
 		of := func(variant string) []float64 { return r.of(c.Name, variant).each(megabytes) }
-		peer := of(peerName)
-		if len(peer) == 0 || c.Name == "profile" {
-			continue
+		if peer := of(peerName); len(peer) > 0 && c.Name != "profile" {
+			row(&b, c.Name, median("%.0f", of(oursName)), median("%.0f", of(oursProcessorName)), median("%.0f", peer))
 		}
-		fmt.Fprintf(&b, "| %s |", c.Name)
-		for _, numbers := range [][]float64{of(oursName), of(oursProcessorName), peer} {
-			fmt.Fprintf(&b, " %s |", cell(newSpread(numbers), "%.0f", " MB"))
-		}
-		for _, numbers := range [][]float64{ratios(of(oursName), peer), ratios(of(oursProcessorName), peer)} {
-			s := newSpread(numbers)
-			fmt.Fprintf(&b, " %.2f |", s.median)
-		}
-		for _, variant := range []string{oursName, oursProcessorName, peerName} {
-			fmt.Fprintf(&b, " %s |", cell(newSpread(r.of(c.Name, variant).each(kilobytes)), "%.0f", " KB"))
-		}
-		b.WriteString("\n")
 	}
 	return b.String()
 }
@@ -83,7 +55,7 @@ func (r results) memoryTable() string {
 func (r results) growth() string {
 	var b strings.Builder
 	b.WriteString("| | Receiver | With processor | Peer |\n|---|---|---|---|\n")
-	row := func(what string, loads []string, size []float64, perScrape bool) {
+	line := func(what string, loads []string, size []float64, perScrape bool) {
 		fmt.Fprintf(&b, "| %s |", what)
 		for _, variant := range []string{oursName, oursProcessorName, peerName} {
 			var x, y []float64
@@ -106,8 +78,8 @@ func (r results) growth() string {
 		}
 		b.WriteString("\n")
 	}
-	row("from 100 to 3000 targets x 10 s", []string{"100 targets x 10 s", "1000 targets x 10 s", "3000 targets x 10 s"}, []float64{100, 1000, 3000}, false)
-	row("from 1 to 8 engines", []string{"100 targets x 5 s, 1 engine", "100 targets x 5 s, 8 engines"}, []float64{1, 8}, true)
+	line("from 100 to 3000 targets x 10 s", []string{"100 targets x 10 s", "1000 targets x 10 s", "3000 targets x 10 s"}, []float64{100, 1000, 3000}, false)
+	line("from 1 to 8 engines", []string{"100 targets x 5 s, 1 engine", "100 targets x 5 s, 8 engines"}, []float64{1, 8}, true)
 	return b.String()
 }
 
@@ -123,16 +95,13 @@ func slope(x, y []float64) float64 {
 // latencyTable has the time from the answer of a server to the export, and that of the start.
 func (r results) latencyTable() string {
 	var b strings.Builder
-	b.WriteString("| | From the answer to the export: median | 99 of 100 | From the start of the program to the first export |\n|---|---|---|---|\n")
+	b.WriteString("| | Answer to export, median, ms | 99 % | Start to first export, s |\n|---|---|---|---|\n")
 	for _, variant := range []string{oursName, oursProcessorName, peerName, peerProcessorName} {
-		runs := r.of(exported.Name, variant)
-		if len(runs) == 0 {
-			continue
+		if runs := r.of(exported.Name, variant); len(runs) > 0 {
+			row(&b, variant, median("%.1f", runs.each(func(x *result) float64 { return float64(x.P50) / 1e6 })),
+				median("%.1f", runs.each(func(x *result) float64 { return float64(x.P99) / 1e6 })),
+				median("%.2f", runs.each(func(x *result) float64 { return x.FirstExport.Seconds() })))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", variant,
-			cell(newSpread(runs.each(func(x *result) float64 { return float64(x.P50) / 1e6 })), "%.1f", " ms"),
-			cell(newSpread(runs.each(func(x *result) float64 { return float64(x.P99) / 1e6 })), "%.1f", " ms"),
-			cell(newSpread(runs.each(func(x *result) float64 { return x.FirstExport.Seconds() })), "%.2f", " s"))
 	}
 	return b.String()
 }
@@ -153,25 +122,24 @@ func sizes(bin string) string {
 	return b.String()
 }
 
-// cell is a median with its range.
-func cell(s spread, format, unit string) string {
-	if s == (spread{}) {
-		return "-"
-	}
-	low, high := fmt.Sprintf(format, s.least), fmt.Sprintf(format, s.most)
-	if low == high {
-		return low + unit
-	}
-	return fmt.Sprintf(format, s.median) + unit + " (" + low + " to " + high + ")"
+// row writes a row of a table.
+func row(b *strings.Builder, cells ...string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// ranged is a ratio with its range.
-func ranged(s spread) string {
-	if s == (spread{}) {
+// median is that of some numbers.
+func median(format string, numbers []float64) string {
+	if len(numbers) == 0 {
 		return "-"
 	}
+	return fmt.Sprintf(format, newSpread(numbers).median)
+}
+
+// ranged is a median ratio, with its range if there are several.
+func ranged(numbers []float64) string {
+	s, out := newSpread(numbers), "**"+median("%.1f", numbers)+"**"
 	if s.least == s.most {
-		return fmt.Sprintf("**%.1f**", s.median)
+		return out
 	}
-	return fmt.Sprintf("**%.1f** (%.1f to %.1f)", s.median, s.least, s.most)
+	return out + fmt.Sprintf(" (%.1f to %.1f)", s.least, s.most)
 }

@@ -97,11 +97,3 @@ func (r results) bar(least float64) error {
 	}
 	return missed
 }
-
-// above returns, for each round, by how much a number is above a floor.
-func above(numbers, floor []float64) (out []float64) {
-	for i := range min(len(numbers), len(floor)) {
-		out = append(out, numbers[i]-floor[i])
-	}
-	return out
-}

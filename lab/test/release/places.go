@@ -109,7 +109,7 @@ func Places(file, content string) []Place {
 // that it changed.
 func SetVersion(root, version string) ([]string, error) {
 	if !semantic.MatchString(version) {
-		return nil, fmt.Errorf("%q is no version; it must be like 0.2.0 or 0.2.0-rc.1, without a v", version)
+		return nil, fmt.Errorf("%q is not a version; it must be like 0.2.0 or 0.2.0-rc.1, without a v", version)
 	}
 	files, err := Tracked(root)
 	if err != nil {

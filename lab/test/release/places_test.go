@@ -17,7 +17,7 @@ const root = "../../.."
 func files(t *testing.T) map[string]string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
-		t.Skip("this is no git checkout, so nothing says which files belong to the project")
+		t.Skip("this is not a git checkout, so nothing says which files belong to the project")
 	}
 	tracked, err := Tracked(root)
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func BuiltFrom(dist, revision string) error {
 		return fmt.Errorf("%w; run make release on this commit before", err)
 	}
 	if got := strings.TrimSpace(string(noted)); got != revision {
-		return fmt.Errorf("%s is of the commit %s, and this is %s; run make release again", dist, got, revision)
+		return fmt.Errorf("%s has the commit %s, and this is %s; run make release again", dist, got, revision)
 	}
 	return nil
 }

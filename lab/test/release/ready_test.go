@@ -109,5 +109,5 @@ func TestOnlyTheArchivesOfTheCommitArePublished(t *testing.T) {
 	require.ErrorContains(t, BuiltFrom(dist, "abc"), "run make release on this commit before")
 	require.NoError(t, os.WriteFile(filepath.Join(dist, "commit"), []byte("abc\n"), 0o600))
 	require.NoError(t, BuiltFrom(dist, "abc"))
-	assert.ErrorContains(t, BuiltFrom(dist, "abcd"), "is of the commit abc, and this is abcd")
+	assert.ErrorContains(t, BuiltFrom(dist, "abcd"), "has the commit abc, and this is abcd")
 }

@@ -21,10 +21,10 @@ import (
 
 var cluster = flag.String("cluster", "", "kubeconfig of an empty cluster (API server, etcd, controllers of Deployments and EndpointSlices); kubelets are not needed")
 
-// commands are all that a page gives to copy, from the set-up on.
+// commands are all that a page gives to copy, after the set-up of the index.
 func commands(t *testing.T, page string) []string {
 	t.Helper()
-	return blocks(t, page, "sh")
+	return append(blocks(t, "README", "sh")[:1], blocks(t, page, "sh")...)
 }
 
 // bash runs what a person pastes, in a folder of its own, with other programs first in the path.
@@ -56,10 +56,10 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 	with, ends := 0, 0
 	for _, path := range pages {
 		page := strings.TrimSuffix(filepath.Base(path), ".md")
-		all := strings.Join(commands(t, page), "\n")
-		if all == "" || page == "README" {
+		if page == "README" || len(commands(t, page)) == 1 {
 			continue
 		}
+		all := strings.Join(commands(t, page), "\n")
 		with++
 		out, errors := bash(t, "{ "+all+"\n} > /dev/null\nwait; echo CALLS; cat calls", stands) // a forwarded port may answer late
 		for _, wrong := range []string{"unbound variable", "syntax error", "command not found", "unexpected"} {
@@ -71,8 +71,7 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 		}
 		if at := ending.FindStringIndex(all); at != nil {
 			ends++
-			before, _, _ := strings.Cut(all, all[at[0]:])
-			assert.Contains(t, before, `k logs "$POD" --previous`, "%s ends a pod before its logs are saved", page)
+			assert.Contains(t, all[:at[0]], `evidence "$POD"`, "%s ends a pod before its logs are saved", page)
 		}
 	}
 	assert.Greater(t, with, 30)
@@ -122,7 +121,7 @@ func TestTheCommandsFindWhatEndedAServerAndWhoSends(t *testing.T) {
 *"rollout history"*) printf 'deployment.apps/chat\nREVISION  CHANGE-CAUSE\n2 <none>\n9 <none>\n10 6 replicas\n';;
 esac`}
 	all := commands(t, "unreachable")
-	out, errors := bash(t, all[0]+all[1]+all[3], stand)
+	out, errors := bash(t, strings.Join(all, "\n"), stand)
 	for _, found := range []string{"ValidationError", "too long for this model", "no such argument", "broadcast block", "RPC call to sample", "of --revision=9\n", "of --revision=10\n"} {
 		assert.Contains(t, out, found, errors)
 	}
@@ -199,7 +198,7 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 		assert.NotContains(t, errors, "error:", page) // a flag that kubectl does not have, for example
 		return out
 	}
-	out := play("stalled", behind+`echo; k get pods -o name; echo; k label pod "$POD" --overwrite "$LABEL=$WAS"; sleep 3; echo BACK; `+behind, "inferencepools", "LABEL=")
+	out := play("stalled", behind+`echo; k get pods -o name; echo; back "$POD" app; sleep 3; echo BACK; `+behind, "selectors")
 	assert.Regexp(t, `service/chat .* app=chat `, out)
 	assert.Contains(t, out, `chat {"matchLabels":{"app":"chat"}}`)
 	before, after, _ := strings.Cut(out, "BACK\n")
@@ -211,7 +210,7 @@ echo "pool: "$(k get pods -l "$SELECTOR" -o name)
 
 	_, errors = bash(t, "kubectl -n models set image deployment/chat vllm=vllm:0.32.0; sleep 3", nil, environment)
 	require.Empty(t, errors)
-	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "rollout history", "rollout undo")
+	out = play("slow_steps", `k get deployment chat -o jsonpath='{.spec.template.spec.containers[0].image}'`, "changed", "rollout undo")
 	assert.Contains(t, out, "vllm:0.32.0")
 	assert.Contains(t, out, "rolled back")
 	assert.True(t, strings.HasSuffix(out, "vllm:0.31.0"), out)

@@ -147,11 +147,6 @@ func TestTheQueriesOfTheRunbooksShowTheIncident(t *testing.T) {
 				return total, len(vector)
 			}
 			const before = 9 * time.Minute
-			// The first query of each page selects the engines that have it.
-			_, had := sum(all[0], before)
-			_, have := sum(all[0], during)
-			assert.Zero(t, had, "%s before the incident", all[0])
-			assert.Positive(t, have, "%s in the incident", all[0])
 			for _, want := range incident.seen {
 				require.True(t, slices.Contains(all, want.query), "the runbook has no query %s", want.query)
 				was, seriesBefore := sum(want.query, before)

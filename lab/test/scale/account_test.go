@@ -98,7 +98,7 @@ func TestGapsAndOverlaps(t *testing.T) {
 }
 
 // Two processes that count from zero: 7 and 5 by start time; followed as one series, 4 to 3 is a
-// reset that counts 3 anew.
+// reset that counts 3 again.
 func TestSumsOfACounterThatSeveralProcessesBegin(t *testing.T) {
 	at := func(at, start uint64, value float64) fleet.Sample {
 		return fleet.Sample{At: at, Start: start, Value: value}

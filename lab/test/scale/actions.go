@@ -14,10 +14,10 @@ import (
 // The names of what is done.
 const (
 	atRest        = "at rest"
-	killOne       = "one shard is killed"
-	rollAll       = "all shards are rolled"
-	resizeRolling = "from 4 to 6 shards, rolling"
-	resizeAtOnce  = "from 6 to 4 shards, all at once"
+	killOne       = "one killed"
+	rollAll       = "all rolled"
+	resizeRolling = "4 to 6, rolling"
+	resizeAtOnce  = "6 to 4, at once"
 )
 
 // killOne kills a shard, and starts it again after a while, as Kubernetes does.

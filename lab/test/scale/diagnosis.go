@@ -16,14 +16,14 @@ type diagnosis struct {
 	Touched          int `json:"touched"`
 	TouchedChanged   int `json:"touched_changed"`
 	// Back is the longest time from the beginning of the action until a touched pool had its former
-	// condition for good, in seconds. Not are those that had another one at the end.
+	// condition permanently, in seconds. Not are those that had another one at the end.
 	Back float64 `json:"back"`
 	Not  int     `json:"not"`
 	// Before counts the pools by their condition before the action, EnginesBefore the engines.
 	Before        map[string]int `json:"before"`
 	EnginesBefore map[string]int `json:"engines_before"`
 	// Meanwhile counts the touched pools that were in another condition at some time, by it.
-	Meanwhile map[string]int `json:"meanwhile"`
+	Meanwhile map[string]int `json:"in that time"`
 	// UntouchedEngines and UntouchedEnginesChanged are the same of engines.
 	UntouchedEngines        int      `json:"untouched_engines"`
 	UntouchedEnginesChanged int      `json:"untouched_engines_changed"`

@@ -21,6 +21,7 @@ func (x *Result) Tables() string {
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		b.WriteString(parts[name] + "\n")
 	}
+	b.WriteString(x.diagnoses())
 	return b.String()
 }
 
@@ -28,12 +29,12 @@ func (x *Result) Tables() string {
 func (x *Result) parts() map[string]string {
 	return map[string]string{
 		"scale: setup": x.setup(), "scale: counters": x.counters(), "scale: handover": x.handovers(),
-		"scale: sums": x.sums(), "scale: diagnosis": x.diagnoses(), "scale: usage": x.usages(),
+		"scale: sums": x.sums(), "scale: usage": x.usages(),
 	}
 }
 
 // WritePage writes the tables into the page, and the picture beside it. A second run, if there
-// is one, has waited longer after each action.
+// is one, has waited longer after each action, so the page has its diagnosis.
 func (x *Result) WritePage(file string, longer *Result) error {
 	parts := x.parts()
 	if longer != nil {
@@ -59,10 +60,9 @@ func (x *Result) setup() string {
 		fmt.Fprintf(&b, "| %s | %s |\n", what, fmt.Sprintf(format, args...))
 	}
 	row("Date and machine", "%s, %s", x.Began.UTC().Format("2006-01-02"), x.Machine)
-	row("Fleet", "%s engines, one each server, in %s pools, found as pods of a stand-in for the Kubernetes API", thousands(x.Engines), thousands(x.Pools))
+	row("Fleet", "%s engines in %s pools, found as pods of a stand-in for the Kubernetes API", thousands(x.Engines), thousands(x.Pools))
 	row("Scrapes", "each engine every %.0f s, `window: %.0fs`", x.Interval, x.Window)
-	row("Length", "%.0f minutes, %s answers of engines, %s data points, %s MB of OTLP without compression",
-		x.Seconds/60, thousands(x.Counters.Answers), thousands(x.Points), thousands(x.Bytes/1e6))
+	row("Length", "%.0f minutes, %s scrapes, %s data points, %s MB of OTLP", x.Seconds/60, thousands(x.Counters.Answers), thousands(x.Points), thousands(x.Bytes/1e6))
 	kept := make([]string, len(x.Limits.Kept))
 	for i, n := range x.Limits.Kept {
 		kept[i] = thousands(n)
@@ -70,11 +70,10 @@ func (x *Result) setup() string {
 	row("Targets of the 4 shards", "%s", strings.Join(kept, ", "))
 	row("`limits::targets`", "%s", raised(x.Limits.FirstTargets, x.Limits.Targets))
 	row("`max_series`", "%s", raised(x.Limits.FirstSeries, x.Limits.Series))
-	row("Time between the end of a pod and the start of the next one", "%.0f s", x.Away)
+	row("Time between two pods", "%.0f s", x.Away)
 	if x.FirstScrape > 0 {
-		row("Time from a process that is ready to its first scrape, at most", "%.1f s", x.FirstScrape)
+		row("Time from ready to the first scrape, at most", "%.1f s", x.FirstScrape)
 	}
-	row("Time from SIGTERM to the end, at most", "%.1f s", x.LongestStop)
 	return b.String()
 }
 
@@ -82,7 +81,7 @@ func raised(first, advised int) string {
 	if advised == 0 {
 		return thousands(first) + " was enough"
 	}
-	return fmt.Sprintf("%s at the first start; the log then said to set %s, which was enough to the end", thousands(first), thousands(advised))
+	return fmt.Sprintf("%s at first; the log advised %s, which was enough", thousands(first), thousands(advised))
 }
 
 func (x *Result) counters() string {
@@ -90,15 +89,12 @@ func (x *Result) counters() string {
 	var b strings.Builder
 	b.WriteString("| Scraped counters | |\n|---|---|\n")
 	row := func(what string, n float64) { fmt.Fprintf(&b, "| %s | %s |\n", what, thousands(int(n))) }
-	row("Counters and histograms of all engines", float64(c.Series))
-	row("of which a start time changed", float64(c.Resets))
-	row("points that fell without a new start time", float64(c.Falls))
-	row("Answers that another shard has than the hash says", float64(c.Strangers))
-	row("Points of three counters that were compared with the truth at that time", float64(c.Compared))
-	row("of which are wrong", float64(c.Wrong))
-	row("Increments of these counters", c.True)
-	row("of which were lost", c.Lost)
-	row("of which were doubled", c.Doubled)
+	of := func(what string, n, all float64) {
+		fmt.Fprintf(&b, "| %s | %s of %s |\n", what, thousands(int(n)), thousands(int(all)))
+	}
+	of("Counters and histograms with a new start time or a fall", float64(c.Resets+c.Falls), float64(c.Series))
+	of("Points that differ from the truth", float64(c.Wrong), float64(c.Compared))
+	of("Increments lost or doubled", c.Lost+c.Doubled, c.True)
 	killed, ended := int64(0), int64(0)
 	for _, m := range c.Missing {
 		if m.How == "SIGKILL" {
@@ -107,19 +103,15 @@ func (x *Result) counters() string {
 			ended += m.Answers
 		}
 	}
-	row("Answers to the killed shard that never arrived", float64(killed))
-	row("Answers to shards that were ended in order that never arrived", float64(ended))
-	if x.FirstScrape > 0 { // Earlier runs did not look.
-		row("Answers that were still in the queues of the two removed shards at the end; they were sent then", float64(x.Left))
-		row("Points that fell where two shards read an engine at nearly the same time", float64(c.Crossed))
-	}
-	row("Answers that arrived twice", float64(c.Repeated))
+	row("Scrapes lost by the killed shard", float64(killed))
+	row("Scrapes lost by stopped shards", float64(ended))
+	row("Scrapes that arrived twice", float64(c.Repeated))
 	return b.String()
 }
 
 func (x *Result) handovers() string {
 	var b strings.Builder
-	b.WriteString("| | Engines | Without a reader: median, most | With two readers: median, most | Most beyond the processes | Requests in gaps | Requests counted twice |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Shards | Engines | Without a reader: median, most | With two readers | Requests in gaps | Twice |\n|---|---|---|---|---|---|\n")
 	for _, o := range x.Actions {
 		if o.Name == atRest {
 			continue
@@ -127,13 +119,13 @@ func (x *Result) handovers() string {
 		for _, one := range []struct {
 			what string
 			e    effect
-		}{{"that move", o.Moved}, {"whose shard was started again", o.Restarted}, {"the others", o.Untouched}} {
+		}{{"moved", o.Moved}, {"restarted", o.Restarted}, {"others", o.Untouched}} {
 			if one.e.Engines == 0 {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s | %s | %s |\n", o.Name, one.what, thousands(one.e.Engines),
+			fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s | %s |\n", o.Name, one.what, thousands(one.e.Engines),
 				times(one.e.Gaps, one.e.Gap, one.e.MostGap), times(one.e.Overlaps, one.e.Overlap, one.e.MostOverlap),
-				beyond(one.e), share(one.e.Lost, one.e.Requests), share(one.e.Doubled, one.e.Requests))
+				share(one.e.Lost, one.e.Requests), thousands(int(one.e.Doubled)))
 		}
 	}
 	return b.String()
@@ -146,18 +138,11 @@ func times(n int, median, most float64) string {
 	return fmt.Sprintf("%s: %.1f s, %.1f s", thousands(n), median, most)
 }
 
-func beyond(e effect) string {
-	if e.Gaps+e.Overlaps == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f s", max(0, e.MostBeyond))
-}
-
 func share(n, of float64) string {
 	if n == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s of %s", thousands(int(n)), thousands(int(of)))
+	return fmt.Sprintf("%.0f %%", 100*n/of)
 }
 
 func (x *Result) sums() string {
@@ -168,9 +153,9 @@ func (x *Result) sums() string {
 		what string
 		n    float64
 	}{
-		{"what the engines served", o.True},
-		{"the last value of each start time, added up", o.ByStart},
-		{"followed as one series that is reset where it falls, as `increase` does", o.OneSeries},
+		{"served", o.True},
+		{"last values of all start times", o.ByStart},
+		{"`increase` over one series", o.OneSeries},
 	} {
 		fmt.Fprintf(&b, "| %s | %s | %.1f %% |\n", one.what, thousands(int(one.n)), 100*one.n/max(1, o.True))
 	}
@@ -179,7 +164,7 @@ func (x *Result) sums() string {
 
 func (x *Result) diagnoses() string {
 	var b strings.Builder
-	b.WriteString("| | Pools of shards that went on | of which changed | Pools of other shards | of which changed | to | The same again after |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Shards | Pools of shards that went on | changed | Pools of other shards | changed | The same again after |\n|---|---|---|---|---|---|\n")
 	for _, o := range x.Actions {
 		d := &o.Diagnosis
 		back := "-"
@@ -189,45 +174,26 @@ func (x *Result) diagnoses() string {
 		if d.Not > 0 {
 			back += fmt.Sprintf("; %d not within %.0f s", d.Not, o.Watched)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", o.Name, thousands(d.Untouched), thousands(d.UntouchedChanged),
-			thousands(d.Touched), thousands(d.TouchedChanged), tally(d.Meanwhile), back)
-	}
-	b.WriteString("\n| | Pools by condition before | Engines by condition before |\n|---|---|---|\n")
-	for _, o := range x.Actions {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", o.Name, tally(o.Diagnosis.Before), tally(o.Diagnosis.EnginesBefore))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", o.Name, thousands(d.Untouched), thousands(d.UntouchedChanged),
+			thousands(d.Touched), thousands(d.TouchedChanged), back)
 	}
 	return b.String()
 }
 
-// tally is a list of names with how often each is there.
-func tally(counts map[string]int) string {
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		label := "`" + name + "`"
-		if name == "" {
-			label = "none yet"
-		}
-		out = append(out, fmt.Sprintf("%s %s", label, thousands(counts[name])))
-	}
-	if len(out) == 0 {
-		return "-"
-	}
-	return strings.Join(out, ", ")
-}
-
 func (x *Result) usages() string {
 	var b strings.Builder
-	b.WriteString("| | Shard | Targets | Cores | Busiest 10 s | Processor time of a scrape | Resident memory, median | Most | Most for a target |\n|---|---|---|---|---|---|---|---|---|\n")
-	for _, u := range x.Usage {
-		perScrape, perTarget := "-", "-"
-		if u.Targets > 0 {
-			perTarget = fmt.Sprintf("%.2f MB", u.Peak/1e6/float64(u.Targets))
-			if u.Action == atRest {
-				perScrape = fmt.Sprintf("%.2f ms", 1e3*u.Cores*x.Interval/float64(u.Targets))
+	b.WriteString("| Shards | Cores | Busiest 10 s | Most resident memory, MB | For a target |\n|---|---|---|---|---|\n")
+	for _, o := range x.Actions {
+		var cores, busy, peak, target []float64
+		for _, u := range x.Usage {
+			if u.Action == o.Name && u.Targets > 0 {
+				cores, busy, peak, target = append(cores, u.Cores), append(busy, u.MostCores), append(peak, u.Peak/1e6), append(target, u.Peak/1e6/float64(u.Targets))
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %.2f | %.2f | %s | %.0f MB | %.0f MB | %s |\n", u.Action, u.Member, thousands(u.Targets),
-			u.Cores, u.MostCores, perScrape, u.Resident/1e6, u.Peak/1e6, perTarget)
+		if len(cores) > 0 {
+			fmt.Fprintf(&b, "| %s | %.2f to %.2f | %.2f | %.0f to %.0f | %.2f |\n", o.Name, slices.Min(cores), slices.Max(cores), slices.Max(busy),
+				slices.Min(peak), slices.Max(peak), slices.Max(target))
+		}
 	}
 	return b.String()
 }
@@ -250,7 +216,7 @@ func (x *Result) picture() ([]byte, error) {
 			lines = append(lines, line)
 		}
 	}
-	return plot.Linear("Resident memory of each shard", "minutes", "MB", lines)
+	return plot.Linear("Resident memory of each shard", "minutes. Shard: one of the collectors that divide the fleet. Drop: restart. 4 and 5: added for a time", "MB", lines)
 }
 
 // thousands writes a number with commas.

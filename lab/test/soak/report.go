@@ -100,7 +100,7 @@ func (r *Result) picture() ([]byte, error) {
 		}
 		lines = append(lines, line)
 	}
-	return plot.Linear("What the collector used during the soak", "minutes", "share of the median of the first third, in brackets (%)", lines)
+	return plot.Linear("What the collector used during a soak, a long run with load and faults", "minutes. Dips: reloads and a restart. Peaks of memory: outages of the backend, when batches wait", "% of the median of the first third (in brackets)", lines)
 }
 
 // write puts the result into a folder.

@@ -68,7 +68,7 @@ func scrapeOf(instance string, began time.Time, n int) pmetric.Metrics {
 }
 
 // What the processor makes of scrapes that arrive again or late, and of a server that moves
-// to another collector. docs/start/scale.md has the numbers.
+// to another collector.
 func TestRepeatedLateAndMovedScrapes(t *testing.T) {
 	t.Parallel()
 	behind := newBackend(t)

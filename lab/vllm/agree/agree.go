@@ -1,5 +1,5 @@
 // Package agree compares what the clients of a run saw with what the collector derives from the
-// pages that the server showed meanwhile. Both see the same tokens, on two ways.
+// pages that the server showed in that time. Both see the same tokens, on two ways.
 package agree
 
 import (

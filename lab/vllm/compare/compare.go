@@ -50,41 +50,43 @@ func Table(played, simulated *run.Run, heard [2][]judge.Heard) string {
 	return b.String()
 }
 
-// brief are the values of the short form, as columns.
-var brief = []struct{ head, of string }{
-	{"answered", "a answered"},
-	{"first token, mean, s", "b first token, mean, s"},
-	{"first token, p95, s", "b first token, p95, s"},
-	{"per token, mean, s", "c per token, mean, s"},
-	{"running, mean", "e running, mean of scrapes"},
-	{"waiting, most", "e waiting, most"},
-	{"KV usage, most", "e KV usage, most"},
-	{"preemptions", "f preemptions"},
+// figures are the values of the short form.
+var figures = []string{
+	"a answered", "b first token, mean, s", "b first token, p95, s", "c per token, mean, s",
+	"e running, mean of scrapes", "e waiting, most", "e KV usage, most",
 }
 
-// Brief is the short form of Table: a row for each phase, whose cells have the real value and the
-// simulated one.
-func Brief(played, simulated *run.Run, heard [2][]judge.Heard) string {
-	var b strings.Builder
-	both := [2]*measured{measure(played), measure(simulated)}
-	b.WriteString("| phase")
-	for _, column := range brief {
-		b.WriteString(" | " + column.head)
-	}
-	b.WriteString(" |\n|---" + strings.Repeat("|---", len(brief)) + "|\n")
-	for i := range min(len(played.Spans), len(simulated.Spans)) {
-		b.WriteString("| " + played.Play.Phases[i].Name)
-		for _, column := range brief {
-			x, y := both[0].phases[i].values[column.of], both[1].phases[i].values[column.of]
-			b.WriteString(" | ")
-			if x != 0 || y != 0 {
-				b.WriteString(figure(x) + ", " + figure(y))
+// Both is a run of a real server and one of the simulator, with the harm of each.
+type Both struct {
+	Runs  [2]*run.Run
+	Heard [2][]judge.Heard
+}
+
+// Summary is the short form of Table for several runs: how the simulated value relates to the real one, over all phases.
+func Summary(all []Both) string {
+	quotients := map[string][]float64{}
+	felt := map[[2]bool]int{}
+	for _, one := range all {
+		x, y := measure(one.Runs[0]), measure(one.Runs[1])
+		for i := range min(len(x.phases), len(y.phases)) {
+			for _, of := range figures {
+				if first := x.phases[i].values[of]; first != 0 {
+					quotients[of] = append(quotients[of], y.phases[i].values[of]/first)
+				}
 			}
 		}
-		b.WriteString(" |\n")
+		for _, h := range harms(one.Runs[0], one.Runs[1], one.Heard) {
+			felt[[2]bool{h.said[0] != notFelt, h.said[1] != notFelt}]++
+		}
 	}
-	exposed(&b, both)
-	harmed(&b, played, simulated, heard)
+	var b strings.Builder
+	b.WriteString("| Simulated / real | Phases | Median | A tenth below | A tenth above |\n|---|---|---|---|---|\n")
+	for _, of := range figures {
+		if q := slices.Sorted(slices.Values(quotients[of])); len(q) > 0 {
+			fmt.Fprintf(&b, "| %s | %d | %.2f | %.2f | %.2f |\n", of[2:], len(q), q[len(q)/2], q[len(q)/10], q[len(q)*9/10])
+		}
+	}
+	fmt.Fprintf(&b, "\nUsers felt %d harms on both, %d on the real server only, and %d on the simulated one only.\n", felt[[2]bool{true, true}], felt[[2]bool{true, false}], felt[[2]bool{false, true}])
 	return b.String()
 }
 
@@ -156,6 +158,8 @@ func quotient(x, y float64) string {
 	return fmt.Sprintf("%.2f", y/x)
 }
 
+const notFelt = "not felt"
+
 // harm is harm that was felt in a phase, in one of two runs or in both.
 type harm struct {
 	phase, what string
@@ -182,7 +186,7 @@ func harms(played, simulated *run.Run, heard [2][]judge.Heard) (out []harm) {
 	}
 	for i := range out {
 		for side := range out[i].said {
-			out[i].said[side] = cmp.Or(out[i].said[side], "not felt")
+			out[i].said[side] = cmp.Or(out[i].said[side], notFelt)
 		}
 	}
 	return out

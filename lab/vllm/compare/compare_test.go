@@ -58,10 +58,9 @@ func TestTheTableHasWhatDiffers(t *testing.T) {
 	}
 	assert.NotContains(t, text, "| one/hang | step")
 
-	text = Brief(example(0.02, 4, "a 1\n"), example(0.04, 2, ""), heard)
-	assert.Contains(t, text, "| steady | 1, 1 | 0.1, 0.1 | 0.1, 0.1 | 0.02, 0.04 | 4, 2 |  |  |  |\n")
-	assert.Contains(t, text, "Only the real server has these families: `a`.")
-	assert.Contains(t, text, "| one/hang | outage: any token |")
+	text = Summary([]Both{{Runs: [2]*run.Run{example(0.02, 4, "a 1\n"), example(0.04, 2, "")}, Heard: heard}})
+	assert.Contains(t, text, "| per token, mean, s | 1 | 2.00 | 2.00 | 2.00 |\n")
+	assert.Contains(t, text, "Users felt 0 harms on both, 1 on the real server only, and 0 on the simulated one only.")
 }
 
 func TestEqualRunsDoNotDiffer(t *testing.T) {

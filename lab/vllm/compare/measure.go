@@ -75,7 +75,7 @@ func measure(r *run.Run) *measured {
 		pages[i] = read(r.Scrapes[i].Body)
 		for series := range pages[i] {
 			m.families[family(series)] = true
-			// What a version is called, and when it began, is no difference.
+			// What a version is called, and when it began, is not a difference.
 			if !strings.HasPrefix(series, "python_info") && !strings.HasPrefix(series, "vllm:lora_requests_info") {
 				m.series[series] = true
 			}

@@ -197,7 +197,7 @@ func query(ctx context.Context, api, selector string) (map[string]float64, error
 	return out, nil
 }
 
-// skipped are samples of the scrape itself, of the process, which change meanwhile, and the
+// skipped are samples of the scrape itself, of the process, which change in that time, and the
 // times at which series were made, which are start times with us.
 func skipped(name string) bool {
 	for _, prefix := range []string{"scrape_", "process_", "python_", "up", "target_info", "otel_scope_info"} {

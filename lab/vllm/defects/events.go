@@ -153,7 +153,7 @@ var events = []Event{
 			}},
 			{Defect: catalog.DefectDeferredInWaiting, Find: func(s *Seen) Finding {
 				return unless(s.During.sum("vllm:num_requests_waiting") == 1, "no request waits", Number{
-					"waiting requests that are told apart as deferred",
+					"waiting requests that are marked as deferred",
 					s.During.sum("vllm:num_requests_waiting_by_reason", "reason", "deferred"), exactly(1), exactly(0),
 				})
 			}},

@@ -2,14 +2,15 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/conform"
 )
 
-// Conformance writes a table of releases.
-func Conformance(releases []*conform.Release) string {
+// Conformance writes a table of releases: of all values, or of those that at least one release misses.
+func Conformance(releases []*conform.Release, all bool) string {
 	var b strings.Builder
 	b.WriteString("| |")
 	for _, r := range releases {
@@ -32,11 +33,15 @@ func Conformance(releases []*conform.Release) string {
 		}
 		return strconv.Itoa(r.Values[0].Requests)
 	})
+	row("values compared, missed", func(r *conform.Release) string {
+		missed := slices.DeleteFunc(slices.Clone(r.Values), func(v conform.Row) bool { return v.Held })
+		return fmt.Sprintf("%d, %d", len(r.Values), len(missed))
+	})
 	var names []string
 	known := map[string]bool{}
 	for _, r := range releases {
 		for _, v := range r.Values {
-			if !known[v.Metric] {
+			if !known[v.Metric] && (all || !v.Held) {
 				known[v.Metric] = true
 				names = append(names, v.Metric)
 			}

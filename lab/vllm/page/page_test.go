@@ -108,7 +108,7 @@ func TestThePageEscapesWhatItShows(t *testing.T) {
 	} {
 		assert.Contains(t, page, shown)
 	}
-	assert.NotContains(t, page, "2:07", "a wrong request is no point")
+	assert.NotContains(t, page, "2:07", "a wrong request is not a point")
 	assert.Equal(t, 3+1, strings.Count(page, "<circle"), "three first waits, and one time per token")
 	r.Simulated = true
 	b.Reset()

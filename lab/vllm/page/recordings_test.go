@@ -31,7 +31,7 @@ const (
 	most = 5 << 20
 )
 
-var update = flag.Bool("update", false, "write the generated parts of docs/why/real-vllm.md")
+var update = flag.Bool("update", false, "write the generated parts of both pages real-vllm.md")
 
 // The recordings are of real servers, and what must be said follows from what their clients
 // felt, by the rules of said.Misses. What is missed today is published on the page: a change
@@ -44,7 +44,7 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 	book, err := story.Shipped()
 	require.NoError(t, err)
 	var plays []page.Played
-	var beside []string
+	var beside []compare.Both
 	size := int64(0)
 	for _, file := range files {
 		info, err := os.Stat(file)
@@ -77,25 +77,29 @@ func TestThePageIsWhatIsSaidOfRealServers(t *testing.T) {
 		require.NoError(t, json.Unmarshal(raw, one))
 		releases = append(releases, one)
 	}
-	const name = root + "docs/why/real-vllm.md"
-	published, err := os.ReadFile(name)
-	require.NoError(t, err)
-	current, err := pageparts.Replace(published, map[string]string{
-		"summary": page.Summary(book, plays), "stories": page.Table(book, plays), "misses": page.Misses(book, plays),
-		"conformance": page.Conformance(releases), "simulator": strings.Join(beside, "\n"),
-	})
-	require.NoError(t, err)
-	if *update {
-		require.NoError(t, os.WriteFile(name, current, 0o600))
-		return
+	for name, parts := range map[string]map[string]string{
+		"docs/why/real-vllm.md": {"summary": page.Summary(book, plays)},
+		"lab/docs/real-vllm.md": {
+			"stories": page.Table(book, plays), "misses": page.Misses(book, plays),
+			"conformance": page.Conformance(releases, false), "simulator": compare.Summary(beside),
+		},
+	} {
+		if *update {
+			require.NoError(t, pageparts.Rewrite(root+name, parts))
+			continue
+		}
+		published, err := os.ReadFile(root + name)
+		require.NoError(t, err)
+		current, err := pageparts.Replace(published, parts)
+		require.NoError(t, err)
+		assert.Equal(t, strings.Split(string(published), "\n"), strings.Split(string(current), "\n"),
+			"what is said of real servers has changed; look at each line, then run make real-page")
 	}
-	assert.Equal(t, strings.Split(string(published), "\n"), strings.Split(string(current), "\n"),
-		"what is said of real servers has changed; look at each line, then run make real-page")
 }
 
 // simulated lets the simulator play what a real server has played, and compares both. Of stories that it
 // cannot play it plays the requests alone.
-func simulated(t *testing.T, book *story.Book, played page.Played) string {
+func simulated(t *testing.T, book *story.Book, played page.Played) compare.Both {
 	t.Helper()
 	from := played.Run
 	play := from.Play
@@ -116,6 +120,5 @@ func simulated(t *testing.T, book *story.Book, played page.Played) string {
 	require.NoError(t, err)
 	all, err := said.Replay(t.Context(), r, 5*time.Second, root+"content/rules/suffixed/vllm.yaml")
 	require.NoError(t, err)
-	return "<details><summary>" + strings.Join(from.Play.Stories, ", ") + "</summary>\n\n" +
-		compare.Brief(from, r, [2][]judge.Heard{played.Said[0].Heard, all.Heard}) + "\n</details>\n"
+	return compare.Both{Runs: [2]*run.Run{from, r}, Heard: [2][]judge.Heard{played.Said[0].Heard, all.Heard}}
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,28 +19,26 @@ type Played struct {
 	Said []*said.All
 }
 
-// Table writes a table of the stories of runs: what users felt, and what was said at each
-// interval.
+// Table writes a line for each story of runs: the gravest harm that users felt, and after which time it was reported as
+// what, at each interval.
 func Table(book *story.Book, plays []Played) string {
 	var b strings.Builder
-	b.WriteString("| Story | What users felt | Said, scraped every 5 s | Said, scraped every 15 s |\n|---|---|---|---|\n")
+	b.WriteString("| Story | What happens | Gravest harm | Reported after, s | As |\n|---|---|---|---|---|\n")
 	for _, played := range plays {
 		r := played.Run
 		for _, name := range r.Play.Stories {
-			from, to := spanOf(r, name)
-			about := name
+			about := ""
 			for _, s := range book.Stories {
 				if s.Name == name {
-					about = fmt.Sprintf("**%s**: %s", name, s.About)
+					about = s.About
 				}
 			}
-			for _, cells := range rows(played.Said, from, to) {
-				fmt.Fprintf(&b, "| %s | %s |\n", pageparts.Cell(about), strings.Join(cells, " | "))
-				about = ""
-			}
+			from, to := spanOf(r, name)
+			felt, after, as := reported(played.Said, from, to)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, pageparts.Cell(about), felt, after, as)
 		}
 	}
-	return b.String()
+	return strings.ReplaceAll(b.String(), "  ", " ")
 }
 
 // spanOf is when a story was, in seconds of its run.
@@ -56,35 +55,38 @@ func spanOf(r *run.Run, name string) (from, to float64) {
 	return from, to
 }
 
-// rows are the cells of the harms that began in a time: what was felt, and what was said of it
-// at each interval. Of one wait, harm of five times the usual stands in the row of great harm.
-func rows(all []*said.All, from, to float64) (out [][]string) {
+// reported are the cells of the gravest harm that started in a time.
+func reported(all []*said.All, from, to float64) (felt, after, as string) {
+	gravest := -1
 	for i := range all[0].Felt {
 		f := &all[0].Felt[i]
-		if f.From < from || f.From >= to || f.Level == judge.Clear && slices.ContainsFunc(all[0].Felt, func(g judge.Felt) bool {
-			return g.Level == judge.Great && g.What == f.What && g.From < f.To && g.To > f.From
-		}) {
-			continue
+		if f.From >= from && f.From < to && (gravest < 0 || all[0].Felt[gravest].Level == judge.Clear && f.Level != judge.Clear) {
+			gravest = i
+			felt = fmt.Sprintf("%s: %s %s", f.Level, f.What, worst(f))
 		}
-		cells := []string{fmt.Sprintf("%s: %s up to %s, for %.0f s", f.Level, f.What, worst(f), f.To-f.From)}
-		for _, a := range all {
-			cells = append(cells, Heard(&a.Heard[i]))
+	}
+	var delays, reports []string
+	for _, a := range all {
+		if gravest >= 0 {
+			h := &a.Heard[gravest]
+			after := "never"
+			if h.Reported() {
+				after = fmt.Sprintf("%.0f", max(0, h.After))
+				reports = append(reports, brief(h.Report))
+			}
+			delays = append(delays, after)
 		}
-		out = append(out, cells)
-	}
-	if len(out) == 0 {
-		out = [][]string{{"no harm of these kinds", "", ""}}
-	}
-	for j, a := range all {
 		for _, s := range a.Unfelt {
 			if s.At >= from && s.At < to {
-				last := out[len(out)-1]
-				last[j+1] = strings.TrimPrefix(last[j+1]+"; ", "; ") + fmt.Sprintf("%s after %.0f s without such harm", verdict(s), s.At-from)
+				reports = append(reports, brief(s)+" without harm")
 			}
 		}
 	}
-	return out
+	return felt, strings.Join(delays, ", "), strings.Join(slices.Compact(reports), "; ")
 }
+
+// brief is the cause of a report, or its condition without one.
+func brief(s judge.Said) string { return cmp.Or(s.Cause, s.Condition) }
 
 // outcomes counts what became of harm of a level.
 func outcomes(plays []Played, level judge.Level, interval int) (n, reported, within, paged int, denied float64) {
@@ -114,7 +116,7 @@ func outcomes(plays []Played, level judge.Level, interval int) (n, reported, wit
 // Summary writes how much harm was reported, and how much in time, at each interval.
 func Summary(book *story.Book, plays []Played) string {
 	var b strings.Builder
-	b.WriteString("| Harm | Interval | Times | Reported | In time | Paged | Said to be well meanwhile |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Harm | Scrape | Cases | Reported | In time | Paged | Reported healthy |\n|---|---|---|---|---|---|---|\n")
 	for _, level := range []judge.Level{judge.Great, judge.Outage, judge.Clear} {
 		for interval := range plays[0].Said {
 			n, reported, within, paged, denied := outcomes(plays, level, interval)
@@ -135,20 +137,18 @@ func Summary(book *story.Book, plays []Played) string {
 	return b.String()
 }
 
-// Misses writes what was said wrongly or too late, as a list by story.
+// Misses writes what was said wrongly or too late, as a list by phase. Several harms of a phase can have the same miss.
 func Misses(book *story.Book, plays []Played) string {
-	var b strings.Builder
-	n := 0
+	var lines []string
 	for _, played := range plays {
 		for _, all := range played.Said {
 			for _, m := range said.Misses(book, played.Run, all) {
-				fmt.Fprintf(&b, "- %s\n", m)
-				n++
+				parts := strings.Split(m, ": ")
+				if line := "- " + parts[0] + ": " + parts[len(parts)-1] + "\n"; !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
 			}
 		}
 	}
-	if n == 0 {
-		return "None.\n"
-	}
-	return b.String()
+	return cmp.Or(strings.Join(lines, ""), "None.\n")
 }

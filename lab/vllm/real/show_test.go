@@ -34,7 +34,7 @@ bash -c 'exec -a VLLM::Worker sleep 60' &
 exec %q -test.run '^TestPretend$' -- "$@"
 `
 
-// TestPretend is no test: it plays the server.
+// TestPretend is not a test: it plays the server.
 func TestPretend(t *testing.T) {
 	noted := os.Getenv(pretend)
 	if noted == "" {
@@ -98,7 +98,7 @@ func TestWhatIsShownIsSaidAndEndsWhenAsked(t *testing.T) {
 		}
 	}
 
-	require.NoError(t, <-done, "to be asked to end is no failure")
+	require.NoError(t, <-done, "to be asked to end is not a failure")
 	require.Len(t, lines, 4)
 	assert.Contains(t, lines[0], "Starting vLLM 9 ")
 	assert.Equal(t, []string{"ready", "the fault begins", "the fault ends"}, lines[1:])

@@ -1,5 +1,5 @@
 // Package run has what is kept of a story that was played: what the clients saw, and what the
-// server showed meanwhile.
+// server showed in that time.
 package run
 
 import (
@@ -36,7 +36,7 @@ type Run struct {
 	// Sent are the requests, Scrapes what the server showed.
 	Sent    []judge.Sent `json:"-"`
 	Scrapes []Scrape     `json:"scrapes"`
-	// Live are the records of the built collector that ran meanwhile, scraping every 5 s.
+	// Live are the records of the built collector that ran in that time, scraping every 5 s.
 	Live []Record `json:"live,omitempty"`
 }
 

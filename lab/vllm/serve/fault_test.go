@@ -120,7 +120,7 @@ func TestAStoppedProcessStandsUntilTheFaultEnds(t *testing.T) {
 	become(t, workers, runs, "the fault is over")
 }
 
-// One process ended meanwhile. That is an error, and all others go on.
+// One process ended in that time. That is an error, and all others go on.
 func TestAProcessThatEndedDoesNotKeepTheOthersStopped(t *testing.T) {
 	for _, f := range []story.Fault{{Do: "stop", Of: "worker"}, {Do: "slow", Of: "worker", Share: 0.1}} {
 		s := running(t, stand, 6)

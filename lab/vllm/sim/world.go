@@ -123,7 +123,7 @@ func (w *world) lookFrom(asked time.Duration) {
 	one := run.Scrape{At: (asked - w.began).Seconds()}
 	switch {
 	case w.held > asked+run.Every:
-		// It waits as long as its patience lasts, and the look that is due meanwhile is left out.
+		// It waits as long as its patience lasts, and the look that is due in that time is left out.
 		one.Failure = "timeout"
 		w.at(asked+2*run.Every, w.look)
 	case w.held > w.now:

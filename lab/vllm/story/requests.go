@@ -72,7 +72,7 @@ func (s *Source) Next() (Request, bool) {
 }
 
 // gap draws the time to the next arrival, in seconds. In it, the rate adds up to a number that is
-// drawn from the exponential distribution, also where the rate changes meanwhile.
+// drawn from the exponential distribution, also where the rate changes in that time.
 func (s *Source) gap() float64 {
 	p := s.phase
 	rate, slope := p.Rate, 0.0

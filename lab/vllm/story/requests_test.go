@@ -109,7 +109,7 @@ func TestOtherWaysOfArrival(t *testing.T) {
 	assert.InDelta(t, 1000, len(quiet), 130)
 }
 
-// A gap that is longer than a time.Duration can say is no request, and not one long ago.
+// A gap that is longer than a time.Duration can say is not a request, and not one long ago.
 func TestARateOfNextToNothingSendsNothing(t *testing.T) {
 	assert.Empty(t, all(t, Phase{For: time.Hour, Load: 1}, 0, 1))
 	assert.Empty(t, all(t, Phase{For: time.Hour, Rate: 1e-12}, 0, 1))

@@ -1,7 +1,7 @@
 // Package fidelity compares the simulated engine with real ones: step times, latencies and
 // throughput of closed loops, whole runs, recordings, published benchmarks, and cache sizes.
 // What was measured is read from the folder of reference data; it is never part of the
-// project. The result is the table of docs/simulator.md.
+// project. The result is results.tsv, and its summary in docs/why/simulator.md.
 package fidelity
 
 import (
@@ -71,17 +71,6 @@ func (l Line) Median() (measured, simulated, signed, size float64) {
 
 // P90 returns the error's size that nine of ten cases do not exceed.
 func (l Line) P90() float64 { return l.quantile(0.9, l.size) }
-
-// Within returns the number of cases whose errors are within the bar.
-func (l Line) Within() int {
-	n := 0
-	for _, p := range l.Pairs {
-		if l.size(p) <= l.Bar {
-			n++
-		}
-	}
-	return n
-}
 
 // Held reports whether the bar is held.
 func (l Line) Held() bool {

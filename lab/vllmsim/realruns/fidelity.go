@@ -104,27 +104,30 @@ func quantileOf(all []observation, q float64) float64 {
 	return math.NaN()
 }
 
-// FidelityTable has the median ratio of each quantile, and the tenth and ninetieth percent.
+// FidelityTable has the range of the runs' median ratios for each quantile.
 func FidelityTable(all []*Fidelity) string {
 	var b strings.Builder
-	b.WriteString("| run | minutes | latencies from |")
+	b.WriteString("| latencies from |")
 	for _, c := range compared {
 		b.WriteString(" " + c.name + " |")
 	}
-	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(compared)) + "\n")
-	for _, f := range all {
-		for _, source := range []Source{Clients, Gauges} {
-			fmt.Fprintf(&b, "| %s | %d | %s |", f.Run, f.Minutes, source)
-			for _, c := range compared {
-				ratios := f.Ratios[source][c.name]
-				if len(ratios) == 0 {
-					b.WriteString(" |")
-					continue
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(compared)) + "\n")
+	for _, source := range []Source{Clients, Gauges} {
+		fmt.Fprintf(&b, "| %s |", source)
+		for _, c := range compared {
+			var medians []float64
+			for _, f := range all {
+				if ratios := f.Ratios[source][c.name]; len(ratios) > 0 {
+					medians = append(medians, Quantile(ratios, 0.5))
 				}
-				fmt.Fprintf(&b, " %.2f (%.2f to %.2f) |", Quantile(ratios, 0.5), Quantile(ratios, 0.1), Quantile(ratios, 0.9))
 			}
-			b.WriteString("\n")
+			if len(medians) == 0 {
+				b.WriteString(" |")
+				continue
+			}
+			fmt.Fprintf(&b, " %.2f to %.2f |", slices.Min(medians), slices.Max(medians))
 		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

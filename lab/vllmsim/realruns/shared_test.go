@@ -36,7 +36,7 @@ func TestThePageHasWhatAReplayGives(t *testing.T) {
 	require.NoError(t, err)
 	page, err := os.ReadFile("../../test/accuracy/results.md")
 	require.NoError(t, err)
-	assert.Contains(t, string(page), "<!-- recordings: begin -->\n"+part+"<!-- recordings: end -->", `"make recordings" writes it anew`)
+	assert.Contains(t, string(page), "<!-- recordings: begin -->\n"+part+"<!-- recordings: end -->", `"make recordings" writes it again`)
 }
 
 func TestEachRecordingHasATruth(t *testing.T) {

@@ -97,17 +97,17 @@ var truths = map[string]Truth{
 		},
 	},
 	"rtx-4090-llama-3.1-8b": {
-		What:     "300 requests in 29 s: an overload and its end",
+		What:     "300 requests in 29 s",
 		Why:      "Requests wait from 3 to 166 s, up to 234, with the KV cache at 93 to 100 %; the last ones get their first token after 138 s.",
 		Episodes: []Episode{{From: 3, Until: 166, Right: full}},
 	},
 	"rtx-pro-6000-llama-3.1-8b": {
-		What:     "300 requests in 29 s: an overload and its end",
+		What:     "300 requests in 29 s",
 		Why:      "Up to 104 requests wait for one of 128 sequences, from 13 to 49 s; the last ones get their first token after 20 s.",
 		Episodes: []Episode{{From: 13, Until: 49, Right: []string{"demand_exceeds_capacity/seqs"}}},
 	},
 	"rtx-pro-6000-qwen3-30b-a3b": {
-		What:     "300 requests in 29 s, two engines: a short overload and its end",
+		What:     "300 requests in 29 s, two engines",
 		Why:      "Up to 37 requests wait for one of 256 sequences, from 26 to 39 s; the last ones get their first token after 10 s.",
 		Episodes: []Episode{{From: 26, Until: 39, Right: []string{"demand_exceeds_capacity/seqs"}}},
 	},

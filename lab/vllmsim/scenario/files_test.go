@@ -64,7 +64,7 @@ var expectations = map[string]func(s *story){
 		t := s.t
 		late := part{900, 1200}
 		served := s.increase(late, finished) / 300
-		assert.InDelta(t, 20, served, 1, "its capacity, as docs/simulator.md has it; 22 arrive")
+		assert.InDelta(t, 20, served, 1, "its capacity, as lab/docs/simulator.md has it; 22 arrive")
 		assert.Greater(t, s.mean(late, queue), 5.0)
 		_, fullest := s.gauge(late, kvUsage)
 		assert.Greater(t, fullest, 0.95)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const keysPage = "../../../docs/reference/scenarios.md"
+const keysPage = "../../docs/scenarios.md"
 
 var (
 	limits  = regexp.MustCompile(` is not between (\S+) and (\S+)`)

@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
-var fitFlag = flag.Bool("fit", false, "fit the kinds of traffic to the published traces, and write fitted_generated.go and the table in docs/simulator.md")
+var fitFlag = flag.Bool("fit", false, "fit the kinds of traffic to the published traces, and write fitted_generated.go and fitted.tsv")
 
 const fittedFile = "fitted_generated.go"
 

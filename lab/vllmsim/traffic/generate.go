@@ -61,7 +61,7 @@ const (
 	maxRequests = 5_000_000
 )
 
-// Generate makes traffic of a kind: rate requests per second in the mean, 0 for as many as the
+// Generate makes traffic of a kind: rate requests per second on average, 0 for as many as the
 // trace has to which the kind is fitted, for so many seconds. Equal arguments make equal
 // traffic, another seed other tenants of the same family.
 //
@@ -79,7 +79,7 @@ func Generate(name string, seed uint64, rate, seconds float64) (*engine.Traffic,
 	case !(rate > 0 && rate <= maxRate):
 		return nil, fmt.Errorf("rate %v is not between 0 and %d requests per second", rate, maxRate)
 	case !(seconds > 0 && seconds <= maxDays*86400):
-		return nil, fmt.Errorf("%v s is no length of traffic: want more than 0 and at most %d days", seconds, maxDays)
+		return nil, fmt.Errorf("%v s is not a length of traffic: want more than 0 and at most %d days", seconds, maxDays)
 	case rate*seconds > maxRequests:
 		return nil, fmt.Errorf("%v requests per second for %v s are more than %d requests: want a lower rate or less time", rate, seconds, maxRequests)
 	}

@@ -201,19 +201,19 @@ func TestWhatCannotBeGeneratedIsRefused(t *testing.T) {
 	}{
 		`unknown kind of traffic "chat": want one of assistant, batch, conversation`: {"chat", 1, 60},
 		"rate -1 is not between 0 and 1000 requests per second":                      {"tenants", -1, 60},
-		"rate NaN is not":               {"tenants", math.NaN(), 60},
-		"rate 1001 is not":              {"tenants", 1001, 60},
-		"0 s is no length of traffic":   {"tenants", 1, 0},
-		"NaN s is no length of traffic": {"tenants", 1, math.NaN()},
-		"+Inf s is no length of traffic: want more than 0 and at most 100 days": {"tenants", 1, math.Inf(1)},
-		"are more than 5000000 requests: want a lower rate or less time":        {"tenants", 100, 8640000},
+		"rate NaN is not":                  {"tenants", math.NaN(), 60},
+		"rate 1001 is not":                 {"tenants", 1001, 60},
+		"0 s is not a length of traffic":   {"tenants", 1, 0},
+		"NaN s is not a length of traffic": {"tenants", 1, math.NaN()},
+		"+Inf s is not a length of traffic: want more than 0 and at most 100 days": {"tenants", 1, math.Inf(1)},
+		"are more than 5000000 requests: want a lower rate or less time":           {"tenants", 100, 8640000},
 	} {
 		_, err := Generate(c.name, 1, c.rate, c.seconds)
 		assert.ErrorContains(t, err, want)
 	}
 }
 
-// TestTheMemoryOfGeneratedTraffic holds what docs/simulator.md says.
+// TestTheMemoryOfGeneratedTraffic holds what lab/docs/simulator.md says.
 func TestTheMemoryOfGeneratedTraffic(t *testing.T) {
 	race.SkipSequential(t)
 	var before, after runtime.MemStats

@@ -157,7 +157,7 @@ func (b *builder) blocks(promptTokens int) ([]engine.BlockRun, error) {
 			last, ok = whole(right, math.MaxInt32)
 		}
 		if !ok || last < first {
-			return nil, b.lines.wrong(name, "%s is no block and no run of blocks: want a number from 0 to %d, or a run such as 4-17", quote(word), math.MaxInt32)
+			return nil, b.lines.wrong(name, "%s is not a block or a run of blocks: want a number from 0 to %d, or a run such as 4-17", quote(word), math.MaxInt32)
 		}
 		if total += last - first + 1; total > promptTokens {
 			return nil, b.lines.wrong(name, "there are more blocks than the %d tokens of the prompt: want blocks of several tokens each", promptTokens)
@@ -185,7 +185,7 @@ func (b *builder) seconds(c column) (float64, error) {
 	text := bytes.TrimSpace(b.fields[b.form.at[c]])
 	value, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || !(value >= 0 && value <= maxSeconds) {
-		return 0, b.lines.wrong(columnNames[c], "%s is no time: want seconds since the beginning of the trace, from 0 to %d", quote(text), maxSeconds)
+		return 0, b.lines.wrong(columnNames[c], "%s is not a time: want seconds since the start of the trace, from 0 to %d", quote(text), maxSeconds)
 	}
 	return value + 0, nil // -0 becomes 0
 }
@@ -195,7 +195,7 @@ func (b *builder) tokens(c column) (int32, error) {
 	text := bytes.TrimSpace(b.fields[b.form.at[c]])
 	value, ok := whole(text, maxTokens)
 	if !ok {
-		return 0, b.lines.wrong(columnNames[c], "%s is no number of tokens: want a whole number from 0 to %d", quote(text), maxTokens)
+		return 0, b.lines.wrong(columnNames[c], "%s is not a number of tokens: want a whole number from 0 to %d", quote(text), maxTokens)
 	}
 	return int32(value), nil
 }
@@ -211,7 +211,7 @@ func (b *builder) id(c column) (int32, error) {
 	}
 	value, ok := whole(text, math.MaxInt32)
 	if !ok {
-		return 0, b.lines.wrong(columnNames[c], "%s is no number: want a whole number from 0 to %d", quote(text), math.MaxInt32)
+		return 0, b.lines.wrong(columnNames[c], "%s is not a number: want a whole number from 0 to %d", quote(text), math.MaxInt32)
 	}
 	return int32(value), nil
 }

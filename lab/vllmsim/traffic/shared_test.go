@@ -54,7 +54,7 @@ func TestThePublishedTracesAreRead(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfATraceIsAsStated holds what docs/simulator.md says: 48 bytes for each
+// TestTheMemoryOfATraceIsAsStated holds what lab/docs/simulator.md says: 48 bytes for each
 // request, and what a growing slice has in reserve.
 func TestTheMemoryOfATraceIsAsStated(t *testing.T) {
 	race.SkipSequential(t)

@@ -57,7 +57,7 @@ type drift struct {
 // driftStep is how long the rate stays the same, in seconds.
 const driftStep = 10
 
-// factors are those of the rate in each step, 1 in the mean.
+// factors are those of the rate in each step, 1 on average.
 func (d drift) factors(rng *rand.Rand, seconds float64) []float64 {
 	all := make([]float64, int(math.Ceil(seconds/driftStep)))
 	keep := math.Exp(-driftStep / d.seconds)

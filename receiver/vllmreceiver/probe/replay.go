@@ -86,7 +86,7 @@ func (r *Replays) Target(endpoint string, attributes map[string]any) (*Replay, e
 
 // Scrape returns the points of a body that the server showed at a time, in the Prometheus text
 // format or in OpenMetrics, which ends with "# EOF". version is what GET /version answered, empty if that is not known. A body that
-// is no metrics is a failed scrape, and its points say so.
+// is not metrics is a failed scrape, and its points say so.
 func (r *Replay) Scrape(at time.Time, body []byte, version string) pmetric.Metrics {
 	return r.scrape(at, recorded{body: body, version: version})
 }

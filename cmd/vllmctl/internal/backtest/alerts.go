@@ -82,7 +82,7 @@ func (a *alertLog) close(key uint64, one *openAlert) {
 	a.done = append(a.done, one.firing)
 }
 
-// finish ends all alerts and returns them in the order of their begins.
+// finish ends all alerts and returns them in the order of their starts.
 func (a *alertLog) finish() []rulestore.Firing {
 	for key, one := range a.open {
 		a.close(key, one)

@@ -67,7 +67,7 @@ func Assemble(o *Options, out *Outcome, incidents []incident.Incident, compared 
 		r.RuleProblems = append(r.RuleProblems, found.Problems...)
 		r.Notes = append(r.Notes, found.Notes...)
 		if n := len(r.Unevaluated()); n > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("which alerts would have fired is not known: %d of the rules cannot be evaluated", n))
+			r.Notes = append(r.Notes, fmt.Sprintf("%d of the rules failed, so alerts may be missing", n))
 		}
 		story.Ruled = true
 	}
@@ -87,16 +87,16 @@ func notes(o *Options, out *Outcome) []string {
 	all := []string{}
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if o.Warmup < leastWarmup {
-		add("the baselines are learned from the begin of the warm-up on, %s before --from; in the first hours changes can be reported late, or with another cause", o.Warmup)
+		add("baselines are learned from the warm-up on, %s before --from; in the first hours, changes can be reported late or with another cause", o.Warmup)
 	}
 	if n := out.Found.Overflow; n > 0 {
-		add("%d targets are left out, because there are more than --max-targets; choose with --match", n)
+		add("%d targets exceed --max-targets and are skipped; select with --match", n)
 	}
 	if n := len(out.Found.Copies); n > 0 {
-		add("%d targets are left out, because redundant Prometheus servers wrote the same series; of each the first is judged", n)
+		add("%d targets are skipped: redundant Prometheus servers wrote the same series, and the first one is judged", n)
 	}
 	if n := out.Found.Both; n > 0 {
-		add("%d servers are in the history under vLLM's own names and under ours; of each the naming that is there on more days is judged", n)
+		add("%d servers have series with vLLM's own names and with the receiver's; the naming with more days is judged", n)
 	}
 	raw, ours := 0, 0
 	snapped := 0
@@ -114,19 +114,19 @@ func notes(o *Options, out *Outcome) []string {
 		}
 	}
 	if raw > 0 && o.Version == "" {
-		add("the version of vLLM is not in this history; where a metric changed its meaning, --vllm-version decides")
+		add("the history lacks the version of vLLM; --vllm-version decides where a metric changed its meaning")
 	}
 	if raw > 0 {
-		add("/health was not recorded, and neither was why a scrape failed")
+		add("the history lacks /health and the reasons of failed scrapes")
 	}
 	if ours > 0 {
-		add("the series with our names have no start times; restarts are found where counters fall")
+		add("the series of the receiver have no start timestamps; restarts are found by falling counters")
 	}
 	if snapped > 0 {
-		add("%d targets have samples of one scrape at different times, as behind a store that removes duplicates; those less than half an interval apart were put together", snapped)
+		add("%d targets have different timestamps within a scrape, as after deduplication; samples less than half an interval apart were joined", snapped)
 	}
 	if out.AlertsDropped > 0 {
-		add("%d samples of own alerts are left out, because there are too many alerts", out.AlertsDropped)
+		add("%d samples of ALERTS are skipped: too many alerts", out.AlertsDropped)
 	}
 	return all
 }

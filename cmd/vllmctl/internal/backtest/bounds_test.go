@@ -48,7 +48,7 @@ func TestARunHasABoundOfItsMemory(t *testing.T) {
 	part := history.Size(must(plenty{series: 20}.Samples(t.Context(), "", hour, hour)))
 	// All parts of the day are 96; at most a few are in memory.
 	require.NoError(t, run(30*part))
-	assert.ErrorContains(t, run(part/2), "what has to be in memory at a time is larger than")
+	assert.ErrorContains(t, run(part/2), "the history needs more memory than")
 }
 
 func must(series []promapi.Series, err error) []promapi.Series {
@@ -70,5 +70,5 @@ func TestTheSeriesOfTheRulesHaveABound(t *testing.T) {
 		return e.Add(t.Context(), series)
 	}
 	require.NoError(t, add("a", "b", "c"))
-	assert.ErrorContains(t, add("d", "e"), "the rules need 5 series, and 3 are possible; choose fewer servers with --match")
+	assert.ErrorContains(t, add("d", "e"), "the rules need 5 series, and the limit is 3; select fewer servers with --match")
 }

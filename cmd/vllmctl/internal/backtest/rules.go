@@ -81,7 +81,7 @@ func NewEngine(ctx context.Context, files, prefixes []string, begin time.Time, s
 	removeOld()
 	var err error
 	if e.dir, err = os.MkdirTemp("", folderPrefix); err != nil {
-		return nil, fmt.Errorf("the rules need a folder for a while, and none can be made: %w; name one that can be written by TMPDIR", err)
+		return nil, fmt.Errorf("the rules need a temporary folder: %w; set TMPDIR to a writable one", err)
 	}
 	if err := rulestore.HasRoom(e.dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(e.dir))
@@ -125,7 +125,7 @@ func (e *Engine) open(ctx context.Context, step time.Duration) error {
 		paths = append(paths, path)
 	}
 	if len(e.needs) == 0 {
-		return fmt.Errorf("rules: %s has no rule with a metric", strings.Join(e.files, ", "))
+		return fmt.Errorf("rules: no rule in %s has a metric", strings.Join(e.files, ", "))
 	}
 	var err error
 	if e.store, err = rulestore.Open(filepath.Join(e.dir, "data"), e.strategy(), block, e.longest+2*block); err != nil {
@@ -257,7 +257,7 @@ func (e *Engine) append(ctx context.Context, series []rulestore.Series) error {
 	defer e.mu.Unlock()
 	e.dropped += dropped
 	if n := e.store.DB.Head().NumSeries(); err == nil && n > e.mostSeries {
-		err = fmt.Errorf("the rules need %d series, and %d are possible; choose fewer servers with --match, or fewer rules", n, e.mostSeries)
+		err = fmt.Errorf("the rules need %d series, and the limit is %d; select fewer servers with --match, or fewer rules", n, e.mostSeries)
 	}
 	return err
 }
@@ -276,10 +276,10 @@ func (e *Engine) Finish(end time.Time) RulesFound {
 	firings, problems, dropped := e.evaluation.Finish(end)
 	found := RulesFound{Files: e.files, Firings: firings, Problems: problems}
 	if e.dropped > 0 {
-		found.Notes = append(found.Notes, fmt.Sprintf("%d samples for the rules are left out, because they are not in the order of their times", e.dropped))
+		found.Notes = append(found.Notes, fmt.Sprintf("%d samples for the rules are skipped: their timestamps are out of order", e.dropped))
 	}
 	if dropped > 0 {
-		found.Notes = append(found.Notes, fmt.Sprintf("%d firings of rules are left out, because there are too many", dropped))
+		found.Notes = append(found.Notes, fmt.Sprintf("%d firings of rules are skipped: too many", dropped))
 	}
 	return found
 }

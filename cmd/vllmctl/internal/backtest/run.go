@@ -139,7 +139,7 @@ func find(ctx context.Context, o *Options, whole history.Span) (history.Found, e
 			}
 			all = append(all, s)
 			if size += int(s.ByteSize()); size > mostFound {
-				return history.Found{}, errors.New("the history has too many servers: their labels are larger than 256 MiB; choose fewer with --match")
+				return history.Found{}, errors.New("the labels of the servers exceed 256 MiB; select fewer servers with --match")
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func judgeBody(f *findings, s *Seen) {
 		f.add(CodeBadLines, fmt.Sprintf("%s cannot be read; the first one is line %d.", lines(n), r.FirstBad), counted(bad)...)
 	}
 	if r.Duplicates > 0 {
-		f.add(CodeDuplicates, fmt.Sprintf("%d samples repeat a series that the body had before.", r.Duplicates))
+		f.add(CodeDuplicates, fmt.Sprintf("%d samples repeat an earlier series of the body.", r.Duplicates))
 	}
 	inconsistent := map[string]int{}
 	for _, reason := range []string{
@@ -48,10 +48,10 @@ func judgeBody(f *findings, s *Seen) {
 		}
 	}
 	if n := sum(inconsistent); n > 0 {
-		f.add(CodeInconsistent, fmt.Sprintf("Series are dropped because their numbers do not add up: %d.", n), counted(inconsistent)...)
+		f.add(CodeInconsistent, fmt.Sprintf("%d series with contradictory numbers are dropped.", n), counted(inconsistent)...)
 	}
 	if names := impossible(r.Emitted); len(names) > 0 {
-		f.add(CodeImpossible, fmt.Sprintf("%d gauges have a value that they cannot have.", len(names)), names...)
+		f.add(CodeImpossible, fmt.Sprintf("%d gauges have an impossible value.", len(names)), names...)
 	}
 	// The gauges with which a Ray agent repeats its counters are expected.
 	if len(r.Conflicts) > 0 && r.Dropped["type_conflict"] < len(r.Conflicts) && !isRay(r) {

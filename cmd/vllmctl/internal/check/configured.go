@@ -100,7 +100,7 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 		judgePipeline(f, file, &p)
 	}
 	if receives == 0 {
-		f.add(CodeNoReceiver, "No pipeline has a receiver of the type vllm.")
+		f.add(CodeNoReceiver, "No pipeline has a vllm receiver.")
 	}
 	if len(f.found) == 0 {
 		f.pass(Configuration, "%s with the receiver vllm", plural(receives, "pipeline"))
@@ -136,7 +136,7 @@ func judgePipeline(f *findings, file *configfile.File, p *configfile.Pipeline) {
 	})
 	if at < 0 {
 		if !connects {
-			f.add(CodeNoProcessor, fmt.Sprintf("The pipeline %s has no processor vllm.", p.Name))
+			f.add(CodeNoProcessor, fmt.Sprintf("The pipeline %s has no vllm processor.", p.Name))
 		}
 		return
 	}
@@ -155,7 +155,7 @@ func judgePipeline(f *findings, file *configfile.File, p *configfile.Pipeline) {
 	}
 }
 
-// isOurs reports whether a component is of the type vllm.
+// isOurs reports whether a component has the type vllm.
 func isOurs(name string) bool {
 	kind, _, _ := strings.Cut(name, "/")
 	return kind == vllmreceiver.NewFactory().Type().String()
@@ -222,13 +222,13 @@ func judgeDiscovery(f *findings, receiver string, found *probe.Discovered, err e
 		f.add(CodeDiscoveryWarn, probe.Printable(warning)+".")
 	}
 	if found.Over > 0 {
-		f.add(CodeDiscoveryOver, fmt.Sprintf("The discovery of receivers::%s has found %d targets more than limits::targets.", receiver, found.Over))
+		f.add(CodeDiscoveryOver, fmt.Sprintf("The discovery of receivers::%s found %d targets more than limits::targets.", receiver, found.Over))
 	}
 	switch {
 	case len(found.Probes) > 0:
 		f.pass(Configuration, "the discovery of receivers::%s finds %s", receiver, plural(len(found.Probes), "target"))
 	case len(found.Warnings) == 0:
-		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s has found no targets within %s.", receiver, within))
+		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s found no targets within %s.", receiver, within))
 	}
 }
 

@@ -31,7 +31,7 @@ func judgeConnection(f *findings, s *Seen) {
 		f.add(CodePlainCredentials, "Credentials go to this target over plain HTTP.")
 	}
 	if end := exchange.Certificate; !end.IsZero() && end.After(r.At) && end.Before(r.At.Add(soon)) {
-		f.add(CodeTLSSoon, fmt.Sprintf("The certificate of the server ends at %s.", end.UTC().Format(time.RFC3339)))
+		f.add(CodeTLSSoon, fmt.Sprintf("The certificate of the server expires at %s.", end.UTC().Format(time.RFC3339)))
 	}
 	if r.Outcome != "ok" {
 		return
@@ -126,7 +126,7 @@ func unfinished(s *Seen) string {
 	switch {
 	case e.Status != 0:
 		media, _, _ := strings.Cut(e.ContentType, ";")
-		return fmt.Sprintf("the server began an answer of the type %q and did not end it", media)
+		return fmt.Sprintf("the server started an answer of the type %q and did not finish it", media)
 	case e.Connect == 0 && len(e.Addresses) == 0 && !isAddress(e.Dialed):
 		return "the host name was not resolved"
 	case e.Connect == 0:

@@ -129,7 +129,7 @@ func TestMetricsWithManyInputsNeedNoneOfThem(t *testing.T) {
 	for _, state := range states {
 		numbers[state]++
 	}
-	line := fmt.Sprintf("%d series (a histogram counts as one); the processor adds %d, of %d derived metrics; %d more wait for traffic, %d need a setting",
+	line := fmt.Sprintf("%d series (a histogram counts as one); the processor adds %d series, for %d derived metrics; %d more metrics need traffic, and %d a setting",
 		report.Targets[0].Series, report.Targets[0].Added, numbers["exists"], numbers["idle"], numbers["setting"])
 	assert.True(t, slices.ContainsFunc(report.Targets[0].Passes, func(p check.Pass) bool { return p.Text == line }), "%s: %v", line, report.Targets[0].Passes)
 }

@@ -149,7 +149,7 @@ func unusable(err error) Exporter {
 func post(ctx context.Context, settings *httpSettings, host *configfile.Host, address string, body []byte, headers map[string]string) Exporter {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return Exporter{Code: CodeExporterSettings, What: "the endpoint is no address; write for example http://backend:4318"}
+		return Exporter{Code: CodeExporterSettings, What: "the endpoint is not an address; write for example http://backend:4318"}
 	}
 	telemetry := configfile.Telemetry(zap.NewNop())
 	telemetry.TracerProvider, telemetry.MeterProvider = nil, nil
@@ -223,7 +223,7 @@ func withoutTLS(host string) Exporter {
 
 // unchecked is the finding about an exporter whose authenticator this program does not have.
 func unchecked(authenticator component.ID) Exporter {
-	return Exporter{Code: CodeExporterUnchecked, What: fmt.Sprintf("its authenticator %s does not run here, so the backend was not asked", authenticator)}
+	return Exporter{Code: CodeExporterUnchecked, What: fmt.Sprintf("its authenticator %s does not run here, so the backend was not checked", authenticator)}
 }
 
 // byStatus judges the status of an answer.
@@ -262,7 +262,7 @@ func failed(err error, host string) Exporter {
 	switch {
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
 		// A server of gRPC speaks first, and net/http notices it before or after its request.
-		out.Code, out.What = CodeExporterRejected, host+" does not speak HTTP/1; the port of OTLP over gRPC (4317) is another than that of OTLP over HTTP (4318)"
+		out.Code, out.What = CodeExporterRejected, host+" does not speak HTTP/1; OTLP uses port 4317 for gRPC, and 4318 for HTTP"
 	case errors.As(err, &dns):
 		out.Code, out.What = CodeExporterDNS, "the host name of "+host+" does not resolve"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netTimeout) && netTimeout.Timeout():

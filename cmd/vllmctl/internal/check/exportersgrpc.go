@@ -121,7 +121,7 @@ func askGRPC(ctx context.Context, section map[string]any, host *configfile.Host)
 	return out
 }
 
-// otherSchemes are kinds of endpoints of gRPC that are no host and port.
+// otherSchemes are kinds of endpoints of gRPC that are not a host and port.
 var otherSchemes = []string{"unix", "unix-abstract", "passthrough", "xds", "vsock"}
 
 // address is host and port, and whether the connection is plain, as the exporter reads both.
@@ -155,7 +155,7 @@ func byCode(err error, address string, took time.Duration) Exporter {
 			return Exporter{Code: CodeExporterTLS, What: what}
 		}
 		if strings.Contains(answer.Message(), "HTTP/1.1 header") {
-			return Exporter{Code: CodeExporterRejected, What: address + " does not speak gRPC; the port of OTLP over HTTP (4318) is another than that of OTLP over gRPC (4317)"}
+			return Exporter{Code: CodeExporterRejected, What: address + " does not speak gRPC; OTLP uses port 4317 for gRPC, and 4318 for HTTP"}
 		}
 	case grpccodes.DeadlineExceeded:
 		return Exporter{Code: CodeExporterTimeout, What: address + " did not answer within " + mostExporter.String()}

@@ -128,13 +128,13 @@ func judgeAnswers(f *findings, answers []Answer) {
 		switch {
 		case a.Failed != "":
 			if !failures[a.Failed] {
-				f.add(CodeKubeUnknown, "Kubernetes could not be asked: "+a.Failed+".")
+				f.add(CodeKubeUnknown, "Kubernetes did not answer: "+a.Failed+".")
 			}
 			failures[a.Failed] = true
 		case len(a.Denied) == 0:
-			f.pass(Kubernetes, "%s may be listed and watched", a.words())
+			f.pass(Kubernetes, "%s can be listed and watched", a.words())
 		case !enough[fmt.Sprint(a.Choice, a.Namespace)]:
-			f.add(CodeKubeDenied, fmt.Sprintf("This account may not %s %s.", strings.Join(a.Denied, " and "), a.words()),
+			f.add(CodeKubeDenied, fmt.Sprintf("This account is not allowed to %s %s.", strings.Join(a.Denied, " and "), a.words()),
 				fmt.Sprintf("apiGroups: [%q], resources: [%q], verbs: [get, list, watch]", a.Group, a.Resource))
 		}
 	}

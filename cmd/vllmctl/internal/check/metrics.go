@@ -20,7 +20,7 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 		judgeMissing(f, t.Missing, versionOf(r))
 	}
 	if latencies := []string{"vllm.time_to_first_token", "vllm.inter_token_latency"}; hasEngine(r) && (r.Kind == "" || r.Kind == "simulator") && !slices.ContainsFunc(latencies, h.comes) {
-		f.add(CodeNotJudged, fmt.Sprintf("The server has neither %s, so the condition of its engines cannot be judged by its %d series.", strings.Join(latencies, " nor "), t.Series))
+		f.add(CodeNotJudged, fmt.Sprintf("The server lacks %s, so the condition of its engines is unknown (%d series).", strings.Join(latencies, " and "), t.Series))
 	}
 	judgeOld(f, t, versionOf(r))
 	if len(r.Unknown) > 0 && t.Kind != "unknown" {
@@ -49,7 +49,7 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 	if len(details) > 0 {
 		f.add(CodeDerived, fmt.Sprintf("%d of %d derived metrics will not exist.", len(details), len(t.Derived)), details...)
 	}
-	f.pass(Metrics, "%d series (a histogram counts as one); the processor adds %d, of %d derived metrics; %d more wait for traffic, %d need a setting",
+	f.pass(Metrics, "%d series (a histogram counts as one); the processor adds %d series, for %d derived metrics; %d more metrics need traffic, and %d a setting",
 		t.Series, t.Added, states[stateExists], states[stateIdle], states[stateSetting])
 }
 
@@ -81,7 +81,7 @@ func judgeLimits(f *findings, s *Seen, t *Target) {
 		f.add(CodeSeriesNear, fmt.Sprintf("The target has %d series, and limits::series is %d.", t.Series, limit))
 	}
 	if n := r.Dropped["adapter_limit"]; n > 0 {
-		f.add(CodeAdapters, fmt.Sprintf("%d LoRA adapters are more than limits::adapters (%d) allows.", n, s.ReceiverConfig.Limits.Adapters))
+		f.add(CodeAdapters, fmt.Sprintf("%d LoRA adapters exceed limits::adapters (%d).", n, s.ReceiverConfig.Limits.Adapters))
 	}
 }
 

@@ -113,7 +113,7 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 	case declared && h.reading.Dropped["series_limit"] > 0:
 		return reasonLimit, "its series are more than limits::series"
 	case declared && !label:
-		return reasonIdle, "it has no series yet; it appears with the first request that concerns it"
+		return reasonIdle, "it has no series yet; it appears with its first request"
 	case h.known && !now && oldest:
 		return reasonRemoved, "removed in vLLM " + newest.Until
 	case h.known && !now && newest.Since != "":
@@ -142,9 +142,9 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonVersion, "the information of the cache configuration does not have it"
 	}
 	if !h.known {
-		return reasonUnknown, "servers with the other metrics of this one have it, and nothing explains why it is not there"
+		return reasonUnknown, "servers with the other metrics of this one have it; the reason is unknown"
 	}
-	return reasonUnknown, "a server of this version has it, and nothing explains why it is not there"
+	return reasonUnknown, "servers of this version have it; the reason is unknown"
 }
 
 // feeds reports whether a server of this version feeds a metric from a source. Some families
@@ -198,7 +198,7 @@ func (h *have) isV0() bool {
 	return h.reading.Server.Engine == "v0" || h.reading.Server.Engine == "" && h.known && h.release.Compare(first) < 0
 }
 
-// missingCodes are the codes of the reasons. A reason without one is no finding.
+// missingCodes are the codes of the reasons. A reason without one is not a finding.
 var missingCodes = []struct {
 	code, what string
 	reasons    []string

@@ -35,9 +35,9 @@ func judgeObjectives(f *findings, s *Seen) {
 		case !there && (r.Kind != "" || !hasEngine(r)):
 			// An objective about requests to servers says nothing about a gateway.
 		case switchedOff(s.ReceiverConfig, o.Metric):
-			f.add(CodeObjectiveMetric, fmt.Sprintf("The objective %q is about %s, which the receiver does not emit: its metrics switch it off.", o.Name, o.Metric))
+			f.add(CodeObjectiveMetric, fmt.Sprintf("The objective %q needs %s, which is off under metrics of the receiver.", o.Name, o.Metric))
 		case !there:
-			f.add(CodeObjectiveMetric, fmt.Sprintf("The objective %q is about %s, which the server does not have.", o.Name, o.Metric))
+			f.add(CodeObjectiveMetric, fmt.Sprintf("The objective %q needs %s, which the server lacks.", o.Name, o.Metric))
 		default:
 			if words := o.Resolution(bounds); words != "" {
 				f.add(CodeObjectiveBound, strings.ToUpper(words[:1])+words[1:]+".")

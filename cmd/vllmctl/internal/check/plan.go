@@ -50,7 +50,7 @@ func ParsePromise(written string) (Promise, error) {
 		metric = long
 	}
 	if m, known := catalog.ByName(metric); !known || m.Kind != catalog.KindHistogram || m.Unit != "s" {
-		return Promise{}, fmt.Errorf("--objective %q: %q is no latency; write ttft, itl, tpot, e2e or the name of a histogram in seconds", written, name)
+		return Promise{}, fmt.Errorf("--objective %q: %q is not a latency; write ttft, itl, tpot, e2e or the name of a histogram in seconds", written, name)
 	}
 	return Promise{name, metric, threshold, 0.95}, nil
 }

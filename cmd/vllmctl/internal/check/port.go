@@ -24,7 +24,7 @@ func askPort(ctx context.Context, section map[string]any, _ *configfile.Host) Ex
 	}
 	host, port, err := net.SplitHostPort(settings.Endpoint)
 	if err != nil {
-		return Exporter{Code: CodeExporterSettings, What: "the endpoint is no address to listen at; write for example 0.0.0.0:9464"}
+		return Exporter{Code: CodeExporterSettings, What: "the endpoint is not an address to listen at; write for example 0.0.0.0:9464"}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Endpoint)
 	if err == nil {

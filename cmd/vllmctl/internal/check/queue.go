@@ -178,7 +178,7 @@ func storageOf(file *configfile.File, extension string) (d *directory, wrong str
 	}
 	switch kind, _, _ := strings.Cut(extension, "/"); {
 	case slices.Contains(noStorage, kind):
-		return nil, "which is an extension and no storage"
+		return nil, "which is not a storage"
 	case kind != "file_storage":
 		return nil, ""
 	}

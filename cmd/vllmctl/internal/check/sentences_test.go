@@ -42,7 +42,7 @@ func TestATimeoutNamesTheStepThatDidNotEnd(t *testing.T) {
 	for address, want := range map[string]string{
 		silent: "accepted the connection and did not answer",
 		strings.Replace(silent, "http:", "https:", 1):                                    "the TLS handshake did not end",
-		hold("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; a=b\r\n\r\ndata: 1\n"): `began an answer of the type "text/event-stream" and did not end it`,
+		hold("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; a=b\r\n\r\ndata: 1\n"): `started an answer of the type "text/event-stream" and did not finish it`,
 	} {
 		report := checked(t, configuration(t, "timeout: 300ms, endpoint: "+address, ""))
 		assert.Contains(t, said(report, check.CodeTimeout), want)
@@ -56,7 +56,7 @@ func TestAllMistakesOfAConfigurationAreSaid(t *testing.T) {
 	report := checked(t, configuration(t, "intervall: 15s, naming: no, endpoint: \"http://127.0.0.1:1\"", "windows: 1m, objectives: [{name: a, metric: vllm.time_to_first_token, threshold: 1s, target: 0.9, models: [\"llama[(\"]}]"))
 	for _, want := range []string{
 		"receivers::vllm: intervall: is unknown; did you mean collection_interval.", `receivers::vllm: naming: "no" is unknown; write canonical or wire.`,
-		"processors::vllm: windows: is unknown; did you mean window.", "the pattern \"llama[(\" has '[', and a pattern is no regular expression: write * for any characters and ? for a single one.",
+		"processors::vllm: windows: is unknown; did you mean window.", "the pattern \"llama[(\" has '[', and a pattern is not a regular expression: write * for any characters and ? for a single one.",
 	} {
 		assert.Contains(t, said(report, check.CodeConfigInvalid), want)
 	}
@@ -138,7 +138,7 @@ func TestTheReasonsOfDerivedMetricsCanBeFollowed(t *testing.T) {
 // them, and the requests that /load counts. A count above 0 shows it, so nothing has to be done.
 func TestWhatShowsAHangBetweenRequestsIsSaid(t *testing.T) {
 	t.Parallel()
-	const files, zero, flag, canary = "process_open_fds if", "its 0 is", "--enable-server-load-tracking", "canary: {interval: 15s, timeout: 15s}"
+	const files, zero, flag, canary = "process_open_fds (if", "if the server counts", "--enable-server-load-tracking", "canary: {interval: 15s, timeout: 15s}"
 	several := vllmsim.Config{Dialect: "v1-multiproc", Version: "0.20.0"}
 	for _, c := range []struct {
 		name      string
@@ -207,7 +207,7 @@ func TestAVersionThatCannotBeReadIsNotBlamedOnAProxy(t *testing.T) {
 			s.ServeHTTP(w, r)
 		}
 	})), ""))
-	assert.Contains(t, said(report, check.CodeVersionNone), "no version that can be read")
+	assert.Contains(t, said(report, check.CodeVersionNone), "the answer of /version is unreadable")
 	assert.Empty(t, said(report, check.CodeUnhealthy), "the engine does not answer 4xx")
 	assert.Less(t, report.Seconds, time.Minute.Seconds())
 }

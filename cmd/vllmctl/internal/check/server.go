@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
 
-// kindCodes are the codes of servers that are no vLLM.
+// kindCodes are the codes of servers that are not vLLM.
 var kindCodes = map[string]string{
 	"gateway": CodeGateway, "lora_syncer": CodeGateway, "router": CodeRouter, "simulator": CodeSimulator,
 	"accelerator": CodeAccelerator,
@@ -41,7 +41,7 @@ func judgeServer(f *findings, s *Seen, t *Target) {
 		f.add(kindCodes[r.Kind], what)
 	case hasEngine(r) && isImitator(r):
 		t.Kind = "simulator"
-		f.add(CodeSimulator, "The target has labels that no vLLM server has: it imitates one.")
+		f.add(CodeSimulator, "The target imitates vLLM: it has labels that vLLM never has.")
 	case hasEngine(r):
 		// An old server declares its families before it has a request.
 		t.Kind = "vllm"
@@ -64,7 +64,7 @@ func notJudged(s *Seen) string {
 	for _, of := range series(s.newest().Emitted) {
 		n += of
 	}
-	return fmt.Sprintf(". It has no engine, so none of its %d series says how it is.", n)
+	return fmt.Sprintf(". It has no engine, so its %d series do not show a condition.", n)
 }
 
 // kindWords is a kind of server with its article.
@@ -118,7 +118,7 @@ func samples(r *probe.Reading) int {
 // unknownServer is the finding for a body without metrics of an engine.
 func unknownServer(r *probe.Reading) (code, what string) {
 	if prefix := foreignPrefix(r); prefix != "" {
-		return CodePrefix, fmt.Sprintf("Families begin with %q and end as those of vLLM do.", prefix)
+		return CodePrefix, fmt.Sprintf("Families have the prefix %q and names of vLLM.", prefix)
 	}
 	for _, x := range r.Families {
 		switch other := catalog.OtherProgram(x.Name); other {
@@ -165,11 +165,11 @@ func judgeVersion(f *findings, s *Seen) {
 	case r.Version == "" && isRay(r):
 		f.pass(Server, "the agent of Ray has no /version")
 	case r.Version == "" && r.VersionStatus == http.StatusOK:
-		f.add(CodeVersionNone, "The server does not report its version: /version answers with no version that can be read.")
+		f.add(CodeVersionNone, "The server does not report its version: the answer of /version is unreadable.")
 	case r.Version == "":
 		f.add(CodeVersionNone, "The server does not report its version: "+answered("/version", r.VersionStatus)+".")
 	case !r.Server.Released():
-		f.add(CodeVersionWrong, fmt.Sprintf("The server reports the version %s, which is older than its own metrics or cannot be read.", r.Version))
+		f.add(CodeVersionWrong, fmt.Sprintf("The server reports the version %s, which is unreadable or older than its own metrics.", r.Version))
 	case strings.ContainsAny(strings.TrimLeft(r.Version, "v0123456789."), "abcdefghijklmnopqrstuvwxyz+"):
 		f.add(CodeVersionDev, fmt.Sprintf("The server is the build %s and not a release.", r.Version))
 	}
@@ -195,13 +195,13 @@ func judgeHealth(f *findings, r *probe.Reading) {
 		f.pass(Server, "/health answers 200")
 	case r.Health/100 == 4:
 		// A proxy that lets only the metrics pass. A dead engine is answered with 5xx.
-		f.pass(Server, "%s, so the health is not known", answered("/health", r.Health))
+		f.pass(Server, "%s, so the health is unknown", answered("/health", r.Health))
 	default:
-		f.add(CodeUnhealthy, "The engine does not report that it is healthy: "+answered("/health", r.Health)+".")
+		f.add(CodeUnhealthy, "The engine does not report health: "+answered("/health", r.Health)+".")
 	}
 }
 
-// judgeHang judges whether a hang can be seen that begins while there are no requests.
+// judgeHang judges whether a hang can be seen that starts while there are no requests.
 func judgeHang(f *findings, s *Seen) {
 	r := s.newest()
 	if isRay(r) || f.has(CodeUnhealthy) || s.ReceiverConfig.Canary.HasValue() {
@@ -209,24 +209,24 @@ func judgeHang(f *findings, s *Seen) {
 	}
 	for _, one := range []*probe.Reading{s.First, r} {
 		if one.Load != nil && *one.Load > 0 {
-			f.pass(Server, "/load counts the requests, so a hang that begins between two of them shows")
+			f.pass(Server, "/load counts the requests, so a hang of an idle engine shows")
 			return
 		}
 	}
 	var shows []string
 	if series(r.Emitted)["process_open_fds"] > 0 {
-		shows = append(shows, "in process_open_fds if that follows the requests")
+		shows = append(shows, "in process_open_fds (if each request has its own connection)")
 	}
 	do := "set canary: {interval: 15s, timeout: 15s} in the receiver, which needs no traffic"
 	if r.Load != nil {
-		shows = append(shows, "in /load if its 0 is a count")
+		shows = append(shows, "in /load (if the server counts requests)")
 		do = "start the server with --enable-server-load-tracking, or " + do
 	}
-	what := "does not show"
+	what := "does not show in the metrics"
 	if len(shows) > 0 {
 		what = "shows only " + strings.Join(shows, " and ")
 	}
-	f.add(CodeHang, "A hang that begins between two requests "+what+".", "to see it: "+do)
+	f.add(CodeHang, "A hang that starts while the engine is idle "+what+".", "to see it: "+do)
 }
 
 func judgeDefects(f *findings, r *probe.Reading) {
@@ -242,7 +242,7 @@ func judgeDefects(f *findings, r *probe.Reading) {
 	for _, id := range sure {
 		details = append(details, fmt.Sprintf("%s %s#%s", titles[id], catalog.DefectsPage, id))
 	}
-	f.add(CodeDefects, fmt.Sprintf("%d known defects of vLLM %s concern metrics that this server sends, and %d more may, depending on its setup.",
+	f.add(CodeDefects, fmt.Sprintf("%d known defects of vLLM %s affect metrics of this server; %d more may, depending on its setup.",
 		len(sure), versionOf(r), len(possible)), details...)
 }
 
@@ -278,14 +278,14 @@ func judgeSecond(f *findings, s *Seen, t *Target) {
 		f.add(CodeReplicas, "Two server processes with different starts answered the two scrapes.")
 		return
 	case !first.ProcessStart.IsZero() && !second.ProcessStart.IsZero() && second.ProcessStart.After(first.ProcessStart.Add(time.Second)):
-		f.add(CodeRestarted, fmt.Sprintf("The server process started again at %s.", second.ProcessStart.UTC().Format(time.RFC3339)))
+		f.add(CodeRestarted, fmt.Sprintf("The server process restarted at %s.", second.ProcessStart.UTC().Format(time.RFC3339)))
 		return
 	}
 	if fell := fallen(first.Emitted, second.Emitted); len(fell) > 0 {
 		f.add(CodeFell, fmt.Sprintf("%d counters are lower in the second scrape.", len(fell)), fell...)
 	}
 	if t.Kind == "vllm" && first.ProcessStart.IsZero() && !isRay(first) {
-		f.add(CodeNoStart, "The body does not name the start of the server process.")
+		f.add(CodeNoStart, "The body lacks the start of the server process.")
 	}
 }
 

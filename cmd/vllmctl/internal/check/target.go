@@ -50,12 +50,12 @@ func Judge(s *Seen) Target {
 	t := Target{Name: printable(s.Name), Receiver: s.Receiver, Kind: "unknown", Outcome: "failed"}
 	switch {
 	case s.Broken != "":
-		f.add(CodeRequestFailed, "The target cannot be asked: "+s.Broken+".")
+		f.add(CodeRequestFailed, "The target cannot be checked: "+s.Broken+".")
 	case s.Authenticator != "":
 		t.Outcome = "not_asked"
-		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not asked: its authenticator %s does not run here.", s.Authenticator))
+		f.add(CodeAuthUnchecked, fmt.Sprintf("The target was not checked: its authenticator %s does not run here.", s.Authenticator))
 	case s.First == nil:
-		f.add(CodeRequestFailed, "The target was not asked, because the check was interrupted.")
+		f.add(CodeRequestFailed, "The target was not checked, because the check was interrupted.")
 	default:
 		t.Outcome = s.First.Outcome
 		judgeConnection(f, s)
@@ -80,7 +80,7 @@ func (s *Seen) drop() {
 	}
 }
 
-// newest is the second reading if it succeeded and is of the same process, else the first.
+// newest is the second reading if it succeeded and comes from the same process, else the first.
 func (s *Seen) newest() *probe.Reading {
 	if s.Second != nil && s.Second.Outcome == "ok" && s.Second.Dropped["other_process"] == 0 {
 		return s.Second

@@ -104,7 +104,7 @@ const mostShown = 3
 
 func (t *text) finding(f *Finding) {
 	t.line(f.Severity, f.Category, f.What+" ["+f.Code+"]")
-	if f.Severity != Info {
+	if f.Severity != Info || t.style.Verbose {
 		t.below(f.Do)
 	}
 	for i, d := range f.Details {

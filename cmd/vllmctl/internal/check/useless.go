@@ -56,7 +56,7 @@ func judgeUseless(f *findings, targets []Target, file *configfile.File) {
 		models := slices.Sorted(maps.Keys(seen.models))
 		for j := range p.Config.Objectives {
 			if o := &p.Config.Objectives[j]; !slices.ContainsFunc(models, o.Matches) {
-				f.add(CodeObjectiveModel, fmt.Sprintf("The objective %q of processors::%s is for models that no target has: %s.",
+				f.add(CodeObjectiveModel, fmt.Sprintf("The objective %q of processors::%s matches no model of a target: %s.",
 					o.Name, p.Name, strings.Join(o.Models, ", ")), "the targets have "+probe.Printable(strings.Join(models, ", ")))
 			}
 		}
@@ -88,7 +88,7 @@ func judgeProcessor(f *findings, file *configfile.File, p *configfile.Pipeline, 
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
 		if interval := r.Config.Controller.CollectionInterval; slices.Contains(p.Receivers, r.Name) && config.Window < 2*interval {
-			f.add(CodeWindow, fmt.Sprintf("The window of processors::%s (%s) is shorter than two scrapes of receivers::%s, which are %s.",
+			f.add(CodeWindow, fmt.Sprintf("The window of processors::%s (%s) is shorter than two intervals of receivers::%s (%s).",
 				name, config.Window, r.Name, 2*interval))
 		}
 	}

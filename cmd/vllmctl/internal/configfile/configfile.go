@@ -101,7 +101,7 @@ func Read(ctx context.Context, paths ...string) (*File, error) {
 	return f, nil
 }
 
-// readable returns a sentence where a path is no file of a usual size. Confmap reads a file
+// readable returns a sentence where a path is not a file of a usual size. Confmap reads a file
 // as a whole. Paths with a scheme are left to it.
 func readable(path string) error {
 	if strings.Contains(path, ":") && !strings.HasPrefix(path, "file:") {
@@ -119,7 +119,7 @@ func readable(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file; write the configuration to a file", path)
 	case info.Size() > maxBytes:
-		return fmt.Errorf("%s has %d bytes, and a configuration has at most %d; is this the right file?", path, info.Size(), maxBytes)
+		return fmt.Errorf("%s has %d bytes, and the limit of a configuration is %d; is this the right file?", path, info.Size(), maxBytes)
 	}
 	return nil
 }

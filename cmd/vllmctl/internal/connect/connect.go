@@ -33,15 +33,30 @@ type Flags struct {
 
 // Register adds the flags to a command. timeout is the default of --timeout.
 func (f *Flags) Register(flags *pflag.FlagSet, timeout time.Duration) {
-	flags.StringArrayVar(&f.headers, "header", nil, "a header for each request, as `'Name: value'`; can be repeated. Other users of the machine can see arguments: for a secret use --token-file")
-	flags.StringVar(&f.tokenFile, "token-file", "", "a `file` with a bearer token, for example that of a service account; it is read again when it changes")
-	flags.StringVar(&f.caFile, "ca-file", "", "a `file` with the certificates of the authorities to trust, besides those of the machine")
-	flags.StringVar(&f.certFile, "cert-file", "", "a `file` with the client certificate")
-	flags.StringVar(&f.keyFile, "key-file", "", "a `file` with the key of the client certificate")
-	flags.StringVar(&f.serverName, "server-name", "", "the `name` that the server's certificate must have, where it is not that of the address")
-	flags.BoolVar(&f.insecure, "insecure-skip-verify", false, "accept any certificate of a server; only for a test, since anyone can answer then")
-	flags.StringVar(&f.proxy, "proxy-url", "", "the `URL` of a proxy; by default that of the environment (HTTPS_PROXY, NO_PROXY)")
-	flags.DurationVar(&f.timeout, "timeout", timeout, "how long one answer may take as a whole")
+	flags.StringArrayVar(&f.headers, "header", nil, "add the header `'Name: value'` to each request; repeatable")
+	flags.StringVar(&f.tokenFile, "token-file", "", "send the bearer token in this `file`; it is read again when it changes")
+	flags.StringVar(&f.caFile, "ca-file", "", "also trust the certificate authorities in this `file`")
+	flags.StringVar(&f.certFile, "cert-file", "", "present the client certificate in this `file`")
+	flags.StringVar(&f.keyFile, "key-file", "", "use the key of the client certificate in this `file`")
+	flags.StringVar(&f.serverName, "server-name", "", "expect this `name` in the server's certificate")
+	flags.BoolVar(&f.insecure, "insecure-skip-verify", false, "accept any certificate; only for tests")
+	flags.StringVar(&f.proxy, "proxy-url", "", "use the proxy at this `URL` (default: HTTPS_PROXY and NO_PROXY)")
+	flags.DurationVar(&f.timeout, timeoutFlag, timeout, "limit for one answer as a whole")
+}
+
+// timeoutFlag has another default in each command.
+const timeoutFlag = "timeout"
+
+// Shared returns the flags that are the same in all commands.
+func Shared() *pflag.FlagSet {
+	all, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(Flags).Register(all, 0)
+	all.VisitAll(func(f *pflag.Flag) {
+		if f.Name != timeoutFlag {
+			shared.AddFlag(f)
+		}
+	})
+	return shared
 }
 
 // tokenExtension is the name of the extension that adds the token of --token-file.
@@ -65,7 +80,7 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 			return nil, nil, errors.New("--header must be written as 'Name: value', on one line")
 		}
 		if strings.EqualFold(name, "authorization") && f.tokenFile != "" {
-			return nil, nil, errors.New("--header Authorization and --token-file exclude each other; use one of them")
+			return nil, nil, errors.New("use either --header Authorization or --token-file")
 		}
 		headers[name] = value
 	}
@@ -90,7 +105,7 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 		}
 	}
 	if (f.certFile == "") != (f.keyFile == "") {
-		return nil, nil, errors.New("--cert-file and --key-file belong together; set both")
+		return nil, nil, errors.New("set both --cert-file and --key-file")
 	}
 	if f.caFile != "" {
 		tls["include_system_ca_certs_pool"] = true
@@ -107,7 +122,7 @@ func (f *Flags) Settings() (client map[string]any, extensions map[string]map[str
 	if f.proxy != "" {
 		if _, err := url.Parse(f.proxy); err != nil {
 			// It may have a password.
-			return nil, nil, errors.New("--proxy-url is no URL; percent signs in it must be written as %25")
+			return nil, nil, errors.New("--proxy-url is not a URL; write a percent sign in it as %25")
 		}
 		client["proxy_url"] = f.proxy
 	}
@@ -156,7 +171,7 @@ func (f *Flags) Open(ctx context.Context, logger *zap.Logger) (*Connection, erro
 }
 
 // ErrRedirect is the reason why a redirect is not followed.
-var ErrRedirect = errors.New("the server redirects to another host or away from TLS, which is not followed because credentials would go there; write the final address")
+var ErrRedirect = errors.New("the server redirects to another host or away from TLS, which would expose the credentials; write the final address")
 
 // maxRedirects is how many redirects of one request are followed.
 const maxRedirects = 5

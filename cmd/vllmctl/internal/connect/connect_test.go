@@ -106,12 +106,12 @@ func TestAMistakeNamesItsFlagAndNoSecret(t *testing.T) {
 		"no colon":      {[]string{"--header", "s3cret"}, "--header must be written as 'Name: value'"},
 		"two lines":     {[]string{"--header", "a: s3cret\nb: c"}, "--header must be written as 'Name: value'"},
 		"bad name":      {[]string{"--header", "a b: s3cret"}, "--header must be written as 'Name: value'"},
-		"both":          {[]string{"--header", "authorization: s3cret", "--token-file", token}, "exclude each other"},
+		"both":          {[]string{"--header", "authorization: s3cret", "--token-file", token}, "either --header Authorization or --token-file"},
 		"no token":      {[]string{"--token-file", folder + "/none"}, "--token-file: "},
 		"token folder":  {[]string{"--token-file", folder}, "is a folder"},
 		"no authority":  {[]string{"--ca-file", folder + "/none"}, "--ca-file: "},
-		"half a client": {[]string{"--cert-file", token}, "belong together"},
-		"no proxy":      {[]string{"--proxy-url", "http://u:s3cret@h/%zz"}, "--proxy-url is no URL"},
+		"half a client": {[]string{"--cert-file", token}, "set both --cert-file"},
+		"no proxy":      {[]string{"--proxy-url", "http://u:s3cret@h/%zz"}, "--proxy-url is not a URL"},
 		"no time":       {[]string{"--timeout", "0s"}, "--timeout 0s must be longer than 0"},
 	} {
 		_, err := flags(t, c.args...).Open(t.Context(), zap.NewNop())

@@ -16,12 +16,12 @@ const (
 
 var own = []querylint.Rule{
 	{
-		Code: CodeVanishing, Finds: "A panel shows whether servers are up, limited by a variable whose values disappear together with the server.",
+		Code: CodeVanishing, Finds: "A panel for `up` uses a variable whose values disappear with the server.",
 		Remedy: "Take the values of the variable from `up`, or set its value for all to `.*`.",
 	},
 	{
-		Code: CodeFormat, Finds: "Prometheus refuses the rule, or a text in a ConfigMap cannot be read.",
-		Remedy: "The message says what is missing, is not allowed there, or has a wrong form.",
+		Code: CodeFormat, Finds: "Prometheus rejects the rule, or a text in a ConfigMap is unreadable.",
+		Remedy: "The message says what is missing or wrong.",
 	},
 	{
 		Code: CodeSuppression, Finds: "A comment disables a code that does not exist.",

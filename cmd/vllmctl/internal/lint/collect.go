@@ -78,7 +78,7 @@ func (c *collector) file(ctx context.Context, path string, info fs.FileInfo, lis
 	case len(c.all) >= maxFiles:
 		in.Err = fmt.Errorf("there are more than %d files", maxFiles)
 	case !info.Mode().IsRegular() && !(pipe && listed):
-		in.Err = errors.New("it is no regular file")
+		in.Err = errors.New("it is not a regular file")
 	case info.Size() > document.MaxBytes:
 		in.Err = errSize
 	default:

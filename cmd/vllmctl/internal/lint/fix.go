@@ -96,7 +96,7 @@ func write(f *File) (err error) {
 	case err != nil:
 		return reason(err)
 	case !info.Mode().IsRegular():
-		return errors.New("it is no regular file")
+		return errors.New("it is not a regular file")
 	case info.Mode().Perm()&0o222 == 0:
 		return errors.New("the file is read-only")
 	}
@@ -139,7 +139,7 @@ func write(f *File) (err error) {
 func writeReason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		return fmt.Errorf("a new file beside it cannot be written: %w", path.Err)
+		return fmt.Errorf("a new file in the same folder cannot be written: %w", path.Err)
 	}
-	return fmt.Errorf("a new file beside it cannot be written: %w", err)
+	return fmt.Errorf("a new file in the same folder cannot be written: %w", err)
 }

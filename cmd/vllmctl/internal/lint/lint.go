@@ -95,7 +95,7 @@ func check(ctx context.Context, inputs []Input, o Options) *Report {
 func alone(ctx context.Context, f *File, do func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			f.Findings, f.Error = nil, fmt.Sprintf("vllmctl has a mistake that ended its check; please report it with the file: %v", p)
+			f.Findings, f.Error = nil, fmt.Sprintf("vllmctl failed on this file; please report it with the file: %v", p)
 		}
 	}()
 	if ctx.Err() != nil {
@@ -128,7 +128,7 @@ func load(in Input, into *File) *loaded {
 		if len(content.Ignored) > 0 {
 			what = "it is " + content.Ignored[0]
 		}
-		err := errors.New("it is neither rules nor a dashboard of a known format: " + what)
+		err := errors.New("no rules or dashboard of a known format: " + what)
 		if !in.Listed {
 			into.Skipped = err.Error()
 			return nil

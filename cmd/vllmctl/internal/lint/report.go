@@ -11,19 +11,18 @@ import (
 
 // Report is the result of a check. It is what --json writes.
 type Report struct {
-	// Version is the version of this form.
+	// Version is the version of this format.
 	Version int `json:"version"`
-	// Against says what the names were checked against: "catalogue", or the server or the
-	// Prometheus with its address.
+	// Against is what the names were checked against: "catalogue", or the address of the
+	// server or the Prometheus.
 	Against string `json:"against"`
 	// VLLM is the version of vLLM that was checked against; empty if none.
 	VLLM string `json:"vllm_version,omitempty"`
-	// Failure says why not all could be compared with the server or the Prometheus; empty if
-	// all was.
+	// Failure is why the comparison with the server or the Prometheus is incomplete.
 	Failure string `json:"failure,omitempty"`
 	// Files are the files in the order in which they were found.
 	Files []File `json:"files"`
-	// Summary counts what is in Files.
+	// Summary has the counts.
 	Summary Summary `json:"summary"`
 }
 
@@ -31,22 +30,21 @@ type Report struct {
 type File struct {
 	// Name is the path as it was given; "-" for standard input.
 	Name string `json:"name"`
-	// Formats are those that were recognised in the file.
+	// Formats are the recognised formats.
 	Formats []string `json:"formats,omitempty"`
 	// Expressions is the number of expressions in it.
 	Expressions int `json:"expressions"`
-	// Error says why the file could not be checked; empty if it was.
+	// Error is why the file could not be checked.
 	Error string `json:"error,omitempty"`
-	// Skipped says why a file of a folder was left out; empty if it was not.
+	// Skipped is why a file of a folder was skipped.
 	Skipped string `json:"skipped,omitempty"`
 	// Ignored are parts of the file that were not recognised.
 	Ignored []string `json:"ignored,omitempty"`
-	// Findings are in the order of the file.
+	// Findings are the findings, in the order of the file.
 	Findings []Finding `json:"findings,omitempty"`
 	// Fixed is the number of findings whose replacement was written.
 	Fixed int `json:"fixed,omitempty"`
-	// NotFixed says why the replacements of this file were not written; empty if they were or
-	// if there are none.
+	// NotFixed is why replacements were not written.
 	NotFixed string `json:"not_fixed,omitempty"`
 
 	// Before and After are the content without and with the replacements; After is nil if
@@ -61,45 +59,44 @@ type Finding struct {
 	Line int `json:"line"`
 	// Column is the column in characters, from 1.
 	Column int `json:"column"`
-	// EndLine is the line of the place after the last character that it is about.
+	// EndLine is the line of the character of the finding.
 	EndLine int `json:"end_line"`
-	// EndColumn is the column of the place after the last character that it is about.
+	// EndColumn is the column after the last character of the finding.
 	EndColumn int `json:"end_column"`
 	// Severity is "error", "warning" or "info".
 	Severity querylint.Severity `json:"severity"`
 	// Code is the stable name of the kind of mistake.
 	Code querylint.Code `json:"code"`
-	// Message says what is wrong and what to do.
+	// Message is what is wrong and what to do.
 	Message string `json:"message"`
 	// Path is group/rule, or dashboard/panel/query.
 	Path string `json:"path"`
-	// Suggestion replaces the text from Line and Column to EndLine and EndColumn, as it is
-	// without the escapes of the file; empty if none is certain enough to show.
+	// Suggestion is the replacement of the place, without the escapes of the file.
 	Suggestion string `json:"suggestion,omitempty"`
 	// Fixable reports whether --fix writes the suggestion.
 	Fixable bool `json:"fixable"`
-	// Fixed reports whether it was written. Then the finding does not count any more.
+	// Fixed reports whether it was written; the finding is not counted then.
 	Fixed bool `json:"fixed,omitempty"`
 
 	span document.Span
 	edit *document.Edit
 }
 
-// Summary counts.
+// Summary has counts.
 type Summary struct {
 	// Files is the number of files that were checked.
 	Files int `json:"files"`
-	// Unchecked is the number of those that could not be checked.
+	// Unchecked is the number of files that could not be checked.
 	Unchecked int `json:"unchecked"`
 	// Skipped is the number of files in folders that are neither rules nor dashboards.
 	Skipped int `json:"skipped"`
 	// Expressions is the number of expressions in the files.
 	Expressions int `json:"expressions"`
-	// Errors is the number of findings of this severity, without those that were fixed.
+	// Errors is the number of errors that are not fixed.
 	Errors int `json:"errors"`
-	// Warnings is the number of findings of this severity, without those that were fixed.
+	// Warnings is the number of warnings that are not fixed.
 	Warnings int `json:"warnings"`
-	// Infos is the number of findings of this severity, without those that were fixed.
+	// Infos is the number of infos that are not fixed.
 	Infos int `json:"infos"`
 	// Suppressed is the number of findings that a comment or --disable hides.
 	Suppressed int `json:"suppressed"`
@@ -123,7 +120,7 @@ func (r *Report) Status(strict bool) status.Status {
 	return status.OK
 }
 
-// The sizes in bytes of texts of a report. A file can be of somebody else, and each finding repeats its
+// The sizes in bytes of texts of a report. A file can come from another person, and each finding repeats its
 // path and parts of its expression.
 const (
 	maxPath       = 200

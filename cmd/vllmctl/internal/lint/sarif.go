@@ -23,7 +23,7 @@ func (r *Report) SARIF(w io.Writer, version string) error {
 		problems = append(problems, object{"level": "error", "message": object{"text": text}, "locations": append([]object{}, where...)})
 	}
 	if r.Failure != "" {
-		problem("Not everything was compared: " + r.Failure)
+		problem("The comparison is incomplete: " + r.Failure)
 	}
 	for i := range r.Files {
 		f := &r.Files[i]

@@ -17,7 +17,7 @@ var directive = regexp.MustCompile(`#\s*vllmctl-lint:\s*disable=([A-Za-z0-9,_-]*
 // suppression is one such comment.
 type suppression struct {
 	codes []querylint.Code
-	// line is the one that the comment is about: its own, or the next one that is no comment.
+	// line is the one that the comment is about: its own, or the next one that is not a comment.
 	line int
 	span document.Span
 	// whole is true for a comment before everything else in a document.

@@ -14,7 +14,7 @@ import (
 // Column is a column of the table.
 type Column int
 
-// The columns in the order in which they are sorted by. Worst is no column: it is the order
+// The columns in the order in which they are sorted by. Worst is not a column: it is the order
 // by severity.
 const (
 	Worst Column = iota
@@ -52,7 +52,7 @@ var columns = [numColumns]column{
 	ByServer:    {head: "server", meaning: "pod or address, #engine, or pool", width: 15},
 	ByModel:     {head: "model", meaning: "name of the model", width: 16},
 	ByCondition: {head: "condition", meaning: "what the processor reports", width: 11},
-	ByCause:     {head: "cause", meaning: "why: the primary cause, or what is not known yet", width: 12},
+	ByCause:     {head: "cause", meaning: "why: the primary cause, or what is still unknown", width: 12},
 	ByAge:       {head: "for", meaning: "how long the condition has lasted in this session", width: 4, right: true},
 	ByRunning:   {head: "run", meaning: "running requests", width: 4, right: true, field: Running, factor: 1, format: "%.0f"},
 	ByWaiting:   {head: "wait", meaning: "waiting requests", width: 4, right: true, field: Waiting, factor: 1, format: "%.0f"},
@@ -60,7 +60,7 @@ var columns = [numColumns]column{
 	ByTTFT:      {head: "TTFT", meaning: "mean time to the first token, ms", width: 5, right: true, field: TTFT, factor: 1000, format: "%.0f"},
 	ByITL:       {head: "ITL", meaning: "mean time between two tokens, ms", width: 5, right: true, field: ITL, factor: 1000, format: "%.1f"},
 	ByTokens:    {head: "tok/s", meaning: "generated tokens per second", width: 6, right: true, field: Tokens, factor: 1, format: "%.0f"},
-	ByRequests:  {head: "req/s", meaning: "requests that ended per second", width: 5, right: true, field: Requests, factor: 1, format: "%.1f"},
+	ByRequests:  {head: "req/s", meaning: "finished requests per second", width: 5, right: true, field: Requests, factor: 1, format: "%.1f"},
 	ByErrors:    {head: "5xx%", meaning: "HTTP responses with a status 5xx, of the server", width: 4, right: true, field: Errors, factor: 100, format: "%.1f"},
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Document is the state of all servers at a moment.
 type Document struct {
-	// Version is that of the format. It changes when a key is renamed or removed.
+	// Version is the version of this format. It changes when a key is renamed or removed.
 	Version int `json:"version"`
 	// Time is when the document was made.
 	Time time.Time `json:"time"`
@@ -24,8 +24,7 @@ type Document struct {
 	Engines []EngineDocument `json:"engines"`
 	// Pools are the pools, if the configuration has them.
 	Pools []EngineDocument `json:"pools,omitempty"`
-	// NotJudged is how many entries of `engines` do not say how the engine is, although its server can be
-	// read: their condition is empty or `unknown`.
+	// NotJudged is the number of engines of readable servers with no condition, or `unknown`.
 	NotJudged int `json:"not_judged"`
 	// LeftOut is how many engines, pools and servers are missing because there are too many.
 	LeftOut int `json:"left_out,omitempty"`
@@ -35,17 +34,17 @@ type Document struct {
 type ServerDocument struct {
 	// Address is the host and the port, with the path if that is not `/metrics`.
 	Address string `json:"address"`
-	// Namespace is that of Kubernetes, from discovery.
+	// Namespace is the namespace in Kubernetes, from discovery.
 	Namespace string `json:"namespace,omitempty"`
-	// Pod is that of Kubernetes, from discovery.
+	// Pod is the pod in Kubernetes, from discovery.
 	Pod string `json:"pod,omitempty"`
-	// Version is that of vLLM.
+	// Version is the version of vLLM.
 	Version string `json:"version,omitempty"`
 	// Kind is the kind of a server other than vLLM, for example `gateway`.
 	Kind string `json:"kind,omitempty"`
 	// Readable reports whether the last scrape succeeded.
 	Readable bool `json:"readable"`
-	// Failure is why it did not.
+	// Failure is why the last scrape failed.
 	Failure *FailureDocument `json:"failure,omitempty"`
 }
 
@@ -55,7 +54,7 @@ type FailureDocument struct {
 	Kind string `json:"kind"`
 	// Reason is a sentence.
 	Reason string `json:"reason"`
-	// Since is when scrapes began to fail in this session.
+	// Since is the start of the failures in this session.
 	Since time.Time `json:"since"`
 }
 
@@ -81,16 +80,16 @@ type EngineDocument struct {
 	Detail string `json:"detail,omitempty"`
 	// Contributing are further causes, the largest share of the harm first.
 	Contributing []ShareDocument `json:"contributing,omitempty"`
-	// Notices are information that asks for nothing.
+	// Notices are for information only.
 	Notices []string `json:"notices,omitempty"`
-	// Early is true while the engine has been watched for less than a problem needs to be
-	// reported. A condition of severity 0 or 1 can then be wrong.
+	// Early is true until the watch is long enough to report a problem. Until then, severity 0 or 1 can be
+	// wrong.
 	Early bool `json:"early,omitempty"`
 	// Since is when the condition was first reported in this session.
 	Since *time.Time `json:"since,omitempty"`
 	// Sentence is what was found.
 	Sentence string `json:"sentence,omitempty"`
-	// Evidence is what was judged by, the deciding signal first, with units and what is usual.
+	// Evidence are the signals with their usual values, the deciding one first.
 	Evidence []string `json:"evidence,omitempty"`
 	// Next are the steps to take.
 	Next []string `json:"next,omitempty"`
@@ -125,16 +124,16 @@ type EngineDocument struct {
 	Hits *float64 `json:"prefix_cache_hit_ratio,omitempty"`
 	// Errors is the share of HTTP responses with a status 5xx, of the whole server.
 	Errors *float64 `json:"http_5xx_ratio,omitempty"`
-	// TTFTQuantiles are those of the time to the first token.
+	// TTFTQuantiles are quantiles of the time to the first token.
 	TTFTQuantiles []QuantileDocument `json:"time_to_first_token_quantiles,omitempty"`
-	// ITLQuantiles are those of the time between two tokens.
+	// ITLQuantiles are quantiles of the time between two tokens.
 	ITLQuantiles []QuantileDocument `json:"inter_token_latency_quantiles,omitempty"`
-	// E2EQuantiles are those of the latency of a request.
+	// E2EQuantiles are quantiles of the latency of a request.
 	E2EQuantiles []QuantileDocument `json:"e2e_request_latency_quantiles,omitempty"`
 	// KnownDefects are the defects of docs/what-vllm-gets-wrong.md that the metrics of the
 	// server have.
 	KnownDefects []string `json:"known_defects,omitempty"`
-	// PossibleDefects are those that it has with some models, requests or deployments.
+	// PossibleDefects are defects that only some models, requests or deployments have.
 	PossibleDefects []string `json:"possible_defects,omitempty"`
 }
 

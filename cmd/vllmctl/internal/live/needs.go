@@ -24,7 +24,7 @@ const (
 	// E2E is the mean latency of a request, and Queue the mean time in the queue, in seconds.
 	E2E
 	Queue
-	// Errors is the share of HTTP responses with a status 5xx. It is of the whole server.
+	// Errors is the share of HTTP responses with a status 5xx. It belongs to the whole server.
 	Errors
 	numFields
 )

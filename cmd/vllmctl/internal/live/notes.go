@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// maxNotes is of how many servers and engines the sentences of the log are kept.
+// maxNotes is for how many servers and engines the sentences of the log are kept.
 const maxNotes = MaxRows
 
 // maxSentence is the longest sentence that is kept, in bytes.
@@ -42,7 +42,7 @@ func (n *notes) take(line *Line) {
 	_, failed := line.fields["outcome"]
 	switch {
 	case failed && text("target") != "":
-		// "Scraping failed: why", "Scraping still fails: why" and the like.
+		// "Scraping failed: why", "Scraping still fails: why" and others.
 		if _, why, found := strings.Cut(line.Message, ": "); found {
 			put(n.failures, text("target"), printable(why, maxSentence))
 		}

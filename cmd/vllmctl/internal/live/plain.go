@@ -17,7 +17,7 @@ const (
 	mostSteps     = 2
 )
 
-// NeedsAction is the severity from which on somebody has to do something.
+// NeedsAction is the severity from which on a person has to act.
 const NeedsAction = 2
 
 // Status is the exit status of what a table shows: Failed if no server can be read or judged, Problem
@@ -78,7 +78,7 @@ func (t *Table) WritePlain(out io.Writer, width int) error {
 		}
 	}
 	if explained > mostExplained {
-		fmt.Fprintf(&b, "\n%d more ask for action and are not explained here; --json has all.\n", explained-mostExplained)
+		fmt.Fprintf(&b, "\n%d more need action; --json explains all.\n", explained-mostExplained)
 	}
 	fmt.Fprintln(&b)
 	writeWrapped(&b, "", "TTFT and ITL are means in ms. "+t.Learning(), width)

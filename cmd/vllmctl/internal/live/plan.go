@@ -83,7 +83,7 @@ func OfAddresses(addresses []string, client *confighttp.ClientConfig, times Time
 		return nil, err
 	}
 	if len(addresses) > MaxTargets {
-		return nil, fmt.Errorf("%d servers are named and at most %d can be shown; name fewer, or use --config with discovery", len(addresses), MaxTargets)
+		return nil, fmt.Errorf("%d servers exceed the limit of %d; name fewer, or use --config with discovery", len(addresses), MaxTargets)
 	}
 	config := vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config)
 	var targets []any
@@ -123,7 +123,7 @@ var ofTarget = regexp.MustCompile(`(?:vllm: )?targets::(\d+)(?:::endpoint)?`)
 // all components of others are left out.
 func OfFile(file *configfile.File, times Times) (*Plan, error) {
 	if len(file.Receivers) == 0 {
-		return nil, errors.New("the configuration has no receiver vllm that a pipeline uses; add one, or name the addresses of servers instead")
+		return nil, errors.New("no pipeline of the configuration has a vllm receiver; add one, or name the addresses of servers")
 	}
 	if times.Interval != 0 || times.Window != 0 {
 		if err := (Times{cmp.Or(times.Interval, DefaultInterval), cmp.Or(times.Window, time.Hour)}).check(); err != nil {
@@ -139,7 +139,7 @@ func OfFile(file *configfile.File, times Times) (*Plan, error) {
 			p := Pipeline{Name: fmt.Sprintf("top%d", i), Processor: judging}
 			if judging == nil {
 				p.Processor = vllmprocessor.NewFactory().CreateDefaultConfig().(*vllmprocessor.Config)
-				plan.Notes = append(plan.Notes, r.Name+" has no processor vllm in its pipeline; its metrics are judged with the default settings")
+				plan.Notes = append(plan.Notes, r.Name+" has no vllm processor in its pipeline; default settings apply")
 			}
 			plan.Pipelines = append(plan.Pipelines, p)
 		}
@@ -156,9 +156,9 @@ func OfFile(file *configfile.File, times Times) (*Plan, error) {
 func (t Times) check() error {
 	switch {
 	case t.Interval < minInterval:
-		return fmt.Errorf("--interval %s is too short: servers are scraped at most once a second; write for example 5s", t.Interval)
+		return fmt.Errorf("--interval %s is too short; write at least 1s", t.Interval)
 	case t.Window < minScrapes*t.Interval:
-		return fmt.Errorf("--window %s has less than two scrapes, which every rate needs; write at least %s", t.Window, minScrapes*t.Interval)
+		return fmt.Errorf("--window %s has fewer than two scrapes; write at least %s", t.Window, minScrapes*t.Interval)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (p *Plan) judging(config *vllmprocessor.Config, window time.Duration) error
 	if config.Storage != nil {
 		// Two writers of one storage would damage it.
 		config.Storage = nil
-		p.Notes = append(p.Notes, "the storage of the configuration is left to the collector; what is usual is learned in this session")
+		p.Notes = append(p.Notes, "the collector keeps its storage; usual values are learned in this session")
 	}
 	config.Diagnosis.Enabled = true
 	config.Derived.Percentiles.PerEngine = true

@@ -40,8 +40,8 @@ func TestTheTimesOfAPlan(t *testing.T) {
 	assert.Zero(t, plan.Pipelines[0].Processor.Diagnosis.StartTimeout, "who names a server expects it to be up")
 
 	for want, times := range map[string]Times{
-		"--interval 10ms is too short":          {Interval: 10 * time.Millisecond},
-		"--window 9s has less than two scrapes": {Window: 9 * time.Second},
+		"--interval 10ms is too short":           {Interval: 10 * time.Millisecond},
+		"--window 9s has fewer than two scrapes": {Window: 9 * time.Second},
 	} {
 		_, err := planned(t, times, "http://a:1")
 		require.ErrorContains(t, err, want)
@@ -64,7 +64,7 @@ func TestErrorsNameTheAddressAndNoSecret(t *testing.T) {
 		many[i] = fmt.Sprintf("http://s%d:1", i)
 	}
 	_, err = planned(t, Times{}, many...)
-	require.ErrorContains(t, err, "1001 servers are named and at most 1000")
+	require.ErrorContains(t, err, "1001 servers exceed the limit of 1000")
 }
 
 // A name that the catalogue lacks would never arrive.
@@ -120,7 +120,7 @@ service:
 	assert.Equal(t, vllmreceiver.NamingCanonical, scraping.Naming)
 	assert.NotContains(t, scraping.Metrics, "vllm.up")
 	assert.Contains(t, scraping.Metrics, "vllm.healthy", "what the view does not need is left as it is")
-	assert.Contains(t, plan.Notes[0], "vllm/c has no processor vllm in its pipeline")
+	assert.Contains(t, plan.Notes[0], "vllm/c has no vllm processor in its pipeline")
 
 	plan, err = OfFile(configured(t, text), Times{Interval: time.Minute})
 	require.NoError(t, err)
@@ -130,5 +130,5 @@ service:
 	require.ErrorContains(t, err, "too short")
 
 	_, err = OfFile(configured(t, "receivers: {otlp: {}}\nexporters: {debug: {}}\nservice: {pipelines: {metrics: {receivers: [otlp], exporters: [debug]}}}"), Times{})
-	require.ErrorContains(t, err, "no receiver vllm that a pipeline uses")
+	require.ErrorContains(t, err, "no pipeline of the configuration has a vllm receiver")
 }

@@ -315,7 +315,7 @@ service:
 		assert.Equal(t, 20*time.Second, plan.Window)
 		assert.Equal(t, 5*time.Second, plan.Interval)
 		assert.Equal(t, 2, plan.Targets)
-		assert.Contains(t, strings.Join(plan.Notes, " "), "storage of the configuration is left to the collector")
+		assert.Contains(t, strings.Join(plan.Notes, " "), "the collector keeps its storage")
 		s := NewSession(plan, NewLog())
 		require.NoError(t, s.Start(t.Context(), at))
 		require.NoError(t, s.Wait(t.Context(), plan.TwoScrapes(), (*Table).Scraped))

@@ -111,7 +111,7 @@ func (s *State) takeServer(resource pcommon.Map, metrics []needed) {
 	}
 	switch {
 	case ended && !began:
-		// It is no target any more.
+		// It is not a target any more.
 		s.remove(key)
 		return
 	case !known && (!began || !s.room(key)):

@@ -202,9 +202,9 @@ func TestRowsHaveALimitThatIsSaid(t *testing.T) {
 	table := s.Table(noon, false)
 	assert.Len(t, table.Rows, MaxRows)
 	assert.Equal(t, 7, table.LeftOut)
-	assert.Contains(t, table.Remark(), "7 more engines or servers have no row")
+	assert.Contains(t, table.Remark(), "7 more engines or servers are not shown")
 	assert.Contains(t, table.Remark(), "2000")
-	assert.Contains(t, table.Remark(), "256 of one server")
+	assert.Contains(t, table.Remark(), "256 for one server")
 	assert.Equal(t, status.Failed, table.Status(), "those without a row may not be well")
 
 	// A place that becomes free goes to the next one that comes.

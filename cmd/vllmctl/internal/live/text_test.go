@@ -232,7 +232,7 @@ func TestRemarksSayWhatMattersMost(t *testing.T) {
 		"No server can be read.":           {Targets: 1, Servers: 1, Failing: 1},
 		"Rates and latencies need two scr": {Targets: 1, Servers: 1, Reads: 1, Interval: time.Second},
 		"1 server cannot be read.":         {Targets: 2, Servers: 2, Failing: 1, Reads: 2},
-		"5 more engines or servers have":   {Targets: 2, Servers: 2, Failing: 1, Reads: 2, LeftOut: 5},
+		"5 more engines or servers are":    {Targets: 2, Servers: 2, Failing: 1, Reads: 2, LeftOut: 5},
 	} {
 		assert.Contains(t, table.Remark(), want)
 	}
@@ -309,7 +309,7 @@ func TestThePlainTableHasNoControlSequencesAndExplainsWhatIsUrgent(t *testing.T)
 	out.Reset()
 	require.NoError(t, table.WritePlain(&out, 100))
 	assert.Equal(t, mostExplained, strings.Count(out.String(), "\n  found:")+strings.Count(out.String(), "\n  not read:"))
-	assert.Contains(t, out.String(), "22 more ask for action and are not explained here")
+	assert.Contains(t, out.String(), "22 more need action; --json explains all")
 }
 
 func TestADocumentHasNoNumberThatIsNotKnown(t *testing.T) {

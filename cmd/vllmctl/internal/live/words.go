@@ -50,7 +50,7 @@ func (t *Table) Remark() string {
 	case t.Servers == 0:
 		return "The first scrape is under way."
 	case t.LeftOut > 0:
-		return fmt.Sprintf("%d more engines or servers have no row: at most %d are shown, and %d of one server. Watch fewer servers at a time.",
+		return fmt.Sprintf("%d more engines or servers are not shown: the limit is %d, and %d for one server. Watch fewer servers.",
 			t.LeftOut, MaxRows, maxEngines)
 	case t.Failing == t.Servers:
 		return "No server can be read. Enter shows why."
@@ -60,7 +60,7 @@ func (t *Table) Remark() string {
 		return plural(t.Failing, "server") + " cannot be read. Enter shows why."
 	}
 	if n := t.notJudged(); n > 0 {
-		return fmt.Sprintf("%d of %s cannot be judged: there is no engine, or too few of its metrics to say how it is. What it shows is in its row.",
+		return fmt.Sprintf("%d of %s cannot be judged: engine or metrics are missing. Such a row shows what is known.",
 			n, plural(len(t.Rows), "row"))
 	}
 	return ""
@@ -68,7 +68,7 @@ func (t *Table) Remark() string {
 
 // Learning says what the judgement rests on.
 func (t *Table) Learning() string {
-	return fmt.Sprintf("Rates and means are over the last %s. What is usual is learned in this session only, from five windows with traffic on.", t.Window)
+	return fmt.Sprintf("Rates and means cover the last %s. Usual values are learned in this session, from five windows with traffic.", t.Window)
 }
 
 // Paragraph is a part of the page of an engine. Each text is a paragraph of its own.
@@ -227,7 +227,7 @@ func (r *Row) defects() (texts []string) {
 		texts = append(texts, "with some models, requests or deployments also by "+strings.Join(possible, ", "))
 	}
 	if texts != nil {
-		texts = append(texts, "the processor corrects these or leaves the value out; see docs/what-vllm-gets-wrong.md")
+		texts = append(texts, "the processor corrects or withholds these values; see docs/what-vllm-gets-wrong.md")
 	}
 	return texts
 }

@@ -93,7 +93,7 @@ func (c *checker) checkJudged(e *parser.AggregateExpr, s *shape) {
 	severity, what := Error, "has no meaning: a busy server and an idle one count the same"
 	if of := sortedKeys(s.metrics); e.Op == parser.AVG && s.class == classFraction && len(of) == 1 && slices.Contains(fullCache, of[0]) {
 		// Each server counts with its own cache: right for equal ones.
-		severity, what, advice = Info, "is that of the servers only where their caches have the same size, and hides a full one", "Show max beside it"
+		severity, what, advice = Info, "is right only for caches of the same size, and hides a full one", "Show max beside it"
 	}
 	c.report(CodeAggregatedRatio, severity, e, "%s of a %s over %s %s. %s.", e.Op, s.class, strings.Join(removed, ", "), what, advice)
 	s.class = classPlain

@@ -94,7 +94,7 @@ func (c *checker) checkSilentWhenGone(root parser.Expr) {
 			c.report(CodeSilentWhenGone, Error, e, "count is never 0: without series there is no result, so the alert never fires. Write absent(%s).", c.text(agg.Expr))
 		case nothing && len(agg.Grouping) == 0 && (agg.Op == parser.COUNT || agg.Op == parser.SUM && selector):
 			c.report(CodeSilentWhenGone, Warning, e,
-				"When the last series is gone there is no 0 but no result, and the alert is silent. Write (%s or vector(0)), or add \"or absent(...)\".", c.text(agg))
+				"When the last series disappears, the result is empty and not 0, so the alert does not fire. Write (%s or vector(0)), or add \"or absent(...)\".", c.text(agg))
 		}
 	}
 }

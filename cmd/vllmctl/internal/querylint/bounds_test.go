@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 )
 
-// A file can be of somebody else, so no expression keeps the linter busy. The checks are quadratic in
+// A file can come from another person, so no expression keeps the linter busy. The checks are quadratic in
 // the length and cubic in the levels of an expression, which is why both are bounded.
 func TestTheTimeOfAnExpressionIsBounded(t *testing.T) {
 	race.SkipSequential(t)

@@ -61,7 +61,7 @@ func (c *checker) checkBurn(root parser.Expr) {
 func (c *checker) checkPair(first, second condition) {
 	if first.threshold != second.threshold {
 		c.report(CodeBurnThreshold, Error, second.node,
-			"The two windows have different thresholds, %s and %s. Both windows of a pair must exceed the same one: the long one for the size, the short one for now.",
+			"The two windows have different thresholds, %s and %s. Use one threshold for both: the long window shows how much of the budget was used, the short one that this still goes on.",
 			first.threshold, second.threshold)
 		return
 	}

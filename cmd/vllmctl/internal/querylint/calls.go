@@ -78,7 +78,7 @@ func (c *checker) rate(e *parser.Call) shape {
 				name = selectorName(v)
 			}
 		}
-		c.report(CodeRateOfGauge, Error, e, "%s is for counters, and %s is none. Use the value itself, or deriv or delta for its change.", e.Func.Name, name)
+		c.report(CodeRateOfGauge, Error, e, "%s needs a counter, and %s is another type. Use the value itself, or deriv or delta for its change.", e.Func.Name, name)
 	}
 	if s.each {
 		s.sum = e
@@ -101,7 +101,7 @@ func (c *checker) difference(e *parser.Call) shape {
 		c.infer(arg)
 	}
 	if s.typ == typCounter {
-		c.report(CodeDeltaOfCounter, Error, e, "%s is for gauges: when a server restarts, its counters begin at 0 and the result is negative. Use increase or rate.",
+		c.report(CodeDeltaOfCounter, Error, e, "%s is for gauges: when a server restarts, its counters fall to 0 and the result is negative. Use increase or rate.",
 			e.Func.Name)
 	}
 	s.raw, s.typ, s.filter, s.class = nil, typGauge, nil, classPlain

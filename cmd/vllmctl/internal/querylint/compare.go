@@ -154,7 +154,7 @@ func (c *checker) latencyThreshold(e *parser.BinaryExpr, value *shape, limit flo
 			"The smallest bound of the histogram is %v: below it a quantile is only interpolated from 0, so it cannot be compared with %v. Use a larger threshold.", value.lowest, limit)
 	case above && value.class == classMean && len(value.metrics) == 1 && value.metrics[wholeRequest] && limit <= 0.3:
 		c.report(CodeThreshold, Warning, e,
-			"A whole request takes as long as its answer: nearly each one takes more than %v s, and the smallest bound that vLLM chose is 0.3. Use a larger threshold, or the time to the first token.", limit)
+			"A whole request lasts until the end of its answer: nearly all take more than %v s. The smallest bound is 0.3. Use a larger threshold, or the time to the first token.", limit)
 	case above && value.limit > 0 && (limit > value.limit || limit == value.limit && op == parser.GTR):
 		c.report(CodeThreshold, Error, e,
 			"The largest bound of the histogram is %v: no quantile is ever above it. Use the share of requests above a bound instead.", value.limit)

@@ -121,7 +121,7 @@ func (c *checker) checkBound(e *parser.VectorSelector, m *labels.Matcher, s *sha
 	}
 	bound, err := strconv.ParseFloat(m.Value, 64)
 	if err != nil || math.IsNaN(bound) || math.IsInf(bound, 0) {
-		c.report(CodeLeUnknown, Error, e, "%q is no bound of a bucket: le is a number or \"+Inf\".", m.Value)
+		c.report(CodeLeUnknown, Error, e, "%q is not a bound of a bucket: le is a number or \"+Inf\".", m.Value)
 		return
 	}
 	if s.metric != nil {

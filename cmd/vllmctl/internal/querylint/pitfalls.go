@@ -173,7 +173,7 @@ func (c *checker) checkStamp(e *parser.AggregateExpr, s *shape) {
 
 func (c *checker) stampUse(node parser.Node, how string) {
 	c.report(CodeInfoValue, Warning, node,
-		"The value of %s is the time of its last change, in seconds since 1970, and it is %s. Former sets of adapters stay as series with an older time. Use topk(1, ...) to get the present set; the adapters are in its labels.", loraFamily, how)
+		"The value of %s is the timestamp of its last change, and it is %s. Former sets of adapters stay as series with older timestamps. Use topk(1, ...) for the current set; its labels name the adapters.", loraFamily, how)
 }
 
 // perEngine returns the aggregation if its result is that of one engine where people mean a
@@ -239,7 +239,7 @@ func (c *checker) checkFullCache(root parser.Expr, result shape) {
 	}
 	if page {
 		c.report(CodeFullCache, Info, root,
-			"A full KV cache is what a busy server has and no harm by itself. Require that requests wait as well, or preemptions, or alert on the time to the first token.")
+			"A full KV cache is normal for a busy server. Also require waiting requests or preemptions, or alert on the time to the first token.")
 	}
 }
 
@@ -319,7 +319,7 @@ func (c *checker) checkSum(root parser.Expr, result *shape) bool {
 		severity = Error // The panel itself calls it a time.
 	}
 	f := c.report(CodeSumWithoutCount, severity, root,
-		"The rate of the _sum is that of all requests together: it grows with the traffic and is not the value of one request. Divide it by the same expression with _count in place of _sum.")
+		"The rate of _sum covers all requests together, and grows with the traffic. Divide it by the same expression with _count in place of _sum.")
 	if _, binary := root.(*parser.BinaryExpr); !binary && strings.Count(c.text(root), "_sum") == 1 {
 		text := c.text(root)
 		f.Suggestion = text + " / " + strings.Replace(text, "_sum", "_count", 1)
@@ -333,7 +333,7 @@ func (c *checker) checkSingle(root parser.Expr, result *shape) {
 		return // The number of series is chosen, or the server is.
 	}
 	if labels := sortedKeys(result.ident); c.context.Single && !result.scalar && len(labels) > 0 {
-		c.report(CodeSeveralSeries, Warning, root, "The query has a series for each %s, and KEDA takes one: the scaler fails as soon as there are two. Aggregate it, with sum for what is counted.",
+		c.report(CodeSeveralSeries, Warning, root, "The query has a series for each %s, but KEDA takes one: the scaler fails with two. Aggregate it, for example with sum.",
 			strings.Join(labels, ", "))
 	}
 }

@@ -207,11 +207,11 @@ func (l *Linter) Expr(expr string, context Context) []Finding {
 			return nil
 		}
 		if context.Extended {
-			c.report(CodeSyntax, Info, nil, "The expression was not checked: it is no PromQL. It may be MetricsQL, which has more.")
+			c.report(CodeSyntax, Info, nil, "The expression was not checked, because it is not PromQL. It may be MetricsQL.")
 			return c.findings
 		}
 		if c.free {
-			c.report(CodeSyntax, Info, nil, "The expression was not checked: a variable stands for a part of it without which it does not parse.")
+			c.report(CodeSyntax, Info, nil, "The expression was not checked: it does not parse without the value of a variable.")
 			return c.findings
 		}
 		f := c.report(CodeSyntax, Error, nil, "The expression does not parse: %s.", strings.TrimRight(err.Error(), ". \n"))

@@ -54,7 +54,7 @@ func (c *checker) checkUnknown(node *parser.VectorSelector, name string) {
 		return
 	}
 	if ruleLike(name) {
-		c.report(CodeUnknownMetric, Info, node, "%s looks like a recording rule, and none of the files that were checked has it. Check it together with them.", name)
+		c.report(CodeUnknownMetric, Info, node, "%s looks like a recording rule, but no checked file has it. Check its file as well.", name)
 		return
 	}
 	if nearest := c.lasting(c.linter.nearest(name)); nearest != "" {
@@ -172,7 +172,7 @@ func (c *checker) checkOldName(node *parser.VectorSelector, name string, e entry
 	case name:
 		return e, false // That of the version of the options.
 	}
-	f := c.report(CodeMissingTotal, Error, node, "Servers of today expose %s: the selector is empty for them. Write %s, or \"or\" with both names.", right, right)
+	f := c.report(CodeMissingTotal, Error, node, "Current servers expose %s: the selector is empty for them. Write %s, or \"or\" with both names.", right, right)
 	f.Suggestion = c.renamed(node, name, right)
 	f.Certain = f.Suggestion != ""
 	return total, true

@@ -61,7 +61,7 @@ func (c *checker) checkVersion(node *parser.VectorSelector, name string, e entry
 	version := c.linter.options.Version
 	if e.source == nil {
 		if since := c.linter.missingSince(e.metric); since != "" {
-			c.report(CodeMetricTooNew, Error, node, "vLLM %s does not have what %s is made of: it came with %s.", version, name, since)
+			c.report(CodeMetricTooNew, Error, node, "vLLM %s lacks the source of %s, which came with %s.", version, name, since)
 		}
 		return
 	}
@@ -158,7 +158,7 @@ func (c *checker) checkPrefix(node *parser.VectorSelector, name string, e entry)
 	if right == "" || right == name {
 		return // It has no successor, which is reported.
 	}
-	f := c.report(CodeOldPrefix, Warning, node, "Since vLLM 0.11 the names from Ray begin with ray_vllm_ and not with ray_vllm:, so the selector is empty with newer servers. Write %s.", right)
+	f := c.report(CodeOldPrefix, Warning, node, "Since vLLM 0.11, names from Ray have the prefix ray_vllm_, not ray_vllm:. The selector is empty with newer servers. Write %s.", right)
 	f.Suggestion = c.renamed(node, name, right)
 	f.Certain = f.Suggestion != ""
 }

@@ -1,11 +1,13 @@
 package reference
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,8 +20,12 @@ type Object struct {
 	Fields        []Field
 }
 
-// Field is one key of it.
-type Field struct{ Key, Type, Meaning string }
+// Field is one key of it. Type is its JSON Schema, without the meaning.
+type Field struct {
+	Key, Meaning string
+	Type         map[string]any
+	Optional     bool
+}
 
 // Document describes the JSON that a Go type is written as: the type itself, then each struct
 // of the same package that it contains. The meanings are the comments in the source, so a
@@ -33,6 +39,31 @@ func Document(dir, name string) ([]Object, error) {
 	d.add(name)
 	return d.objects, errors.Join(d.problems...)
 }
+
+// Schema writes the JSON Schema of the documents of a command; the first object is the document.
+func (s *Section) Schema() ([]byte, error) {
+	defs := map[string]any{}
+	for _, o := range s.Document {
+		properties, required := map[string]any{}, []string{}
+		for _, f := range o.Fields {
+			property := maps.Clone(f.Type)
+			property["description"] = f.Meaning
+			properties[f.Key] = property
+			if !f.Optional {
+				required = append(required, f.Key)
+			}
+		}
+		defs[o.Name] = map[string]any{"type": "object", "description": o.Meaning, "properties": properties, "required": required}
+	}
+	text, err := json.MarshalIndent(map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "vllmctl " + s.Command + " --json",
+		"$ref": reference + s.Document[0].Name, "$defs": defs,
+	}, "", "  ")
+	return append(text, '\n'), err
+}
+
+// reference is where a schema has the object of a name.
+const reference = "#/$defs/"
 
 // declared is a struct type of the source.
 type declared struct {
@@ -119,47 +150,46 @@ func (d *documenter) add(name string) {
 		if _, own := d.types[of]; own {
 			inside = append(inside, of)
 		}
-		if strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero") {
-			kind += ", may be absent"
+		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
+		if _, pointer := field.Type.(*ast.StarExpr); pointer && !optional && kind["type"] != nil {
+			kind["type"] = []any{kind["type"], "null"}
 		}
-		d.objects[at].Fields = append(d.objects[at].Fields, Field{key, kind, meaning})
+		d.objects[at].Fields = append(d.objects[at].Fields, Field{key, meaning, kind, optional})
 	}
 	for _, of := range inside {
 		d.add(of)
 	}
 }
 
-// jsonType is how a type of Go looks in JSON, and the name of the struct that it contains.
-func jsonType(t ast.Expr) (kind, of string) {
+// jsonType is the JSON Schema of a type of Go, and the name of the struct that it contains.
+func jsonType(t ast.Expr) (kind map[string]any, of string) {
 	switch t := t.(type) {
 	case *ast.StarExpr:
 		return jsonType(t.X)
 	case *ast.ArrayType:
 		kind, of = jsonType(t.Elt)
-		return "list of " + kind, of
+		return map[string]any{"type": "array", "items": kind}, of
 	case *ast.MapType:
 		kind, of = jsonType(t.Value)
-		return "object of " + kind, of
+		return map[string]any{"type": "object", "additionalProperties": kind}, of
 	}
 	switch name := typeName(t); name {
-	case "string", "time.Time":
-		return map[string]string{"string": "text", "time.Time": "time (RFC 3339)"}[name], ""
+	case "time.Time":
+		return map[string]any{"type": "string", "format": "date-time"}, ""
 	case "bool":
-		return "true or false", ""
+		return map[string]any{"type": "boolean"}, ""
 	case "int", "int64", "uint64", "float64":
-		return "number", ""
+		return map[string]any{"type": "number"}, ""
 	case "labels.Labels": // Of Prometheus.
-		return "object of text", ""
+		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}, ""
 	default:
 		// The object of another package of the program is documented beside this one.
 		at := strings.LastIndexByte(name, '.')
-		if name = name[at+1:]; at >= 0 && (name == "Severity" || name == "Code") {
-			return "text", name // These are texts of the checks of rules.
+		name = name[at+1:]
+		if ast.IsExported(name) && (at < 0 || name != "Severity" && name != "Code") { // These are texts of the checks of rules.
+			return map[string]any{"$ref": reference + name}, name
 		}
-		if ast.IsExported(name) {
-			return name, name
-		}
-		return "text", name
+		return map[string]any{"type": "string"}, name
 	}
 }
 
@@ -185,7 +215,7 @@ func comment(groups ...*ast.CommentGroup) string {
 	return ""
 }
 
-// about takes the name of a type or field off the begin of its comment.
+// about removes the name of a type or field from the start of its comment.
 func about(name, text string) string {
 	for _, verb := range []string{" is ", " are ", " has ", " reports "} {
 		if rest, found := strings.CutPrefix(text, name+verb); found {

@@ -4,11 +4,13 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/connect"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/pageparts"
 )
@@ -17,8 +19,8 @@ import (
 type Code struct {
 	// Name is what the output shows, Level how serious it is.
 	Name, Level string
-	// Finds is what it means, and Do what to do: whole sentences.
-	Finds, Do string
+	// Finds is what it means, in whole sentences.
+	Finds string
 	// Bad and Good are an example; empty where there is none.
 	Bad, Good string
 }
@@ -27,7 +29,7 @@ type Code struct {
 type Section struct {
 	// Command is its name.
 	Command string
-	// Document describes the output of --json; nil if it has none.
+	// Document describes the output of --json.
 	Document []Object
 	// Codes are in the order of the page.
 	Codes []Code
@@ -36,41 +38,35 @@ type Section struct {
 // Page writes the page.
 func Page(root *cobra.Command, sections []Section) string {
 	var b strings.Builder
-	b.WriteString("# vllmctl\n\n<!-- Written by \"make generate\" from the commands. Do not edit. -->\n\n")
+	b.WriteString("<!-- Written by \"make generate\" from the commands. Do not edit. -->\n\n# vllmctl\n\n")
 	b.WriteString(root.Long + "\n\n")
-	b.WriteString("`make build` puts it at `bin/vllmctl`, and the image has it at `/vllmctl`.\n\n")
-	b.WriteString("| Command | |\n|---|---|\n")
-	commands := shown(root)
-	for _, c := range commands {
+	b.WriteString("`make build` writes `bin/vllmctl`; the image has `/vllmctl`. `vllmctl completion --help` sets up your shell.\n\n")
+	b.WriteString("| Command | Answer |\n|---|---|\n")
+	for _, s := range sections {
+		c := find(root, s.Command)
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", c.CommandPath(), anchor(c.CommandPath()), pageparts.Cell(c.Short))
 	}
-	b.WriteString("\n## Exit status\n\nAll commands end with the same numbers, with `--json` too:\n\n| Status | Meaning |\n|---|---|\n")
-	for _, m := range status.Meanings {
-		fmt.Fprintf(&b, "| %d | %s |\n", m.Status, pageparts.Cell(m.Meaning))
-	}
-	b.WriteString("\n| Command | Status | When |\n|---|---|---|\n")
+	b.WriteString("\n## Exit status\n\n" + status.Meaning + "\n\n| Command | 0 | 1 | 2 | 3 |\n|---|---|---|---|---|\n")
 	for _, row := range status.Table {
-		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", row.Command, row.Status, pageparts.Cell(row.When))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", row.Command, strings.Join(row.When[:], " | "))
 	}
-	for _, c := range commands {
-		command(&b, c)
-		for _, s := range sections {
-			if s.Command == c.Name() {
-				s.write(&b)
-			}
+	for _, s := range sections {
+		command(&b, find(root, s.Command))
+		fmt.Fprintf(&b, "\n`--json` has a [schema](vllmctl/%s.schema.json) with the meaning of each key.\n", s.Command)
+	}
+	for _, c := range root.Commands() {
+		if c.IsAdditionalHelpTopicCommand() {
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", c.Short, fenced(c.Long))
 		}
+	}
+	for _, s := range sections {
+		s.writeCodes(&b)
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// shown are the subcommands that the help lists, in its order, without help itself.
-func shown(root *cobra.Command) (out []*cobra.Command) {
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() && c.Name() != "help" {
-			out = append(out, c)
-		}
-	}
-	return out
+func find(root *cobra.Command, name string) *cobra.Command {
+	return root.Commands()[slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name })]
 }
 
 // anchor is the anchor of a heading on the rendered page.
@@ -79,50 +75,44 @@ func anchor(heading string) string {
 }
 
 func command(b *strings.Builder, c *cobra.Command) {
-	fmt.Fprintf(b, "\n## %s\n\n", c.CommandPath())
-	if c.HasAvailableSubCommands() {
-		// Only completion, whose subcommands are made by cobra and explain themselves.
-		fmt.Fprintf(b, "%s. `%s %s --help` and so on say how to load it.\n", c.Short, c.CommandPath(), c.Commands()[0].Name())
-		return
-	}
-	long := c.Long
-	if long == "" {
-		long = c.Short + "."
-	}
-	fmt.Fprintf(b, "%s\n\n```\n%s\n```\n", strings.TrimSpace(long), c.UseLine())
-	if c.Example != "" {
-		fmt.Fprintf(b, "\nExamples:\n\n```sh\n%s\n```\n", unindented(c.Example))
-	}
-	rows := ""
-	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && f.Name != "help" {
-			rows += flagRow(f)
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```sh\n%s\n```\n", c.CommandPath(), fenced(c.Long), unindented(c.Example))
+	fmt.Fprintf(b, "\n```text\n%s\n\n%s\n```\n", c.UseLine(), unindented(OwnFlags(c)))
+}
+
+// OwnFlags are the flags of a command as its help shows them: in place of those that all commands
+// share, it names the topic of the help that has them.
+func OwnFlags(c *cobra.Command) string {
+	own, others := pflag.NewFlagSet("", pflag.ContinueOnError), false
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if connect.Shared().Lookup(f.Name) != nil {
+			others = true
+		} else {
+			own.AddFlag(f)
 		}
 	})
-	if rows != "" {
-		b.WriteString("\n| Flag | Meaning | Default |\n|---|---|---|\n" + rows)
+	text := own.FlagUsages()
+	if others {
+		text += "  and flags for credentials, TLS and a proxy: vllmctl help connection\n"
 	}
+	return text
 }
 
-func flagRow(f *pflag.Flag) string {
-	argument, usage := pflag.UnquoteUsage(f)
-	name := "--" + f.Name
-	if f.Shorthand != "" {
-		name = "-" + f.Shorthand + ", " + name
+// fenced puts the indented parts of a text into fences.
+func fenced(text string) string {
+	lines, inside := []string{}, false
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if indented := strings.HasPrefix(line, "  "); indented != inside && (indented || line == "") {
+			lines, inside = append(lines, "```"), indented
+		}
+		lines = append(lines, line)
 	}
-	if argument != "" {
-		name += " " + argument
+	if inside {
+		lines = append(lines, "```")
 	}
-	value := f.DefValue
-	if value == "[]" || value == "" || value == "false" {
-		value = ""
-	} else {
-		value = "`" + value + "`"
-	}
-	return fmt.Sprintf("| `%s` | %s | %s |\n", pageparts.Cell(name), pageparts.Cell(upper(usage)), pageparts.Cell(value))
+	return strings.Join(lines, "\n")
 }
 
-// upper begins a text with a capital letter.
+// upper starts a text with a capital letter.
 func upper(text string) string {
 	if text == "" {
 		return ""
@@ -139,40 +129,21 @@ func unindented(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (s *Section) write(b *strings.Builder) {
-	if len(s.Document) > 0 {
-		fmt.Fprintf(b, "\n### JSON of %s\n", s.Command)
-		for i, o := range s.Document {
-			if i > 0 {
-				fmt.Fprintf(b, "\n**%s**: %s\n", o.Name, o.Meaning)
-			} else if o.Meaning != "" {
-				fmt.Fprintf(b, "\n%s\n", o.Meaning)
-			}
-			b.WriteString("\n| Key | Type | Meaning |\n|---|---|---|\n")
-			for _, f := range o.Fields {
-				fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.Key, pageparts.Cell(f.Type), pageparts.Cell(f.Meaning))
-			}
-		}
-	}
+func (s *Section) writeCodes(b *strings.Builder) {
 	if len(s.Codes) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Codes of %s\n\nThe codes are stable: scripts may rely on them.\n", s.Command)
+	fmt.Fprintf(b, "\n## Codes of %s\n\nThe codes are stable. The output says what to do.\n", s.Command)
 	for _, c := range s.Codes {
-		fmt.Fprintf(b, "\n#### %s\n\n", Heading(s.Command, c.Name))
+		fmt.Fprintf(b, "\n### %s\n\n", Heading(s.Command, c.Name))
 		if c.Level != "" {
 			fmt.Fprintf(b, "*%s.* ", upper(c.Level))
 		}
 		b.WriteString(c.Finds)
-		if c.Do != "" {
-			b.WriteString(" " + c.Do)
+		if c.Bad != "" && c.Bad != c.Good {
+			fmt.Fprintf(b, " Wrong: `%s`. Right: `%s`.", c.Bad, c.Good)
 		}
 		b.WriteString("\n")
-		for _, example := range []struct{ name, text string }{{"Wrong", c.Bad}, {"Right", c.Good}} {
-			if example.text != "" {
-				fmt.Fprintf(b, "\n%s:\n\n```promql\n%s\n```\n", example.name, example.text)
-			}
-		}
 	}
 }
 

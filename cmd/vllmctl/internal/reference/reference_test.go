@@ -14,19 +14,25 @@ import (
 func TestTheKeysOfADocumentHaveTheCommentsOfItsFields(t *testing.T) {
 	got, err := reference.Document("testdata/document", "Report")
 	require.NoError(t, err)
-	assert.Equal(t, []reference.Object{
-		{"Report", "What a command found.", []reference.Field{
-			{"version", "number", "That of the format."},
-			{"targets", "list of Target", "The servers, one each."},
-			{"counts", "object of number, may be absent", "Has numbers by name."},
-			{"began", "time (RFC 3339)", "When it began."},
-		}},
-		{"Target", "One server.", []reference.Field{
-			{"up", "true or false, may be absent", "Reports whether it answers."},
-			{"level", "text", "A word."},
-			{"inner", "Target", "Another target."},
-		}},
-	}, got)
+	section := reference.Section{Command: "check", Document: got}
+	schema, err := section.Schema()
+	require.NoError(t, err)
+	assert.JSONEq(t, `{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "vllmctl check --json", "$ref": "#/$defs/Report",
+		"$defs": {
+			"Report": {"type": "object", "description": "What a command found.", "required": ["version", "targets", "began"], "properties": {
+				"version": {"type": "number", "description": "That of the format."},
+				"targets": {"type": "array", "items": {"$ref": "#/$defs/Target"}, "description": "The servers, one each."},
+				"counts": {"type": "object", "additionalProperties": {"type": "number"}, "description": "Has numbers by name."},
+				"began": {"type": "string", "format": "date-time", "description": "When it began."}
+			}},
+			"Target": {"type": "object", "description": "One server.", "required": ["level", "inner"], "properties": {
+				"up": {"type": "boolean", "description": "Reports whether it answers."},
+				"level": {"type": "string", "description": "A word."},
+				"inner": {"$ref": "#/$defs/Target", "description": "Another target."}
+			}}
+		}
+	}`, string(schema))
 }
 
 func TestAKeyWithoutAMeaningIsAnError(t *testing.T) {
@@ -46,25 +52,24 @@ func TestThePageHasEachCommandFlagAndCode(t *testing.T) {
 	check.Flags().Bool("json", false, "as JSON | one line")
 	check.Flags().Bool("secret", false, "hidden")
 	require.NoError(t, check.Flags().MarkHidden("secret"))
-	root.AddCommand(check, &cobra.Command{Use: "internal", Hidden: true, Run: func(*cobra.Command, []string) {}})
-	root.InitDefaultCompletionCmd()
+	root.AddCommand(check, &cobra.Command{Use: "internal", Hidden: true, Run: func(*cobra.Command, []string) {}},
+		&cobra.Command{Use: "topic", Short: "A topic", Long: "It has:\n\n  a: 1\n\nText."})
 	page := reference.Page(root, []reference.Section{{
-		Command:  "check",
-		Document: []reference.Object{{Name: "Report", Meaning: "What was found.", Fields: []reference.Field{{"a", "text", "b|c"}}}, {Name: "Inner", Meaning: "One."}},
-		Codes:    []reference.Code{{Name: "dns", Level: "problem", Finds: "No address.", Do: "Check it.", Bad: "a", Good: "b"}},
+		Command: "check",
+		Codes:   []reference.Code{{Name: "dns", Level: "problem", Finds: "No address.", Bad: "a", Good: "b"}},
 	}})
 	for _, want := range []string{
 		"| [`ctl check`](#ctl-check) | Checks |",
-		"\n## ctl check\n\nChecks servers.\n\n```\nctl check URL... [flags]\n```\n\nExamples:\n\n```sh\nctl check a\nctl check b\n```\n",
-		"| `-f, --file path` | Read the path | `x` |", `| ` + "`--json`" + ` | As JSON \| one line |  |`,
-		"\n### JSON of check\n\nWhat was found.\n\n| Key | Type | Meaning |\n|---|---|---|\n| `a` | text | b\\|c |\n\n**Inner**: One.\n",
-		"\n#### check-dns\n\n*Problem.* No address. Check it.\n\nWrong:\n\n```promql\na\n```\n\nRight:\n\n```promql\nb\n```\n",
-		"\n## ctl completion\n",
-		"| 3 | Only with `--strict`: there are warnings and no problem. |",
+		"\n## ctl check\n\nChecks servers.\n\n```sh\nctl check a\nctl check b\n```\n\n```text\nctl check URL... [flags]\n\n",
+		"-f, --file path   read the path (default \"x\")\n", "    --json        as JSON | one line\n",
+		"[schema](vllmctl/check.schema.json)",
+		"\n## A topic\n\nIt has:\n\n```\n  a: 1\n```\n\nText.\n",
+		"\n### check-dns\n\n*Problem.* No address. Wrong: `a`. Right: `b`.\n",
+		"| `check` | No problem. | ",
 	} {
 		assert.Contains(t, page, want)
 	}
-	for _, hidden := range []string{"--secret", "internal", "--help |"} {
+	for _, hidden := range []string{"--secret", "internal"} {
 		assert.NotContains(t, page, hidden)
 	}
 	assert.True(t, strings.HasSuffix(reference.Link("check", "dns"), "/docs/reference/vllmctl.md#check-dns"))

@@ -19,40 +19,27 @@ const (
 	Warning Status = 3
 )
 
-// Meanings are the sentences of the documentation.
-var Meanings = []struct {
-	Status  Status
-	Meaning string
-}{
-	{OK, "No problem was found. There may be warnings."},
-	{Problem, "At least one problem was found."},
-	{Failed, "It could not be found out: the arguments are wrong, a file cannot be read, or the command was interrupted."},
-	{Warning, "Only with `--strict`: there are warnings and no problem."},
-}
+// Meaning is what the numbers have in common, for the documentation.
+const Meaning = "Scripts can rely on these numbers, also with `--json`. 2 includes wrong arguments, unreadable files and interrupts."
 
-// Row says when a command ends with a status.
+// Row says when a command ends with each status; "–" where it never does.
 type Row struct {
 	Command string
-	Status  Status
-	When    string
+	When    [4]string
 }
 
-// Table has a row for each status of each command. A test of the program holds it to what they do.
+// Table has a row for each command. A test of the program holds it to what they do.
 var Table = []Row{
-	{"backtest", OK, "The history was judged. With `--incidents`, none was missed and there was no false alarm."},
-	{"backtest", Problem, "With `--incidents`: one was missed, by the diagnosis or by the rules, or there was a false alarm."},
-	{"backtest", Failed, "The history cannot be read or has no vLLM server, or one of the `--rules` cannot be evaluated. In the last case the report is written."},
-	{"check", OK, "There is no problem."},
-	{"check", Problem, "There is a problem, as a server that cannot be read."},
-	{"check", Failed, "The arguments are wrong, or the configuration cannot be read."},
-	{"check", Warning, "With `--strict`: there are warnings and no problem."},
-	{"lint", OK, "No problem was found."},
-	{"lint", Problem, "There is an error in what was checked."},
-	{"lint", Failed, "The arguments are wrong, or a file or an address cannot be read."},
-	{"lint", Warning, "With `--strict`: there are warnings and no error."},
-	{"top", OK, "With `--once`: nothing that was judged asks for action."},
-	{"top", Problem, "With `--once`: an engine or a pool has severity 2 or more, or a server cannot be read."},
-	{"top", Failed, "With `--once`: no server can be read, none can be judged, or there are too many to show."},
+	{"backtest", [4]string{
+		"The history was judged. With `--incidents`: none missed, and no false alarm.", "With `--incidents`: one missed, or a false alarm.",
+		"No history of vLLM servers, or a rule failed. After a failed rule, the report is still written.", "–",
+	}},
+	{"check", [4]string{"No problem.", "A problem, for example an unreachable server.", "No configuration to check.", "With `--strict`: only warnings."}},
+	{"lint", [4]string{"No error.", "An error in a file.", "A file or an address cannot be read.", "With `--strict`: only warnings."}},
+	{"top", [4]string{
+		"With `--once`: no action needed.", "With `--once`: severity 2 or more, or an unreachable server.",
+		"With `--once`: no server can be read or judged, or too many to show.", "–",
+	}},
 }
 
 // Error is an error with the exit status that it means. A command that has printed what it

@@ -34,12 +34,3 @@ func TestTheStatusOfAnError(t *testing.T) {
 	assert.Equal(t, "no such file", status.With(status.Failed, cause).Error())
 	assert.Empty(t, status.Found(status.Problem).Error())
 }
-
-// Scripts rely on the numbers, and the documentation has each.
-func TestTheNumbersAreStable(t *testing.T) {
-	require.Len(t, status.Meanings, 4)
-	for i, m := range status.Meanings {
-		assert.Equal(t, i, int(m.Status))
-		assert.NotEmpty(t, m.Meaning)
-	}
-}

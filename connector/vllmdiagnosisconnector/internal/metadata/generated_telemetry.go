@@ -92,37 +92,37 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorVllmDiagnosisDroppedEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_dropped_events",
-		metric.WithDescription("Log records that were dropped, because the next component refused them permanently or because too many were kept. [Development]"),
+		metric.WithDescription("Log records refused permanently, or too many to keep. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisEngines, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_connector_vllm_diagnosis_engines",
-		metric.WithDescription("Engines and pools whose diagnosis is known. At most max_engines for each connector. [Development]"),
+		metric.WithDescription("Engines and pools whose diagnosis is known. At most max_engines. [Development]"),
 		metric.WithUnit("{engine}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_events",
-		metric.WithDescription("Log records that the next component accepted, by the severity of the diagnosis. [Development]"),
+		metric.WithDescription("Log records that the next component accepted. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisExpiredEngines, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_expired_engines",
-		metric.WithDescription("Engines and pools whose diagnosis was dropped because they sent no data for max_staleness. [Development]"),
+		metric.WithDescription("Engines and pools dropped after max_staleness without data. [Development]"),
 		metric.WithUnit("{engine}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisFailedEvents, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_failed_events",
-		metric.WithDescription("Log records that the next component refused. They are kept and sent again with the next points. [Development]"),
+		metric.WithDescription("Log records that were refused. They are sent again. [Development]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorVllmDiagnosisIgnoredPoints, err = builder.meter.Int64Counter(
 		"otelcol_connector_vllm_diagnosis_ignored_points",
-		metric.WithDescription("Points of diagnoses that were not used, by reason. [Development]"),
+		metric.WithDescription("Points of diagnoses that were not used. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualConnectorVllmDiagnosisDroppedEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_dropped_events",
-		Description: "Log records that were dropped, because the next component refused them permanently or because too many were kept. [Development]",
+		Description: "Log records refused permanently, or too many to keep. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualConnectorVllmDiagnosisDroppedEvents(t *testing.T, tt *componentt
 func AssertEqualConnectorVllmDiagnosisEngines(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_engines",
-		Description: "Engines and pools whose diagnosis is known. At most max_engines for each connector. [Development]",
+		Description: "Engines and pools whose diagnosis is known. At most max_engines. [Development]",
 		Unit:        "{engine}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualConnectorVllmDiagnosisEngines(t *testing.T, tt *componenttest.Te
 func AssertEqualConnectorVllmDiagnosisEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_events",
-		Description: "Log records that the next component accepted, by the severity of the diagnosis. [Development]",
+		Description: "Log records that the next component accepted. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualConnectorVllmDiagnosisEvents(t *testing.T, tt *componenttest.Tel
 func AssertEqualConnectorVllmDiagnosisExpiredEngines(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_expired_engines",
-		Description: "Engines and pools whose diagnosis was dropped because they sent no data for max_staleness. [Development]",
+		Description: "Engines and pools dropped after max_staleness without data. [Development]",
 		Unit:        "{engine}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualConnectorVllmDiagnosisExpiredEngines(t *testing.T, tt *component
 func AssertEqualConnectorVllmDiagnosisFailedEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_failed_events",
-		Description: "Log records that the next component refused. They are kept and sent again with the next points. [Development]",
+		Description: "Log records that were refused. They are sent again. [Development]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualConnectorVllmDiagnosisFailedEvents(t *testing.T, tt *componentte
 func AssertEqualConnectorVllmDiagnosisIgnoredPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_vllm_diagnosis_ignored_points",
-		Description: "Points of diagnoses that were not used, by reason. [Development]",
+		Description: "Points of diagnoses that were not used. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -58,7 +58,7 @@ func NewEngine(settings *Settings) *Engine { return &Engine{settings: settings} 
 
 // Observe takes a frame and returns the transitions that follow from it, none
 // mostly. Incomplete is the number of points of a frame that was given up, because
-// it had no condition. The same frame again is no transition.
+// it had no condition. The same frame again is not a transition.
 func (e *Engine) Observe(f *collect.Frame) (outcome Outcome, transitions []Transition, incomplete int) {
 	switch {
 	case e.frame != nil && f.Time < e.frame.Time:

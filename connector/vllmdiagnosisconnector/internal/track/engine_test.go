@@ -157,7 +157,7 @@ func TestTransitions(t *testing.T) {
 			},
 		},
 		"the causes do not come any more": {
-			// The processor began anew and knows the cause no more.
+			// The processor began again and knows the cause no more.
 			frames: []*collect.Frame{frame(0, 2, "degraded", slow), frame(1, 0, "healthy"), frame(2, 0, "healthy")},
 			want:   []change{{to: "degraded", primary: "slow_steps"}, {second: 1, from: "degraded", to: "healthy"}},
 		},

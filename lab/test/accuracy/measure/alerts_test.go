@@ -50,7 +50,7 @@ func TestWhatIsReportedFiresTheShippedAlerts(t *testing.T) {
 	assert.InDelta(t, 7200+page.For.Seconds(), got[0].from, everyRule.Seconds())
 	assert.InDelta(t, 8100+page.KeepFiringFor.Seconds(), got[0].to, everyRule.Seconds())
 	assert.Empty(t, firings(nil, page.For.Seconds()/2), "over before it may fire")
-	assert.Empty(t, firings([]judge.Fault{{Kind: judge.Missed, At: 7195, Until: 8200}}, 900), "nobody scraped it meanwhile")
+	assert.Empty(t, firings([]judge.Fault{{Kind: judge.Missed, At: 7195, Until: 8200}}, 900), "nobody scraped it in that time")
 }
 
 // A firing is false where nobody was harmed while it was pending; a page also where the harm was less than great.

@@ -106,7 +106,7 @@ func Bars(scores []Score) []Bar {
 	}
 	warned := func(name string, objectives bool) Bar {
 		a := alarmsIn(scores, moderate(objectives))
-		return rate("warnings with nothing behind, to 80 % of the knee, "+name, 60, 2, 10_000, &a, nothing, alarmFigure(moderate(objectives), nothing))
+		return rate("warnings with nothing behind, to 80 % load, "+name, 60, 2, 10_000, &a, nothing, alarmFigure(moderate(objectives), nothing))
 	}
 	pages, tickets := alarmsIn(scores, everywhere), ticketsIn(scores, of.models)
 	inferred := func(name string, must, wish float64, count func(Counts) float64) Bar {

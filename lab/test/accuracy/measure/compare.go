@@ -2,13 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/judge"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
 )
 
-// Before is what the method of before said. Its records are of other sources.
+// Before is what the method of before said. Its records come from other sources.
 type Before struct {
 	// Commit is the commit that was measured, as the caller names it.
 	Commit  string
@@ -47,29 +46,6 @@ func sameStories(before, after []Record) (from, to []Record, other int) {
 		}
 	}
 	return from, to, other
-}
-
-// pairs are the scores of the stories that both methods have played, in the same order.
-type pairs struct{ from, to []Score }
-
-// paired is nil where nothing of before is known of these records.
-func (b *Before) paired(records []Record) *pairs {
-	if b == nil {
-		return nil
-	}
-	from, to, _ := sameStories(b.Records, records)
-	if len(from) == 0 {
-		return nil
-	}
-	return &pairs{Scores(from), Scores(to)}
-}
-
-// change is the difference of a bar's figure.
-func (p *pairs) change(b *Bar) string {
-	if b.figure.of == nil || b.Unmeasured {
-		return "-"
-	}
-	return b.figure.differenceText(p.from, p.to)
 }
 
 // truth is what a record has that no diagnosis changes, as text.
@@ -138,19 +114,23 @@ func (t *table) compared(o Origin, before *Before, records []Record) {
 	was, is := Bars(from), Bars(to)
 	for i := range is {
 		b, a := &was[i], &is[i]
-		t.row(a.Name, a.Must, b.Seen, a.Seen, (&pairs{from, to}).change(a), b.Verdict(), "**"+a.Verdict()+"**")
+		change := "-"
+		if !a.Unmeasured {
+			change = a.figure.differenceText(from, to)
+		}
+		t.row(a.Name, a.Must, b.Seen, a.Seen, change, b.Verdict(), "**"+a.Verdict()+"**")
 	}
 }
 
 // rivals compares with what others would take, each on the stories that it has played.
 func (t *table) rivals(all []Rival, records []Record) {
-	t.head("untuned models, in 10,000 h", "stories", "right", "by family", "warnings with nothing behind", "in slow-downs", "pages")
+	t.head("untuned models, in 10,000 h", "right", "warnings with nothing behind", "in slow-downs", "pages")
 	row := func(name string, records []Record) {
 		scores := Scores(records)
 		of := judgedIn(scores)
 		a := alarmsIn(scores, func(s *Score) bool { return of.models(s) && !s.Recorded })
 		m := tally(scores, stories.Inferred, of.minutes)
-		t.row(name, strconv.Itoa(len(records)), within(m.macro(ofRight)), within(m.macro(ofFamily)), a.text(nothing), a.text(natural), a.text(paged))
+		t.row(name, within(m.macro(ofRight)), a.text(nothing), a.text(natural), a.text(paged))
 	}
 	row("this diagnosis", records)
 	for _, r := range all {

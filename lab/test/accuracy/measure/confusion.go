@@ -122,11 +122,10 @@ func (t *table) falses(scores []Score) {
 		t.row(name, strconv.Itoa(s.empty), strconv.Itoa(s.slow), strconv.Itoa(s.stories), fmt.Sprintf("%.0f", 10_000*float64(s.empty)/all))
 	}
 	slices.SortStableFunc(loud, func(a, b *Score) int { return cmp.Compare(len(b.False), len(a.False)) })
-	for i, s := range loud[:min(8, len(loud))] {
-		if i == 0 {
-			t.line("")
-		}
+	t.line("")
+	t.head("story", "variant", "warnings", "first at", "report")
+	for _, s := range loud[:min(8, len(loud))] {
 		a := s.False[0]
-		t.line("- %s (%s): %d, the first at %.0f s: %s", s.Name, s.Variant, len(s.False), a.At, cmp.Or(a.Cause, a.Condition))
+		t.row(s.Name, s.Variant, strconv.Itoa(len(s.False)), fmt.Sprintf("%.0f s", a.At), cmp.Or(a.Cause, a.Condition))
 	}
 }

@@ -72,5 +72,6 @@ func TestFalseWarningsByTheirReport(t *testing.T) {
 	var page table
 	page.falses(scores)
 	assert.Equal(t, "| reported | warnings with nothing behind them | in natural slow-downs | stories | nothing behind, in 10,000 hours |\n|---|---|---|---|---|\n"+
-		"| slow_steps | 3 | 0 | 2 | 100 |\n| degraded | 1 | 1 | 2 | 33 |\n\n- story (alone): 3, the first at 90 s: slow_steps\n- story (alone): 1, the first at 90 s: slow_steps\n", page.String())
+		"| slow_steps | 3 | 0 | 2 | 100 |\n| degraded | 1 | 1 | 2 | 33 |\n\n"+
+		"| story | variant | warnings | first at | report |\n|---|---|---|---|---|\n| story | alone | 3 | 90 s | slow_steps |\n| story | alone | 1 | 90 s | slow_steps |\n", page.String())
 }

@@ -43,7 +43,7 @@ func (r *Record) felt(server, minutes int, levels ...judge.Level) []bool {
 // felt says how soon harm was reported that users of a real server would feel: the limits are
 // those of the real servers. Harm that ended before it had to be reported is not among it.
 func (t *table) felt(scores []Score) {
-	t.head("harm as of a real server", "times", "reported", "in time", "said to be well meanwhile")
+	t.head("harm as of a real server", "count", "reported", "in time", "reported as healthy")
 	for _, level := range []judge.Level{judge.Great, judge.Clear} {
 		within := level.Deadline(scrapes)
 		n, reported, inTime, denied := 0, 0, 0, 0.0

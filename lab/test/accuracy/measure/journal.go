@@ -74,7 +74,7 @@ func openJournal(path, fingerprint string, mode int) (*Journal, error) {
 	}
 	j := &Journal{file: file, print: fingerprint, known: map[string]Record{}}
 	if err := j.read(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w; remove the file to begin anew", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w; remove the file to start again", path, err), file.Close())
 	}
 	return j, nil
 }
@@ -95,7 +95,7 @@ func (j *Journal) read() error {
 		}
 		var r Record
 		if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
-			return fmt.Errorf("line %d is no record: %w", n, err)
+			return fmt.Errorf("line %d is not a record: %w", n, err)
 		}
 		j.known[r.Name] = r
 		j.whole += int64(len(line))

@@ -88,8 +88,8 @@ func TestADamagedJournalIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "heldout.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte("{}\nnot a record\n{}\n"), 0o600))
 	_, err := OpenJournal(path, "sources")
-	require.ErrorContains(t, err, "heldout.jsonl: line 2 is no record")
-	require.ErrorContains(t, err, "remove the file to begin anew")
+	require.ErrorContains(t, err, "heldout.jsonl: line 2 is not a record")
+	require.ErrorContains(t, err, "remove the file to start again")
 }
 
 func TestTheFingerprintIsThatOfTheSources(t *testing.T) {
@@ -180,7 +180,7 @@ func TestARunEndsAtItsTime(t *testing.T) {
 	r.Now = func() time.Time { return time.Unix(now.Add(1), 0) }
 	r.Until = time.Unix(12, 0)
 	got, err := r.Play(t.Context(), plans(strings.Split("abcdefghijklmnopqrstuvwxyz", "")...))
-	require.NoError(t, err, "it is no failure to have little time")
+	require.NoError(t, err, "it is not a failure to have little time")
 	assert.NotEmpty(t, got)
 	assert.Less(t, len(got), 26)
 }

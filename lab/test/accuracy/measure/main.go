@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.date, "date", time.Now().UTC().Format("2006-01-02"), "the date on the page")
 	flag.StringVar(&o.dir, "journal", "build/accuracy", "the folder in which results are kept")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many stories are played at the same time")
-	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 is no limit")
+	flag.Float64Var(&o.minutes, "minutes", 0, "begin no story after so many minutes; 0 means no limit")
 	flag.StringVar(&o.part, "part", "1/1", "play only a part, 2/3 for example, so that several machines share a run; put their journals one behind the other and use -page")
 	flag.StringVar(&o.tapes, "tapes", "", "a folder in which what the servers showed is kept, so that a change of the diagnosis is measured without simulating them again")
 	flag.BoolVar(&o.tapesOnly, "tapes-only", false, "play only the stories that have a tape, and say how many have none")
@@ -179,7 +179,7 @@ func measure(ctx context.Context, o options, rival *rivalMethod, plans []stories
 		return errors.Join(writeAlerts(ctx, &o, records), broken)
 	}
 	origin := Origin{
-		Size: o.size, Command: command(o), Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
+		Size: o.size, Commit: commit(), Print: fingerprint, Date: o.date, Planned: len(plans), Recorded: recorded,
 		Machine: fmt.Sprintf("%s/%s with %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 	}
 	beside, err := o.beside(ctx, ".")
@@ -235,6 +235,9 @@ func part(plans []stories.Plan, text string) ([]stories.Plan, error) {
 // The page for readers, and that with all tables. fromDocs is the way to the root from the first.
 const pageFile, resultsFile, fromDocs = "docs/why/accuracy.md", "lab/test/accuracy/results.md", "../../"
 
+// dataFile has all tables for programs.
+const dataFile = "lab/test/accuracy/results.tsv"
+
 // realFile is the page of the real vLLM.
 const realFile = "docs/why/real-vllm.md"
 
@@ -248,8 +251,9 @@ func write(o Origin, records []Record, beside Beside) error {
 	if played, err := os.ReadFile(realFile); err == nil {
 		beside.Real = realShares(string(played))
 	}
-	fmt.Println("writes", pageFile, "and", resultsFile)
-	return errors.Join(os.WriteFile(resultsFile, []byte(Results(o, records, beside, string(old))), 0o644),
+	all := sections(o, records, beside)
+	fmt.Println("writes", pageFile, resultsFile, "and", dataFile)
+	return errors.Join(os.WriteFile(resultsFile, []byte(Results(o, records, all, string(old))), 0o644), os.WriteFile(dataFile, []byte(Data(all)), 0o644),
 		os.WriteFile(pageFile, []byte(Page(o, records, beside)), 0o644))
 }
 
@@ -281,14 +285,6 @@ func one(ctx context.Context, name string, recorded bool) error {
 		return errors.Join(out.Encode(played.Alarms), out.Encode(played.Sought))
 	}
 	return fmt.Errorf("-story %q: there is no such story (stories on recorded traffic need -shared)", name)
-}
-
-// command is what was run.
-func command(o options) string {
-	if o.size == "published" {
-		return "make accuracy"
-	}
-	return "make accuracy ACCURACY=" + o.size
 }
 
 // commit is the commit that is checked out.

@@ -16,7 +16,7 @@ func Overview(o Origin, records []Record, beside Beside) string {
 	scores := Scores(records)
 	var t table
 	for _, part := range []func([]Score){
-		t.headline, func(s []Score) { t.bars(Bars(s), nil) }, t.causes, t.names, t.confusion, t.alarms, t.falses, t.silence, t.felt,
+		t.headline, func(s []Score) { t.bars(Bars(s)) }, t.causes, t.names, t.confusion, t.alarms, t.falses, t.silence, t.felt,
 	} {
 		t.line("")
 		part(scores)

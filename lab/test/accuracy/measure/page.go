@@ -15,8 +15,8 @@ var notes string
 
 // Origin says where the numbers of a page come from.
 type Origin struct {
-	// Size is the name of the size, Command what was run.
-	Size, Command string
+	// Size is the name of the size.
+	Size string
 	// Commit, Print, Machine and Date are of the run; Print is the fingerprint of the sources.
 	Commit, Print, Machine, Date string
 	// Planned is the number of stories of that size.
@@ -28,36 +28,28 @@ type Origin struct {
 // Page writes docs/why/accuracy.md: what a reader must know. All else is in Results.
 func Page(o Origin, records []Record, beside Beside) string {
 	scores := Scores(records)
-	was := beside.Before.paired(records)
 	var t table
 	t.line("<!-- Written by \"make accuracy\"; its prose is lab/test/accuracy/measure/page.go. -->")
 	t.line("# How accurate the diagnosis is\n")
-	t.line("Measured on a [simulated vLLM](../simulator.md) whose truth is known. Neither stories nor *untuned* models were used to work on the diagnosis.")
-	t.line("In brackets are 95 %% intervals over stories. Elsewhere: [all tables and definitions](%s), a [real vLLM](real-vllm.md).", fromDocs+resultsFile)
-	if was != nil {
-		t.line("A *difference* is from the method of commit %s, on the %d of %d stories that both played, with the same truth.", beside.Before.Commit, len(was.to), len(records))
-	}
-	t.line("")
-	t.week(scores, was)
-	t.line("\nLoads are 20 to 110 %% of what the server can do. A warning is a change of the severity to 2 or 3. Without harm by a fault or too much traffic")
-	t.line("it is in a **natural slow-down** or has **nothing behind it**. Slow are minutes, of at least 3 requests, in which the mean time to the first token")
-	t.line("is 30 %% and 100 ms above the server's usual, or that of a further one 30 %% and 5 ms, or an objective is missed: two in a row; a wait of five")
-	t.line("times the usual and 0.5 s (50 ms a token); and the three minutes after. A page needs ten times and 5 s (five times and 0.3 s a token; with an")
-	t.line("objective three times its threshold), or half of the answers as errors.\n")
-	t.right(scores)
-	t.line("\nA minute of at least 20 requests is harmful (effect 1) if first tokens come 30 %% and 100 ms later than without the fault, further ones 30 %% and")
-	t.line("5 ms, or 5 %% fewer answers are complete; or an objective is missed that was met. A cause with 20 %% of the harm and within 10 points of the")
-	t.line("largest is right. Families: the engine is slower (`slow_steps`, `frontend_bound`, `kv_pressure`, `speculation_wasteful`), or the work grew.\n")
+	t.line("How often a report is right, and how often a healthy fleet gets a warning, on a [simulated vLLM](simulator.md). The diagnosis was not")
+	t.line("tuned on these stories or on *untuned* models. In brackets: 95 %% intervals. [All tables](%s).\n", fromDocs+resultsFile)
+	t.week(scores)
+	t.line("\nA warning is a change to severity 2 or 3. Without harm by a fault or overload it is in a **natural slow-down** or has **nothing behind it**.")
+	t.line("In a slow-down the mean time to the first token is 30 %% and 100 ms above the usual for two minutes (a further token: 30 %% and 5 ms), one wait is")
+	t.line("five times the usual and 0.5 s (50 ms), or an objective is missed. A page needs ten times and 5 s (five times and 0.3 s), three times an")
+	t.line("objective, or half of the answers as errors.\n")
+	all := rightOf(scores)
+	all.short(&t)
+	t.line("\nA harmful minute (effect 1) has first tokens 30 %% and 100 ms later than without the fault, further ones 30 %% and 5 ms, 5 %% fewer complete")
+	t.line("answers, or a missed objective.\n")
 	t.line("## The bars\n")
-	t.line("Of untuned models, unless all are said.\n")
-	t.bars(append(Bars(scores), elsewhere(beside)...), was)
+	t.bars(append(Bars(scores), elsewhere(beside)...))
 	if len(beside.Rivals) > 0 {
-		t.line("\n## What others would take\n")
+		t.line("\n## Other methods\n")
 		t.rivals(beside.Rivals, records)
 	}
 	t.line("\n## What is not measured\n")
-	t.line("Other engines than V1, gateways, imbalanced pools, other settings than the defaults, learning over days. The simulator has")
-	t.line("[errors](../simulator.md#how-close-it-is-to-real-engines).\n")
+	t.line("Engines other than V1, gateways, imbalanced pools, other settings, learning over days, the [errors of the simulator](simulator.md#how-close-it-is-to-real-engines).\n")
 	t.line("%s", o.size(records))
 	return t.String()
 }
@@ -94,14 +86,10 @@ func realShares(page string) (out [][2]int) {
 
 // size says how large the run was.
 func (o *Origin) size(records []Record) string {
-	played, spent := len(records), 0.0
-	for i := range records {
-		spent += records[i].CPU / 3600
-	}
 	what := map[string]string{
 		"tiny": "A first look (`ACCURACY=tiny`), whose intervals are wide", "published": "Made by `make accuracy`",
 	}[o.Size]
-	out := fmt.Sprintf("%s: %d of %d stories in %.1f hours of a processor, commit %s, fingerprint %s, %s, %s.", what, played, o.Planned, spent, o.Commit, o.Print, o.Machine, o.Date)
+	out := fmt.Sprintf("%s: %d of %d stories, commit %s, fingerprint %s, %s, %s.", what, len(records), o.Planned, o.Commit, o.Print, o.Machine, o.Date)
 	if o.Recorded {
 		return out
 	}

@@ -2,59 +2,153 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/accuracy/stories"
 )
 
-// Results writes the page of the lab: all tables, and the definitions. The parts about recordings and GPUs, which others write,
-// are taken from the old page.
-func Results(o Origin, records []Record, beside Beside, old string) string {
+// section is a table of the results. The page has some columns and rows of it, results.tsv all.
+type section struct {
+	title, prose string
+	// columns of the page; without one it is not there. rows are the beginnings of their names; nil for all.
+	columns []int
+	rows    []string
+	table   string
+}
+
+// sections are all tables.
+func sections(o Origin, records []Record, beside Beside) []section {
 	scores := Scores(records)
-	generated := make([]Score, 0, len(scores))
-	for i := range scores {
-		if !scores[i].Recorded {
-			generated = append(generated, scores[i])
-		}
+	generated := slices.DeleteFunc(slices.Clone(scores), func(s Score) bool { return s.Recorded })
+	write := func(write func(*table, []Score), of []Score) string {
+		var t table
+		write(&t, of)
+		return t.String()
 	}
-	var t table
-	section := func(title, prose string, write func([]Score), of []Score) {
-		t.line("\n## %s\n", title)
-		if prose != "" {
-			t.line("%s\n", prose)
-		}
-		write(of)
+	out := []section{
+		rightOf(scores),
+		{"By cause", "Counted minutes of effect 2 or more on generated traffic.", []int{0, 1, 2, 4, 5}, nil, write((*table).causes, scores)},
+		{"How often a name is right", "", []int{0, 1, 3}, nil, write((*table).names, scores)},
+		{"What is reported for each cause", "", nil, nil, write((*table).confusion, scores)},
+		{"Hours without a fault", "In 10,000 hours.", []int{0, 1, 4, 5, 7}, []string{"all", "load", "recorded"}, write((*table).alarms, scores)},
+		{"What warnings report", "", nil, nil, write((*table).falses, generated)},
+		{"Time to detect", "In minutes from the start of the harm.", []int{0, 1, 2, 5, 7}, nil, write((*table).delays, generated)},
+		{
+			"Faults that are easily missed", "",
+			[]int{0, 1, 4, 5},
+			[]string{"mild: minutes", "drift", "from", "clients", "a legitimate"},
+			write((*table).silence, generated),
+		},
+		{"Harm by the limits of real servers", "", []int{0, 1, 2, 3}, nil, write((*table).felt, scores)},
+		{"Faults of the exposition", "", nil, nil, write(func(t *table, _ []Score) { t.expositions(records) }, nil)},
 	}
-	t.line("<!-- Written by \"make accuracy\"; its prose is lab/test/accuracy/measure/results.go and notes.md. -->")
-	t.line("# The diagnosis, measured: all tables\n")
-	t.line("The page for readers is [accuracy.md](../../../docs/why/accuracy.md). %s", o.size(records))
-	section("By cause", "Counted minutes of effect 2 or more on generated traffic.", t.causes, scores)
-	t.line("\n%s", counted(generated))
-	section("How often a name is right", "The same minutes by the inferred cause that is named.", t.names, scores)
-	section("What is reported for each cause", "The same minutes: columns are what is reported as the primary cause, in percent of the row. *silent* means that no harm is\nreported, and `degraded` that it has no name. A report can be right beside the bold cells.", t.confusion, scores)
-	section("Hours without a fault", "What is counted in 10,000 hours.", t.alarms, scores)
-	section("What warnings report", "At loads to 80 % of the knee.", t.falses, generated)
-	section("Time to detect", "In minutes from the beginning of the harm. Without a report it counts as infinite; it is 0 where harm was reported already.", t.delays, generated)
-	section("Mild faults, drift, faults from the start, silence", "", t.silence, generated)
-	section("Harm by the limits of real servers", "", t.felt, scores)
-	t.line("\n## Recorded traffic\n")
-	t.recorded(scores, o.Recorded)
-	t.line("\n## Faults of the exposition\n")
-	t.line("`unreachable` or `starting` for a server that does not answer, and the notice `frozen_gauges` for a gauge that stands still.\n")
-	t.expositions(records)
+	if o.Recorded {
+		out = append(out, section{"Recorded traffic", "", nil, nil, write((*table).recorded, scores)})
+	}
 	if beside.Before != nil {
-		t.line("\n## Before and after\n")
-		t.compared(o, beside.Before, records)
+		out = append(out, section{"Before and after", "", nil, nil, write(func(t *table, _ []Score) { t.compared(o, beside.Before, records) }, nil)})
+	}
+	return out
+}
+
+// rightTitle is the name of the table of rightOf.
+const rightTitle = "Right"
+
+// rightOf is how often reports are right; the page for readers has a part of it.
+func rightOf(scores []Score) section {
+	var t table
+	t.right(scores)
+	return section{rightTitle, "", []int{0, 1, 2}, []string{"inferred causes: right |", "inferred causes: harm", "a named", "causes that"}, t.String()}
+}
+
+// Results writes the page of the lab: the tables that are read, and the definitions. The parts about recordings and GPUs, which
+// others write, are taken from the old page.
+func Results(o Origin, records []Record, all []section, old string) string {
+	return compose(o.size(records), counted(Scores(records)), all, old)
+}
+
+func compose(size, counted string, all []section, old string) string {
+	var t table
+	t.line("<!-- Written by \"make accuracy\"; its prose is lab/test/accuracy/measure/results.go and notes.md. -->")
+	t.line("# The diagnosis, measured\n")
+	t.line("The tables behind [accuracy.md](../../../docs/why/accuracy.md). [results.tsv](results.tsv) has all rows and columns, families, what is reported for each cause,")
+	t.line("what warnings report, faults of the exposition, recorded traffic, and before and after. %s", size)
+	for i := range all {
+		s := &all[i]
+		if s.columns == nil || s.title == rightTitle { // That is on the other page.
+			continue
+		}
+		t.line("\n## %s\n", s.title)
+		if s.prose != "" {
+			t.line("%s\n", s.prose)
+		}
+		s.short(&t)
+		if s.title == "By cause" {
+			t.line("\n%s", counted)
+		}
 	}
 	for _, part := range []struct{ title, name string }{{"Recordings of real engines", "recordings"}, {"The evidence of GPUs", "gpus"}} {
 		t.line("\n## %s\n", part.title)
 		t.line("%s", kept(old, "<!-- "+part.name+": begin -->", "<!-- "+part.name+": end -->"))
 	}
-	t.line("\n## The backgrounds\n")
-	t.backgrounds(o)
+	t.line("\n## The stories\n")
+	t.backgrounds()
 	t.line("\n%s", strings.TrimSpace(notes))
 	return t.String()
+}
+
+// cells are those of a line of a table; nil of other lines.
+func cells(line string) []string {
+	if !strings.HasPrefix(line, "| ") {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "| "), " |"), " | ")
+}
+
+// short writes the columns and rows of the page.
+func (s *section) short(t *table) {
+	head, write := true, t.head
+	for line := range strings.Lines(s.table) {
+		all := cells(strings.TrimSuffix(line, "\n"))
+		if all == nil {
+			continue
+		}
+		if head || s.rows == nil || slices.ContainsFunc(s.rows, func(name string) bool { return strings.HasPrefix(all[0]+" |", name) }) {
+			var some []string
+			for _, c := range s.columns {
+				some = append(some, all[c])
+			}
+			write(some...)
+		}
+		head, write = false, t.row
+	}
+}
+
+// Data has all tables as lines of table, row, column and value.
+func Data(all []section) string {
+	var b strings.Builder
+	b.WriteString("table\trow\tcolumn\tvalue\n")
+	for i := range all {
+		var head []string
+		for line := range strings.Lines(all[i].table) {
+			row := cells(strings.TrimSuffix(line, "\n"))
+			switch {
+			case line == "\n":
+				head = nil
+			case row != nil && head == nil:
+				head = row
+			case row != nil:
+				for c := 1; c < len(row); c++ {
+					if row[c] != "" {
+						fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", all[i].title, row[0], head[c], strings.Trim(row[c], "*"))
+					}
+				}
+			}
+		}
+	}
+	return b.String()
 }
 
 // kept is a part of the old page, with its marks.
@@ -68,18 +162,18 @@ func kept(old, from, to string) string {
 
 // recordingsRight counts the runs in the table of recordings whose verdict has nothing wrong, which is bold there, and all.
 func recordingsRight(page string) (out [2]int) {
-	const head = "| run | what happened | reported, in minutes | first alarm | all-clear | verdict |"
+	const head = "| run | what happened | verdict |"
 	_, rest, _ := strings.Cut(kept(page, "<!-- recordings: begin -->", "<!-- recordings: end -->"), head)
 	for i, line := range strings.Split(rest, "\n") {
-		cells := strings.Split(line, " | ")
 		if i < 2 {
 			continue
 		}
-		if len(cells) < 6 {
+		row := cells(line)
+		if len(row) != 3 {
 			break
 		}
 		out[1]++
-		if !strings.Contains(cells[5], "**") {
+		if !strings.Contains(row[2], "**") {
 			out[0]++
 		}
 	}
@@ -87,13 +181,7 @@ func recordingsRight(page string) (out [2]int) {
 }
 
 // recorded compares recorded with generated traffic.
-func (t *table) recorded(scores []Score, there bool) {
-	if !there {
-		t.line("Not measured: `../shared/traces` was not there.")
-		return
-	}
-	t.line("Stories with one inferred cause, on windows of the traces themselves, brought to the wanted load by their speed, and healthy")
-	t.line("servers on the same. The generator's stories, which anybody can play, are beside them.\n")
+func (t *table) recorded(scores []Score) {
 	t.head("traffic", "stories", "minutes", "reported", "right", "hours without a fault", "warnings with nothing behind them", "in natural slow-downs", "pages")
 	for _, kind := range stories.Traffics {
 		for _, recorded := range []bool{false, true} {
@@ -166,19 +254,8 @@ func seedList(seeds []uint64) string {
 	return strings.Join(out, ", ")
 }
 
-// backgrounds lists models, traffic, knees and seeds.
-func (t *table) backgrounds(o Origin) {
-	t.line("Stories with a fault and healthy ones share them: a model, traffic, and a load of 20 %% to 110 %% of the *knee*, the highest")
-	t.line("rate without a growing queue, which a simulation finds (`go run ./lab/test/accuracy/measure -knees`). For a closed loop it")
-	t.line("is the number of clients with which nine tenths of the greatest throughput are reached.\n")
-	t.head("model", "traffic", "knee", "first token p95 at half of it", "gap p90, at most")
-	for _, k := range stories.Knees() {
-		unit := "/s"
-		if stories.Closed(k.Traffic) {
-			unit = " clients"
-		}
-		t.row(k.Model, k.Traffic, number(k.Rate)+unit, fmt.Sprintf("%.2f s", k.FirstToken), fmt.Sprintf("%.1f ms", 1000*k.Gap))
-	}
+// backgrounds lists models, traffic and seeds.
+func (t *table) backgrounds() {
 	models, traffics := map[bool][]string{}, map[bool][]string{} // By whether they are tuned.
 	for _, m := range stories.Models {
 		models[m.Tuned] = append(models[m.Tuned], m.Name)
@@ -186,11 +263,8 @@ func (t *table) backgrounds(o Origin) {
 	for _, k := range stories.Traffics {
 		traffics[k.Tuned] = append(traffics[k.Tuned], k.Name)
 	}
-	t.line("\n- **Tuned models** (the diagnosis may be tuned on them): %s. **Untuned**: %s.", strings.Join(models[true], ", "), strings.Join(models[false], ", "))
-	t.line("- **Tuned traffic**: %s. **Untuned**: %s. Recorded traces are never tuned on.", strings.Join(traffics[true], ", "), strings.Join(traffics[false], ", "))
-	t.line("- **Seeds**: tuning from %d, held out from %d; a story's seed comes from its name. Everything on this page is held out by seed.", stories.FirstSeed(stories.Tuning), stories.FirstSeed(stories.HeldOut))
-	t.line("- **Spent**: the first seeds %s were looked at, in a pilot, two runs that were ended or mended, and a published run of the method of", seedList(stories.SpentSeeds))
-	t.line("  before, and 1,000 to 8,000,000 on earlier pages; the untuned models were read in aggregate in all of them.")
-	t.line("  A method that is changed after reading rows about single stories needs new seeds.")
-	t.line("- Made by `%s`. It continues where it was ended.", o.Command)
+	t.line("- **Models** that the diagnosis can be tuned on: %s. Untuned: %s.", strings.Join(models[true], ", "), strings.Join(models[false], ", "))
+	t.line("- **Traffic** for tuning: %s. Untuned: %s, and recorded traces.", strings.Join(traffics[true], ", "), strings.Join(traffics[false], ", "))
+	t.line("- **Load**: 20 %% to 110 %% of the knee, the highest rate without a growing queue (`stories/knees_table.go`).")
+	t.line("- **Seeds**: tuning from %d, held out from %d. Spent, because their rows were read: %s, and 1,000 to 8,000,000.", stories.FirstSeed(stories.Tuning), stories.FirstSeed(stories.HeldOut), seedList(stories.SpentSeeds))
 }

@@ -72,7 +72,7 @@ func readRivals(dir, set, root string) (out []Rival, err error) {
 		if all := journal.Present(); len(all) > 0 {
 			out = append(out, Rival{m.name, all})
 		} else {
-			fmt.Printf("the results of -method %s are of other sources: play it again\n", m.flag)
+			fmt.Printf("the results of -method %s come from other sources: play it again\n", m.flag)
 		}
 		if err := journal.Close(); err != nil {
 			return nil, err

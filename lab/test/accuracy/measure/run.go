@@ -46,7 +46,7 @@ func (r *Run) Play(ctx context.Context, plans []stories.Plan) ([]Record, error) 
 		}
 		todo = append(todo, i)
 	}
-	r.logf("%d stories: %d are in the journal, %d are to be played (%d records there are of other sources)",
+	r.logf("%d stories: %d are in the journal, %d are to be played (%d records there come from other sources)",
 		len(plans), len(plans)-len(todo), len(todo), r.Journal.Stale)
 	p := &progress{run: r, of: len(todo), begun: r.Now()}
 	next := make(chan int)

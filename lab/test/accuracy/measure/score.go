@@ -51,7 +51,7 @@ type Verdict struct {
 	// with one of the family of a true one; Named, whether with a cause that must be inferred.
 	Reported, Right, Family, Named bool
 	// Ours is whether a fault of the story that has begun is a true cause: the rest is
-	// traffic that is too much, which is no merit of the story's fault.
+	// traffic that is too much, which is not a merit of the story's fault.
 	Ours bool
 }
 

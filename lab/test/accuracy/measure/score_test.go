@@ -121,7 +121,7 @@ func TestWhatIsRight(t *testing.T) {
 		{"not nearly as good", truly(degraded(cause("decode_load", "primary")), "decode_load", 0.78), true, false, false, true},
 		{"silent", said(degraded(cause("slow_steps", "primary")), "healthy", 0, "slow_steps"), false, false, false, false},
 		{"a condition", said(degraded(), "stalled", 3, "stalled"), true, true, true, false},
-		{"asleep is no alarm, but it is said", said(degraded(), "asleep", 1, "asleep"), true, true, true, false},
+		{"asleep is not an alarm, but it is said", said(degraded(), "asleep", 1, "asleep"), true, true, true, false},
 		{"asleep, without a report", said(degraded(), "healthy", 0, "asleep"), false, false, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestTooMuchTrafficIsNoMeritOfTheFault(t *testing.T) {
 	s := scored(t, meta(), p)
 	assert.True(t, math.IsInf(s.Delay, 1))
 	reported, right, of := outcomes([]Score{s}, func(*Score) bool { return true })
-	assert.Equal(t, []int{0, 0, 1}, []int{reported, right, of}, "that an alarm was there before is no report")
+	assert.Equal(t, []int{0, 0, 1}, []int{reported, right, of}, "that an alarm was there before is not a report")
 	for _, v := range s.Verdicts {
 		assert.Equal(t, v.Minute >= 20, v.Ours, "minute %d", v.Minute)
 	}
@@ -305,7 +305,7 @@ func TestTheOtherServersOfAPoolHaveNoFault(t *testing.T) {
 	for _, v := range s.Verdicts {
 		assert.Equal(t, v.Server == 1, v.Ours)
 	}
-	assert.Contains(t, counted([]Score{s}), "In 0 of 1 stories with a fault, the fault did harm in no minute.")
+	assert.Contains(t, counted([]Score{s}), "In 0 of 1 stories the fault did no harm.")
 }
 
 func TestWhatWasReportedAlreadyIsSaid(t *testing.T) {

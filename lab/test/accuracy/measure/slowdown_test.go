@@ -44,7 +44,7 @@ func TestAWarningInANaturalSlowDown(t *testing.T) {
 	}
 }
 
-// A notice is no warning, and is counted apart: once, and not where a warning became weaker.
+// A notice is not a warning, and is counted apart: once, and not where a warning became weaker.
 func TestNoticesAreCountedApart(t *testing.T) {
 	m := meta()
 	m.Kind, m.Injections = stories.Healthy, nil
@@ -67,7 +67,7 @@ func TestNoticesAreCountedApart(t *testing.T) {
 	assert.Len(t, s.False, 1)
 }
 
-// A report that begins with harm and stays is no new alarm, but it is time with a false report.
+// A report that begins with harm and stays is not a new alarm, but it is time with a false report.
 func TestAFalseReportThatStaysIsTime(t *testing.T) {
 	m := meta()
 	m.Kind, m.Injections = stories.Healthy, nil

@@ -43,7 +43,7 @@ func headlines() []headRow {
 		mean("inferred causes: right by family", stories.Inferred, ofFamily),
 		mean("inferred causes: harm reported", stories.Inferred, ofReported),
 		mean("inferred causes: a cause is named", stories.Inferred, ofNamed),
-		{"a named inferred cause is right (precision)", func(scores []Score, keep func(*Score, *Verdict) bool) Interval {
+		{"a named inferred cause is right", func(scores []Score, keep func(*Score, *Verdict) bool) Interval {
 			return tally(scores, everyCause, precise(keep)).pooled(ofRight)
 		}, func(keep func(*Score, *Verdict) bool) figure { return pooledFigure(everyCause, precise(keep), ofRight) }},
 		{"the same, mean over the names", func(scores []Score, keep func(*Score, *Verdict) bool) Interval {
@@ -90,37 +90,19 @@ func groups() (out []group) {
 	return out
 }
 
-// week is what a fleet of servers as in the bars gets in a week, and the difference from before where that is known.
-func (t *table) week(scores []Score, was *pairs) {
+// week is what a fleet of servers as in the bars gets in a week.
+func (t *table) week(scores []Score) {
 	of := judgedIn(scores)
-	head := []string{"100 servers without a fault (" + of.name + "), in a week"}
-	rows := make([][]string, len(fleetRows)+2)
-	for _, objectives := range []bool{false, true} {
-		keep := func(s *Score) bool { return of.models(s) && !s.Recorded && s.Objectives == objectives }
-		head = append(head, map[bool]string{true: "with objectives", false: "without"}[objectives])
-		a := alarmsIn(scores, keep)
-		if was != nil {
-			head = append(head, "difference")
-		}
-		for i, r := range fleetRows {
-			rows[i] = append(rows[i], a.weekText(r.column))
-			if was != nil {
-				f := alarmFigure(keep, r.column)
-				f.scale = fleet
-				rows[i] = append(rows[i], f.differenceText(was.from, was.to))
-			}
-		}
-		for i, text := range []string{a.shareText(slowed), fmt.Sprintf("%.0f", a.sum[hours])} {
-			rows[len(fleetRows)+i] = append(rows[len(fleetRows)+i], text)
-			if was != nil {
-				rows[len(fleetRows)+i] = append(rows[len(fleetRows)+i], "")
-			}
-		}
+	in := func(objectives bool) Alarms {
+		return alarmsIn(scores, func(s *Score) bool { return of.models(s) && !s.Recorded && s.Objectives == objectives })
 	}
-	t.head(head...)
-	for i, name := range append(fleetNames(), "share of the time in natural slow-downs", "hours measured") {
-		t.row(append([]string{name}, rows[i]...)...)
+	without, with := in(false), in(true)
+	t.head("100 servers without a fault ("+of.name+"), in a week", "without objectives", "with")
+	for _, r := range fleetRows {
+		t.row(r.name, without.weekText(r.column), with.weekText(r.column))
 	}
+	t.row("time in natural slow-downs", without.shareText(slowed), with.shareText(slowed))
+	t.row("hours measured", fmt.Sprintf("%.0f", without.sum[hours]), fmt.Sprintf("%.0f", with.sum[hours]))
 }
 
 func fleetNames() (out []string) {
@@ -132,7 +114,7 @@ func fleetNames() (out []string) {
 
 // headline is what a reader must find first.
 func (t *table) headline(scores []Score) {
-	t.week(scores, nil)
+	t.week(scores)
 	t.line("")
 	t.right(scores)
 }
@@ -145,20 +127,12 @@ func (t *table) right(scores []Score) {
 	}
 }
 
-// bars has what was measured, and the difference from before where that is known.
-func (t *table) bars(bars []Bar, was *pairs) {
-	head := []string{"", "must", "moonshot", "measured", "result"}
-	if was != nil {
-		head = append(head, "difference")
-	}
-	t.head(head...)
+// bars has what was measured.
+func (t *table) bars(bars []Bar) {
+	t.head("untuned models", "must", "moonshot", "measured", "result")
 	for i := range bars {
 		b := &bars[i]
-		cells := []string{b.Name, b.Must, b.Wish, b.Seen, "**" + b.Verdict() + "**"}
-		if was != nil {
-			cells = append(cells, was.change(b))
-		}
-		t.row(cells...)
+		t.row(b.Name, b.Must, b.Wish, b.Seen, "**"+b.Verdict()+"**")
 	}
 }
 
@@ -176,7 +150,7 @@ func (t *table) causes(scores []Score) {
 }
 
 func (t *table) delays(scores []Score) {
-	t.head("effect", "stories", "harm reported: median", "90 %", "reported already", "right cause: median", "90 %", "never right")
+	t.head("effect", "stories", "harm reported: median", "harm reported: 90 %", "reported already", "right cause: median", "right cause: 90 %", "never right")
 	row := func(name string, keep func(*Score) bool) {
 		noticed, right := delaysOf(scores, keep, anyDelay), delaysOf(scores, keep, rightDelay)
 		already := 0

@@ -425,7 +425,7 @@ func TestAKneeIsThatOfTheTable(t *testing.T) {
 	want := kneeOf("32b-h200", "reasoning")
 	got, err := FindKnee(t.Context(), want.Model, want.Traffic)
 	require.NoError(t, err)
-	const renew = "the simulator has changed; to find the knees anew: go run ./lab/test/accuracy/measure -knees"
+	const renew = "the simulator has changed; to find the knees again: go run ./lab/test/accuracy/measure -knees"
 	assert.InEpsilon(t, want.Rate, got.Rate, 0.01, renew)
 	assert.InEpsilon(t, want.FirstToken, got.FirstToken, 0.01, renew)
 	assert.InEpsilon(t, want.Gap, got.Gap, 0.01, renew)

@@ -107,7 +107,7 @@ func (a *archive) end(key string, state []byte, user *User) {
 }
 
 // disown records that the server of a state is forgotten by its user, and returns the server; false
-// where the state is of another user.
+// where the state belongs to another user.
 func (a *archive) disown(key string, user *User) (source uint64, owned bool) {
 	if owner := a.owners[key]; owner != nil && owner != user {
 		return 0, false

@@ -101,7 +101,7 @@ func (u *User) Begin(key, server string) ([]byte, bool) {
 // End keeps the last state of a server that the instance has forgotten.
 func (u *User) End(key string, state []byte) { u.archive.end(key, state, u) }
 
-// Forget is End for a state that is of no use any more.
+// Forget is End for a state that nothing needs any more.
 func (u *User) Forget(key string) { u.archive.forget(key, u) }
 
 // Save writes the states of all users to the storage.

@@ -70,10 +70,10 @@ func (a *archive) load(ctx context.Context, user *User) {
 		a.Logger.Warn(fmt.Sprintf(a.Damaged, len(a.kept)))
 	}
 	if later, err := a.client.Get(ctx, a.storageKey(form+1)); err == nil && later != nil {
-		a.Logger.Warn("the storage has states that a later version of this program wrote and this one cannot read; they stay there for the later "+
-			"version, and this one goes on with the newest that it can read", zap.String("key", a.storageKey(form+1)))
+		a.Logger.Warn("cannot read state saved by a later version of this program; it stays in the storage for that version, "+
+			"and this version continues with the newest state that it can read", zap.String("key", a.storageKey(form+1)))
 	}
-	// Most are of servers that were not silent when they were written.
+	// Most belong to servers that were not silent when they were written.
 	a.moves(max(len(a.kept)-a.limit, 0))
 	a.prune()
 	if len(a.kept) > 0 {
@@ -131,7 +131,7 @@ func (a *archive) encode(users []*User, live []map[string][]byte) []byte {
 			}
 		}
 	}
-	// Those that are left are of silent servers.
+	// Those that are left belong to silent servers.
 	a.prune()
 	for key, saved := range a.kept {
 		if _, live := all[key]; !live {
@@ -161,7 +161,7 @@ type Status struct {
 }
 
 // errStorage says what fails and what to do. The storage's own error is in the log.
-var errStorage = errors.New("the storage cannot be read or written, so objectives, baselines and diagnoses would be lost by a restart; " +
+var errStorage = errors.New("the storage cannot be read or written, so a restart would lose objectives, baselines and diagnoses; " +
 	"see the log for the reason, and check the disk, the folder and its permissions")
 
 // Start begins to report to a host.

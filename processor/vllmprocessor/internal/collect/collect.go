@@ -30,7 +30,7 @@ type Reader struct {
 	evidenceOf   map[string]input.Evidence
 	accelerators Accelerators
 
-	// These are of the current resource.
+	// These belong to the current resource.
 	source   int
 	resource string
 	// tooLarge is true for a resource that is not read. points is the number of points of
@@ -41,7 +41,7 @@ type Reader struct {
 	// current is the place in batches of the batch of the last point; -1 without one.
 	current int
 
-	// These are of the current point.
+	// These belong to the current point.
 	sample input.Sample
 	origin origin
 	rest   []input.Attribute

@@ -25,7 +25,7 @@ const (
 type Accelerators struct {
 	Batches []gpu.Batch
 	// Sources are the indices of all resources of exporters, also of those without a reading
-	// that is of use; the batches of a resource are together. Excess is the number of points
+	// that is useful; the batches of a resource are together. Excess is the number of points
 	// of more GPUs than a resource can have.
 	Sources []int
 	Excess  int

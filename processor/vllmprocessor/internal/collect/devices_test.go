@@ -57,7 +57,7 @@ func TestWhatExportersSayOfAGPU(t *testing.T) {
 		field  gpu.Field
 		want   float64
 	}{
-		"the power brake is of the power": {[]gpuPoint{
+		"the power brake belongs to the power": {[]gpuPoint{
 			{"vllm.accelerator.throttle.active", false, 0, []string{"reason", "power_cap"}},
 			{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
 		}, gpu.PowerActive, 1},
@@ -66,7 +66,7 @@ func TestWhatExportersSayOfAGPU(t *testing.T) {
 			{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "hw_power_brake"}},
 		}, gpu.ThermalActive, 0},
 		"an idle GPU is not limited": {[]gpuPoint{{"vllm.accelerator.throttle.active", false, 1, []string{"reason", "gpu_idle"}}}, gpu.PowerActive, math.NaN()},
-		"a sliding count is no counter": {[]gpuPoint{
+		"a sliding count is not a counter": {[]gpuPoint{
 			{"vllm.accelerator.throttle.recent", false, 9, []string{"reason", "power_cap"}},
 			{"vllm.accelerator.xid.recent", false, 9, []string{"xid", "48"}},
 		}, gpu.PowerActive, math.NaN()},

@@ -22,7 +22,7 @@ func (e *seen) resource(attributes pcommon.Map) {
 	if version, has := attributes.Get("service.version"); has {
 		e.Version = version.AsString()
 	}
-	// The receiver writes the kind only of what is no vLLM server.
+	// The receiver writes the kind only of what is not a vLLM server.
 	if kind, has := attributes.Get("vllm.server.kind"); has && kind.AsString() != "" {
 		e.Signs |= input.Imitator
 	}

@@ -51,7 +51,7 @@ type world struct {
 	streams []*stream
 	index   map[[2]string]map[input.Metric]*stream
 	engines []string
-	// lives are the times at which an engine began anew; the first is before all
+	// lives are the times at which an engine began again; the first is before all
 	// scrapes.
 	lives map[string][]int64
 	// startsKnown has for each life whether the start times are in the points.
@@ -278,7 +278,7 @@ func labelsOf(in input.Metric) []string {
 	return nil
 }
 
-// requests runs an engine from its begin to its end, with pauses.
+// requests runs an engine from its start to its end, with pauses.
 func (w *world) requests(engine string, begin, end int64) {
 	r := w.random
 	for t := begin; t < end; {

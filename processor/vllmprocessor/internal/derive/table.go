@@ -181,7 +181,7 @@ func finished(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 // unbroken is the reason of a value that follows requests from one counter to another. What
 // is counted between the last scrape and a reset is lost, so that a request can be in one of
 // them and never in the other. After a restart there is nothing earlier to compare with.
-// Engines that are added begin the counters anew by a defect.
+// Engines that are added begin the counters again by a defect.
 func unbroken(v *window.View, reason Reason) Reason {
 	if reason != OK {
 		return reason

@@ -68,7 +68,7 @@ func (s *scope) abandoned(e string) (prompts, lower, upper float64, k known) {
 }
 
 // unbroken is unknown where the engine restarted within the long window: the newest life
-// that was seen up to its begin has ended since, as somebody saw.
+// that was seen up to its start has ended since, as somebody saw.
 func (s *scope) unbroken(e string, k known) known {
 	then := -1
 	for i := range s.now + 1 {

@@ -73,7 +73,7 @@ func TestAMissedObjectiveEndsSoonAfterItIsMet(t *testing.T) {
 	assert.LessOrEqual(t, got, 90.0)
 }
 
-// Where nobody waits for each answer, a long wait is no harm, and slow tokens page nobody. An engine that stands
+// Where nobody waits for each answer, a long wait is not harm, and slow tokens page nobody. An engine that stands
 // still pages.
 func TestABatchModelDoesNotPage(t *testing.T) {
 	t.Parallel()

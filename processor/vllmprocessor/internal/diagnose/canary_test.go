@@ -196,7 +196,7 @@ func TestAStallOfCanariesEnds(t *testing.T) {
 		"it sleeps":              {func(r *rig) { r.minutes(2, sends(0, 57), sleeps()) }, Asleep},
 		"it has slept":           {func(r *rig) { r.minutes(2, sends(0, unknown), sleeps()); r.minutes(4, sends(0, unknown), awake) }, Idle},
 		"the collector restarts": {func(r *rig) { r.restartCollector(r.state.Keeper.(*store)); r.minutes(5, sends(0, unknown), rests("0")) }, Stalled},
-		"it served meanwhile": {func(r *rig) {
+		"it served in that time": {func(r *rig) {
 			r.restartCollector(r.state.Keeper.(*store))
 			r.canary(1)
 			r.minutes(5, sends(0, unknown), rests("0"))

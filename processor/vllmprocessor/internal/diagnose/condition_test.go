@@ -47,7 +47,7 @@ func nothingReported() (p [numProgress]number) {
 	return p
 }
 
-// An engine that began anew is judged after three windows; where these are long,
+// An engine that began again is judged after three windows; where these are long,
 // as soon as one has nothing of the time before, and not before ten minutes.
 func TestStartingEnds(t *testing.T) {
 	t.Parallel()

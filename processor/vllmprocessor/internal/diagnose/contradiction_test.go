@@ -181,7 +181,7 @@ func TestNothingGoodIsReportedWhileHarmIsPending(t *testing.T) {
 	s.transitions = nil
 	step(Degraded, 5)
 	step(Degraded, 5)
-	assert.Empty(t, s.transitions, "a shift of the work that does harm is no notice")
+	assert.Empty(t, s.transitions, "a shift of the work that does harm is not a notice")
 	step(Degraded, 5)
 	step(Degraded, 5)
 	step(Degraded, 5)

@@ -57,7 +57,7 @@ func negativeDurations(t *testing.T) {
 	of := []signal.Signal{signal.QueueTime, signal.PrefillTime, signal.FrontEnd, signal.PrefillFactor, signal.MissedRatio}
 	for n := range 3 {
 		known(t, false, &r.engine("0").last.Signals, of...)
-		assert.Zero(t, r.engine("0").last.restarted, "a sum that falls is no restart")
+		assert.Zero(t, r.engine("0").last.restarted, "a sum that falls is not a restart")
 		assert.Equal(t, Healthy, r.verdict("0").Condition, n)
 		r.scrape(answers(1), finishes("0"))
 	}

@@ -227,7 +227,7 @@ func clientErrors(t *testing.T) {
 	r.minutes(6, flood, fails)
 	assert.Equal(t, Failing, r.verdict("0").Condition)
 	// No request is answered well, and the engine gets none: no client is served, by whosever
-	// fault. Where it may be the clients' it is no page.
+	// fault. Where it may be the clients' it is not a page.
 	for version, want := range map[string]Condition{"0.10.2": Failing, "0.12.0": Failing, "0.20.0": Degraded, "0.25.0": Degraded, "": Degraded, "0.26.0": Failing} {
 		r := newRig(t)
 		r.version = version
@@ -306,7 +306,7 @@ func rayLastLabel(t *testing.T) {
 	known(t, true, signalsOf(t, "0.20.0", input.Ray, answers(1), serves("0")), signal.ErrorRatio)
 }
 
-// A failure counts for each of four ranks. None that is counted is no evidence against.
+// A failure counts for each of four ranks. None that is counted is not evidence against.
 func failuresPerRank(t *testing.T) {
 	t.Helper()
 	s := serves("0")

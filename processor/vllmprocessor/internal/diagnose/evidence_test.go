@@ -11,7 +11,7 @@ import (
 )
 
 // However great harm is, it is certain only after the hold, less the half of a window that is from
-// before in the mean, and then at once; and whatever the interval of the scrapes, it takes the same time.
+// before on average, and then at once; and whatever the interval of the scrapes, it takes the same time.
 func TestEvidenceOfGreatHarmTakesTheHold(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []int{1, 2, 3, 5} {

@@ -79,7 +79,7 @@ func TestTheSignalsOfAFactor(t *testing.T) {
 }
 
 // Harm of any kind never enters what is usual for a latency, also before it is certain; work
-// that is as usual is learned on meanwhile.
+// that is as usual is learned on in that time.
 func TestHarmIsNeverLearnedAsAUsualLatency(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(r *reading){

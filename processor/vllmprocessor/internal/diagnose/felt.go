@@ -35,7 +35,7 @@ const (
 	// withoutAny is the wait for a first token in seconds that is harm for anybody.
 	withoutAny = 30.0
 	// Harm is reported once it was measured for so long. What it costs in false reports is on
-	// docs/why/accuracy.md. It is critical once that is no short burst: the alert waits for a minute more, and has
+	// docs/why/accuracy.md. It is critical once that is not a short burst: the alert waits for a minute more, and has
 	// to page two and a half minutes after the beginning.
 	clearAfter, greatAfter, pagesAfter = 40 * time.Second, 15 * time.Second, 45 * time.Second
 	// greatFalls and fallsAfter are for how long great harm, and harm, was not measured until what is left is less.

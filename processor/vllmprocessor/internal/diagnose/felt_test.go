@@ -286,7 +286,7 @@ func TestALongWaitIsHarmFromTheFirstMinute(t *testing.T) {
 	assert.LessOrEqual(t, got, 120.0)
 }
 
-// Longer prompts take longer. Without a queue that is no harm of this kind before it is great.
+// Longer prompts take longer. Without a queue that is not harm of this kind before it is great.
 func TestLongerPromptsMayTakeLonger(t *testing.T) {
 	t.Parallel()
 	b := learned(10)

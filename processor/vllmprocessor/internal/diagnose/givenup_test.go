@@ -50,7 +50,7 @@ func TestClientsThatGiveUpAreANotice(t *testing.T) {
 	}
 }
 
-// Who leaves a queue has waited too long, although those who stayed were served in time. It is no page.
+// Who leaves a queue has waited too long, although those who stayed were served in time. It is not a page.
 func TestClientsThatLeaveAQueueAreHarm(t *testing.T) {
 	t.Parallel()
 	queued := serves("0")

@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/gpu"
 )
 
-// The clock of a GPU is held down from a minute after the begin of the excess on, when it first is harm. Evidence that
-// appears more than three windows after that is no detail.
+// The clock of a GPU is held down from a minute after the start of the excess on, when it first is harm. Evidence that
+// appears more than three windows after that is not a detail.
 func TestEvidenceOfGPUsAppearsWithinThreeWindows(t *testing.T) {
 	t.Parallel()
 	const window, since = int64(time.Minute), int64(time.Hour) * 400_000

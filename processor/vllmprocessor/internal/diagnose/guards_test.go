@@ -49,7 +49,7 @@ func TestTheEndOfAStandstillIsRememberedUntilTheEngineIsHealthy(t *testing.T) {
 			assert.Equal(t, want, e.Resumed, "%s, then %s twice", c, then)
 		}
 	}
-	// From one standstill into another is no end.
+	// From one standstill into another is not an end.
 	s, e := &State{}, &engine{baseline: signal.NewBaseline()}
 	for n, raw := range repeat(Asleep, 10, Starting, 10, Stalled, 10) {
 		at := int64(time.Hour) + int64(n)*scrape
@@ -326,7 +326,7 @@ func TestASavedServerHasTheEnginesThatFit(t *testing.T) {
 	assert.Len(t, saved.Engines, (32<<10)/412)
 }
 
-// What is damaged, of another version or without a time is no server.
+// What is damaged, of another version or without a time is not a server.
 func TestOnlyAWholeServerIsRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

@@ -98,7 +98,7 @@ var ofWork = [NumCauses]bool{DemandExceedsCapacity: true, PrefillHeavy: true, De
 
 // asksForMore reports whether an engine is slower only because of what its users ask for, while no objective is missed,
 // no request is lost and they wait less than five times the usual. Nothing is wrong with the server, so this warns
-// nobody. Where nobody waits for each answer, a queue is no harm either. It is never true of a pool: servers that are
+// nobody. Where nobody waits for each answer, a queue is not harm either. It is never true of a pool: servers that are
 // only asked for more do not harm one.
 func (e *engine) asksForMore(settings *Settings, found *symptoms) bool {
 	v := &e.Reported

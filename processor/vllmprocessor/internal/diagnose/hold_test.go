@@ -31,10 +31,10 @@ func TestScrapesThatAreFarApartAreReported(t *testing.T) {
 	assert.Empty(t, take(int64(time.Hour), 0, Unknown))
 	s.engines = []*engine{e}
 	s.reportUnreachable(c, int64(time.Hour+15*time.Second))
-	assert.Equal(t, JustSeen, e.Reported.Because, "what cannot be read is no scrape")
+	assert.Equal(t, JustSeen, e.Reported.Because, "what cannot be read is not a scrape")
 	news := take(int64(time.Hour+150*time.Second), 0, Unknown)
 	if assert.Len(t, news, 1) {
-		assert.Contains(t, news[0].To.Because.Sentence(), "between two scrapes")
+		assert.Contains(t, news[0].To.Because.Sentence(), "more than two windows apart")
 	}
 	assert.Empty(t, take(int64(time.Hour+300*time.Second), 0, Unknown), "once")
 	news = take(int64(time.Hour+315*time.Second), 15, Healthy)

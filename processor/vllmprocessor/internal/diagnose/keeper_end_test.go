@@ -25,7 +25,7 @@ func (k *ended) End(kind Kept, _ []input.Attribute, _ []byte) {
 	}
 }
 
-// A keeper that gets the begin of an engine gets its end, also
+// A keeper that gets the start of an engine gets its end, also
 // where nothing was learned of it.
 func TestAKeeperGetsEachEnd(t *testing.T) {
 	t.Parallel()

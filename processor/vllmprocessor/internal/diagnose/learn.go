@@ -135,7 +135,7 @@ func (e *engine) relearn(settings *Settings, s *State, r *reading, found *sympto
 }
 
 // Upgrade is a change of the version of a server after which some signals mean something
-// else, or are wrong by something else. What is usual for them is learned anew.
+// else, or are wrong by something else. What is usual for them is learned again.
 type Upgrade struct {
 	From, To string
 	Signals  signal.Set
@@ -163,8 +163,8 @@ func (s *State) Upgraded() *Upgrade {
 	return &s.upgrade
 }
 
-// upgraded begins the baseline of an engine anew for the signals that changed with the
-// version of its server. While the version is not known nothing begins anew: what was
+// upgraded begins the baseline of an engine again for the signals that changed with the
+// version of its server. While the version is not known nothing begins again: what was
 // learned before counts as learned from the version that is seen next.
 func (s *State) upgraded(e *engine) {
 	from, to := e.baseline.Version, s.version

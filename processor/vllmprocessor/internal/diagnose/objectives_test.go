@@ -89,7 +89,7 @@ func TestMissesWithinTheTargetAreHarmWhereAFactorHasChanged(t *testing.T) {
 	}
 }
 
-// Harm that ends begins its time anew: 40 minutes twice are not the hour of relearn_after.
+// Harm that ends begins its time again: 40 minutes twice are not the hour of relearn_after.
 func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -104,7 +104,7 @@ func TestALevelHasToLastWithoutInterruptionToBeRelearned(t *testing.T) {
 	assert.Equal(t, Healthy, r.verdict("0").Condition)
 }
 
-// Few requests are judged by the defaults, unless an objective for the latency says that it is no harm.
+// Few requests are judged by the defaults, unless an objective for the latency says that it is not harm.
 func TestAnObjectiveWinsOverTheDefaultsForFewRequests(t *testing.T) {
 	t.Parallel()
 	lenient := objectives()[:2]

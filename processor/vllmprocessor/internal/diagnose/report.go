@@ -306,7 +306,7 @@ func (s *State) Members() iter.Seq[Member] {
 	}
 }
 
-// Queue is what waits at a gateway in the mean over the window, by the gateway's
+// Queue is what waits at a gateway on average over the window, by the gateway's
 // attributes.
 type Queue struct {
 	Attributes []input.Attribute

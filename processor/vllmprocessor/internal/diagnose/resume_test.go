@@ -167,7 +167,7 @@ func TestAnEngineThatRecoveredMeanwhileIsHealthy(t *testing.T) {
 }
 
 // A diagnosis is not used where the server has restarted in between, where it is older than a server
-// that is silent is remembered, and where it is of the future.
+// that is silent is remembered, and where it is in the future.
 func TestADiagnosisThatIsNotUsed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -175,14 +175,14 @@ func TestADiagnosisThatIsNotUsed(t *testing.T) {
 		change  func(r *rig)
 		used    bool
 	}{
-		"as old as may be":    {19, func(*rig) {}, true},
-		"too old":             {20, func(*rig) {}, false},
-		"same process":        {4, func(r *rig) { r.process = 1000.5 }, true},
-		"other process":       {4, func(r *rig) { r.process = 1002 }, false},
-		"counters fell":       {4, func(r *rig) { r.restart(); r.started = 0 }, false},
-		"counters began anew": {4, func(r *rig) { r.started = r.at - scrape }, false},
-		"counters as before":  {4, func(r *rig) { r.started = r.at - 10*scrape }, true},
-		"of the future":       {4, func(r *rig) { r.at -= 10 * scrape }, false},
+		"as old as may be":     {19, func(*rig) {}, true},
+		"too old":              {20, func(*rig) {}, false},
+		"same process":         {4, func(r *rig) { r.process = 1000.5 }, true},
+		"other process":        {4, func(r *rig) { r.process = 1002 }, false},
+		"counters fell":        {4, func(r *rig) { r.restart(); r.started = 0 }, false},
+		"counters began again": {4, func(r *rig) { r.started = r.at - scrape }, false},
+		"counters as before":   {4, func(r *rig) { r.started = r.at - 10*scrape }, true},
+		"of the future":        {4, func(r *rig) { r.at -= 10 * scrape }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

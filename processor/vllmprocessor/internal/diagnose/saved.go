@@ -305,7 +305,7 @@ func (e *engine) otherProcess(v *window.View, r *reading, process float64) bool 
 	return v.Began(input.GenerationTokens) > e.resumption.saved
 }
 
-// resetDiagnosis begins the diagnosis anew. What was learned stays.
+// resetDiagnosis begins the diagnosis again. What was learned stays.
 func (e *engine) resetDiagnosis() {
 	*e = engine{
 		saved:  saved{First: e.First, Reported: notReported},
@@ -315,7 +315,7 @@ func (e *engine) resetDiagnosis() {
 	e.memory.add(e)
 }
 
-// partial reports whether a reading is not to be judged, because it is of a part of the first
+// partial reports whether a reading is not to be judged, because it covers a part of the first
 // window since a diagnosis was resumed: the rest of that window was not seen. It neither ends harm
 // nor makes an engine unknown. The first one has no window at all, and so only what its gauges show
 // counts. What was reported before stays, for at most one window.

@@ -40,9 +40,9 @@ func TestAServerSurvivesItsEncoding(t *testing.T) {
 	}, saved.Engines)
 	assert.Nil(t, (&State{}).encodeServer(), "a server that was never read is not known")
 	_, sound = signal.DecodeBaseline(s.encodeServer())
-	assert.False(t, sound, "it is no baseline")
+	assert.False(t, sound, "it is not a baseline")
 	_, sound = decodeServer(learned(10).Encode())
-	assert.False(t, sound, "and a baseline is no server")
+	assert.False(t, sound, "and a baseline is not a server")
 }
 
 // However many engines a server has and whatever they are called, what is kept is

@@ -75,7 +75,7 @@ func TestClientsThatLeaveAQueueWarn(t *testing.T) {
 	}
 }
 
-// Both latencies of tokens have objectives: of one that is met six times the usual is no harm, and three times its
+// Both latencies of tokens have objectives: of one that is met six times the usual is not harm, and three times its
 // threshold is.
 func TestAnObjectiveForTokensDecidesWhatIsLong(t *testing.T) {
 	t.Parallel()
@@ -110,7 +110,7 @@ func tardy(requests, late float64) scraped {
 	return s
 }
 
-// An engine that is slower than it was, and keeps its objective, is no harm. That a scrape now and then has late
+// An engine that is slower than it was, and keeps its objective, is not harm. That a scrape now and then has late
 // requests, a quarter of those in a window, is chance; that a window has nothing else is not.
 func TestAnObjectiveMissedForAMomentIsChance(t *testing.T) {
 	t.Parallel()

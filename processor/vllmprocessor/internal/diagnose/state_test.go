@@ -77,7 +77,7 @@ func TestAStateIsReportedAfterTheHold(t *testing.T) {
 		for _, condition := range []Condition{Degraded, Failing, Starting, Unreachable, Idle} {
 			begins := after
 			if condition == Idle {
-				begins = after / 2 // It is no harm.
+				begins = after / 2 // It is not harm.
 			}
 			got := reported(hold, repeat(Healthy, 10, condition, 20, Healthy, 20))
 			assert.Equal(t, repeat(Healthy, 10+begins, condition, 20+after-begins, Healthy, 20-after), got, "%s with hold %d", condition, hold)

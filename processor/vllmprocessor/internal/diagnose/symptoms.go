@@ -213,7 +213,7 @@ func (e *engine) observeHarm(settings *Settings, v *window.View, r *reading, win
 	if c.certain[slowerSteps] > 0 && e.instead != nil {
 		s.reference = Learned // What is usual in its pool.
 	}
-	// Those who leave a queue have waited too long, although the latencies are of those who stay, unless they always do.
+	// Those who leave a queue have waited too long, although the latencies belong to those who stay, unless they always do.
 	late, slow := e.misses(settings, r, lateFirst), e.misses(settings, r, slowTokens)
 	longest, _ := settings.longest(model, lateFirst)
 	s.firstToken = e.Harms[lateFirst].On && (late || r.leastWait > longest) || e.Felt.On && e.Felt.First || leftQueue
@@ -249,7 +249,7 @@ func (s *symptoms) observeErrors(r *reading) {
 // the weight of one window, whatever the interval of the scrapes.
 
 // enoughEvidence is the log likelihood ratio that decides: ln(22,000). Without harm it is reached
-// falsely once in at least so many windows in the mean (Lorden, 1971), if their errors are independent
+// falsely once in at least so many windows on average (Lorden, 1971), if their errors are independent
 // and as assumed.
 const enoughEvidence = 10
 
@@ -280,7 +280,7 @@ func (e *evidence) observe(effect, mayBe, windows float64, hold, ends int) {
 }
 
 // add adds a log likelihood ratio of one window: at most so much that a decision takes hold windows less
-// half of one. In the first window of a change half of what is measured is from before, in the mean.
+// half of one. In the first window of a change half of what is measured is from before, on average.
 func (e *evidence) add(ratio, windows, hold, ends float64) {
 	if math.IsNaN(ratio) {
 		return
@@ -303,7 +303,7 @@ func (e *evidence) add(ratio, windows, hold, ends float64) {
 	}
 }
 
-// change is a one-sided CUSUM test (Page, 1954) of whether a number has grown for good.
+// change is a one-sided CUSUM test (Page, 1954) of whether a number has grown permanently.
 type change struct {
 	Score float64 `json:",omitzero"`
 	On    bool    `json:",omitzero"`

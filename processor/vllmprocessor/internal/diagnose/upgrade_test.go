@@ -45,7 +45,7 @@ func TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning(t *testing.T
 		r.minutes(15, answers(1), slower)
 		if test.forgets {
 			assert.Equal(t, Healthy, r.verdict("0").Condition, name)
-			assert.InDelta(t, 0.4, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-6, "%s: learned anew", name)
+			assert.InDelta(t, 0.4, r.engine("0").baseline.Usual(signal.TimeToFirstToken), 1e-6, "%s: learned again", name)
 			assert.Len(t, r.upgrades, 1, "%s: reported once", name)
 		} else {
 			assert.Equal(t, Degraded, r.verdict("0").Condition, name)
@@ -53,7 +53,7 @@ func TestAnUpgradeForgetsWhatIsUsualForAMetricThatChangedItsMeaning(t *testing.T
 	}
 }
 
-// While what is usual is learned anew, the documented default is the limit.
+// While what is usual is learned again, the documented default is the limit.
 func TestAfterAnUpgradeTheDefaultsCountUntilThereIsABaseline(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -67,7 +67,7 @@ func TestAfterAnUpgradeTheDefaultsCountUntilThereIsABaseline(t *testing.T) {
 	assert.Equal(t, Degraded, r.verdict("0").Condition)
 }
 
-// A version that is not known for a while is no upgrade, and does not hide one.
+// A version that is not known for a while is not an upgrade, and does not hide one.
 func TestAVersionThatIsUnknownForAWhileHidesNoUpgrade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -151,7 +151,7 @@ func TestAnUndecidedDefectMakesNumbersIncomparable(t *testing.T) {
 		assert.Equal(t, test.want, got, name)
 	}
 	assert.True(t, incomparable(signal.TimeToFirstToken, &catalog.Defect{ID: catalog.DefectArrivalTimeMoved, Change: true}))
-	assert.False(t, incomparable(signal.FirstTokenRate, &catalog.Defect{ID: catalog.DefectArrivalTimeMoved, Change: true}), "a number of requests is no time")
+	assert.False(t, incomparable(signal.FirstTokenRate, &catalog.Defect{ID: catalog.DefectArrivalTimeMoved, Change: true}), "a number of requests is not a time")
 	assert.True(t, incomparable(signal.QueueWait, &catalog.Defect{ID: catalog.DefectDeferredInWaiting}))
 	assert.False(t, incomparable(signal.FirstTokenRate, &catalog.Defect{ID: catalog.DefectFirstTokenWithoutToken}))
 }

@@ -370,7 +370,7 @@ func TestAServerThatWasNeverReadIsStartingOrCannotBeRead(t *testing.T) {
 	assert.NotEqual(t, Unreachable, r.verdict("").Condition)
 }
 
-// The gateway's queue is read in the mean over the window.
+// The gateway's queue is read on average over the window.
 func TestTheQueueOfAGatewayIsReadAsAMean(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -101,14 +101,14 @@ const (
 	Erroring
 	Restarting
 	RequestsDropped
-	// Imbalanced and UpstreamStarved are of pools.
+	// Imbalanced and UpstreamStarved belong to pools.
 	Imbalanced
 	UpstreamStarved
 	// WorkloadShift, FrozenGauges and ClientsGiveUp are notices.
 	WorkloadShift
 	FrozenGauges
 	ClientsGiveUp
-	// ServersLost is of pools, and the last one: saved states have these numbers.
+	// ServersLost belongs to pools, and the last one: saved states have these numbers.
 	ServersLost
 
 	// NumCauses is the number of causes, for arrays over them.
@@ -225,7 +225,7 @@ func (b Because) Sentence() string {
 		Judged:          "",
 		JustSeen:        "The engine cannot be judged yet: it has just been seen for the first time.",
 		NoLatencies:     "The engine cannot be judged: the server reports neither vllm.time_to_first_token nor vllm.inter_token_latency.",
-		FarApart:        "The engine cannot be judged: more than two windows lie between two scrapes; scrape more often, or set window to at least twice that time.",
+		FarApart:        "The engine cannot be judged: scrapes are more than two windows apart; scrape more often, or set window to at least twice that time.",
 		StalledOrFrozen: "The engine has stalled, or its gauges froze when all its requests were aborted: vLLM before 0.10.2 shows both in the same way. Send one request: if it is answered, the engine works and its gauges are right again.",
 		NoRequestSince:  "The engine cannot be judged: its users waited many times longer than usual, and no request has come since. Send one request: its answer shows whether the engine serves again.",
 		Unauthorized:    "The server cannot be read: it answers 401, so the receiver's credentials are missing or wrong; check auth in the receiver's configuration.",

@@ -146,7 +146,7 @@ func CallOf(ctx context.Context) *Call {
 }
 
 // Reporting is a processor that records whether the next consumer accepted the metrics.
-// The processor finds the call by CallOf. No lock is held meanwhile.
+// The processor finds the call by CallOf. No lock is held in that time.
 type Reporting struct {
 	processor.Metrics
 	// Room returns how many bytes of refused ends each server may keep; Dropped is called with

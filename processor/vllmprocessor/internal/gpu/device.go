@@ -22,7 +22,7 @@ type Device struct {
 	// times, or is nil where the field was never reported.
 	times   []int64
 	columns [NumFields][]float64
-	// parts is of how many parts the values of a field are sums.
+	// parts is the number of parts whose values a field adds up.
 	parts [NumFields]uint8
 }
 

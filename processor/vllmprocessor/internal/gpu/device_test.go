@@ -68,7 +68,7 @@ func TestThroughoutMeansThroughout(t *testing.T) {
 		whole  bool
 	}{
 		"all of it":              {[][2]float64{{-10, 5}, {50, 5}, {110, 5}, {170, 5}, {230, 5}}, true},
-		"begins after its begin": {[][2]float64{{10, 5}, {50, 5}, {110, 5}, {170, 5}, {230, 5}}, false},
+		"begins after its start": {[][2]float64{{10, 5}, {50, 5}, {110, 5}, {170, 5}, {230, 5}}, false},
 		"ends too early":         {[][2]float64{{-10, 5}, {50, 5}, {110, 5}, {140, 5}}, false},
 		"ends just before":       {[][2]float64{{-10, 5}, {50, 5}, {110, 5}, {160, 5}}, true},
 		"a gap":                  {[][2]float64{{-10, 5}, {50, 5}, {150, 5}, {230, 5}}, false},
@@ -223,7 +223,7 @@ func TestEnergyIsThatOfTheSpan(t *testing.T) {
 	// From 20 s, 7000 J, to 60 s, 15,000 J.
 	assert.InDelta(t, 8000, d.EnergyOf(span(20, 60), apart), 1e-9)
 	assert.True(t, math.IsNaN(d.EnergyOf(span(60, 100), apart)), "its end is not known")
-	assert.True(t, math.IsNaN(d.EnergyOf(span(-20, 60), apart)), "its begin is not known")
+	assert.True(t, math.IsNaN(d.EnergyOf(span(-20, 60), apart)), "its start is not known")
 	d = device(t, Energy, [2]float64{0, 5000}, [2]float64{40, 100}, [2]float64{80, 200})
 	assert.True(t, math.IsNaN(d.EnergyOf(span(20, 60), apart)), "a reset")
 }

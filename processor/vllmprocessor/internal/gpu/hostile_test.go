@@ -81,7 +81,7 @@ func TestTooManyExportersProveNothing(t *testing.T) {
 	assert.Empty(t, s.attributed)
 }
 
-// A counter whose newest value is of the first seconds of an excess rules nothing out.
+// A counter whose newest value belongs to the first seconds of an excess rules nothing out.
 func TestLessThanTheBeginIsNotThroughout(t *testing.T) {
 	t.Parallel()
 	d := device(t, PowerTime, [2]float64{-10, 5}, [2]float64{5, 5})

@@ -61,7 +61,7 @@ const (
 	Exclusive
 	// Shared means: by several workloads.
 	Shared
-	// Partitioned means: the GPU is cut in partitions, or the reading is of a partition.
+	// Partitioned means: the GPU is cut in partitions, or the reading belongs to a partition.
 	Partitioned
 )
 

@@ -23,7 +23,7 @@ type counted struct {
 }
 
 // each goes through the known values of a field in a span: before is the newest value at or
-// before its begin, at most apart old; NaN without one.
+// before its start, at most apart old; NaN without one.
 func (d *Device) each(f Field, span Span, apart int64, visit func(at int64, value float64)) {
 	column := d.columns[f]
 	if column == nil {
@@ -105,7 +105,7 @@ const (
 const (
 	// seenPart is the part of a span that readings have to cover.
 	seenPart = 0.5
-	// leastReadings is of how many readings a share or a mean of states is known. DCGM reads a
+	// leastReadings is the least number of readings for a share or a mean of states. DCGM reads a
 	// GPU every 30 s.
 	leastReadings = 3
 	// busy is the utilization from which on a GPU is at work: below it the clocks may be low
@@ -214,7 +214,7 @@ func (d *Device) Rate(f Field, span Span, apart int64) (increase, perSecond floa
 var memoryCodes = map[float64]bool{48: true, 63: true, 64: true, 92: true, 94: true, 95: true, 140: true}
 
 // MemoryEvents counts the changes of the last error code to one of the memory, and failures to
-// remap a row, in a span. The first value that is known is no event: a code stays for ever.
+// remap a row, in a span. The first value that is known is not an event: a code stays for ever.
 func (d *Device) MemoryEvents(span Span, apart int64) (events int) {
 	for _, f := range [...]Field{XID, RemapFailed} {
 		var before float64

@@ -195,7 +195,7 @@ func (s *Store) place(w *workload, servers []*server, at int64, r *Reading) Outc
 	return Used
 }
 
-// IsAhead reports whether the time of a reading is of the future.
+// IsAhead reports whether the timestamp of a reading is in the future.
 func IsAhead(at, now int64) bool {
 	return at > now+int64(lead) || at < 0 // Times beyond the year 2262 are negative here.
 }

@@ -10,7 +10,7 @@ import (
 // nothing is.
 func PatternMistake(pattern string) string {
 	if i := strings.IndexAny(pattern, `[](){}|^$\`); i >= 0 {
-		return fmt.Sprintf("the pattern %q has %q, and a pattern is no regular expression: write * for any characters and ? for a single one", pattern, pattern[i])
+		return fmt.Sprintf("the pattern %q has %q, and a pattern is not a regular expression: write * for any characters and ? for a single one", pattern, pattern[i])
 	}
 	return ""
 }

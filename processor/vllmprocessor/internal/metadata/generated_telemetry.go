@@ -150,67 +150,67 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorVllmAbsentValues, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_absent_values",
-		metric.WithDescription("Derived values that could not be computed for a batch, by reason. [Development]"),
+		metric.WithDescription("Derived values that could not be computed. [Development]"),
 		metric.WithUnit("{value}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDerivedPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_derived_points",
-		metric.WithDescription("Points of derived metrics that were emitted. [Development]"),
+		metric.WithDescription("Derived points that were emitted. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDevices, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_devices",
-		metric.WithDescription("GPUs of servers of this processor whose readings are kept. At most 10000. [Development]"),
+		metric.WithDescription("GPUs whose readings are kept. At most 10000. [Development]"),
 		metric.WithUnit("{device}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_dropped_ends",
-		metric.WithDescription("Ends of derived series that no consumer accepted and that are not sent again, because there was no room for more of them or because the state of the resource was dropped. [Development]"),
+		metric.WithDescription("Staleness markers that were refused and are not sent again. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmDroppedStates, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_dropped_states",
-		metric.WithDescription("States of objectives and baselines of servers that disappeared. They were dropped because there were more than 10000 of a kind. [Development]"),
+		metric.WithDescription("Objectives and baselines of disappeared servers, dropped beyond 10000 of a kind. [Development]"),
 		metric.WithUnit("{state}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmEndedSeries, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ended_series",
-		metric.WithDescription("Derived series that no longer had a value and were ended with a point without a value. [Development]"),
+		metric.WithDescription("Derived series that got a staleness marker. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmExpiredResources, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_expired_resources",
-		metric.WithDescription("Resources whose state was dropped because they sent no data for max_staleness. [Development]"),
+		metric.WithDescription("Resources dropped after max_staleness without data. [Development]"),
 		metric.WithUnit("{resource}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmFailedSaves, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_failed_saves",
-		metric.WithDescription("Attempts to write objectives or baselines to the storage that failed. [Development]"),
+		metric.WithDescription("Failed attempts to write objectives or baselines to the storage. [Development]"),
 		metric.WithUnit("{attempt}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmIgnoredPoints, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_ignored_points",
-		metric.WithDescription("Points of known metrics from which no value is derived, by reason. They are passed on. [Development]"),
+		metric.WithDescription("Points of known metrics that are not used. They are passed on. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmObjectiveTrackers, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_objective_trackers",
-		metric.WithDescription("Trackers of objectives: one for each objective and each model of a resource. At most 10000 for each processor. [Development]"),
+		metric.WithDescription("Trackers of objectives, one for each objective and model of a resource. At most 10000. [Development]"),
 		metric.WithUnit("{tracker}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmPoolLeftOut, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_pool_left_out",
-		metric.WithDescription("Number of times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]"),
+		metric.WithDescription("Servers left out of a round of pools, beyond 1000 pools. [Development]"),
 		metric.WithUnit("{replica}"),
 	)
 	errs = errors.Join(errs, err)
@@ -222,7 +222,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmResets, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_resets",
-		metric.WithDescription("Restarts of engines, detected by a counter that fell or by a newer start time. [Development]"),
+		metric.WithDescription("Restarts of engines. [Development]"),
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
@@ -234,31 +234,31 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_processor_vllm_series",
-		metric.WithDescription("Series whose state is kept, a histogram counted as one, and long labels as more. At most max_series for each processor, and up to twice as many for one scrape while new servers take their share. [Development]"),
+		metric.WithDescription("Series whose state is kept: a histogram counts as one, long labels as more. At most max_series, for one scrape twice as many. [Development]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmSkippedTimes, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_skipped_times",
-		metric.WithDescription("Times of a server that were counted but from which no value was derived, because the same request had many later times. [Development]"),
+		metric.WithDescription("Timestamps without a derived value, because the same request had many later ones. [Development]"),
 		metric.WithUnit("{time}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmUncountedSteps, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_uncounted_steps",
-		metric.WithDescription("Increases of histograms that were not counted for an objective, by reason. [Development]"),
+		metric.WithDescription("Increases of histograms that did not count for an objective. [Development]"),
 		metric.WithUnit("{step}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmUnloggedChanges, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_unlogged_changes",
-		metric.WithDescription("Changes of a diagnosis without a line in the log, because there were more than 100 within a minute. [Development]"),
+		metric.WithDescription("Changes of a diagnosis that were not logged, beyond 100 within a minute. [Development]"),
 		metric.WithUnit("{change}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorVllmUnusedDeviceReadings, err = builder.meter.Int64Counter(
 		"otelcol_processor_vllm_unused_device_readings",
-		metric.WithDescription("Readings of GPUs from which nothing is derived, by reason. They are passed on, unless accelerators::unmatched is drop and they belong to no server of this processor. [Development]"),
+		metric.WithDescription("Readings of GPUs from which nothing is derived. They are passed on, unless accelerators::unmatched drops them. [Development]"),
 		metric.WithUnit("{reading}"),
 	)
 	errs = errors.Join(errs, err)

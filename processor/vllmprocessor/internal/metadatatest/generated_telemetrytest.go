@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorVllmAbsentValues(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_absent_values",
-		Description: "Derived values that could not be computed for a batch, by reason. [Development]",
+		Description: "Derived values that could not be computed. [Development]",
 		Unit:        "{value}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualProcessorVllmAbsentValues(t *testing.T, tt *componenttest.Teleme
 func AssertEqualProcessorVllmDerivedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_derived_points",
-		Description: "Points of derived metrics that were emitted. [Development]",
+		Description: "Derived points that were emitted. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualProcessorVllmDerivedPoints(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmDevices(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_devices",
-		Description: "GPUs of servers of this processor whose readings are kept. At most 10000. [Development]",
+		Description: "GPUs whose readings are kept. At most 10000. [Development]",
 		Unit:        "{device}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualProcessorVllmDevices(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualProcessorVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_dropped_ends",
-		Description: "Ends of derived series that no consumer accepted and that are not sent again, because there was no room for more of them or because the state of the resource was dropped. [Development]",
+		Description: "Staleness markers that were refused and are not sent again. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorVllmDroppedEnds(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmDroppedStates(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_dropped_states",
-		Description: "States of objectives and baselines of servers that disappeared. They were dropped because there were more than 10000 of a kind. [Development]",
+		Description: "Objectives and baselines of disappeared servers, dropped beyond 10000 of a kind. [Development]",
 		Unit:        "{state}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualProcessorVllmDroppedStates(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmEndedSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_ended_series",
-		Description: "Derived series that no longer had a value and were ended with a point without a value. [Development]",
+		Description: "Derived series that got a staleness marker. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -120,7 +120,7 @@ func AssertEqualProcessorVllmEndedSeries(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmExpiredResources(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_expired_resources",
-		Description: "Resources whose state was dropped because they sent no data for max_staleness. [Development]",
+		Description: "Resources dropped after max_staleness without data. [Development]",
 		Unit:        "{resource}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -136,7 +136,7 @@ func AssertEqualProcessorVllmExpiredResources(t *testing.T, tt *componenttest.Te
 func AssertEqualProcessorVllmFailedSaves(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_failed_saves",
-		Description: "Attempts to write objectives or baselines to the storage that failed. [Development]",
+		Description: "Failed attempts to write objectives or baselines to the storage. [Development]",
 		Unit:        "{attempt}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -152,7 +152,7 @@ func AssertEqualProcessorVllmFailedSaves(t *testing.T, tt *componenttest.Telemet
 func AssertEqualProcessorVllmIgnoredPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_ignored_points",
-		Description: "Points of known metrics from which no value is derived, by reason. They are passed on. [Development]",
+		Description: "Points of known metrics that are not used. They are passed on. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -168,7 +168,7 @@ func AssertEqualProcessorVllmIgnoredPoints(t *testing.T, tt *componenttest.Telem
 func AssertEqualProcessorVllmObjectiveTrackers(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_objective_trackers",
-		Description: "Trackers of objectives: one for each objective and each model of a resource. At most 10000 for each processor. [Development]",
+		Description: "Trackers of objectives, one for each objective and model of a resource. At most 10000. [Development]",
 		Unit:        "{tracker}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -184,7 +184,7 @@ func AssertEqualProcessorVllmObjectiveTrackers(t *testing.T, tt *componenttest.T
 func AssertEqualProcessorVllmPoolLeftOut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_pool_left_out",
-		Description: "Number of times that a server was left out of a round of pools, because there are more than 1000 pools. [Development]",
+		Description: "Servers left out of a round of pools, beyond 1000 pools. [Development]",
 		Unit:        "{replica}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -216,7 +216,7 @@ func AssertEqualProcessorVllmPoolLostPoints(t *testing.T, tt *componenttest.Tele
 func AssertEqualProcessorVllmResets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_resets",
-		Description: "Restarts of engines, detected by a counter that fell or by a newer start time. [Development]",
+		Description: "Restarts of engines. [Development]",
 		Unit:        "{reset}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -248,7 +248,7 @@ func AssertEqualProcessorVllmResources(t *testing.T, tt *componenttest.Telemetry
 func AssertEqualProcessorVllmSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_series",
-		Description: "Series whose state is kept, a histogram counted as one, and long labels as more. At most max_series for each processor, and up to twice as many for one scrape while new servers take their share. [Development]",
+		Description: "Series whose state is kept: a histogram counts as one, long labels as more. At most max_series, for one scrape twice as many. [Development]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -264,7 +264,7 @@ func AssertEqualProcessorVllmSeries(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualProcessorVllmSkippedTimes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_skipped_times",
-		Description: "Times of a server that were counted but from which no value was derived, because the same request had many later times. [Development]",
+		Description: "Timestamps without a derived value, because the same request had many later ones. [Development]",
 		Unit:        "{time}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -280,7 +280,7 @@ func AssertEqualProcessorVllmSkippedTimes(t *testing.T, tt *componenttest.Teleme
 func AssertEqualProcessorVllmUncountedSteps(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_uncounted_steps",
-		Description: "Increases of histograms that were not counted for an objective, by reason. [Development]",
+		Description: "Increases of histograms that did not count for an objective. [Development]",
 		Unit:        "{step}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -296,7 +296,7 @@ func AssertEqualProcessorVllmUncountedSteps(t *testing.T, tt *componenttest.Tele
 func AssertEqualProcessorVllmUnloggedChanges(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_unlogged_changes",
-		Description: "Changes of a diagnosis without a line in the log, because there were more than 100 within a minute. [Development]",
+		Description: "Changes of a diagnosis that were not logged, beyond 100 within a minute. [Development]",
 		Unit:        "{change}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -312,7 +312,7 @@ func AssertEqualProcessorVllmUnloggedChanges(t *testing.T, tt *componenttest.Tel
 func AssertEqualProcessorVllmUnusedDeviceReadings(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_vllm_unused_device_readings",
-		Description: "Readings of GPUs from which nothing is derived, by reason. They are passed on, unless accelerators::unmatched is drop and they belong to no server of this processor. [Development]",
+		Description: "Readings of GPUs from which nothing is derived. They are passed on, unless accelerators::unmatched drops them. [Development]",
 		Unit:        "{reading}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

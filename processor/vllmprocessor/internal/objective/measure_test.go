@@ -321,7 +321,7 @@ func TestShrinkEndsTheTrackersOfTheNewestModels(t *testing.T) {
 	assert.Contains(t, got, "valid ttft{a}")
 	assert.NotContains(t, got, "valid ttft{b}")
 	all(120, 2)
-	assert.Equal(t, 1.0, s.values()["valid ttft{b}"], "they begin anew with the next step")
+	assert.Equal(t, 1.0, s.values()["valid ttft{b}"], "they begin again with the next step")
 	s.keeper.ended = nil
 	s.state.Shrink(100, &s.keeper)
 	assert.Len(t, s.keeper.ended, 6)

@@ -202,7 +202,7 @@ func (w *PatternWatch) Warnings(at int64) []string {
 	}
 	warnings := make([]string, len(w.unmatched))
 	for i, u := range w.unmatched {
-		warnings[i] = fmt.Sprintf("objective %q: the pattern %q matches none of the models seen: %s; it must match the whole name, in which * stands for / as well and case matters, for example %q",
+		warnings[i] = fmt.Sprintf("objective %q: the pattern %q matches none of the models seen: %s; it must match the whole name, and case matters; * also matches /; write for example %q",
 			u.objective, u.pattern, models, w.example(u.pattern))
 	}
 	w.unmatched = nil

@@ -53,8 +53,8 @@ func TestPatternThatMatchesNothingIsWarnedOfOnce(t *testing.T) {
 	w.See("qwen", 101*minute)
 	assert.Empty(t, w.Warnings(101*minute), "more servers may come")
 	assert.Equal(t, []string{
-		`objective "itl": the pattern "llama-*" matches none of the models seen: meta-llama/Llama-3.1-8B, qwen; it must match the whole name, in which * stands for / as well and case matters, for example "meta-llama/Llama-3.1-8B"`,
-		`objective "itl": the pattern "Llama-*" matches none of the models seen: meta-llama/Llama-3.1-8B, qwen; it must match the whole name, in which * stands for / as well and case matters, for example "*Llama-*"`,
+		`objective "itl": the pattern "llama-*" matches none of the models seen: meta-llama/Llama-3.1-8B, qwen; it must match the whole name, and case matters; * also matches /; write for example "meta-llama/Llama-3.1-8B"`,
+		`objective "itl": the pattern "Llama-*" matches none of the models seen: meta-llama/Llama-3.1-8B, qwen; it must match the whole name, and case matters; * also matches /; write for example "*Llama-*"`,
 	}, w.Warnings(102*minute))
 	assert.Empty(t, w.Warnings(103*minute))
 	w.See("qwen", 104*minute)

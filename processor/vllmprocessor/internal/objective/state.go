@@ -124,10 +124,10 @@ func (r Restored) String() string {
 		"the saved windows continue",
 		"the saved windows continue as far as the windows configured now allow",
 		"the clock was set back: the saved windows continue without what was counted after the present time",
-		"the saved state is older than the budget window, so the budget starts anew",
-		"the objective has another metric than when its state was saved, so its budget starts anew",
-		"the objective has another threshold than when its state was saved, so its budget starts anew",
-		"the saved state cannot be read, so the budget starts anew",
+		"the saved state is older than the budget window, so the budget starts again",
+		"the objective has another metric than when its state was saved, so its budget starts again",
+		"the objective has another threshold than when its state was saved, so its budget starts again",
+		"the saved state cannot be read, so the budget starts again",
 	}[r]
 }
 

@@ -144,7 +144,7 @@ func TestChangeOfMetricOrThresholdStartsAnew(t *testing.T) {
 		after := NewTracker(&o, usual(), now)
 		assert.Equal(t, want, after.Restore(before.Encode(), now))
 		assert.Zero(t, after.Budget(now).Valid)
-		assert.Contains(t, want.String(), "starts anew")
+		assert.Contains(t, want.String(), "starts again")
 	}
 }
 
@@ -287,7 +287,7 @@ func TestForgettingTheFutureChangesNothing(t *testing.T) {
 	assert.Equal(t, 119.0, r.over(now).Valid, "the slot that lies after the time is empty")
 }
 
-// A slot is a 120th of its window, rounded up where that is no whole number.
+// A slot is a 120th of its window, rounded up where that is not a whole number.
 func TestASlotIsA120thOfItsWindow(t *testing.T) {
 	assert.Equal(t, 30*second, newRing(time.Hour).width)
 	assert.Equal(t, 6*hour, newRing(30*24*time.Hour).width)

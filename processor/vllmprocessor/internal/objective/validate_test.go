@@ -41,15 +41,15 @@ func TestEachMistakeSaysWhatToWriteInstead(t *testing.T) {
 		`objective "ttft": the threshold 1h is beyond the last bucket of vllm.time_to_first_token, so no server can decide it; write at most 42m40s`: func(o *Objective) {
 			o.Threshold = Duration(time.Hour)
 		},
-		`objective "ttft": the target is missing or 0; write for example target: 0.95`:                                                               func(o *Objective) { o.Target = 0 },
-		`objective "ttft": the target 95 is a percentage; write the share 0.95`:                                                                      func(o *Objective) { o.Target = 95 },
-		`objective "ttft": the target 99.9 is a percentage; write the share 0.999`:                                                                   func(o *Objective) { o.Target = 99.9 },
-		`objective "ttft": the target 1 allows no single failure, so it has no error budget; write for example 0.999`:                                func(o *Objective) { o.Target = 1 },
-		`objective "ttft": the target -0.5 is not a share; write a number between 0 and 1, for example 0.95`:                                         func(o *Objective) { o.Target = -0.5 },
-		`objective "ttft": the target 950 is not a share; write a number between 0 and 1, for example 0.95`:                                          func(o *Objective) { o.Target = 950 },
-		`objective "ttft": the pattern "llama[(" has '[', and a pattern is no regular expression: write * for any characters and ? for a single one`: func(o *Objective) { o.Models = []string{"llama[("} },
-		`objective "ttft": the pattern "^llama" has '^', and a pattern is no regular expression: write * for any characters and ? for a single one`:  func(o *Objective) { o.Models = []string{"*", "^llama"} },
-		`objective "ttft": a pattern in models is empty; write "*" for all models, or leave out models`:                                              func(o *Objective) { o.Models = []string{"a", ""} },
+		`objective "ttft": the target is missing or 0; write for example target: 0.95`:                                                                  func(o *Objective) { o.Target = 0 },
+		`objective "ttft": the target 95 is a percentage; write the share 0.95`:                                                                         func(o *Objective) { o.Target = 95 },
+		`objective "ttft": the target 99.9 is a percentage; write the share 0.999`:                                                                      func(o *Objective) { o.Target = 99.9 },
+		`objective "ttft": the target 1 allows no single failure, so it has no error budget; write for example 0.999`:                                   func(o *Objective) { o.Target = 1 },
+		`objective "ttft": the target -0.5 is not a share; write a number between 0 and 1, for example 0.95`:                                            func(o *Objective) { o.Target = -0.5 },
+		`objective "ttft": the target 950 is not a share; write a number between 0 and 1, for example 0.95`:                                             func(o *Objective) { o.Target = 950 },
+		`objective "ttft": the pattern "llama[(" has '[', and a pattern is not a regular expression: write * for any characters and ? for a single one`: func(o *Objective) { o.Models = []string{"llama[("} },
+		`objective "ttft": the pattern "^llama" has '^', and a pattern is not a regular expression: write * for any characters and ? for a single one`:  func(o *Objective) { o.Models = []string{"*", "^llama"} },
+		`objective "ttft": a pattern in models is empty; write "*" for all models, or leave out models`:                                                 func(o *Objective) { o.Models = []string{"a", ""} },
 	} {
 		o := ttft()
 		require.NoError(t, o.Validate(), "before it is spoiled")

@@ -360,7 +360,7 @@ func TestUpstreamStarvedHolds(t *testing.T) {
 	}
 }
 
-// What more is known of a cause is of the engine that it harms most.
+// What more is known of a cause belongs to the engine that it harms most.
 func TestAPoolHasTheDetailsOfItsEngines(t *testing.T) {
 	t.Parallel()
 	for _, detail := range []string{"more_sequences", "longer_outputs"} {

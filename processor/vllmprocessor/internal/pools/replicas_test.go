@@ -162,7 +162,7 @@ func TestARestartOfOneServerIsNoHoleInThePool(t *testing.T) {
 	f.scrape("b", 0, generated("0", 1000))
 	f.scrape("a", 20, generated("0", 1200))
 	f.scrape("b", 20, generated("0", 1100))
-	f.scrape("a", 40, generated("0", 60)) // began anew: 60 since
+	f.scrape("a", 40, generated("0", 60)) // began again: 60 since
 	f.scrape("b", 40, generated("0", 1200))
 	assert.Equal(t, (200+60)/40.0+200/40.0, f.evaluate(40)["generation_throughput m"])
 }

@@ -55,7 +55,7 @@ func TestTheDiagnosisOfAPoolContinues(t *testing.T) {
 	assert.Equal(t, diagnose.Unknown, r.pools.all[0].report.Reported.Condition, "too old: as a pool that is new")
 }
 
-// What holds after a restart holds for one window, also where the clock is set back meanwhile.
+// What holds after a restart holds for one window, also where the clock is set back in that time.
 func TestAPoolThatContinuesIsJudgedAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	slow := one{condition: diagnose.Degraded, load: 10, causes: map[diagnose.Cause]float64{diagnose.SlowSteps: 1}}

@@ -121,7 +121,7 @@ func TestRequestsAreHeldBackFromATenthOfASecondOn(t *testing.T) {
 	}
 }
 
-// The time for which requests have waited begins anew whenever they do not, unless that is
+// The time for which requests have waited begins again whenever they do not, unless that is
 // what the pool is reported for.
 func TestWaitingThatIsNotReportedBeginsAnew(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestWaitingThatIsNotReportedBeginsAnew(t *testing.T) {
 }
 
 // The routing is uneven where the degraded engines have twice the requests and one and a
-// half times the arriving tokens of the others, each in the mean, and half of the others
+// half times the arriving tokens of the others, each on average, and half of the others
 // have room.
 func TestTheRoutingIsUnevenFromTwiceTheRequestsOn(t *testing.T) {
 	t.Parallel()

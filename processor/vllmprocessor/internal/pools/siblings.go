@@ -15,12 +15,12 @@ type siblings struct {
 	// peers are those of the evaluation before; found are those of this one.
 	peers *diagnose.Peers
 	found []diagnose.Sibling
-	// newest is the source of the last one found, and ofNewest how many of them are of it.
+	// newest is the source of the last one found, and ofNewest how many of them belong to it.
 	newest   Source
 	ofNewest int
 }
 
-// mostOfSource bounds the siblings that are of one source, so that a server that exposes many
+// mostOfSource bounds the siblings that belong to one source, so that a server that exposes many
 // engines, or makes them up, leaves places for those of others: half of diagnose.MostSiblings.
 const mostOfSource = 8
 

@@ -171,7 +171,7 @@ func TestAServerLeavesPlacesForTheSiblingsOfOthers(t *testing.T) {
 	assert.Len(t, p.siblings[0].peers.Siblings, diagnose.MostSiblings+1)
 	r.pools.Begin()
 	add(many)
-	assert.Len(t, p.siblings[0].found, mostOfSource, "the next evaluation counts anew")
+	assert.Len(t, p.siblings[0].found, mostOfSource, "the next evaluation counts again")
 }
 
 // What is usual for a pool is so for its engines together. Of a sum it is not known while one of them has to learn it.

@@ -188,7 +188,7 @@ func (b *Baseline) Growth(w *Window, s Signal) float64 {
 }
 
 // Accept makes what a window shows of a signal the usual value. How far that was from the value
-// before counts as the difference of one block: what has changed for good once does so again.
+// before counts as the difference of one block: what has changed permanently once does so again.
 func (b *Baseline) Accept(w *Window, s Signal) {
 	growth, l := b.Growth(w, s), &b.Levels[s]
 	if !Known(growth) {

@@ -79,7 +79,7 @@ func TestALevelIsAMeanAndAVariance(t *testing.T) {
 	assert.InDelta(t, levelMemory, l.N, 1e-9)
 }
 
-// What is stored is read with care: what is no baseline of this version is not taken.
+// What is stored is read with care: what is not a baseline of this version is not taken.
 func TestOnlyASoundBaselineIsTaken(t *testing.T) {
 	t.Parallel()
 	good := learned(10).Encode()

@@ -8,7 +8,7 @@ import (
 
 // baselineVersion goes up when the meaning or the order of the signals, or the shape of a
 // baseline, changes: what another version has learned is not comparable. Signals that were
-// added at the end are learned anew; at first there were leastSignals.
+// added at the end are learned again; at first there were leastSignals.
 const (
 	baselineVersion = 1
 	leastSignals    = int(MissedRatio) + 1

@@ -28,7 +28,7 @@ func checkAddress(invalid Invalid, key, address, example string) {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
 		invalid(key, "is not the address of a page; write for example %s", example)
 	case parsed.User != nil:
-		invalid(key, "has credentials, which everybody who reads the log would see; leave them out")
+		invalid(key, "has credentials, which would appear in each log line; remove them")
 	case parsed.RawQuery != "" || parsed.Fragment != "" || parsed.ForceQuery:
 		invalid(key, "has something after its path; write for example %s", example)
 	}

@@ -223,7 +223,7 @@ func (c *DerivedConfig) checkHardware(invalid Invalid) {
 			}
 		}
 		if last := len(c.Hardware) - 1; len(h.Match) == 0 && i < last {
-			invalid(key, "has no match, so that hardware::%d is never reached; write it last", i+1)
+			invalid(key, "has no match, so hardware::%d is never used; write the entry without match last", i+1)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestAQuantileInPercentIsReportedWithTheShare(t *testing.T) {
 	c = DefaultDerivedConfig()
 	c.Hardware = []Hardware{{FLOPS: 1e12}, {FLOPS: 1e12}}
 	all, _ = invalid(&c)
-	assert.Equal(t, []string{"hardware::0: has no match, so that hardware::1 is never reached; write it last"}, all)
+	assert.Equal(t, []string{"hardware::0: has no match, so hardware::1 is never used; write the entry without match last"}, all)
 }
 
 // The configuration is that of the stage.

@@ -47,10 +47,10 @@ type Diagnosis struct {
 // often than the trackers of objectives.
 var baselines = archive.Kind{
 	Storage: "baselines", Key: "baselines", Interval: 5 * time.Minute, Age: diagnose.BaselineMemory, Newest: diagnose.Age,
-	Unread:    "the baselines that were saved cannot be read from the storage, so the diagnosis learns anew what is usual",
-	Unsaved:   "the baselines of the diagnosis could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
-	Damaged:   "what the storage has of baselines is damaged; %d of them could be read and continue, the others are learned again",
-	Continued: "the diagnosis continues with the baselines that were saved",
+	Unread:    "cannot read the saved baselines from the storage, so the diagnosis learns again what is usual",
+	Unsaved:   "cannot save the baselines of the diagnosis; this is tried again, but a restart before then loses them",
+	Damaged:   "the saved baselines are damaged; %d of them could be read, the others are learned again",
+	Continued: "the diagnosis continues with the saved baselines",
 }
 
 // diagnoses are those of engines and pools. They change at once, so they are saved each minute. After a
@@ -58,9 +58,9 @@ var baselines = archive.Kind{
 func diagnoses(maxStaleness time.Duration) archive.Kind {
 	return archive.Kind{
 		Storage: "diagnoses", Key: "diagnoses", Interval: time.Minute, Age: maxStaleness, Newest: diagnose.DiagnosisAge,
-		Unread:    "the diagnoses that were saved cannot be read from the storage, so what was degraded before is judged anew",
-		Unsaved:   "the diagnoses of engines could not be saved; they continue and are saved with the next attempt, but after a restart before that the engines are judged anew",
-		Damaged:   "what the storage has of diagnoses is damaged; %d of them could be read and continue, the other engines are judged again",
+		Unread:    "cannot read the saved diagnoses from the storage, so all engines are judged again from the start",
+		Unsaved:   "cannot save the diagnoses of engines; this is tried again, but after a restart before then the engines are judged again from the start",
+		Damaged:   "the saved diagnoses are damaged; %d of them could be read, the other engines are judged again",
 		Continued: "the diagnosis of the engines continues from before the restart",
 	}
 }

@@ -53,7 +53,7 @@ func TestTheLimitsOfTheDiagnosisAreInclusive(t *testing.T) {
 		{"break-even 100", func(c *DiagnosisConfig) { c.SpeculationBreakEven = 100 }, nil},
 		{"break-even beyond 100", func(c *DiagnosisConfig) { c.SpeculationBreakEven = 100.1 }, []string{breakEven}},
 		{"negative break-even", func(c *DiagnosisConfig) { c.SpeculationBreakEven = -1.5 }, []string{breakEven}},
-		{"break-even that is no number", func(c *DiagnosisConfig) { c.SpeculationBreakEven = math.NaN() }, []string{breakEven}},
+		{"break-even that is not a number", func(c *DiagnosisConfig) { c.SpeculationBreakEven = math.NaN() }, []string{breakEven}},
 		{"runbooks in a folder", func(c *DiagnosisConfig) { c.Runbooks = "https://wiki.example.com/a b" }, nil},
 		{"no runbooks", func(c *DiagnosisConfig) { c.Runbooks = "" }, []string{runbooks}},
 		{"runbooks in a file", func(c *DiagnosisConfig) { c.Runbooks = "file:///etc/runbooks" }, []string{runbooks}},

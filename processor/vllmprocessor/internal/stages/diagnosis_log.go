@@ -118,11 +118,11 @@ func (l *changeLog) summary() {
 	clear(l.unlogged)
 }
 
-// upgraded logs that what is usual is learned anew because of another version: one line
+// upgraded logs that what is usual is learned again because of another version: one line
 // for all engines of a server. It needs no lock.
 func (l *changeLog) upgraded(u *diagnose.Upgrade, resource pcommon.Map) {
 	l.logger.Info(
-		fmt.Sprintf("diagnosis: the version of vLLM changed from %s to %s, between which some of its metrics changed; what is usual for the signals of these metrics is learned anew, see %s", u.From, u.To, catalog.DefectsPage),
+		fmt.Sprintf("diagnosis: the version of vLLM changed from %s to %s, which measures some metrics differently; the usual values of their signals are learned again, see %s", u.From, u.To, catalog.DefectsPage),
 		append(ServerFields(resource), zap.String("previous_version", u.From), zap.String("version", u.To), zap.Strings("signals", u.Names()), zap.Int("engines", u.Engines))...,
 	)
 }

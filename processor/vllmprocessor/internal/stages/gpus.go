@@ -240,7 +240,7 @@ const (
 	tokenWindows = 4
 )
 
-// add adds a total. One that is smaller begins anew: an engine has gone.
+// add adds a total. One that is smaller begins again: an engine has gone.
 func (t *tokens) add(at int64, total float64, window int64) {
 	n := len(t.times)
 	slot := max(window/tokenSlots, 1)

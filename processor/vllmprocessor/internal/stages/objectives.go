@@ -70,9 +70,9 @@ func NewObjectives(all []objective.Objective, budget objective.Duration, burn []
 func budgets(window time.Duration) archive.Kind {
 	return archive.Kind{
 		Key: "objectives", Interval: time.Minute, Age: window, Newest: objective.StateAge, Thin: objective.Thin,
-		Unread:    "the objectives that were saved cannot be read from the storage, so budgets and burn rates start anew",
-		Unsaved:   "the objectives could not be saved; they continue and are saved with the next attempt, but a restart before that would lose them",
-		Damaged:   "what the storage has of objectives is damaged; %d of their states could be read and continue, the others start again",
+		Unread:    "cannot read the saved objectives from the storage, so budgets and burn rates start again",
+		Unsaved:   "cannot save the objectives; this is tried again, but a restart before then loses their budgets",
+		Damaged:   "the saved objectives are damaged; %d of their states could be read, the others start again",
 		Continued: "objectives continue where they were saved",
 	}
 }
@@ -197,8 +197,8 @@ type trackerKeeper struct {
 // Begin continues the saved state of a tracker.
 func (k *trackerKeeper) Begin(group []input.Attribute, o *objective.Objective, tracker *objective.Tracker, at int64) (string, bool) {
 	if !k.share.Take() {
-		k.warn("trackers", fmt.Sprintf("there are more than %d objectives on models of resources, and nothing is reported about the others; "+
-			"the resources with most of them give way to the others; split the servers among several collectors, or write fewer objectives or narrower models",
+		k.warn("trackers", fmt.Sprintf("each objective counts once for each model of each server, and the limit of %d is reached; "+
+			"some are not reported, first those of the servers with the most; split the servers among several collectors, or write fewer objectives or narrower models",
 			k.Trackers.Limit()))
 		return "", false
 	}
@@ -237,7 +237,7 @@ func (k *trackerKeeper) Took(outcome objective.Outcome) {
 	case objective.Unsound:
 		k.telemetry.Uncounted(k.ctx, StepUnsound)
 	case objective.ClockSetBack:
-		k.warn("clock", "the times of a resource went back by more than the shortest burn window; what its objectives had counted after them was forgotten")
+		k.warn("clock", "the timestamps of a server jumped back by more than the shortest burn window; its objectives dropped what they had counted after the new time; synchronize the clocks")
 	case objective.Added:
 	}
 }

@@ -137,7 +137,7 @@ func TestAShutdownIsNoRefusal(t *testing.T) {
 	assert.Zero(t, b.logs.Len())
 }
 
-// A pool is of the attributes of the engine, else of those of its server.
+// A pool has the attributes of the engine, else those of its server.
 func TestAnEngineBelongsToThePoolOfItsOwnAttributesFirst(t *testing.T) {
 	t.Parallel()
 	config := DefaultPoolsConfig()

@@ -53,7 +53,7 @@ type nothingToStart struct{}
 func (nothingToStart) Start(context.Context, component.Host) error { return nil }
 func (nothingToStart) Shutdown(context.Context) error              { return nil }
 
-// nothingToKeep is for states that start anew after a restart, and when a server comes back.
+// nothingToKeep is for states that start again after a restart, and when a server comes back.
 type nothingToKeep struct{}
 
 func (nothingToKeep) Snapshot(func(string, []byte)) {}

@@ -14,7 +14,7 @@ import (
 //
 // Such observations are found, not guessed: each rule below is broken by no history of true
 // observations. The buckets and the count of a distribution with a bad observation remain
-// those of its requests, so it is no restart.
+// those of its requests, so it is not a restart.
 
 // milestones are the distributions with such times. All of them observe each request once,
 // at its end, and a request that is bad in one may be bad in all.

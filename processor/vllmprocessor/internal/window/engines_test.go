@@ -64,7 +64,7 @@ func TestOnlyEnginesOfTheNewestBatchAreRead(t *testing.T) {
 	scrapeEngines(r, 15, map[string][]input.Sample{"0": {tokens(1)}, "2": {tokens(1), waiting(1)}})
 	assert.Equal(t, []string{"0", "2"}, engines(r))
 	scrapeEngines(r, 15, map[string][]input.Sample{"0": {gone(tokens(0))}})
-	assert.Equal(t, []string{"0", "2"}, engines(r), "the value and the end are of the same time")
+	assert.Equal(t, []string{"0", "2"}, engines(r), "the value and the end have the same timestamp")
 	scrapeEngines(r, 16, map[string][]input.Sample{"0": {gone(tokens(0))}, "2": {gone(waiting(0))}})
 	assert.Equal(t, []string{"2"}, engines(r), "an engine has ended when all its series have")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
-// restarts finds the engines that have restarted, and those whose counters began anew
+// restarts finds the engines that have restarted, and those whose counters began again
 // without a restart, see scaledUp. Their counters show it: a value fell, the buckets changed, or
 // the start moved to the time of the previous point or later. A start equal to the
 // point's own time means that the start is not known, as after a restart of the
@@ -149,7 +149,7 @@ func (u *update) endsGroup(g *Group) bool {
 	return u.ending[g]
 }
 
-// scaledUp reports whether the counters that began anew in this batch are those of a server
+// scaledUp reports whether the counters that began again in this batch are those of a server
 // that added engines while it ran. vLLM then creates all its metrics again, with those of
 // the new engines, so that all counters of all engines are 0. The process is the same one.
 //
@@ -187,7 +187,7 @@ func (u *update) addsEngines() bool {
 func (e *engine) named() bool { return len(e.groups) > 0 && e.groups[0].Engine() != "" }
 
 // allBeganAnew reports whether no counter of an engine goes on. One that was 0 before does
-// not show that it began anew. The front end has not restarted.
+// not show that it began again. The front end has not restarted.
 func (u *update) allBeganAnew() bool {
 	for _, e := range u.engines {
 		switch {

@@ -58,7 +58,7 @@ func TestEnginesThatAreAddedAreNoRestart(t *testing.T) {
 		"the process says nothing any more":      {process(1000), input.Evidence{}, nil, three, false},
 		"the front end goes on":                  {input.Evidence{}, input.Evidence{}, nil, with(three, requests("a", 50, began)), true},
 		"the front end has answered nothing new": {input.Evidence{}, input.Evidence{}, nil, with(three, requests("a", 40, began)), true},
-		"the front end began anew":               {input.Evidence{}, input.Evidence{}, nil, with(three, requests("a", 5, began)), false},
+		"the front end began again":              {input.Evidence{}, input.Evidence{}, nil, with(three, requests("a", 5, began)), false},
 		"the start of the front end moved":       {input.Evidence{}, input.Evidence{}, nil, with(three, requests("a", 50, 20)), false},
 		"the start of the front end is unknown": {
 			input.Evidence{},

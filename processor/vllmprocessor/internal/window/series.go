@@ -15,7 +15,7 @@ type series struct {
 	ended bool
 	// older is true where the newest point has the name of an older metric.
 	older bool
-	// level is true where the newest point is of a gauge that counts.
+	// level is true where the newest point belongs to a gauge that counts.
 	level bool
 	// units is what the series takes of the limit.
 	units int32

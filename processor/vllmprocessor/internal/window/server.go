@@ -268,7 +268,7 @@ func (r *Resource) learn(batch *input.Batch, renewed bool) {
 func (r *Resource) Reported() string { return r.evidence.Version }
 
 // Described returns the server as its known defects are looked up for. It reports false
-// where it is no vLLM server, where several share the resource, and where our receiver
+// where it is not a vLLM server, where several share the resource, and where our receiver
 // has looked them up already.
 func (r *Resource) Described() (catalog.Server, bool) {
 	server := catalog.Server{Version: r.evidence.Version}

@@ -141,7 +141,7 @@ func TestTotalsAreExactInAdverseHistories(t *testing.T) {
 			h.add(numbers)
 			h.grow(int64(r.IntN(4)))
 			h.fill([]int64{0, 0, int64(r.IntN(5)), h.totals.places() + int64(r.IntN(3))}[r.IntN(4)])
-			if r.IntN(10) == 0 { // a series that begins anew
+			if r.IntN(10) == 0 { // a series that begins again
 				h.oldest = h.newest + 1
 				numbers[r.IntN(len(numbers))] = float64(r.Uint32N(1 << r.IntN(32)))
 			}

@@ -436,7 +436,7 @@ func TestADeltaIsTheIncreaseItself(t *testing.T) {
 	scrape(r, 75, waiting(1))
 	assertIncrease(t, r, 2)
 	assert.False(t, only(t, r).Pending())
-	// It is silent for longer than the staleness, and did not change meanwhile.
+	// It is silent for longer than the staleness, and did not change in that time.
 	for s := 90.0; s <= 600; s += 15 {
 		scrape(r, s, waiting(1))
 	}
@@ -482,7 +482,7 @@ func TestAGaugeThatCountsMayFall(t *testing.T) {
 	got, status := only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, Present, status)
 	assert.Equal(t, 4.0+0+2, got)
-	// As a counter it begins anew.
+	// As a counter it begins again.
 	scrape(r, 60, input.Sample{Input: input.Preemptions, Value: 100}, tokens(1))
 	_, status = only(t, r).Increase(input.Preemptions)
 	assert.Equal(t, First, status)

@@ -237,7 +237,7 @@ func (u *update) accumulate(s *series, g *Group, sample *input.Sample, values []
 	u.place(s, sample)
 	steps := u.settings.Steps[sample.Input]
 	if m := s.rest(); !sample.Delta && !restarted && m.offset == nil && !steps && !(sample.Level && values[0] < s.number()) {
-		// The total of a counter that has not begun anew is the point itself.
+		// The total of a counter that has not begun again is the point itself.
 		s.totals.set(u.seq, values)
 		return
 	}

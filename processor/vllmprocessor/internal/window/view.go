@@ -305,7 +305,7 @@ func (v *View) Restarted() (at int64, ever bool) {
 	return e.restartedAt, true
 }
 
-// Renewed reports whether the counters of the engine began anew within the window: what was
+// Renewed reports whether the counters of the engine began again within the window: what was
 // counted between the last batch before and that moment is lost. restarted is true where a
 // restart is among the causes, and not only engines that were added.
 func (v *View) Renewed() (began, restarted bool) {

@@ -128,12 +128,12 @@ type Resource struct {
 // same time.
 type engine struct {
 	name string
-	// epoch is how often its counters began anew, and restarts how often it restarted.
+	// epoch is how often its counters began again, and restarts how often it restarted.
 	epoch, restarts int
 	// seen is the number of the newest batch with one of its counters, and before the
 	// number of the batch with one before that. restarted is the number of the batch
 	// that showed the newest restart, and renewed that of the batch in which the counters
-	// last began anew, with or without a restart.
+	// last began again, with or without a restart.
 	seen, before, restarted, renewed int64
 	// restartedAt is the time of that batch, in Unix nanoseconds.
 	restartedAt int64

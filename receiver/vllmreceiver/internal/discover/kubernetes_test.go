@@ -76,7 +76,7 @@ func TestOnlyThePodsOfThisNodeAreTargets(t *testing.T) {
 	here.waitFor("this node's pod", "http://10.0.0.1:8000/metrics")
 	there.waitFor("the other node's pod", "http://10.0.0.2:8000/metrics")
 
-	// A pod never changes its node: it is deleted and made anew under its name.
+	// A pod never changes its node: it is deleted and made again under its name.
 	api.Delete(kubeapi.Pods, "inference", "llama-0")
 	api.Apply(kubeapi.Pods, vllmPod("llama-0", "10.0.0.3", func(p *kubeapi.Pod) { p.Node = "node-2" }))
 	here.waitFor("it has gone from here")

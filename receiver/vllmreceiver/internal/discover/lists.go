@@ -54,7 +54,7 @@ type writtenGroup struct {
 func readAtMost(from io.Reader) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(from, maxListBytes+1))
 	if err == nil && len(content) > maxListBytes {
-		err = fmt.Errorf("it is larger than %d bytes, which is the most that is read; split the list, or find the targets in another way", maxListBytes)
+		err = fmt.Errorf("it is larger than the limit of %d bytes; split the list, or find the targets in another way", maxListBytes)
 	}
 	return content, err
 }
@@ -125,10 +125,10 @@ func (l *list) add(group *writtenGroup) error {
 		out.Targets = append(out.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(address)})
 	}
 	if l.addresses > maxAddresses {
-		return fmt.Errorf("it has more than %d groups and addresses, which is the most that is used; split the list", maxAddresses)
+		return fmt.Errorf("it exceeds the limit of %d groups and addresses; split the list", maxAddresses)
 	}
 	if l.bytes > maxLabelBytes {
-		return fmt.Errorf("its addresses have more than %d bytes of labels together, which is the most that is used; shorten the labels", maxLabelBytes)
+		return fmt.Errorf("the labels of its addresses exceed the limit of %d bytes; shorten the labels", maxLabelBytes)
 	}
 	if out.Labels == nil {
 		out.Labels = model.LabelSet{}

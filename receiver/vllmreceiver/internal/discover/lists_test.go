@@ -102,9 +102,9 @@ func TestAListIsBoundedByItsMemory(t *testing.T) {
 	many := `[{"targets": ["a"` + strings.Repeat(`,"a"`, maxAddresses) + `]}]`
 	labels := `[{"labels": {"x": "` + strings.Repeat("y", 1<<20) + `"}, "targets": ["a"` + strings.Repeat(`,"a"`, 100) + `]}]`
 	for name, tt := range map[string]struct{ content, want string }{
-		"addresses": {many, "more than 50000 groups and addresses"},
-		"groups":    {`[{}` + strings.Repeat(`,{}`, maxAddresses) + `]`, "more than 50000 groups and addresses"},
-		"labels":    {labels, "bytes of labels together"},
+		"addresses": {many, "the limit of 50000 groups and addresses"},
+		"groups":    {`[{}` + strings.Repeat(`,{}`, maxAddresses) + `]`, "the limit of 50000 groups and addresses"},
+		"labels":    {labels, "the labels of its addresses exceed"},
 		"null":      {`[null]`, "a group of the list is null"},
 		"an object": {`{"targets": ["a"]}`, "not a"},
 		"a key":     {`[{"target": ["a"]}]`, "not a"},
@@ -144,7 +144,7 @@ func TestAFileThatCannotBeReadChangesNothing(t *testing.T) {
 	r.waitFor("the file", "http://vllm-0:8000/metrics")
 
 	replace(`[{"targets": ["` + strings.Repeat("a", maxListBytes) + `"]}]`)
-	r.waitForLog("larger than 4194304 bytes")
+	r.waitForLog("larger than the limit of 4194304 bytes")
 	// The name is always there, because a file that is gone has no targets.
 	require.NoError(t, syscall.Mkfifo(name+".next", 0o600))
 	require.NoError(t, os.Rename(name+".next", name))

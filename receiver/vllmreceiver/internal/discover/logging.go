@@ -42,7 +42,7 @@ func (s *warnings) first(text string) (string, bool) {
 	}
 	s.texts[text] = true
 	if len(s.texts) == maxRemembered {
-		return fmt.Sprintf("%s (this is the %dth message of its kind; further ones are not logged until the collector restarts)",
+		return fmt.Sprintf("%s (message %d of this kind; further ones are not logged until the collector restarts)",
 			text, maxRemembered), true
 	}
 	return text, true

@@ -25,7 +25,7 @@ func TestTheLogOfTheLibraryIsBoundedAndHasNoForgedLines(t *testing.T) {
 		assert.False(t, strings.ContainsFunc(entry.Message, unicode.IsControl), "%q", entry.Message)
 		assert.NotContains(t, entry.Message, "hunter2")
 	}
-	assert.Contains(t, logs.All()[maxRemembered-1].Message, "this is the 200th message of its kind")
+	assert.Contains(t, logs.All()[maxRemembered-1].Message, "message 200 of this kind")
 	logger.With(slog.String("config", "x"), slog.String("a", "b\nc")).Warn("with attributes")
 	assert.Equal(t, maxRemembered, logs.Len())
 }
@@ -41,16 +41,16 @@ func TestTheLimitOfTargetsIsLoggedWhenItChanges(t *testing.T) {
 		want        string
 	}{
 		{1000, 0, ""},
-		{1003, 3, "Discovery has found 1003 targets, more than limits::targets (1000); 3 of them are not scraped, and those that were there first are. Set limits::targets to 1300"},
+		{1003, 3, "Discovery has found 1003 targets, more than limits::targets (1000): the last 3 are not scraped. Set limits::targets to 1300"},
 		{1300, 300, ""},
-		{1301, 301, "Discovery has found 1301 targets, more than limits::targets (1000); 301 of them are not scraped, and those that were there first are. Set limits::targets to 1700"},
+		{1301, 301, "Discovery has found 1301 targets, more than limits::targets (1000): the last 301 are not scraped. Set limits::targets to 1700"},
 		{1000, 0, ""},
 		{1001, 1, ""},
 		{901, 0, ""},
 		{1001, 1, ""},
 		{900, 0, "Discovery is within limits::targets again"},
 		{1000, 0, ""},
-		{1100, 100, "Discovery has found 1100 targets, more than limits::targets (1000); 100 of them are not scraped, and those that were there first are. Set limits::targets to 1400"},
+		{1100, 100, "Discovery has found 1100 targets, more than limits::targets (1000): the last 100 are not scraped. Set limits::targets to 1400"},
 	} {
 		r.logLimit(tt.found, tt.over)
 		var got []string

@@ -28,8 +28,8 @@ func (r *Runner) warnOfShort(short map[string]time.Duration) {
 		return
 	}
 	source := slices.Min(sources)
-	r.options.Logger.Warn("Discovered targets ask for a __scrape_interval__ that is too short; "+
-		min(minInterval, r.options.Defaults.Interval).String()+", the shortest that labels can set, is used instead. Correct it in the list of targets",
+	r.options.Logger.Warn("The __scrape_interval__ of discovered targets is too short; they are scraped every "+
+		min(minInterval, r.options.Defaults.Interval).String()+", the shortest allowed. Correct it in the list of targets",
 		zap.String("group", remote.Text(source)), zap.Duration("asked", short[source]), zap.Int("groups", len(sources)))
 }
 
@@ -61,7 +61,7 @@ func (r *Runner) logLimit(found, over int) {
 	switch {
 	case over > 0 && found > r.advised:
 		r.advised = withRoom(found)
-		r.options.Logger.Warn(fmt.Sprintf("Discovery has found %d targets, more than limits::targets (%d); %d of them are not scraped, and those that were there first are. "+
+		r.options.Logger.Warn(fmt.Sprintf("Discovery has found %d targets, more than limits::targets (%d): the last %d are not scraped. "+
 			"Set limits::targets to %d", found, r.options.Limit, over, r.advised))
 	case over == 0 && r.advised > 0 && found <= r.options.Limit-r.options.Limit/10:
 		r.advised = 0

@@ -50,12 +50,12 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 		"none": {
 			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 10}, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
-			warning: "keeps none of 10 discovered targets for shard 2 of 4, so this collector scrapes none of them. With few pools this is chance, and other shards scrape them. Use fewer shards",
+			warning: "keeps none of 10 discovered targets for shard 2 of 4, so this collector scrapes none of them. Other shards scrape them. This happens with few pools. Use fewer shards",
 		},
 		"none gets to the shard": {
 			rules: shard, tally: tally{Counts: Counts{Found: 10}},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 0",
-			warning: "rules before the choice of the shard drop all of them",
+			warning: "rules before the action hashmod drop all of them",
 		},
 		"a number beyond the modulus": {
 			rules: beyond, tally: tally{Counts: Counts{Found: 10, Shared: 10}, several: true},
@@ -65,22 +65,22 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 		"rules after the choice drop all": {
 			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 10}, chosen: 4, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
-			warning: "keeps none of 10 discovered targets: 4 belong to shard 2 of 4, and rules after the choice of the shard drop all of these. Check the actions keep and drop",
+			warning: "keeps none of 10 discovered targets: 4 belong to shard 2 of 4, and later rules drop them. Check the actions keep and drop",
 		},
 		"no target of the only pool gets to the shard": {
 			rules: shard, onePool: true, tally: tally{Counts: Counts{Found: 10}},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0)",
-			warning: "rules before the choice of the shard drop all of them",
+			warning: "rules before the action hashmod drop all of them",
 		},
 		"all have the same key": {
 			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 9}, key: "llama"},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
-			warning: `keeps none of 10 discovered targets for shard 2 of 4: 9 of them have the same hash key "llama", so all of these belong to one other shard. Check source_labels of the action hashmod`,
+			warning: `keeps none of 10 discovered targets for shard 2 of 4: 9 of them have the same hash key "llama", so all of them belong to one other shard. Check source_labels of the action hashmod`,
 		},
 		"none has the label": {
 			rules: shard, tally: tally{Counts: Counts{Found: 10, Shared: 10}},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets for shard 2 of 4 (numbers begin with 0); an even share is 3",
-			warning: `10 of them have none of the labels that the action hashmod hashes, so all of these belong to one other shard.`,
+			warning: `10 of them have none of the labels that the action hashmod hashes, so all of them belong to one other shard.`,
 		},
 		"none of two labels, at the shard that has them": {
 			rules: two, tally: tally{Counts: Counts{Found: 10, Shared: 10, Kept: 10}, chosen: 10, key: ";", largest: ";", together: 10},
@@ -90,7 +90,7 @@ func TestTheLogSaysWhatAShardKeeps(t *testing.T) {
 		"the name of a pod in the place of its number": {
 			rules: named, tally: tally{Counts: Counts{Found: 10, Shared: 10}, several: true},
 			info:    "Discovery: relabelling keeps 0 of 10 discovered targets",
-			warning: `keeps none of 10 discovered targets: the action keep has the regex "collector-2", which matches none of their numbers, and with modulus 4 these are 0 to 3. Set regex to the number of this collector`,
+			warning: `keeps none of 10 discovered targets: the regex "collector-2" of the action keep matches no shard of theirs; with modulus 4, shards are 0 to 3. Set regex to the shard of this collector`,
 		},
 		"the name of a pod, and other rules drop all": {
 			rules: named, tally: tally{Counts: Counts{Found: 10}}, info: "Discovery: relabelling keeps 0 of 10 discovered targets",

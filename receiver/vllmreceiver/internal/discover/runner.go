@@ -339,7 +339,7 @@ func (r *Runner) followPods(ctx context.Context) {
 	}
 	access, err := newAccess(r.settings.InferencePool.expand(r.pool), r.options.Logger, r.denied)
 	if err != nil {
-		r.options.Logger.Warn("The pods of the InferencePool cannot be watched; whether they are being deleted is not known: " +
+		r.options.Logger.Warn("The pods of the InferencePool cannot be watched, so pods that are being deleted are not recognised: " +
 			remote.Text(err.Error()))
 		return
 	}

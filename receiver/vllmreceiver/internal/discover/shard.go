@@ -175,8 +175,8 @@ func (s *sharding) report(t tally, onePool bool) report {
 		switch {
 		case t.Kept == 0 && s != nil && t.Shared > 0 && t.chosen == 0:
 			out.about = "no number"
-			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: the action keep has the regex %q, which matches none of their numbers, "+
-				"and with modulus %d these are 0 to %d. Set regex to the number of this collector",
+			out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: the regex %q of the action keep matches no shard of theirs; "+
+				"with modulus %d, shards are 0 to %d. Set regex to the shard of this collector",
 				t.Found, remote.Text(s.keep.Regex.String()), s.hash.Modulus, s.hash.Modulus-1)
 		case t.Kept == 0:
 			out.about = "none"
@@ -198,27 +198,27 @@ func (s *sharding) report(t tally, onePool bool) report {
 			"Set modulus in relabel_configs of all collectors to the number of collectors", s.number, shards, shards-1, t.Found)
 	case t.Kept == 0 && t.Shared == 0:
 		out.about = "before"
-		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: rules before the choice of the shard drop all of them. "+
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: rules before the action hashmod drop all of them. "+
 			"Check the actions keep and drop of relabel_configs", t.Found)
 	case t.Kept == 0 && t.chosen > 0:
 		out.about = "after"
-		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: %d belong to shard %d of %d, and rules after the choice of the shard drop all of these. "+
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets: %d belong to shard %d of %d, and later rules drop them. "+
 			"Check the actions keep and drop of relabel_configs", t.Found, t.chosen, s.number, shards)
 	case t.Kept == 0 && oneKey:
 		out.info = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d; all of them belong to one other shard",
 			t.Found, s.number, shards)
 	case t.Kept == 0 && !t.several && t.Shared > 1:
 		out.about = "same"
-		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d: %d of them %s, so all of these belong to one other shard. "+
+		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d: %d of them %s, so all of them belong to one other shard. "+
 			"Check source_labels of the action hashmod in relabel_configs", t.Found, s.number, shards, t.Shared, s.common(t.key))
 	case t.Kept == 0:
 		out.about = "none"
 		out.warning = fmt.Sprintf("Discovery: relabelling keeps none of %d discovered targets for shard %d of %d, so this collector scrapes none of them. "+
-			"With few pools this is chance, and other shards scrape them. Use fewer shards, or hash __address__, which divides pools", t.Found, s.number, shards)
+			"Other shards scrape them. This happens with few pools. Use fewer shards, or hash __address__ to divide pools", t.Found, s.number, shards)
 	case !oneKey && t.together > max(even, 1):
 		out.about = "large " + t.largest
 		out.warning = fmt.Sprintf("Discovery: %d of %d discovered targets %s and stay together on shard %d; an even share of %d shards is %d. "+
-			"More shards do not divide them. Give each collector the CPU and memory for this many, or hash __address__ for them, which divides their pool",
+			"More shards do not divide them. Give each collector the CPU and memory for this many, or hash __address__ to divide their pool",
 			t.together, t.Found, s.common(t.largest), s.number, shards, even)
 	}
 	return out

@@ -85,8 +85,7 @@ func TestEachTargetBelongsToOneShardAndPoolsAreWhole(t *testing.T) {
 			}
 		}
 	}
-	// docs/start/scale.md has these shares in percent. In the mean over all keys, a number
-	// stays the same for min(m, n) of lcm(m, n) remainders.
+	// On average over all keys, a number stays the same for min(m, n) of lcm(m, n) remainders.
 	for change, want := range map[string]float64{"4 to 5": 1 - 4./20, "4 to 6": 1 - 4./12, "4 to 8": 1 - 4./8} {
 		t.Logf("%s shards: %d of 10000 targets move", change, moved[change])
 		assert.InDelta(t, want, float64(moved[change])/10_000, 0.04, change)

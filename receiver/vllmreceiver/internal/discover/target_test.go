@@ -243,7 +243,7 @@ func TestATooShortIntervalIsLoggedOnceForAGroup(t *testing.T) {
 	}
 	write("a.json", `[{"targets": ["a:1", "a:2"], "labels": {"__scrape_interval__": "1ms"}}]`)
 	r := run(t, 1000, "file_sd_configs: [{files: ["+dir+"/*.json]}]")
-	const line = "ask for a __scrape_interval__ that is too short; 1s"
+	const line = "of discovered targets is too short; they are scraped every 1s"
 	r.waitForLog(line)
 	write("a.json", `[{"targets": ["a:1", "a:3"], "labels": {"__scrape_interval__": "1ms"}}]`)
 	r.waitFor("the same group again", "http://a:1/metrics", "http://a:3/metrics")

@@ -128,7 +128,7 @@ func (t *Target) remember(key normalize.SeriesKey, v vanished) {
 }
 
 // forgetVanished drops the vanished series of processes that restarted: their series begin
-// anew when they appear again.
+// again when they appear again.
 func (t *Target) forgetVanished(r resets) {
 	switch {
 	case r.all:

@@ -185,7 +185,7 @@ func TestVanishedSeriesContinueWithTheirOldStart(t *testing.T) {
 	assert.Equal(t, []string{"b 0"}, ends(r.scrape(15, one, 1)))
 	assert.Equal(t, []float64{0, 0}, r.starts(scrapeAt(30, both, 1, 5)), "b continues")
 	r.scrape(45, one, 1)
-	assert.Equal(t, []float64{0, 45}, r.starts(scrapeAt(60, both, 1, 4)), "b began anew: it is less than before")
+	assert.Equal(t, []float64{0, 45}, r.starts(scrapeAt(60, both, 1, 4)), "b began again: it is less than before")
 	r.scrape(75, one, 1)
 	assert.Empty(t, ends(r.scrape(90, both, 1, math.NaN())), "it has ended already")
 }

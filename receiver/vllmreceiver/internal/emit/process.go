@@ -76,7 +76,7 @@ const (
 	same
 	// unsure: the server names the same start, but its clock has moved. Either this is
 	// the same process and its clock was set, or it is another process on a machine
-	// whose clock begins anew at each boot.
+	// whose clock begins again at each boot.
 	unsure
 	// successor: it started after the target's own.
 	successor

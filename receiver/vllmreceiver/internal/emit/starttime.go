@@ -154,7 +154,7 @@ func unixTime(seconds float64) pcommon.Timestamp {
 func (b *builder) advance(st *state, point *normalize.Point, value float64) {
 	raw := created(point, b.values)
 	// A created time after the scrape comes from a skewed clock. It does not show when
-	// the series began, but a newer one still shows that it began anew.
+	// the series began, but a newer one still shows that it began again.
 	at := b.scrape.ours(raw)
 	if at > b.now {
 		at = 0

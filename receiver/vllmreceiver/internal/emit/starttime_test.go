@@ -32,7 +32,7 @@ func TestTheFirstStart(t *testing.T) {
 		"created before the process":              {withProcessStart(withCreated(), 2), []float64{1, unix(50), unix(60)}, 50},
 		"created after the scrape":                {withCreated(), []float64{1, unix(101)}, 100},
 		"created after the scrape, process":       {withProcessStart(withCreated(), 2), []float64{1, unix(101), unix(60)}, 60},
-		"created that is no time":                 {withCreated(), []float64{1, math.NaN()}, 100},
+		"created that is not a time":              {withCreated(), []float64{1, math.NaN()}, 100},
 		"created that is 0":                       {withCreated(), []float64{1, 0}, 100},
 		"created beyond all times":                {withCreated(), []float64{1, 1e12}, 100},
 		"the process's that is a little ahead":    {withProcessStart(planOf(counter("c", 0)), 1), []float64{1, unix(101)}, 100},
@@ -99,9 +99,9 @@ func TestTheStartOfANewSeries(t *testing.T) {
 		"the last body had too many bad lines": {before: func(s *Scrape) {
 			s.Snapshot.Problems = []exposition.Problem{{Reason: exposition.ReasonTooManyBadLines}}
 		}, want: 30},
-		"a bad line of the last body is good now":     {before: func(s *Scrape) { s.Snapshot.Problems = bad(1) }, want: 30},
-		"both bodies have a bad line":                 {before: func(s *Scrape) { s.Snapshot.Problems = bad(1) }, after: func(s *Scrape) { s.Snapshot.Problems = bad(1) }, want: 15},
-		"a bad comment of the last body is no series": {before: func(s *Scrape) { s.Snapshot.Problems = []exposition.Problem{{Reason: exposition.ReasonBadComment}} }, want: 15},
+		"a bad line of the last body is good now":        {before: func(s *Scrape) { s.Snapshot.Problems = bad(1) }, want: 30},
+		"both bodies have a bad line":                    {before: func(s *Scrape) { s.Snapshot.Problems = bad(1) }, after: func(s *Scrape) { s.Snapshot.Problems = bad(1) }, want: 15},
+		"a bad comment of the last body is not a series": {before: func(s *Scrape) { s.Snapshot.Problems = []exposition.Problem{{Reason: exposition.ReasonBadComment}} }, want: 15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Settings{MaxSeries: 10})
@@ -168,7 +168,7 @@ func TestTheStartIsNotAfterThePoint(t *testing.T) {
 	assert.Equal(t, []float64{10}, r.starts(scrapeAt(10, plan, 6)))
 }
 
-// One counter of vLLM falls: all series of its process begin anew, also those that have
+// One counter of vLLM falls: all series of its process begin again, also those that have
 // grown, that have no value now, or that vanished. Those of another process do not.
 func TestARestartResetsAllSeriesOfItsProcess(t *testing.T) {
 	other := pointWith("1", value(2))

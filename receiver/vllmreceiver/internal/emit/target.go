@@ -17,7 +17,7 @@ type Settings struct {
 	// SchemaURL is that of the resource; see catalog.SchemaURL.
 	SchemaURL string
 	// MaxSeries is the maximum number of points in one scrape of the target; a histogram
-	// counts as one. 0 is no limit.
+	// counts as one. 0 means no limit.
 	MaxSeries int
 	// MaxAdapters is the maximum number of LoRA adapters in one state at a time; 0 is no
 	// limit.

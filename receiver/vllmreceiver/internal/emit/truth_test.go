@@ -84,7 +84,7 @@ func (s *server) body() string {
 }
 
 // consumer converts cumulative points to deltas as the OTLP data model says: a
-// later start time means that the series began anew, and its whole value counts.
+// later start time means that the series began again, and its whole value counts.
 type consumer struct {
 	last  map[string]lastPoint
 	total map[string]float64

@@ -13,7 +13,7 @@ import (
 type workloads map[string]*Target
 
 // emitWorkloads appends the points of the workloads of a scrape, and ends those that are
-// gone. One that comes back begins anew: what was counted meanwhile is not its own.
+// gone. One that comes back begins again: what was counted in that time is not its own.
 func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 	if len(s.Plan.Workloads) == 0 && len(t.workloads) == 0 {
 		return

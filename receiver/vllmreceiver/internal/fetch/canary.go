@@ -36,7 +36,7 @@ const (
 	// CanaryRejected means that the next canary would be answered in the same way, until a
 	// setting is changed. The error says which.
 	CanaryRejected CanaryOutcome = "rejected"
-	// CanaryCanceled means that the target stopped meanwhile.
+	// CanaryCanceled means that the target stopped in that time.
 	CanaryCanceled CanaryOutcome = "canceled"
 )
 

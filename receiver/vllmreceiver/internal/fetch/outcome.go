@@ -112,7 +112,7 @@ func statusError(response *http.Response, credentials bool) *Error {
 				"for an endpoint picker auth with a bearertokenauth extension whose filename is the token of a service account")
 	case code == http.StatusForbidden:
 		return newError(OutcomeForbidden, nil,
-			"the server answered 403 Forbidden: the credentials are known but may not read this path; an endpoint picker wants "+
+			"the server answered 403 Forbidden: the credentials are valid, but lack the permission for this path; an endpoint picker needs "+
 				"a ClusterRole with the rule nonResourceURLs: [/metrics], verbs: [get], and a ClusterRoleBinding from it to the service account of the token")
 	case code == http.StatusInternalServerError && begins(response, rejected):
 		return newError(OutcomeUnauthorized, nil,
@@ -271,7 +271,7 @@ func (c *Client) hinted(failure *Error) *Error {
 	switch failure.Outcome {
 	case OutcomeRefused, OutcomeTimeout, OutcomeNotFound:
 		if c.settings.URL.Scheme == "http" && c.settings.URL.Port() == "" {
-			return failure.saying("at port 80, because the endpoint names none: %s; the port of vLLM is 8000 unless --port says otherwise, so write it in the endpoint", failure.Message)
+			return failure.saying("at port 80, because the endpoint has no port: %s; write the port in the endpoint, for vLLM 8000 by default", failure.Message)
 		}
 	}
 	if c.settings.URL.Scheme != "http" || (failure.Outcome != OutcomeReset && failure.Outcome != OutcomeStatus && !answer) {

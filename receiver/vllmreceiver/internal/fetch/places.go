@@ -26,7 +26,7 @@ func (p Places) take(ctx context.Context) (release func(), err *Error) {
 		return func() { <-p }, nil
 	case <-ctx.Done():
 		return nil, newError(OutcomeTooLarge, ctx.Err(),
-			"the body is larger than 1 MiB, and %d other bodies of that size were still being read at the timeout; "+
-				"find the targets that send large answers slowly, and lower limits::body_size so that they are refused", cap(p))
+			"the body is larger than 1 MiB and had to wait: at the timeout, %d other large bodies were still being read; "+
+				"find the targets that send large answers slowly, and lower limits::body_size to refuse them", cap(p))
 	}
 }

@@ -162,69 +162,69 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverVllmBadLines, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_bad_lines",
-		metric.WithDescription("Lines of metrics bodies that could not be parsed, by reason; all other lines of the body were delivered. [Development]"),
+		metric.WithDescription("Lines that could not be parsed; the others were delivered. [Development]"),
 		metric.WithUnit("{line}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmBodySize, err = builder.meter.Int64Histogram(
 		"otelcol_receiver_vllm_body_size",
-		metric.WithDescription("Size of the scraped bodies after decompression. [Development]"),
+		metric.WithDescription("Size of decompressed bodies. [Development]"),
 		metric.WithUnit("By"),
 		metric.WithExplicitBucketBoundaries([]float64{1024, 4096, 16384, 65536, 262144, 1.048576e+06, 4.194304e+06, 1.6777216e+07}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDiscoveredTargets, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_vllm_discovered_targets",
-		metric.WithDescription("Targets that discovery has found, by stage. Added up over all shards, kept is as large as shared is in each of them. [Development]"),
+		metric.WithDescription("Targets that discovery has found. [Development]"),
 		metric.WithUnit("{target}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedEnds, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_ends",
-		metric.WithDescription("Ends of series that the next consumer refused and that are not sent again, because there were too many. [Development]"),
+		metric.WithDescription("Staleness markers that were refused and are not sent again. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDroppedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_dropped_points",
-		metric.WithDescription("Series of a body that were lost in a scrape, by reason. It does not increase for a healthy server within the limits. [Development]"),
+		metric.WithDescription("Series lost in a scrape: 0 for a healthy server within the limits. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmDuplicateSamples, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_duplicate_samples",
-		metric.WithDescription("Samples dropped because an earlier line of the same body has the same series. [Development]"),
+		metric.WithDescription("Samples of a series that the body has before. [Development]"),
 		metric.WithUnit("{sample}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmLayoutOverflow, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_vllm_layout_overflow",
-		metric.WithDescription("Layouts that were not remembered because the memory was full; their bodies are parsed more slowly. [Development]"),
+		metric.WithDescription("Layouts not remembered for lack of memory. Their bodies are parsed more slowly. [Development]"),
 		metric.WithUnit("{layout}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmLayouts, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_vllm_layouts",
-		metric.WithDescription("Body layouts that are remembered. Replicas of one model share theirs. [Development]"),
+		metric.WithDescription("Body layouts that are remembered; replicas share theirs. [Development]"),
 		metric.WithUnit("{layout}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmOmittedPoints, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_omitted_points",
-		metric.WithDescription("Series of a body that were left out of a scrape on purpose, by reason: disabled metrics, older names and twins of series that are present, info families that became attributes, and marks for an unavailable value. [Development]"),
+		metric.WithDescription("Series left out of a scrape on purpose. [Development]"),
 		metric.WithUnit("{datapoint}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmParseDuration, err = builder.meter.Float64Histogram(
 		"otelcol_receiver_vllm_parse_duration",
-		metric.WithDescription("Time from a received body to the points ready to send. [Development]"),
+		metric.WithDescription("Time to turn a body into points. [Development]"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries([]float64{1e-05, 3e-05, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1}...),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmResets, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_resets",
-		metric.WithDescription("Restarts of server processes, detected by a counter that fell or by a newer start time. [Development]"),
+		metric.WithDescription("Restarts of server processes. [Development]"),
 		metric.WithUnit("{reset}"),
 	)
 	errs = errors.Join(errs, err)
@@ -236,7 +236,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmTargetOverflow, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_vllm_target_overflow",
-		metric.WithDescription("Discovered targets that are not scraped because there are more than limits::targets. [Development]"),
+		metric.WithDescription("Targets beyond limits::targets, which are not scraped. [Development]"),
 		metric.WithUnit("{target}"),
 	)
 	errs = errors.Join(errs, err)
@@ -248,13 +248,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmTypeConflicts, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_type_conflicts",
-		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are emitted under a separate name. [Development]"),
+		metric.WithDescription("Families per scrape whose TYPE contradicts the catalogue. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverVllmUnknownFamilies, err = builder.meter.Int64Counter(
 		"otelcol_receiver_vllm_unknown_families",
-		metric.WithDescription("Families per scrape that the catalogue does not know; they are emitted under derived names. [Development]"),
+		metric.WithDescription("Unknown families per scrape, emitted under derived names. [Development]"),
 		metric.WithUnit("{family}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverVllmBadLines(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_bad_lines",
-		Description: "Lines of metrics bodies that could not be parsed, by reason; all other lines of the body were delivered. [Development]",
+		Description: "Lines that could not be parsed; the others were delivered. [Development]",
 		Unit:        "{line}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverVllmBadLines(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverVllmBodySize(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_body_size",
-		Description: "Size of the scraped bodies after decompression. [Development]",
+		Description: "Size of decompressed bodies. [Development]",
 		Unit:        "By",
 		Data: metricdata.Histogram[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -55,7 +55,7 @@ func AssertEqualReceiverVllmBodySize(t *testing.T, tt *componenttest.Telemetry, 
 func AssertEqualReceiverVllmDiscoveredTargets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_discovered_targets",
-		Description: "Targets that discovery has found, by stage. Added up over all shards, kept is as large as shared is in each of them. [Development]",
+		Description: "Targets that discovery has found. [Development]",
 		Unit:        "{target}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -69,7 +69,7 @@ func AssertEqualReceiverVllmDiscoveredTargets(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_ends",
-		Description: "Ends of series that the next consumer refused and that are not sent again, because there were too many. [Development]",
+		Description: "Staleness markers that were refused and are not sent again. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -85,7 +85,7 @@ func AssertEqualReceiverVllmDroppedEnds(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualReceiverVllmDroppedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_dropped_points",
-		Description: "Series of a body that were lost in a scrape, by reason. It does not increase for a healthy server within the limits. [Development]",
+		Description: "Series lost in a scrape: 0 for a healthy server within the limits. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -101,7 +101,7 @@ func AssertEqualReceiverVllmDroppedPoints(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmDuplicateSamples(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_duplicate_samples",
-		Description: "Samples dropped because an earlier line of the same body has the same series. [Development]",
+		Description: "Samples of a series that the body has before. [Development]",
 		Unit:        "{sample}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -117,7 +117,7 @@ func AssertEqualReceiverVllmDuplicateSamples(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverVllmLayoutOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_layout_overflow",
-		Description: "Layouts that were not remembered because the memory was full; their bodies are parsed more slowly. [Development]",
+		Description: "Layouts not remembered for lack of memory. Their bodies are parsed more slowly. [Development]",
 		Unit:        "{layout}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -133,7 +133,7 @@ func AssertEqualReceiverVllmLayoutOverflow(t *testing.T, tt *componenttest.Telem
 func AssertEqualReceiverVllmLayouts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_layouts",
-		Description: "Body layouts that are remembered. Replicas of one model share theirs. [Development]",
+		Description: "Body layouts that are remembered; replicas share theirs. [Development]",
 		Unit:        "{layout}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -147,7 +147,7 @@ func AssertEqualReceiverVllmLayouts(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmOmittedPoints(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_omitted_points",
-		Description: "Series of a body that were left out of a scrape on purpose, by reason: disabled metrics, older names and twins of series that are present, info families that became attributes, and marks for an unavailable value. [Development]",
+		Description: "Series left out of a scrape on purpose. [Development]",
 		Unit:        "{datapoint}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -163,7 +163,7 @@ func AssertEqualReceiverVllmOmittedPoints(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmParseDuration(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.HistogramDataPoint[float64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_parse_duration",
-		Description: "Time from a received body to the points ready to send. [Development]",
+		Description: "Time to turn a body into points. [Development]",
 		Unit:        "s",
 		Data: metricdata.Histogram[float64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -178,7 +178,7 @@ func AssertEqualReceiverVllmParseDuration(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmResets(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_resets",
-		Description: "Restarts of server processes, detected by a counter that fell or by a newer start time. [Development]",
+		Description: "Restarts of server processes. [Development]",
 		Unit:        "{reset}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -210,7 +210,7 @@ func AssertEqualReceiverVllmScrapes(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmTargetOverflow(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_target_overflow",
-		Description: "Discovered targets that are not scraped because there are more than limits::targets. [Development]",
+		Description: "Targets beyond limits::targets, which are not scraped. [Development]",
 		Unit:        "{target}",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -238,7 +238,7 @@ func AssertEqualReceiverVllmTargets(t *testing.T, tt *componenttest.Telemetry, d
 func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_type_conflicts",
-		Description: "Families per scrape whose TYPE contradicts the catalogue; gauge twins of counters are dropped, others are emitted under a separate name. [Development]",
+		Description: "Families per scrape whose TYPE contradicts the catalogue. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -254,7 +254,7 @@ func AssertEqualReceiverVllmTypeConflicts(t *testing.T, tt *componenttest.Teleme
 func AssertEqualReceiverVllmUnknownFamilies(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_vllm_unknown_families",
-		Description: "Families per scrape that the catalogue does not know; they are emitted under derived names. [Development]",
+		Description: "Unknown families per scrape, emitted under derived names. [Development]",
 		Unit:        "{family}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -313,7 +313,7 @@ func TestWhichBodiesAreFromAnExporter(t *testing.T) {
 	assert.Equal(t, KindServer, planOf(`DCGM_FI_DEV_GPU_TEMP{UUID="a"} 1`+"\n", Options{Source: SourceVLLM}).Server)
 }
 
-// The start of the exporter is not that of the counts, which are of the driver.
+// The start of the exporter is not that of the counts, which belong to the driver.
 func TestTheExportersStartIsNotUsed(t *testing.T) {
 	plan := planOf("process_start_time_seconds 1\n"+`DCGM_FI_DEV_GPU_TEMP{UUID="GPU-a"} 1`+"\n", Options{})
 	assert.Equal(t, exposition.NoSlot, plan.ProcessStart)

@@ -60,7 +60,7 @@ func TestTheCapacityFromBlocksIsThatOfOneEngine(t *testing.T) {
 			body: engineBlocks("3", "400"), want: map[string]float64{},
 		},
 		{
-			name: "a series that repeats an engine is no further engine", version: "0.10.0",
+			name: "a series that repeats an engine is not a further engine", version: "0.10.0",
 			body: engineBlocks("0", "200", `cache_dtype="auto",`) + engineBlocks("0", "200", `cache_dtype="fp8",`) + engineBlocks("1", "200"),
 			want: map[string]float64{"0": 1600, "1": 1600},
 		},
@@ -86,7 +86,7 @@ func TestTheCapacityFromBlocksIsThatOfOneEngine(t *testing.T) {
 			body: engineBlocks("0", "100", `mamba_block_size="None",mamba_page_size_padded="None",`), want: map[string]float64{"0": 1600},
 		},
 		{
-			name: "a size of 0 is no layer with a state", version: "0.10.0",
+			name: "a size of 0 is not a layer with a state", version: "0.10.0",
 			body: engineBlocks("0", "100", `mamba_page_size_padded="0",`), want: map[string]float64{"0": 1600},
 		},
 		{

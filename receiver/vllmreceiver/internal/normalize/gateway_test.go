@@ -173,7 +173,7 @@ func TestFamiliesOfAPickerThatAreNotEmitted(t *testing.T) {
 			want: []string{"dropped info 1", isEPP, isGAIE},
 		},
 		{
-			name: "the body-based router is of no flavor", body: counter("bbr_success_total", "", 5),
+			name: "the body-based router has no flavor", body: counter("bbr_success_total", "", 5),
 			want: []string{"inference_gateway.bbr.success sum {request} {} = 5", isEPP},
 		},
 	})

@@ -11,7 +11,7 @@ import (
 // inventory has the GPUs of a body and the workloads that use them.
 type inventory struct {
 	exporter *catalog.Exporter
-	// limit is the maximum number of devices, and of workloads; 0 is no limit.
+	// limit is the maximum number of devices, and of workloads; 0 means no limit.
 	limit int
 	// behind is true if the body went through a Prometheus.
 	behind    bool

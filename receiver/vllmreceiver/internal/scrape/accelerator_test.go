@@ -254,7 +254,7 @@ func energies(pod, joules string) string {
 		`DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a"` + labels + `} ` + joules + "000\n"
 }
 
-// The counts of a GPU are as old as its driver. So the first value is no increase, also of a
+// The counts of a GPU are as old as its driver. So the first value is not an increase, also of a
 // GPU that another pod gets, and of one that appears later.
 func TestTheFirstValueOfACountIsNoIncrease(t *testing.T) {
 	r := newRig(t)
@@ -287,7 +287,7 @@ func TestTheFirstValueOfACountIsNoIncrease(t *testing.T) {
 	assert.Equal(t, points[energy+"GPU-b"].Timestamp(), points[energy+"GPU-b"].StartTimestamp())
 }
 
-// A count falls only with a new start time, and that of another device does not start anew
+// A count falls only with a new start time, and that of another device does not start again
 // with it.
 func TestACountThatFallsStartsAnew(t *testing.T) {
 	r := newRig(t)

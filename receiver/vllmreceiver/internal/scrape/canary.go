@@ -251,9 +251,9 @@ func (c *canary) allowed(plan *normalize.Plan) bool {
 	case !plan.Answers():
 		reason = "its body is not that of a vLLM server; list the servers themselves as targets, or remove canary here"
 	case plan.Transfers() && !also(alsoTransfer):
-		reason = "it shows KV transfer; if it answers a request alone, add kv_transfer to canary::also"
+		reason = "it transfers KV with other servers; if it can answer a request alone, add kv_transfer to canary::also"
 	case plan.Parallel() && !also(alsoParallel):
-		reason = "it has several engines, of which one answers a canary; add data_parallel to canary::also if that is enough"
+		reason = "it has several engines, and a canary tests only one of them; if that is enough, add data_parallel to canary::also"
 	}
 	if reason != "" && c.scraper.first("canary "+reason) {
 		c.scraper.logger.Info("No canaries are sent to this target: "+reason, zap.String("server", string(plan.Server)))

@@ -80,7 +80,7 @@ func (c *Config) validateCanary(
 	key += "canary"
 	switch c.Source {
 	case normalize.SourceDCGM, normalize.SourceAMD, normalize.SourceGateway, normalize.SourceLoRA:
-		add(key, "source says that the targets are no vLLM servers; remove canary, or list the servers in a receiver of their own")
+		add(key, "source says that the targets are not vLLM servers; remove canary, or list the servers in a receiver of their own")
 	}
 	if client.MaxConnsPerHost == 1 {
 		add(key, "a canary that waits would take the only connection of the scrapes; set max_conns_per_host to 0 or to more than 1")

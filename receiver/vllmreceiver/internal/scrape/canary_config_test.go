@@ -63,7 +63,7 @@ func TestMistakesInTheSettingsOfCanaries(t *testing.T) {
 		`canary: {path: "/v1?x=y"}`:                                          "canary::path: must begin with / and have neither ? nor #",
 		`canary: {also: [data_parallel, dp]}`:                                `canary::also::1: "dp" is unknown; write kv_transfer or data_parallel`,
 		`canary: {api_key: "hunter2\n"}`:                                     "canary::api_key: cannot be sent; remove line breaks",
-		"source: dcgm\ncanary: {}":                                           "canary: source says that the targets are no vLLM servers; remove canary",
+		"source: dcgm\ncanary: {}":                                           "canary: source says that the targets are not vLLM servers; remove canary",
 		"source: amd\ncanary: {}":                                            "canary: source says",
 		"source: gateway\ncanary: {}":                                        "canary: source says",
 		"source: lora\ncanary: {}":                                           "canary: source says",

@@ -106,7 +106,7 @@ func TestAStartThatMovesWithTheClockIsTheSameProcess(t *testing.T) {
 	}
 }
 
-// A machine whose clock begins anew at each boot gives each process the same start.
+// A machine whose clock begins again at each boot gives each process the same start.
 func TestARebootOfAServerWhoseClockIsNeverSet(t *testing.T) {
 	r := newRig(t)
 	start := fmt.Sprint(30)

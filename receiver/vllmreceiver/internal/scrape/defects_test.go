@@ -81,7 +81,7 @@ func histograms(metrics pmetric.Metrics, name string) (out []pmetric.HistogramDa
 }
 
 // scaled is a server with a number of engines, each with that many prompt tokens, and with
-// counters of its HTTP front end, which is not made anew when engines are added.
+// counters of its HTTP front end, which is not made again when engines are added.
 func scaled(http int, began string, tokens ...int) string {
 	body := "# TYPE vllm:prompt_tokens_total counter\n"
 	for engine, n := range tokens {
@@ -96,7 +96,7 @@ func scaled(http int, began string, tokens ...int) string {
 	return body + fmt.Sprintf("# TYPE http_requests_total counter\nhttp_requests_total{handler=\"/v1/completions\"} %d\n", http) + process(unix(-200))
 }
 
-// Elastic scale-up makes all counters of the engines anew in a process that goes on. Each
+// Elastic scale-up makes all counters of the engines again in a process that goes on. Each
 // series that begins again needs a new start. Nothing may say that the process restarted:
 // the series of the front end keep their start, and no restart is counted.
 func TestCountersBeginAgainWhereEnginesAreAdded(t *testing.T) {

@@ -180,7 +180,7 @@ func TestARestartWhileASeriesIsNotUsable(t *testing.T) {
 }
 
 // What limits::series kept out is unknown when it is let in, also where it has come
-// and gone meanwhile.
+// and gone in that time.
 func TestASeriesAboveTheLimitDoesNotIncreaseWhenItIsLetIn(t *testing.T) {
 	for _, start := range []string{"", "a day ago"} {
 		d := newDeltaRig(t, func(cfg *Config) { cfg.Limits.Series = 2 })

@@ -24,8 +24,8 @@ func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 	case snapshot.Refused:
 		return &fetch.Error{
 			Outcome: fetch.OutcomeTooLarge,
-			Message: "the body has so many series that there is no room for them in limits::memory together with those of the other targets; " +
-				"it was dropped. Raise limits::memory and the memory of the collector, or let the server expose fewer series",
+			Message: "the body was dropped: its series and those of the other targets exceed limits::memory; " +
+				"raise limits::memory and the memory of the collector, or let the server expose fewer series",
 		}
 	case snapshot.Samples > 0:
 		return nil
@@ -46,8 +46,8 @@ func unreadable(snapshot *exposition.Snapshot, cut bool) *fetch.Error {
 func (s *Target) explain(at time.Time, body *Body) {
 	snapshot, plan, report, limits := body.Snapshot, body.Plan, &body.Report, &s.shared.Config.Limits
 	if body.Cut && s.first("cut") {
-		s.logger.Warn("The connection was closed within a line, and the server had not declared the length of its answer; " +
-			"the last line was dropped, because its number may be incomplete. If this is repeated, look for a proxy that cuts answers")
+		s.logger.Warn("The answer ended within a line; " +
+			"this line was dropped, because its number may be incomplete. If this happens again, look for a proxy that cuts answers")
 	}
 	for _, problem := range snapshot.Problems {
 		if s.first("line " + problem.Reason.String()) {
@@ -61,32 +61,32 @@ func (s *Target) explain(at time.Time, body *Body) {
 	}
 	if report.Foreign {
 		if s.first("replicas") {
-			s.logger.Warn("Several server processes answer at this address in turn, as behind a load balancer or a Service: their start times differ. " +
-				"The numbers of one of them are emitted and those of the others are dropped, because together they would show increases " +
-				"that did not happen. List the replicas themselves as targets, or let discovery find their pods")
+			s.logger.Warn("Several server processes answer at this address, as behind a load balancer or a Service. " +
+				"Only the metrics of one of them are emitted; those of the others are dropped. " +
+				"List each replica as a target, or let discovery find their pods")
 		}
 		return
 	}
 	if report.Balanced && s.first("balanced") {
-		s.logger.Warn("The counters fall again and again while the address stays the same: this seems to be a load balancer " +
-			"in front of several replicas. List the replicas themselves as targets, or their numbers will be mixed up")
+		s.logger.Warn("The counters of this address fall again and again: it seems to be a load balancer in front of several replicas. " +
+			"Their metrics are mixed up. List each replica as a target")
 	}
 	dropped := report.Dropped[normalize.ReasonSeriesLimit]
 	switch limited := dropped > 0; {
 	case limited && !s.limited:
-		s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; those that were there first are kept, the others are dropped",
+		s.limits.log(s.logger, at, zap.WarnLevel, "The target has more series than limits::series; the first ones are kept and the others are dropped",
 			zap.Int("limit", limits.Series), zap.Int("dropped", dropped))
 	case !limited && s.limited:
 		s.limits.log(s.logger, at, zap.InfoLevel, "The target is within limits::series again")
 	}
 	s.limited = dropped > 0
 	if n := plan.Dropped[normalize.ReasonDeviceLimit]; n > 0 && s.first("devices") {
-		s.logger.Warn("The exporter has more GPUs than limits::devices, or more containers that use them; the series of those that came later are dropped",
+		s.logger.Warn("The exporter has more GPUs than limits::devices, or more containers that use GPUs; the series of the later ones are dropped",
 			zap.Int("limit", limits.Devices), zap.Int("dropped", n))
 	}
 	for _, reason := range faults {
 		if n := report.Dropped[reason] + plan.Dropped[reason]; n > 0 && s.first("drop "+reason.String()) {
-			s.logger.Warn("Series of the body were dropped because their numbers do not add up", zap.Stringer("reason", reason), zap.Int("series", n))
+			s.logger.Warn("Series with contradictory numbers, such as decreasing buckets, were dropped", zap.Stringer("reason", reason), zap.Int("series", n))
 		}
 	}
 	if snapshot.Samples > 0 && !hasVLLM(plan) && s.first("no vllm") {

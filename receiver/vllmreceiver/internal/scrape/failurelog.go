@@ -94,12 +94,12 @@ func (b *lineBudget) log(logger *zap.Logger, now time.Time, level zapcore.Level,
 	}
 	b.lines++
 	if b.held > 0 {
-		message += fmt.Sprintf(" (%d lines about the target were held back, since there were more than %d in %s)",
+		message += fmt.Sprintf(" (%d lines about the target were not logged: the limit is %d in %s)",
 			b.held, stateLines, stateTime)
 		b.held = 0
 	}
 	if b.lines == stateLines {
-		message += fmt.Sprintf(" (the target changes often: further lines are held back until %s and then counted)",
+		message += fmt.Sprintf(" (the target changes often: further lines are not logged until %s, and then counted)",
 			b.since.Add(stateTime).UTC().Format(time.RFC3339))
 	}
 	logger.Log(level, message, fields...)

@@ -69,9 +69,9 @@ func TestTheLogLinesOfATargetThatFlapsAreLimited(t *testing.T) {
 	}
 	assert.Equal(t, scrapes, len(lines)+held+l.budget.held, "each change is in the log, or counted")
 	assert.Equal(t, "Scraping failed: connection refused", lines[0])
-	assert.Equal(t, "Scraping works again (the target changes often: further lines are held back until "+
-		"2027-01-01T00:10:00Z and then counted)", lines[9])
-	assert.Equal(t, "Scraping failed: connection refused (30 lines about the target were held back, since there were more than 10 in 10m0s)", lines[10])
+	assert.Equal(t, "Scraping works again (the target changes often: further lines are not logged until "+
+		"2027-01-01T00:10:00Z, and then counted)", lines[9])
+	assert.Equal(t, "Scraping failed: connection refused (30 lines about the target were not logged: the limit is 10 in 10m0s)", lines[10])
 }
 
 // The log must not end with a state that has been over for hours.

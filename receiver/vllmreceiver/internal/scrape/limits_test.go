@@ -88,7 +88,7 @@ func TestABodyWithoutRoomIsDropped(t *testing.T) {
 	}
 	out := r.scrape(body.String())
 	assert.True(t, sums(t, out, "vllm.prompt_tokens")["0"].Flags().NoRecordedValue())
-	assert.Equal(t, 1, countLogged(r, "no room for them in limits::memory"))
+	assert.Equal(t, 1, countLogged(r, "those of the other targets exceed limits::memory"))
 	back := sums(t, r.scrape(counter("6")), "vllm.prompt_tokens")["0"]
 	assert.Equal(t, back.Timestamp(), back.StartTimestamp())
 }

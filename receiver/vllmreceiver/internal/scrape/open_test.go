@@ -49,7 +49,7 @@ func TestABodyThatIsCutInANumber(t *testing.T) {
 	require.True(t, ok)
 	assert.InDelta(t, 2_007_000, again.DoubleValue(), 0)
 	assert.Equal(t, first.StartTimestamp(), again.StartTimestamp(), "no restart")
-	assert.Equal(t, 1, countLogged(r, "closed within a line"))
+	assert.Equal(t, 1, countLogged(r, "ended within a line"))
 
 	// What a cut body lacks is not absent: its first value is a baseline.
 	late := sums(t, scrape(whole(2_007_001)+`vllm:prompt_tokens_total{engine="1",model_name="m"} 1000`+"\n"), "vllm.prompt_tokens")["1"]

@@ -27,12 +27,12 @@ type planLog struct {
 // log is called for each new plan.
 func (l *planLog) log(plan *normalize.Plan) {
 	if families := l.unnamed(plan.Unknown); len(families) > 0 {
-		l.logger.Info("The catalogue does not know these families. They are emitted under names that are derived from theirs",
+		l.logger.Info("These families are unknown. They are emitted under names derived from theirs",
 			listed(families)...)
 	}
 	if families := l.unnamed(plan.Conflicts); len(families) > 0 {
-		l.logger.Warn("The TYPE of these families contradicts vLLM's, so they are not emitted as vLLM's metrics. Gauges with which Ray repeats a counter "+
-			"are dropped; the others are emitted under other names", listed(families)...)
+		l.logger.Warn("These families have another TYPE than in vLLM, so they are emitted under other names. "+
+			"Gauges of Ray that repeat a counter are dropped", listed(families)...)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestAPlanIsMadeOnceForALayout(t *testing.T) {
 	snapshot := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(gauge("1")+"vllm:new_depth 1\n"), exposition.DialectText)
 	first := plans.get(snapshot.Layout, "")
 	assert.Same(t, first, plans.get(snapshot.Layout, ""))
-	assert.Same(t, first, plans.get(snapshot.Layout, "dev"), "an unreadable version is of the same class")
+	assert.Same(t, first, plans.get(snapshot.Layout, "dev"), "an unreadable version has the same class")
 	assert.Equal(t, 1, made)
 	assert.Less(t, testing.AllocsPerRun(10, func() { plans.get(snapshot.Layout, "") }), 20.0, "it is not made again")
 	assert.NotSame(t, first, plans.get(snapshot.Layout, "0.9.1"))

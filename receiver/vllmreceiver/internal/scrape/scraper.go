@@ -280,7 +280,7 @@ func (s *Target) putBuffer(buffer *bytes.Buffer) {
 
 // plan returns the scrape with its plan. Before the first point of a run of the server
 // process, it sets the resource. It returns false, and changes nothing, if the target was
-// stopped meanwhile.
+// stopped in that time.
 func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
 	if s.resourceFixed {
 		// The answer of another process must not change the version of this one.
@@ -348,7 +348,7 @@ func (s *Target) askHealth(ctx context.Context) <-chan *bool {
 }
 
 // fail ends the series of the target and reports that it is down. It returns nil if the
-// target was stopped meanwhile, because this is not a failure.
+// target was stopped in that time, because this is not a failure.
 func (s *Target) fail(cause *fetch.Error, at time.Time, healthy *bool, out pmetric.Metrics) error {
 	if cause.Outcome == fetch.OutcomeCanceled {
 		return nil

@@ -341,7 +341,7 @@ func TestUnknownFamiliesAreNamedOnce(t *testing.T) {
 	for i := range 4 {
 		r.scrape(fmt.Sprintf("# TYPE vllm:brand_new_seconds gauge\nvllm:brand_new_seconds{n=\"%d\"} 1\n", i))
 	}
-	messages := r.logs.FilterMessageSnippet("does not know").All()
+	messages := r.logs.FilterMessageSnippet("These families are unknown").All()
 	require.Len(t, messages, 1)
 	assert.Equal(t, []any{"vllm:brand_new_seconds"}, messages[0].ContextMap()["families"])
 }

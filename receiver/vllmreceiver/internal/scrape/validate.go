@@ -126,7 +126,7 @@ func validateClient(key string, client, inherited *confighttp.ClientConfig, add 
 	case err != nil || address.Host == "":
 		add(key+"proxy_url", "is not a URL; write for example http://proxy:3128")
 	case !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, address.Scheme):
-		add(key+"proxy_url", "the scheme %q is none of a proxy; write http, https, socks5 or socks5h, for example http://proxy:3128", address.Scheme)
+		add(key+"proxy_url", "a proxy cannot have the scheme %q; write http, https, socks5 or socks5h, for example http://proxy:3128", address.Scheme)
 	}
 }
 
@@ -201,7 +201,7 @@ func (c *Config) validateNames(add func(key, format string, args ...any)) {
 		case prefix == "":
 			add(key, "must not be empty")
 		case strings.ContainsAny(prefix, " \t\r\n{}\""):
-			add(key, "%q is in front of no metric: names have no spaces, braces or quotes; write for example ray_", prefix)
+			add(key, "%q cannot be the prefix of a metric: names have no spaces, braces or quotes; write for example ray_", prefix)
 		}
 	}
 	if wanted := c.Metrics["vllm.healthy"].Enabled; wanted != nil && *wanted && !c.HealthCheck {

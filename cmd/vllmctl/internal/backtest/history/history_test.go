@@ -221,7 +221,7 @@ func TestWhatIsInMemoryAtATimeIsBounded(t *testing.T) {
 		_, err := loader.Load(t.Context(), "x", window)
 		require.NoError(t, err, longest)
 		_, err = loader.Load(t.Context(), "x", window)
-		require.ErrorContains(t, err, "larger than 20 KiB; choose fewer servers with --match", longest)
+		require.ErrorContains(t, err, "more memory than 20 KiB; select fewer servers with --match", longest)
 		loader = &Loader{Most: 8000, Source: &picky{longest: longest}}
 		for range 10 {
 			part, err := loader.Load(t.Context(), "x", window)

@@ -87,7 +87,7 @@ func (l *Loader) hold(size int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held += size; l.held > l.Most {
-		return fmt.Errorf("what has to be in memory at a time is larger than %s; choose fewer servers with --match or --max-targets, or lower --parallel", humanize.IBytes(uint64(l.Most)))
+		return fmt.Errorf("the history needs more memory than %s; select fewer servers with --match or --max-targets, or lower --parallel", humanize.IBytes(uint64(l.Most)))
 	}
 	return nil
 }

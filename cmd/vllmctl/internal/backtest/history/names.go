@@ -47,7 +47,7 @@ func rawPrefixes(more []string) []string {
 	return out
 }
 
-// OfTarget reports whether a series with vLLM's own names is of a server. A further colon in a name is that of a recorded series,
+// OfTarget reports whether a series with vLLM's own names comes from a server. A further colon in a name is that of a recorded series,
 // which no server has.
 func OfTarget(name string, more []string) bool {
 	return slices.ContainsFunc(rawPrefixes(more), func(prefix string) bool {

@@ -33,49 +33,45 @@ type Seen struct {
 	By string `json:"by"`
 	// At is when that was.
 	At time.Time `json:"at"`
-	// Lead is how long before the begin of the incident that was, in seconds; negative after
-	// it.
+	// Lead is the lead time before the start of the incident; negative after it.
 	Lead float64 `json:"lead_seconds"`
-	// Subject is what it was about, as far as that is known.
+	// Subject is the subject, if known.
 	Subject string `json:"subject,omitempty"`
-	// Already is true where it was reported long before, and still was: that says nothing
-	// about this incident.
+	// Already is true if the report started long before the incident, so it has no lead time.
 	Already bool `json:"already,omitempty"`
 }
 
 // Result is how an incident was seen.
 type Result struct {
-	// Incident is that of the file.
+	// Incident is the incident in the file.
 	Incident `json:"incident"`
-	// Outside is true where the incident is not in the period, so that nothing is compared.
+	// Outside is true if the incident is outside of the period, and not compared.
 	Outside bool `json:"outside,omitempty"`
-	// Diagnosis is when the diagnosis reported it first; nil where it did not.
+	// Diagnosis is the first report of the diagnosis.
 	Diagnosis *Seen `json:"diagnosis,omitempty"`
-	// Alerts are the would-be alerts, each when it fired first.
+	// Alerts are the would-be alerts, each with its first firing.
 	Alerts []Seen `json:"alerts,omitempty"`
-	// Own are the user's own alerts.
+	// Own are the alerts that fired.
 	Own []Seen `json:"own_alerts,omitempty"`
-	// Ahead is how long before the first own alert the diagnosis reported it, in seconds; nil
-	// without both.
+	// Ahead is the lead time of the diagnosis before the first alert that fired.
 	Ahead *float64 `json:"ahead_of_own_alerts_seconds,omitempty"`
-	// Reported is the condition or cause that lasted longest in the incident.
+	// Reported is the condition or cause that lasted longest during the incident.
 	Reported string `json:"reported,omitempty"`
-	// Right reports whether that is the cause of the incident; nil where the incident names
-	// none, or nothing was reported.
+	// Right is true if that is the cause in the file.
 	Right *bool `json:"right_cause,omitempty"`
-	// Missed is true where the diagnosis did not report it.
+	// Missed is true if the diagnosis did not report it.
 	Missed bool `json:"missed,omitempty"`
-	// MissedByRules is true where no would-be alert fired.
+	// MissedByRules is true if no would-be alert fired.
 	MissedByRules bool `json:"missed_by_rules,omitempty"`
 }
 
-// Alarm is an alarm that belongs to no incident.
+// Alarm is an alarm outside of all incidents.
 type Alarm struct {
 	// By is the condition and cause, or the alert.
 	By string `json:"by"`
-	// Subject is what it was about, as far as that is known.
+	// Subject is the subject, if known.
 	Subject string `json:"subject,omitempty"`
-	// From is when it began.
+	// From is when it started.
 	From time.Time `json:"from"`
 	// To is when it ended.
 	To time.Time `json:"to"`
@@ -212,7 +208,7 @@ func first(all []Seen) *Seen {
 	return nil
 }
 
-// Page reports whether an alert would have paged somebody: by its label severity, or because
+// Page reports whether an alert would have paged a person: by its label severity, or because
 // it has none.
 func Page(f *rulestore.Firing) bool {
 	switch strings.ToLower(f.Labels.Get("severity")) {
@@ -252,7 +248,7 @@ func alarms(incidents []Incident, s *Story) []Alarm {
 const apart = 5 * time.Minute
 
 // Alarms joins the serious episodes of each subject that follow each other, in the order of
-// their begins.
+// their starts.
 func Alarms(episodes []replay.Episode) [][]*replay.Episode {
 	open := map[replay.Subject]int{}
 	var out [][]*replay.Episode

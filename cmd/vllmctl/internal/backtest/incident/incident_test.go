@@ -70,7 +70,7 @@ func TestMistakesInAFileOfIncidents(t *testing.T) {
 		"incidents: [{from: 2026-07-01 10:00, to: 2026-07-01 11:00}]":                            `line 1: from: "2026-07-01 10:00" has no time zone`,
 		"incidents:\n- {to: 2026-07-01T11:00:00Z}":                                               "line 2: from: is missing",
 		"incidents:\n- {from: noon, to: 2026-07-01T11:00:00Z}":                                   `from: "noon" is not a time`,
-		"incidents:\n- {from: 2026-07-01T11:00:00Z, to: 2026-07-01T10:00:00Z}":                   "ends (2026-07-01T10:00:00Z) before it begins",
+		"incidents:\n- {from: 2026-07-01T11:00:00Z, to: 2026-07-01T10:00:00Z}":                   "ends (2026-07-01T10:00:00Z) before it starts",
 		"incidents:\n- {from: 2025-07-01T11:00:00Z, to: 2026-07-01T10:00:00Z}":                   "is the year right?",
 		"incidents:\n- {from: 2026-07-01T10:00:00Z, to: 2026-07-01T11:00:00Z, cause: gremlins}":  `cause: "gremlins" is neither a cause nor a condition`,
 		"incidents:\n- {from: 2026-07-01T10:00:00Z, to: 2026-07-01T11:00:00Z, target: a}":        `the key "target" is not known`,
@@ -92,7 +92,7 @@ func TestMistakesInAFileOfIncidents(t *testing.T) {
 		"from,to\nx,y":                   `line 2: from: "x" is not a time`,
 		"from,from\n1,2":                 `the column "from" is there twice`,
 		"from;to\nx;y":                   `line 2: from: "x" is not a time`,
-		"from,to\n2026-07-01T10:00:00Z,": "line 2: to: is missing; of an incident that still lasts",
+		"from,to\n2026-07-01T10:00:00Z,": "line 2: to: is missing; for a lasting incident",
 		"from,to\n\"":                    "extraneous",
 		"from,to\n1,2,3":                 "wrong number of fields",
 		"from,to":                        "has no incident",
@@ -125,9 +125,9 @@ func TestTimesWithoutAZoneFollowTheClockOfTheZone(t *testing.T) {
 	assert.Equal(t, 8, summer.Hour())
 	_, err = ParseTime("2026-03-29 02:30", berlin)
 	require.ErrorContains(t, err, "does not exist in Europe/Berlin")
-	// 02:30 was there twice on the last Sunday of October; 01:59 and 03:00 were not.
+	// 02:30 exists twice on the last Sunday of October; 01:59 and 03:00 were not.
 	_, err = ParseTime("2026-10-25 02:30", berlin)
-	require.ErrorContains(t, err, "was there twice in Europe/Berlin")
+	require.ErrorContains(t, err, "exists twice in Europe/Berlin")
 	for text, hour := range map[string]int{"2026-10-25 01:59:59": 23, "2026-10-25 03:00": 2} {
 		got, err := ParseTime(text, berlin)
 		require.NoError(t, err, text)
@@ -136,7 +136,7 @@ func TestTimesWithoutAZoneFollowTheClockOfTheZone(t *testing.T) {
 	howe, err := time.LoadLocation("Australia/Lord_Howe") // By half an hour.
 	require.NoError(t, err)
 	_, err = ParseTime("2026-04-05 01:45", howe)
-	require.ErrorContains(t, err, "was there twice")
+	require.ErrorContains(t, err, "exists twice")
 	for _, text := range []string{"2026-07-01T10:00:00Z", "2026-07-01 12:00:00+02:00", "2026-07-01T12:00+02:00", "1782900000"} {
 		got, err := ParseTime(text, nil)
 		require.NoError(t, err, text)

@@ -21,15 +21,15 @@ import (
 
 // Incident is something that is known to have happened.
 type Incident struct {
-	// Name is that of the file, or its number there.
+	// Name is the name in the file, or the number of the entry.
 	Name string `json:"name"`
-	// From is when it began.
+	// From is when it started.
 	From time.Time `json:"from"`
 	// To is when it ended.
 	To time.Time `json:"to"`
 	// Targets are patterns of instances, such as chat-*:8000; empty means any.
 	Targets []string `json:"targets,omitempty"`
-	// Cause is a cause or a condition of the diagnosis; empty where it is not known.
+	// Cause is a cause or a condition of the diagnosis; empty if unknown.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func Read(file string, zone *time.Location) ([]Incident, error) {
 		return nil, fmt.Errorf("%s has no incident; write for example\n%s", file, example)
 	}
 	if len(all) > maxIncidents {
-		return nil, fmt.Errorf("%s has %d incidents, and at most %d are compared", file, len(all), maxIncidents)
+		return nil, fmt.Errorf("%s has %d incidents, and the limit is %d", file, len(all), maxIncidents)
 	}
 	slices.SortStableFunc(all, func(a, b Incident) int { return a.From.Compare(b.From) })
 	return all, nil
@@ -229,14 +229,14 @@ func (w *written) incident(number int, zone *time.Location) (Incident, error) {
 		return one, fmt.Errorf("from: %w", err)
 	}
 	if strings.TrimSpace(w.To) == "" {
-		return one, errors.New("to: is missing; of an incident that still lasts write a time up to which it is compared")
+		return one, errors.New("to: is missing; for a lasting incident, write the end of the comparison")
 	}
 	if one.To, err = ParseTime(w.To, zone); err != nil {
 		return one, fmt.Errorf("to: %w", err)
 	}
 	switch {
 	case !one.To.After(one.From):
-		return one, fmt.Errorf("the incident ends (%s) before it begins (%s)", w.To, w.From)
+		return one, fmt.Errorf("the incident ends (%s) before it starts (%s)", w.To, w.From)
 	case one.To.Sub(one.From) > longestIncident:
 		return one, fmt.Errorf("the incident lasts %s; is the year right?", one.To.Sub(one.From))
 	}
@@ -250,7 +250,7 @@ func (w *written) incident(number int, zone *time.Location) (Incident, error) {
 	}
 	_, isCause := catalog.CauseByName(one.Cause)
 	if _, isCondition := catalog.ConditionByName(one.Cause); !isCause && !isCondition {
-		return one, fmt.Errorf("cause: %q is neither a cause nor a condition of the diagnosis; leave it out where it is not known, or write one of %s",
+		return one, fmt.Errorf("cause: %q is neither a cause nor a condition of the diagnosis; omit it, or write one of %s",
 			one.Cause, strings.Join(causes(), ", "))
 	}
 	return one, nil
@@ -297,10 +297,10 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 		}
 		in := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, zone)
 		if in.Hour() != t.Hour() || in.Minute() != t.Minute() {
-			return time.Time{}, fmt.Errorf("%q does not exist in %s, where the clocks were changed; write the time with its zone", text, zone)
+			return time.Time{}, fmt.Errorf("%q does not exist in %s, because the clocks changed; write the time with its zone", text, zone)
 		}
 		if twice(in) {
-			return time.Time{}, fmt.Errorf("%q was there twice in %s, where the clocks were changed; write the time with its zone", text, zone)
+			return time.Time{}, fmt.Errorf("%q exists twice in %s, because the clocks changed; write the time with its zone", text, zone)
 		}
 		return in.UTC(), nil
 	}

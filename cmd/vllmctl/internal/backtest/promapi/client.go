@@ -163,7 +163,7 @@ const largest = 16 << 10
 func (c *Client) asked(selector string) (func(labels.Labels) bool, error) {
 	matchers, err := parser.NewParser(parser.Options{}).ParseMetricSelector(selector)
 	if err != nil {
-		return nil, newError(Final, err, "%s is no selector", Printable(selector))
+		return nil, newError(Final, err, "%s is not a selector", Printable(selector))
 	}
 	return func(l labels.Labels) bool {
 		for _, m := range matchers {

@@ -87,7 +87,7 @@ func (c *Client) warn(text string) {
 	}
 }
 
-// plainText is the begin of an answer that is not JSON; empty for a page.
+// plainText is the start of an answer that is not JSON; empty for a page.
 func plainText(body io.Reader) string {
 	text, err := io.ReadAll(io.LimitReader(body, maxRemoteText))
 	if err != nil || strings.HasPrefix(strings.TrimSpace(string(text)), "<") {
@@ -130,7 +130,7 @@ func readMatrix(it *jsoniter.Iterator, from, to int64, asked func(labels.Labels)
 		return it.Error == nil
 	})
 	if it.Error == nil && kind != "matrix" {
-		return nil, newError(Final, nil, "the server answers with a %q instead of raw samples; it does not support range selectors at an instant", Printable(kind))
+		return nil, newError(Final, nil, "the server answers with a %q instead of raw samples; it does not support range selectors in instant queries", Printable(kind))
 	}
 	return out, nil
 }
@@ -209,7 +209,7 @@ func sample(it *jsoniter.Iterator) (t int64, v float64, ok bool) {
 	// The text is not kept: one copy for each sample would cost more than the number.
 	v, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64) //nolint:gosec // As the line above says.
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		it.ReportError("sample", "its value is no number")
+		it.ReportError("sample", "its value is not a number")
 		return 0, 0, false
 	}
 	if it.ReadArray() {

@@ -67,27 +67,27 @@ func statusError(status int, errorType, text string) *Error {
 		strings.Contains(lower, "exceed") || strings.Contains(lower, "limit") || strings.Contains(lower, "too many")
 	switch {
 	case status == http.StatusUnauthorized:
-		return newError(Final, nil, "the server asks for credentials (401)%s; give them by --token-file or --header", says)
+		return newError(Final, nil, "the server wants credentials (401)%s; use --token-file or --header", says)
 	case status == http.StatusForbidden:
-		return newError(Final, nil, "the server refuses these credentials (403)%s; they need the right to query", says)
+		return newError(Final, nil, "the server rejects these credentials (403)%s; they need permission to query", says)
 	case status == http.StatusNotFound:
 		return newError(Final, nil, "there is no query API at this address (404)%s; give the address before /api/v1, for example https://mimir/prometheus", says)
 	case status == http.StatusRequestEntityTooLarge, status == http.StatusUnprocessableEntity && (large || errorType == "execution" || errorType == "timeout"):
-		return newError(TooMuch, nil, "the server refuses so many samples in one answer (%d)%s", status, says)
+		return newError(TooMuch, nil, "the server limits the samples in one answer (%d)%s", status, says)
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && large:
 		// Both may mean a limit of the query as well as of the load.
-		return newError(Busy, nil, "the server refuses because of a limit (%d)%s", status, says)
+		return newError(Busy, nil, "the server has reached a limit (%d)%s", status, says)
 	case status == http.StatusGatewayTimeout, status == http.StatusServiceUnavailable && errorType == "timeout":
 		return newError(TooMuch, nil, "the server did not finish the query in time (%d)%s", status, says)
 	case status >= http.StatusInternalServerError:
 		return newError(Busy, nil, "the server fails (%d)%s", status, says)
 	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest:
-		return newError(Final, nil, "the server redirects to another host (%d), which is not followed because credentials would go there; give the final address", status)
+		return newError(Final, nil, "the server redirects to another host (%d), which would get the credentials; write the final address", status)
 	}
 	if large && errorType != "bad_data" {
-		return newError(TooMuch, nil, "the server refuses so many samples in one answer (%d)%s", status, says)
+		return newError(TooMuch, nil, "the server limits the samples in one answer (%d)%s", status, says)
 	}
-	return newError(Final, nil, "the server refuses the query (%d)%s", status, says)
+	return newError(Final, nil, "the server rejects the query (%d)%s", status, says)
 }
 
 // transportError returns the error of a request that got no answer.

@@ -126,7 +126,7 @@ func TestWhatIsNoAnswerOfTheAPIIsAnError(t *testing.T) {
 		"a value too many":   {`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1000,"1","2"]]}]}}`, Busy, "not complete JSON"},
 		"a word":             {`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1000,"one"]]}]}}`, Busy, "not complete JSON"},
 		"a bad status":       {`{"status":"error","errorType":"timeout","error":"query timed out"}`, TooMuch, "query timed out"},
-		"no status":          {`{}`, Final, "refuses the query"},
+		"no status":          {`{}`, Final, "rejects the query"},
 		"a label not a text": {`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"a":1},"values":[]}]}}`, Busy, "not complete JSON"},
 	} {
 		_, _, err := ask(t, reply(c.body), nil)

@@ -28,7 +28,7 @@ func attributesOf(target labels.Labels, shared bool) map[string]any {
 	return out
 }
 
-// endpointOf returns an address for a target. Instances that are no address get one, and keep
+// endpointOf returns an address for a target. Instances that are not an address get one, and keep
 // their name in the attribute.
 func endpointOf(instance string, attributes map[string]any) string {
 	if host, port, err := net.SplitHostPort(instance); err == nil && host != "" && port != "" && !strings.ContainsAny(instance, " /?#@%\"<>\\") {

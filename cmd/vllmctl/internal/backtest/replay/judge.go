@@ -40,7 +40,7 @@ type Settings struct {
 type Coverage struct {
 	// Scrapes is the number of scrapes in the period.
 	Scrapes int `json:"scrapes"`
-	// Failed is how many of them failed.
+	// Failed is the number of failed scrapes.
 	Failed int `json:"failed"`
 	// Observed is the time between scrapes that follow each other.
 	Observed float64 `json:"observed_seconds"`
@@ -50,8 +50,7 @@ type Coverage struct {
 	Interval float64 `json:"interval_seconds"`
 	// Engines is the number of engines that were judged.
 	Engines int `json:"engines"`
-	// Snapped is true where the samples of one scrape had different times and were put
-	// together.
+	// Snapped is true if samples with different timestamps were joined into scrapes.
 	Snapped bool `json:"snapped,omitempty"`
 }
 
@@ -287,7 +286,7 @@ func (f *feed) cover(at int64, failed bool) {
 	step := float64(at-max(t.last, period.From.UnixMilli())) / 1000
 	t.last = at
 	// Where the interval changes within a part, most of its steps may be of the other one:
-	// what follows a step of the same length is no gap.
+	// what follows a step of the same length is not a gap.
 	before := t.step
 	t.step = step
 	if t.coverage.Interval > 0 && step > 3*max(t.coverage.Interval, before) {

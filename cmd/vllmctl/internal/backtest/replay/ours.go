@@ -17,7 +17,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// stored is what a name in a backend is of a metric of the catalogue.
+// stored is a name in a backend, of a metric of the catalogue.
 type stored struct {
 	metric *catalog.Metric
 	// part is _bucket, _sum or _count of a histogram, else empty.

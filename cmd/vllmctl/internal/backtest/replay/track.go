@@ -11,7 +11,7 @@ type Episode struct {
 	Subject Subject `json:"subject"`
 	// From is when the verdict was first given.
 	From time.Time `json:"from"`
-	// To is when another one was given or the subject was last seen.
+	// To is when the verdict changed, or the subject was last seen.
 	To time.Time `json:"to"`
 	// Condition is one of docs/diagnosis.md.
 	Condition string `json:"condition"`
@@ -21,13 +21,13 @@ type Episode struct {
 	Cause string `json:"cause,omitempty"`
 	// Detail is the detail of the cause.
 	Detail string `json:"detail,omitempty"`
-	// Sentence says what it means.
+	// Sentence is its meaning.
 	Sentence string `json:"sentence"`
-	// Evidence are the deciding signals when it began.
+	// Evidence are the deciding signals at its start.
 	Evidence []string `json:"evidence,omitempty"`
-	// Notices were given meanwhile.
+	// Notices are the notices in that time.
 	Notices []string `json:"notices,omitempty"`
-	// Warmup is true where it ended before the period that was asked for.
+	// Warmup is true if it ended before the period.
 	Warmup bool `json:"warmup,omitempty"`
 }
 
@@ -100,7 +100,7 @@ func (t *tracker) close(one *tracked) {
 	t.done = append(t.done, one.episode)
 }
 
-// finish ends all episodes and returns them in the order of their begins.
+// finish ends all episodes and returns them in the order of their starts.
 func (t *tracker) finish() []Episode {
 	for _, one := range t.open {
 		t.close(one)

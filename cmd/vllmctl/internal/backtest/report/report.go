@@ -13,40 +13,39 @@ import (
 
 // Report is the document of a backtest. Times are RFC 3339 in UTC, durations are seconds.
 type Report struct {
-	// Version is that of this form of the document.
+	// Version is the version of this format.
 	Version int `json:"version"`
 	// Server is the address that was read, without secrets.
 	Server string `json:"server"`
-	// From is when the period begins.
+	// From is the start of the period.
 	From time.Time `json:"from"`
-	// To is when it ends.
+	// To is the end of the period.
 	To time.Time `json:"to"`
-	// Warmup is how long before From the history was read, for the baselines.
+	// Warmup is the length of the warm-up before the period.
 	Warmup float64 `json:"warmup_seconds"`
-	// Notes are what the reader must know: what is approximate, missing or left out.
+	// Notes are about approximate, missing or omitted results.
 	Notes []string `json:"notes"`
 	// Targets are the servers, in the order of their names.
 	Targets []Target `json:"targets"`
-	// Pools are the verdicts about pools; empty where the configuration has none.
+	// Pools are the verdicts about pools; empty if the configuration has none.
 	Pools []replay.Episode `json:"pools"`
 	// Rules are the rule files that were evaluated; empty without --rules.
 	Rules []string `json:"rules"`
 	// Alerts are the alerts that would have fired by these rules.
 	Alerts []rulestore.Firing `json:"would_be_alerts"`
-	// RuleProblems are rules that could not be evaluated, or an annotation of which could not be expanded.
+	// RuleProblems are rules that failed, or annotations that could not be expanded.
 	RuleProblems []rulestore.Problem `json:"rule_problems"`
-	// Own are the alerts that did fire, by the series ALERTS.
+	// Own are the alerts that fired, from the series ALERTS.
 	Own []rulestore.Firing `json:"own_alerts"`
-	// Incidents compares with the file of --incidents; empty without it.
+	// Incidents are the results for the file of --incidents; empty without it.
 	Incidents []incident.Result `json:"incidents"`
-	// FalseAlarms are alarms of the diagnosis and would-be pages outside of all incidents;
-	// empty without --incidents.
+	// FalseAlarms are alarms outside of all incidents; empty without --incidents.
 	FalseAlarms []incident.Alarm `json:"false_alarms"`
-	// Summary has the numbers.
+	// Summary is the summary.
 	Summary Summary `json:"summary"`
-	// Read is what was read.
+	// Read has numbers about the reading.
 	Read Read `json:"read"`
-	// Compared is true where there is a file of incidents.
+	// Compared is true with --incidents.
 	Compared bool `json:"compared"`
 	// Zone is the time zone of the text and the page.
 	Zone *time.Location `json:"-"`
@@ -59,60 +58,59 @@ func (r *Report) Unevaluated() []rulestore.Problem {
 
 // Target is one server.
 type Target struct {
-	// Name is the instance, with other labels where an instance alone is not unique.
+	// Name is the instance, with further labels if the instance is ambiguous.
 	Name string `json:"name"`
-	// Names says whether the series have vLLM's own names or ours.
+	// Names are vLLM's own, or those of the receiver.
 	Names string `json:"names"`
-	// Labels are those of the target in the history.
+	// Labels are the labels of the target in the history.
 	Labels map[string]string `json:"labels"`
-	// Coverage is what there was of it.
+	// Coverage has its scrapes and gaps.
 	Coverage replay.Coverage `json:"coverage"`
-	// Episodes are the times in which the verdict stayed the same, with those of the warm-up.
+	// Episodes are the periods with one verdict, including the warm-up.
 	Episodes []replay.Episode `json:"episodes"`
-	// Dropped is the number of episodes above the limit.
+	// Dropped is the number of episodes beyond the limit.
 	Dropped int `json:"dropped_episodes,omitempty"`
 }
 
 // Summary are the numbers of a backtest.
 type Summary struct {
-	// EngineHours is for how long engines were observed.
+	// EngineHours are the observed hours of all engines.
 	EngineHours float64 `json:"engine_hours"`
-	// GapHours is for how long targets were not.
+	// GapHours are the hours of all targets without scrapes.
 	GapHours float64 `json:"gap_hours"`
 	// Scrapes is the number of scrapes.
 	Scrapes int `json:"scrapes"`
-	// Failed is how many of them failed.
+	// Failed is the number of failed scrapes.
 	Failed int `json:"failed_scrapes"`
-	// Hours is for how long each condition was reported, added up over engines.
+	// Hours are the hours of each condition, summed over engines.
 	Hours map[string]float64 `json:"hours_by_condition"`
-	// CauseHours is for how long each primary cause was reported.
+	// CauseHours are the hours of each primary cause, summed over engines.
 	CauseHours map[string]float64 `json:"hours_by_cause"`
-	// Alarms is the number of times in which the diagnosis reported a severity of 2 or more.
+	// Alarms is the number of alarms of the diagnosis (severity 2 or more).
 	Alarms int `json:"diagnosis_alarms"`
-	// Severe is how many of them reached 3.
+	// Severe is the number of these alarms with severity 3.
 	Severe int `json:"diagnosis_alarms_severity_3"`
 	// Pages is the number of would-be alerts that page.
 	Pages int `json:"would_be_pages"`
-	// PagesPerWeek is that in a week.
+	// PagesPerWeek is the number of these pages per week.
 	PagesPerWeek float64 `json:"would_be_pages_per_week"`
-	// OwnAlerts is how often own alerts fired.
+	// OwnAlerts is the number of alerts that fired.
 	OwnAlerts int `json:"own_alerts"`
 	// Incidents is the number of incidents in the period.
 	Incidents int `json:"incidents"`
-	// Missed is how many of them the diagnosis did not report.
+	// Missed is the number of incidents that the diagnosis did not report.
 	Missed int `json:"missed"`
-	// MissedByRules is how many have no would-be alert.
+	// MissedByRules is the number of incidents without a would-be alert.
 	MissedByRules int `json:"missed_by_rules"`
-	// RightCause is how many were reported mostly with the cause that the file names.
+	// RightCause is the number of incidents reported mostly with the cause in the file.
 	RightCause int `json:"right_cause"`
-	// WrongCause is how many were reported mostly with another cause.
+	// WrongCause is the number of incidents reported mostly with another cause.
 	WrongCause int `json:"wrong_cause"`
 	// FalseAlarms is the number of alarms outside of all incidents.
 	FalseAlarms int `json:"false_alarms"`
-	// LeadMedian is the median of how long before the begin of an incident the diagnosis
-	// reported it; negative after it, null without any.
+	// LeadMedian is the median lead time before the start of an incident; negative after it.
 	LeadMedian *float64 `json:"lead_median_seconds"`
-	// AheadMedian is the median of how long before the first own alert that was.
+	// AheadMedian is the median lead time before the first alert that fired.
 	AheadMedian *float64 `json:"ahead_of_own_alerts_median_seconds"`
 }
 
@@ -120,7 +118,7 @@ type Summary struct {
 type Read struct {
 	// Requests is the number of requests.
 	Requests int `json:"requests"`
-	// Retries is how many of them were made again.
+	// Retries is the number of repeated requests.
 	Retries int `json:"retries"`
 	// Bytes is the size of the answers, uncompressed.
 	Bytes int64 `json:"bytes"`

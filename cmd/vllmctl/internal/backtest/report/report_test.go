@@ -125,11 +125,11 @@ func TestThePageIsBounded(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, HTML(&b, r))
 	assert.Less(t, b.Len(), 3<<20)
-	assert.Contains(t, b.String(), "changes more are in the output of --json")
+	assert.Contains(t, b.String(), "more changes are in the output of --json")
 	assert.Contains(t, b.String(), "more are in the output of --json")
 	var text strings.Builder
 	require.NoError(t, Text(&text, r, false))
-	assert.Contains(t, text.String(), "fired 29982 times more")
+	assert.Contains(t, text.String(), "fired 29982 more times")
 }
 
 // A page and a text about many servers are bounded as those about one are, and say what they
@@ -157,7 +157,7 @@ func TestManyServersStayReadable(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, HTML(&b, r))
 	assert.Less(t, b.Len(), 25<<20)
-	assert.Contains(t, b.String(), "later bars are left out of this timeline")
+	assert.Contains(t, b.String(), "later bars are missing")
 	assert.Contains(t, b.String(), "202 more are in the output of --json")
 	for _, all := range []bool{false, true} {
 		var text strings.Builder

@@ -95,7 +95,7 @@ func (t *text) firings(title string, all []rulestore.Firing, asked, failed bool)
 	switch {
 	case len(all) > 0:
 	case failed:
-		t.line("  not known, because rules could not be evaluated")
+		t.line("  unknown, because rules failed")
 		return
 	default:
 		t.line("  none")
@@ -116,7 +116,7 @@ func (t *text) firings(title string, all []rulestore.Firing, asked, failed bool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		if n := listed[name] - mostFirings; n > 0 {
-			t.line("  %s fired %d times more; --json lists them all", promapi.Printable(name), n)
+			t.line("  %s fired %d more times; --json lists all", promapi.Printable(name), n)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (t *text) incidents() {
 		case *one.Right:
 			t.line("      cause: right, %s", one.Cause)
 		default:
-			t.line("      cause: WRONG, mostly %s, and the file says %s", one.Reported, one.Cause)
+			t.line("      cause: WRONG, mostly %s; the file says %s", one.Reported, one.Cause)
 		}
 		for k := range one.Alerts {
 			t.line("      would-be alert: %s, %s", promapi.Printable(one.Alerts[k].By), when(&one.Alerts[k]))
@@ -206,15 +206,15 @@ func when(s *incident.Seen) string {
 	return lead(s.Lead)
 }
 
-// lead says how long before or after the begin of an incident something was.
+// lead says how long before or after the start of an incident something was.
 func lead(s float64) string {
 	switch {
 	case s == 0:
-		return "at the begin"
+		return "at the start"
 	case s > 0:
-		return short(seconds(s)) + " before the begin"
+		return short(seconds(s)) + " before the start"
 	}
-	return short(seconds(-s)) + " after the begin"
+	return short(seconds(-s)) + " after the start"
 }
 
 func (t *text) summary() {

@@ -32,7 +32,7 @@ func (t *text) target(one *Target) {
 	t.line("%s", about)
 	t.episodes(one.Episodes)
 	if one.Dropped > 0 {
-		t.line("  and %d changes more, which are not kept", one.Dropped)
+		t.line("  and %d more changes, which are dropped", one.Dropped)
 	}
 }
 

@@ -148,7 +148,7 @@ var errDeep = fmt.Errorf("it is nested more than %d levels deep", maxDepth)
 // other many times.
 const mergeBudget = 256
 
-// Get returns the value of a key, through the merge keys of YAML; nil if n is no map or has
+// Get returns the value of a key, through the merge keys of YAML; nil if n is not a map or has
 // no such key. Of a key that is there twice, the last value counts, as everywhere.
 func (n *Node) Get(key string) *Node {
 	budget := mergeBudget

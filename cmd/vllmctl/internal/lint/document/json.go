@@ -104,7 +104,7 @@ func (r *jsonReader) object(at, depth int) (*Node, error) {
 		}
 		name, is := key.(string)
 		if !is {
-			return nil, errors.New("a key of a JSON object is no text")
+			return nil, errors.New("a key of a JSON object is not a text")
 		}
 		v, err := r.value(depth + 1)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 type style uint8
 
 const (
-	styleNone style = iota // A number or the like, which has no places.
+	styleNone style = iota // A number or another scalar without places.
 	styleJSON
 	stylePlain
 	styleSingle

@@ -38,7 +38,7 @@ func (d *Document) parseYAML() error {
 func decode(decoder *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
-			err = fmt.Errorf("it is no YAML: %v", failure)
+			err = fmt.Errorf("it is not YAML: %v", failure)
 		}
 	}()
 	err = decoder.Decode(into)
@@ -144,7 +144,7 @@ func (d *Document) lineStarts() []int {
 }
 
 // cursor is a place whose column is known. Places are mostly asked for in their order, so that
-// a long line is not counted anew for each.
+// a long line is not counted again for each.
 type cursor struct{ line, column, at int }
 
 // offsetOf returns the offset of a line and a column, which count characters from 1.

@@ -121,7 +121,7 @@ func (r *reader) value(n *document.Node) {
 			return
 		}
 		if n.String() != "" || n.Is(document.List) {
-			r.ignore("a document that is no object")
+			r.ignore("a document that is not an object")
 		}
 	case n.Get("apiVersion").String() != "" && n.Get("kind").String() != "", n.Get("kind").String() == persesKind:
 		// A PersesDashboard is often written without its apiVersion.

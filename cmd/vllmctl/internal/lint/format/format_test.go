@@ -175,8 +175,8 @@ func TestEachFormatIsRead(t *testing.T) {
 func TestWhatIsNoRuleAndNoDashboardIsNamed(t *testing.T) {
 	for text, reason := range map[string]string{
 		"replicas: 1\nimage: x\n": `an object with the keys "replicas", "image"`,
-		"- 1\n- 2\n":              "a document that is no object",
-		"hello":                   "a document that is no object",
+		"- 1\n- 2\n":              "a document that is not an object",
+		"hello":                   "a document that is not an object",
 		"apiVersion: apps/v1\nkind: Deployment\n":                             "an object of the kind Deployment",
 		"apiVersion: x/v1\nkind: GrafanaDashboard\nspec: {url: y}\n":          "without the field json",
 		"rules: [{host: a, http: {}}]\n":                                      `an object with the keys "rules"`,

@@ -101,7 +101,7 @@ func looksKnown(text string) bool {
 func (r *reader) operatorDashboard(spec *document.Node) {
 	text := spec.Get("json")
 	if !text.Is(document.Scalar) || text.Text == "" {
-		r.ignore("a GrafanaDashboard without the field json: only that one can be checked")
+		r.ignore("a GrafanaDashboard without the field json, which is the only checked one")
 		return
 	}
 	r.kind("GrafanaDashboard")

@@ -63,7 +63,7 @@ func (r *reader) adapterRule(rule *document.Node, index int) {
 	if strings.Contains(query.String(), "<<") {
 		e.Expanded = expanded(query.Text, seriesName(series.Text), adapterLabel(rule))
 		if strings.Contains(e.Expanded, "<<") {
-			r.ignore("the query of " + path + ": what the adapter makes of its template is not known")
+			r.ignore("the query of " + path + ": the result of its template is unknown")
 			return
 		}
 	}

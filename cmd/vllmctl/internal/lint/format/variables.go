@@ -8,7 +8,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/querylint"
 )
 
-// The queries of Grafana's variables. They are no PromQL, but have some in them.
+// The queries of Grafana's variables. They are not PromQL, but have some in them.
 var (
 	labelValues = regexp.MustCompile(`(?s)^\s*label_values\(\s*(?:(.+?)\s*,\s*)?([A-Za-z_][A-Za-z0-9_]*|"[^"]+")\s*\)\s*$`)
 	queryResult = regexp.MustCompile(`(?s)^\s*query_result\((.+)\)\s*$`)

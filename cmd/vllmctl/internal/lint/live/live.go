@@ -29,8 +29,8 @@ const (
 func Rules() []querylint.Rule {
 	return []querylint.Rule{
 		{
-			Code: CodeNotExposed, Finds: "With `--server` or `--prometheus`: there is no series with this name.",
-			Remedy: "The message has the reason where one is known: the version, a setting that is off, or no traffic yet.",
+			Code: CodeNotExposed, Finds: "With `--server` or `--prometheus`: no series has this name.",
+			Remedy: "The message has the reason if it is known: the version, a setting that is off, or no traffic yet.",
 		},
 		{
 			Code: CodeLabelAbsent, Finds: "With `--server` or `--prometheus`: no series of the metric has this label.",
@@ -38,11 +38,11 @@ func Rules() []querylint.Rule {
 		},
 		{
 			Code: CodeValueAbsent, Finds: "With `--server` or `--prometheus`: no series of the metric has this value of the label.",
-			Remedy: "Correct the value, unless it is one that is still to come.",
+			Remedy: "Correct the value, unless it will come later.",
 		},
 		{
 			Code: CodeBoundAbsent, Finds: "With `--server` or `--prometheus`: no bucket of the histogram has this `le`.",
-			Remedy: "Use a bound that is there, in the form in which it is stored; the message has the nearest ones.",
+			Remedy: "Use a stored bound; the message has the nearest ones.",
 		},
 	}
 }
@@ -206,7 +206,7 @@ func (c *checker) doubled(s querylint.Selector, m *catalog.Metric, found *Metric
 	_, server := found.Labels["model_name"]
 	if router && server {
 		c.report(s, querylint.CodeDoubleCount, querylint.Warning,
-			"Some series of %s have the label %s: they are those of the production stack's router, which repeats the values of its servers. A sum counts each server twice. Add %s=\"\".", s.Name, catalog.Router.Label, catalog.Router.Label)
+			"Some series of %s have the label %s: they come from the router of the production stack, which repeats the values of its servers. So a sum counts each server twice. Add %s=\"\".", s.Name, catalog.Router.Label, catalog.Router.Label)
 	}
 }
 
@@ -253,7 +253,7 @@ func (c *checker) candidates(name string, m *catalog.Metric, spelling querylint.
 func (c *checker) absent(s querylint.Selector, m *catalog.Metric, found *Metric) {
 	where := c.from.Where()
 	if found != nil {
-		c.report(s, CodeNotExposed, querylint.Info, "%s declares %s and has no series of it yet: nothing has happened that it counts.", capital(where), s.Name)
+		c.report(s, CodeNotExposed, querylint.Info, "%s declares %s, but has no series of it yet: there was nothing to count.", capital(where), s.Name)
 		return
 	}
 	if m == nil && !querylint.OfRouter(s.Name) {
@@ -279,7 +279,7 @@ func (c *checker) absent(s querylint.Selector, m *catalog.Metric, found *Metric)
 		c.report(s, CodeNotExposed, querylint.Error, "%s has no %s: %s.", capital(where), s.Name, reason)
 		return
 	}
-	reason := "Its version, its front end or its model does not have it, or nothing has happened yet that it counts."
+	reason := "Its version, front end or model lacks it, or there was nothing to count yet."
 	if c.from.Stored() {
 		reason = "It is stored under another name, the servers are not scraped, or they do not have it."
 	}

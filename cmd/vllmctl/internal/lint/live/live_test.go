@@ -293,7 +293,7 @@ func TestAPrometheusThatDoesNotAnswerIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	p.queries = maxQueries
 	_, err = p.Metric(context.Background(), "vllm:num_requests_running", nil)
-	assert.ErrorContains(t, err, "questions")
+	assert.ErrorContains(t, err, "queries")
 }
 
 // A server with one line that is wrong is read but for that line, and what stands in it is not said to be

@@ -103,7 +103,7 @@ func (p *Prometheus) Metric(ctx context.Context, name string, values []string) (
 func (p *Prometheus) list(ctx context.Context, path, match string) ([]string, error) {
 	p.queries++
 	if p.queries > maxQueries {
-		return nil, fmt.Errorf("more than %d questions would be needed; check fewer files at a time", maxQueries)
+		return nil, fmt.Errorf("more than %d queries are needed; check fewer files at a time", maxQueries)
 	}
 	u := *p.base
 	u.Path += path
@@ -123,7 +123,7 @@ func (p *Prometheus) list(ctx context.Context, path, match string) ([]string, er
 		Data   []string
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, errors.New("its answer is not that of Prometheus's API; check the address, which ends before /api/v1")
+		return nil, errors.New("its answer does not come from the API of Prometheus; check the address, without /api/v1")
 	}
 	if answer.Status != "success" {
 		return nil, fmt.Errorf("it answers %q", answer.Error)

@@ -97,7 +97,7 @@ func metricsURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return nil, errors.New("it is no address")
+		return nil, errors.New("it is not an address")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("write the address with http:// or https:// and a host")
 	}
@@ -170,7 +170,7 @@ func refusal(answer *http.Response, body []byte) error {
 	case json.Unmarshal(body, &said) == nil && said.Error != "" && len(said.Error) <= maxReason:
 		return fmt.Errorf("it answers %s: %s", answer.Status, said.Error)
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("it answers %s; give it what it asks for with --token-file or --header", answer.Status)
+		return fmt.Errorf("it answers %s; use --token-file or --header", answer.Status)
 	case answer.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("it answers %s to %s; check the address", answer.Status, answer.Request.URL.Path)
 	}
@@ -190,7 +190,7 @@ func (s *Servers) parse(body []byte, kind string) error {
 	}
 	p, err := textparse.New(body, kind, labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})
 	if p == nil {
-		return fmt.Errorf("its answer is of the type %q, which holds no metrics: %w", kind, err)
+		return fmt.Errorf("its answer has the type %q, without metrics: %w", kind, err)
 	}
 	read, err := s.entries(p)
 	if err != nil {

@@ -91,7 +91,7 @@ func pass(ctx context.Context, ended <-chan struct{}, source Source, to tcell.Sc
 }
 
 // post puts a key into the queue of events, and tries again while that is full of keys: a
-// key that a person presses draws the old table anew, and takes none of the news. It reports
+// key that a person presses draws the old table again, and takes none of the news. It reports
 // false if the view or ctx ended before.
 func post(ctx context.Context, ended <-chan struct{}, key tcell.Key, to tcell.Screen) bool {
 	const again = 10 * time.Millisecond
@@ -140,6 +140,6 @@ type view struct {
 	selected, opened string
 	layout           live.Layout
 	width, height    int
-	// drawn is false if what is shown has to be composed anew.
+	// drawn is false if what is shown has to be composed again.
 	drawn bool
 }

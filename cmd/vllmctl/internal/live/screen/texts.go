@@ -81,14 +81,14 @@ func helpText(width int) string {
 		{"up, down", "select an engine; also j, k, PgUp, PgDn, Home, End"},
 		{"Enter", "open the selected engine"},
 		{"Esc", "go back; in the table, remove the filter"},
-		{"/", "filter: only rows with this text in what is shown of them"},
+		{"/", "filter: only rows that show this text"},
 		{"<, >", "sort by the column before or after; also left, right"},
 		{"1 to 9", "sort by one of the first nine columns below; again to reverse"},
 		{"r", "reverse the order"},
 		{"0", "the worst first"},
 		{"l", "the log of the receiver and the processor, the newest line first"},
-		{"Ctrl-L", "draw the screen anew"},
-		{"Ctrl-Z", "stop until the shell continues it with fg"},
+		{"Ctrl-L", "draw the screen again"},
+		{"Ctrl-Z", "suspend; fg in the shell continues"},
 		{"q, Ctrl-C", "quit"},
 	} {
 		write(k[0], k[1])
@@ -103,6 +103,6 @@ func helpText(width int) string {
 	}
 	b.WriteByte('\n')
 	write("colours", "red: severity 3; yellow: severity 2, or the server cannot be read. NO_COLOR switches them off.")
-	write("not shown", "a narrow screen leaves out columns; Enter shows all numbers of an engine.")
+	write("not shown", "a narrow screen hides columns; Enter shows all numbers of an engine.")
 	return b.String()
 }

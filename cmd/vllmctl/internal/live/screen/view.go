@@ -64,7 +64,7 @@ func (v *view) refresh() {
 	v.arrange()
 }
 
-// arrange filters and sorts the rows. The selected engine stays selected wherever it is.
+// arrange filters and sorts the rows. The selected engine stays selected at any place.
 func (v *view) arrange() {
 	v.rows = live.Filter(v.now.Rows, v.wanted)
 	live.Sort(v.rows, v.order)
@@ -135,7 +135,7 @@ func (v *view) remarkLine() string {
 		parts = append(parts, remark)
 	}
 	if parts == nil {
-		parts = append(parts, fmt.Sprintf("Every %s; rates and means over %s; what is usual is learned in this session.", v.now.Interval, v.now.Window))
+		parts = append(parts, fmt.Sprintf("Every %s; rates and means over %s; usual values are learned in this session.", v.now.Interval, v.now.Window))
 	}
 	return strings.Join(parts, " ")
 }
@@ -191,7 +191,7 @@ func (c *content) GetCell(row, _ int) *tview.TableCell {
 	return cell(v.layout.Line(r, v.now.At), style(r))
 }
 
-// cell is a line whose text is taken as it is: a name in brackets is no colour.
+// cell is a line whose text is taken as it is: a name in brackets is not a colour.
 func cell(text string, style tcell.Style) *tview.TableCell {
 	return tview.NewTableCell(tview.Escape(text)).SetStyle(style).SetExpansion(1)
 }
