@@ -41,27 +41,30 @@ type pool struct {
 type server struct {
 	key     string
 	engines []*engine
-	// group is what a share of can be unfit: servers of one model and namespace.
-	group string
-	// fit is the worst of its engines.
+	// lead is the engine that tells its pool: one that is heard of now and has a model, where there is one.
+	lead *engine
+	// fit is the worst of its engines that are heard of now.
 	fit fitness
+	// read is true where it was read before and is heard of now, lost where nobody can read it now.
+	read, lost bool
 	// refused is true where probes for routing answer 503, dead where those for liveness do as well.
 	refused, dead bool
 	// suspect is true where it cannot be read, as most others.
 	suspect bool
 }
 
-// fitness is what the data say of a server, from what is best for it.
+// fitness is what the data say of a server, from what says least against it. An old engine says nothing: a server that was
+// restarted with another model has one for a while.
 type fitness uint8
 
 const (
-	serving fitness = iota
+	old fitness = iota
+	serving
 	slow
 	starting
 	unread
 	resumed
 	doubtful
-	old
 	unreachable
 	failing
 	stalled
@@ -76,7 +79,7 @@ var fitnessWords = [...]struct{ name, sentence string }{
 	starting:    {"starting", "The server is starting."},
 	unread:      {"unread", "The server was never read, so nothing is known about it."},
 	resumed:     {"resumed", "What is known is from before the collector restarted."},
-	doubtful:    {"doubtful", "The server has just become unreachable, or can just be read again."},
+	doubtful:    {"doubtful", "The server has just become unreachable, can just be read again, or another processor can read it."},
 	old:         {"old", "The server was not read in the time of two scrapes, so nothing is known about it now."},
 	unreachable: {"unreachable", "The server was read before and cannot be read any more."},
 	failing:     {"failing", "Too many requests fail."},
@@ -143,12 +146,19 @@ func newView(now time.Time, known map[string]*fleet.Snapshot, share float64, ref
 		key := cmp.Or(e.Resource, e.Server)
 		s := servers[key]
 		if s == nil {
-			s = &server{key: key, group: e.Cluster + "\x00" + e.Namespace + "\x00" + e.Model}
+			s = &server{key: key, lead: e, lost: true}
 			servers[key] = s
 			v.servers = append(v.servers, s)
 		}
 		s.engines = append(s.engines, e)
 		s.fit = max(s.fit, e.fit)
+		if e.fit != old {
+			s.read = s.read || e.Read
+			s.lost = s.lost && e.Read && (e.Failure != "" || e.Condition == "unreachable")
+		}
+		if s.lead.fit == old || s.lead.Model == "" && e.fit != old {
+			s.lead = e
+		}
 		e.server = s
 		v.name(s, e.Server, e.Address, e.Pod)
 		if e.Pod != "" && e.Namespace != "" {
@@ -171,24 +181,33 @@ func (v *view) name(s *server, names ...string) {
 type count struct{ read, lost int }
 
 func (c *count) add(s *server) {
-	switch e := s.engines[0]; {
-	case e.Read && (e.Failure != "" || e.Condition == "unreachable"):
+	if s.read {
 		c.read++
+	}
+	if s.read && s.lost {
 		c.lost++
-	case s.fit != starting && s.fit != unread && s.fit != old:
-		c.read++
 	}
 }
 
 // suspect reports whether more than half cannot be read.
 func (c *count) suspect() bool { return 2*c.lost > c.read }
 
+// group is what a share of can be unfit: servers of one model, namespace and cluster.
+func (s *server) group() string {
+	return s.lead.Cluster + "\x00" + s.lead.Namespace + "\x00" + s.lead.Model
+}
+
 // refuse decides which unfit servers probes report as unfit.
 func (v *view) refuse(share float64, before map[string]bool) {
 	var all count
 	groups := map[string][]*server{}
 	for _, s := range v.servers {
-		groups[s.group] = append(groups[s.group], s)
+		if s.fit == unreachable && !s.lost {
+			s.fit = doubtful
+		}
+		if s.fit != old { // Servers that have left the pool do not raise what the share allows.
+			groups[s.group()] = append(groups[s.group()], s)
+		}
 		all.add(s)
 	}
 	v.suspect = all.suspect()

@@ -202,6 +202,7 @@ func TestTheCollectorSuspectsItself(t *testing.T) {
 		engines[4+n].Arrived = noon.Add(-time.Hour)
 	}
 	a = ask(t, engines...)
+	a.config.UnfitShare = 0.5
 	assert.Len(t, a.refused(), 2, "two of four")
 	engines[2].Read = false
 	a = ask(t, engines...)
