@@ -64,8 +64,8 @@ type Engine struct {
 	// Read is true once the server was read. Resumed is true while the condition is that from before the collector
 	// restarted, and readings since then do not show yet that it still is so.
 	Read, Resumed bool
-	// At is the timestamp of the newest data, and Arrived when it came. Interval is the time between the last two
-	// scrapes; 0 where unknown.
+	// At is the timestamp of the newest data, and Arrived when it came. Interval is the longest time between two of the
+	// last four scrapes; 0 where unknown.
 	At, Arrived time.Time
 	Interval    time.Duration
 	Numbers     [NumNumbers]float64

@@ -49,7 +49,7 @@ func TestPoolsAreTold(t *testing.T) {
 		require.Len(t, snapshot.Engines, 2)
 		detail := a.source.Detail(pool.Key)
 		require.NotNil(t, detail)
-		assert.Contains(t, detail.Sentence, "Pool m: so many of its servers cannot be scraped")
+		assert.Contains(t, detail.Sentence, "Pool m: too many of its servers cannot be scraped")
 		assert.Contains(t, detail.Sentence, "1 is unreachable: b")
 		var told *known.Event
 		for n := range a.events {

@@ -160,3 +160,15 @@ func TestTheContactIsBounded(t *testing.T) {
 	assert.False(t, c.lost)
 	assert.Len(t, c.recent, 1)
 }
+
+// A server that two collectors scrape is scraped as often as one of them does.
+func TestTheIntervalOfTwoCollectors(t *testing.T) {
+	t.Parallel()
+	c, s := contact{}, settings(2)
+	for n, at := range []int64{100, 101, 115, 116, 130, 131} {
+		c.observe(s, false, at*int64(time.Second))
+		assert.Equal(t, []int64{0, 1, 14, 14, 14, 14}[n]*int64(time.Second), c.interval(), "scrape %d", n)
+	}
+	c.observe(s, false, int64(100*time.Second))
+	assert.Zero(t, c.interval(), "the clock was set back")
+}

@@ -23,7 +23,7 @@ type Present struct {
 	Read, Resumed bool
 	// Failure is the outcome of the last scrape, where it failed; "failed" where the sender says no outcome.
 	Failure string
-	// Interval is the time between the last two scrapes in nanoseconds; 0 where it is not known.
+	// Interval is the longest time between two of the last four scrapes in nanoseconds; 0 where it is not known.
 	Interval int64
 
 	engine *engine
@@ -51,9 +51,7 @@ func (s *State) Present() iter.Seq[Present] {
 			if s.server.contact.failingSince() > 0 {
 				p.Failure = cmp.Or(p.Failure, "failed")
 			}
-			if recent := s.server.contact.recent; len(recent) > 1 {
-				p.Interval = recent[len(recent)-1].at - recent[len(recent)-2].at
-			}
+			p.Interval = s.server.contact.interval()
 			if !yield(p) {
 				return
 			}

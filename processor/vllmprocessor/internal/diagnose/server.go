@@ -266,6 +266,15 @@ func (c *contact) failingSince() int64 {
 	return 0
 }
 
+// interval is the longest time between two of the last four scrapes; 0 where it is not known. Where two collectors scrape a
+// server, the newest two can be as close as can be.
+func (c *contact) interval() (longest int64) {
+	for i := max(1, len(c.recent)-3); i < len(c.recent); i++ {
+		longest = max(longest, c.recent[i].at-c.recent[i-1].at)
+	}
+	return longest
+}
+
 const (
 	// serverVersion goes up when the form of a saved server changes.
 	serverVersion = 1
