@@ -3,6 +3,7 @@ package vllmfleetextension
 import (
 	_ "embed"
 	"net/http"
+	"strings"
 )
 
 //go:embed schema.json
@@ -14,7 +15,7 @@ const jsonType = "application/json"
 func (f *fleetServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /probe", f.answerProbe)
-	mux.HandleFunc("GET /probe/{name...}", f.answerProbe)
+	mux.HandleFunc("GET /probe/", f.answerProbe)
 	mux.HandleFunc("GET /api/v1/fleet", f.shared(jsonType, func(v *view) ([]byte, error) { return encode(v.fleet()) }))
 	mux.HandleFunc("GET /api/v1/engines/{id}", f.answerDetail(f.engineDetail))
 	mux.HandleFunc("GET /api/v1/pools/{id}", f.answerDetail(f.poolDetail))
@@ -26,7 +27,14 @@ func (f *fleetServer) handler() http.Handler {
 		_, _ = w.Write(schema)
 	})
 	f.handlePages(mux)
-	return guarded(mux)
+	return guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// For the mux "//" and ".." in a name are a reason to redirect, and for a proxy that is not the answer 200.
+		if strings.HasPrefix(r.URL.Path, "/probe/") && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+			f.answerProbe(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
 // guarded sets the headers that keep what a server calls itself from being more than text in a browser.

@@ -1,6 +1,7 @@
 package vllmfleetextension
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -30,16 +31,11 @@ type answer struct {
 // answerProbe takes the name from the path or, where the path has none, from the header Host: a health check of Envoy
 // can set that for each endpoint, and the path only once.
 func (f *fleetServer) answerProbe(w http.ResponseWriter, r *http.Request) {
-	name := r.PathValue("name")
-	if name == "" {
-		name = r.Host
-	}
-	a, use := answer{}, r.URL.Query().Get("for")
-	switch use {
-	case "", "routing", "liveness":
-		a = f.view().probe(name, use == "liveness")
-	default: // A mistake in a manifest must not restart a server.
-		a = answer{Serve: true, Fitness: "unknown", Reason: "The parameter for is neither routing nor liveness; leave it out for routing."}
+	name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/probe"), "/"), r.Host)
+	a := answer{Serve: true, Fitness: "unknown", Reason: "The query of the address is neither ?for=routing nor ?for=liveness; leave it out for routing."}
+	switch query := r.URL.RawQuery; query { // A mistake in a manifest must not restart a server.
+	case "", "for=routing", "for=liveness":
+		a = f.view().probe(name, query == "for=liveness")
 	}
 	w.Header().Set(fitnessHeader, a.Fitness)
 	status := http.StatusOK

@@ -32,7 +32,7 @@ func TestTheNamesOfAServer(t *testing.T) {
 		"/a%2Fb%20c%25d%3Fe": "503 stalled", "/a/b%20c%25d%3Fe": "503 stalled",
 		"/test/vllm-0": "200 unknown", "/vllm-1": "200 ambiguous", "/test/vllm-1": "200 serving",
 		"/10.0.0.7": "200 unknown", "/": "200 unknown", "": "200 unknown", "/nobody": "200 unknown", "/prod/": "200 unknown",
-		"/%00%ff": "200 unknown",
+		"/%00%ff": "200 unknown", "//vllm-0": "200 unknown", "/prod//vllm-0": "200 unknown", "/../vllm-0": "200 unknown", "/%2e%2e/x": "200 unknown",
 	} {
 		assert.Equal(t, want, a.probe(path), path)
 	}
@@ -62,12 +62,14 @@ func TestAnAnswerOfAProbe(t *testing.T) {
 // A mistake in the address of a probe takes no server down.
 func TestAMistakeInAProbe(t *testing.T) {
 	a := ask(t, says("a", "stalled"))
-	for _, query := range []string{"?for=livenes", "?for=%zz", "?for=&for=liveness", "?other=1", "?"} {
-		w := a.get("/probe/nobody" + query)
-		assert.Equal(t, http.StatusOK, w.Code, query)
+	for _, query := range []string{"livenes", "Liveness", "%zz", "&for=liveness", "liveness;", "liveness&for=routing", "liveness&x=1"} {
+		assert.Equal(t, "200 unknown", a.probe("/a?for="+query), query)
 	}
-	assert.Equal(t, "200 unknown", a.probe("/a?for=livenes"))
-	assert.Contains(t, a.get("/probe/a?for=livenes").Body.String(), "neither routing nor liveness")
+	for _, query := range []string{"other=1", "For=liveness", "liveness", ";for=liveness"} {
+		assert.Equal(t, "200 unknown", a.probe("/a?"+query), query)
+	}
+	assert.Equal(t, "503 stalled", a.probe("/a?"))
+	assert.Contains(t, a.get("/probe/a?for=livenes").Body.String(), "neither ?for=routing nor ?for=liveness")
 }
 
 // It only reads.
