@@ -61,7 +61,10 @@ const (
 	old fitness = iota
 	serving
 	slow
+	asleep
+	draining
 	starting
+	undecided
 	unread
 	resumed
 	doubtful
@@ -76,6 +79,9 @@ const (
 var fitnessWords = [...]struct{ name, sentence string }{
 	serving:     {"serving", "The server serves."},
 	slow:        {"slow", "The server serves, but not as it should."},
+	asleep:      {"asleep", "The engine sleeps and serves nothing until it is woken."},
+	draining:    {"draining", "Kubernetes is deleting the pod."},
+	undecided:   {"undecided", "The server was read, but the data do not say yet whether it serves."},
 	starting:    {"starting", "The server is starting."},
 	unread:      {"unread", "The server was never read, so nothing is known about it."},
 	resumed:     {"resumed", "What is known is from before the collector restarted."},
@@ -117,6 +123,12 @@ func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 		return unreachable
 	case "starting":
 		return starting
+	case "unknown":
+		return undecided
+	case "draining":
+		return draining
+	case "asleep":
+		return asleep
 	}
 	if e.Severity >= 2 {
 		return slow
