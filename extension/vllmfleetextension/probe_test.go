@@ -23,6 +23,7 @@ func TestTheNamesOfAServer(t *testing.T) {
 		says("six", "stalled", func(e *fleet.Engine) { e.Model, e.Address = "6", "[fd00::7]:8000" }),
 		says("a/b c%d?e", "stalled", func(e *fleet.Engine) { e.Model = "odd" }),
 		says("other", "healthy", func(e *fleet.Engine) { e.Namespace, e.Pod = "test", "vllm-1" }),
+		says("nowhere", "stalled", func(e *fleet.Engine) { e.Model, e.Pod = "nowhere", "vllm-9" }),
 		says("another", "healthy", func(e *fleet.Engine) { e.Namespace, e.Pod = "test2", "vllm-1" }),
 	)
 	for path, want := range map[string]string{
@@ -32,7 +33,7 @@ func TestTheNamesOfAServer(t *testing.T) {
 		"/a%2Fb%20c%25d%3Fe": "503 stalled", "/a/b%20c%25d%3Fe": "503 stalled",
 		"/test/vllm-0": "200 unknown", "/vllm-1": "200 ambiguous", "/test/vllm-1": "200 serving",
 		"/10.0.0.7": "200 unknown", "/": "200 unknown", "": "200 unknown", "/nobody": "200 unknown", "/prod/": "200 unknown",
-		"/%00%ff": "200 unknown", "//vllm-0": "200 unknown", "/prod//vllm-0": "200 unknown", "/../vllm-0": "200 unknown", "/%2e%2e/x": "200 unknown",
+		"/%00%ff": "200 unknown", "/vllm-9": "503 stalled", "//vllm-9": "200 unknown", "/prod//vllm-0": "200 unknown", "/../vllm-0": "200 unknown", "/%2e%2e/x": "200 unknown",
 	} {
 		assert.Equal(t, want, a.probe(path), path)
 	}
@@ -46,7 +47,9 @@ func TestTheNamesOfAServer(t *testing.T) {
 }
 
 func TestAnAnswerOfAProbe(t *testing.T) {
-	a := ask(t, says("a", "stalled", func(e *fleet.Engine) { e.Cause = "some_cause" }), says("b", "healthy"))
+	a := ask(t, says("a", "stalled", func(e *fleet.Engine) {
+		e.Cause, e.Since, e.At = "some_cause", e.Since.Local(), e.At.In(time.FixedZone("", 3600))
+	}), says("b", "healthy"))
 	w := a.get("/probe/a")
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
@@ -62,7 +65,7 @@ func TestAnAnswerOfAProbe(t *testing.T) {
 // A mistake in the address of a probe takes no server down.
 func TestAMistakeInAProbe(t *testing.T) {
 	a := ask(t, says("a", "stalled"))
-	for _, query := range []string{"livenes", "Liveness", "%zz", "&for=liveness", "liveness;", "liveness&for=routing", "liveness&x=1"} {
+	for _, query := range []string{"", "livenes", "Liveness", "%zz", "&for=liveness", "liveness;", "liveness&for=routing", "liveness&x=1"} {
 		assert.Equal(t, "200 unknown", a.probe("/a?for="+query), query)
 	}
 	for _, query := range []string{"other=1", "For=liveness", "liveness", ";for=liveness"} {

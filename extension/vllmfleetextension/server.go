@@ -3,6 +3,7 @@ package vllmfleetextension
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -119,10 +120,10 @@ func (f *fleetServer) detail(processor, key string) (detail *fleet.Detail, busy 
 func (f *fleetServer) Start(ctx context.Context, host component.Host) error {
 	listener, err := f.config.ToListener(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: endpoint %s: %w", f.settings.ID, f.config.NetAddr.Endpoint, err)
 	}
 	if f.server, err = f.config.ToServer(ctx, host.GetExtensions(), f.settings.TelemetrySettings, f.handler()); err != nil {
-		return errors.Join(err, listener.Close())
+		return fmt.Errorf("%s: %w", f.settings.ID, errors.Join(err, listener.Close()))
 	}
 	f.announce(listener.Addr())
 	f.done.Add(2)

@@ -155,11 +155,10 @@ func newView(now time.Time, known map[string]*fleet.Snapshot, share float64, ref
 	for i := range v.engines {
 		e := &v.engines[i]
 		v.byID[e.Key] = i
-		key := cmp.Or(e.Resource, e.Server)
-		s := servers[key]
+		s := servers[e.Resource]
 		if s == nil {
-			s = &server{key: key, lead: e, lost: true}
-			servers[key] = s
+			s = &server{key: e.Resource, lead: e, lost: true}
+			servers[e.Resource] = s
 			v.servers = append(v.servers, s)
 		}
 		s.engines = append(s.engines, e)

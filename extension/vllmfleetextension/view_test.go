@@ -142,6 +142,46 @@ func TestTheShareIsOfEachPool(t *testing.T) {
 	assert.ElementsMatch(t, []string{"a", "model", "namespace", "cluster"}, a.refused())
 }
 
+// A server is of the pool of its model: also where a processor knows none, or one that the server had before a restart.
+func TestThePoolOfAServerWithAnotherModelBefore(t *testing.T) {
+	for name, change := range map[string]func(*fleet.Engine){
+		"before": func(e *fleet.Engine) { e.Model, e.Arrived = "before", noon.Add(-time.Hour) },
+		"none":   func(e *fleet.Engine) { e.Model = "" },
+	} {
+		engines := some(3, 3, "stalled")
+		for n := range engines {
+			engines = append(engines, says(fmt.Sprint(n), "stalled", change))
+		}
+		for range 3 {
+			engines = append(engines[1:], engines[0]) // Whichever is told first.
+			assert.Len(t, ask(t, engines...).refused(), 1, name)
+		}
+	}
+	// Nor does what it said before its restart count.
+	a := ask(t, says("a", "healthy"), says("a", "stalled", func(e *fleet.Engine) { e.Arrived = noon.Add(-time.Hour) }))
+	assert.Equal(t, "200 serving", a.probe("/a"))
+}
+
+// Servers that have left do not raise the share of those that are there, and do not count as lost.
+func TestServersThatHaveLeft(t *testing.T) {
+	engines := some(10, 3, "stalled")
+	for n := 3; n < 10; n++ {
+		engines[n] = says(fmt.Sprint(n), "unreachable", func(e *fleet.Engine) { e.Arrived = noon.Add(-time.Hour) })
+	}
+	a := ask(t, engines...)
+	assert.Equal(t, []string{"2"}, a.refused(), "one of three")
+	assert.False(t, a.view().suspect)
+}
+
+// A server that one processor cannot read, and another can, is not unreachable.
+func TestAServerThatAnotherProcessorReads(t *testing.T) {
+	a := ask(t, says("a", "unreachable"), says("b", "healthy"), says("c", "healthy"))
+	assert.Equal(t, "503 unreachable", a.probe("/a"))
+	a.Join("vllm/two", &source{engines: []fleet.Engine{says("a", "healthy")}})
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, "200 doubtful", a.probe("/a"))
+}
+
 // The share does not move from one server to another: a server that is refused stays so until it is fit.
 func TestTheShareStaysWhereItIs(t *testing.T) {
 	a := ask(t, some(3, 1, "stalled")...)
