@@ -119,7 +119,9 @@ type overview struct {
 	Rows    []row
 	Budgets []budgetDocument
 	// Counts are the rows by condition, the worst first.
-	Counts  []countOf
+	Counts []countOf
+	// Alone is said where no processor is asked.
+	Alone   string
 	Suspect bool
 }
 
@@ -178,6 +180,9 @@ func (f *fleetServer) overview(v *view) *overview {
 	o := &overview{At: d.At, Budgets: d.Budgets, Suspect: d.Suspect}
 	for i := range d.Pools {
 		o.Rows = append(o.Rows, poolRow(&d.Pools[i], d.At))
+	}
+	if v.alone {
+		o.Alone = alone
 	}
 	counts := map[string]int{}
 	for _, e := range d.Engines {

@@ -13,6 +13,9 @@ import (
 // ambiguous.
 const fitnessHeader = "Vllm-Fleet"
 
+// alone is said where no processor is asked.
+const alone = "Nothing is known about any server: this collector has no vllm processor with diagnosis."
+
 // answer is the body of a probe.
 type answer struct {
 	// Serve is true where the status is 200.
@@ -55,6 +58,9 @@ func (v *view) probe(name string, liveness bool) answer {
 	}
 	switch len(found) {
 	case 0:
+		if v.alone {
+			return answer{Serve: true, Fitness: "unknown", Reason: alone}
+		}
 		return answer{Serve: true, Fitness: "unknown", Reason: "No processor of this collector knows a server of this name now."}
 	case 1:
 	default:

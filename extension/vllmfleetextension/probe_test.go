@@ -48,7 +48,7 @@ func TestTheNamesOfAServer(t *testing.T) {
 
 func TestAnAnswerOfAProbe(t *testing.T) {
 	a := ask(t, says("a", "stalled", func(e *fleet.Engine) {
-		e.Cause, e.Since, e.At = "some_cause", e.Since.Local(), e.At.In(time.FixedZone("", 3600))
+		e.Cause, e.Since, e.At = "some_cause", e.Since.In(time.FixedZone("", 3600)), e.At.In(time.FixedZone("", 3600))
 	}), says("b", "healthy"))
 	w := a.get("/probe/a")
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)

@@ -140,6 +140,19 @@ func (f *fleetServer) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
+// Ready implements extensioncapabilities.PipelineWatcher: by now all processors that it can ask have joined.
+func (f *fleetServer) Ready() error {
+	f.asking.Lock()
+	defer f.asking.Unlock()
+	if len(f.sources) == 0 {
+		f.settings.Logger.Warn("All probes will answer 200", zap.String("reason", alone))
+	}
+	return nil
+}
+
+// NotReady implements extensioncapabilities.PipelineWatcher.
+func (f *fleetServer) NotReady() error { return nil }
+
 // announce logs where it listens, and who may read it.
 func (f *fleetServer) announce(address net.Addr) {
 	f.settings.Logger.Info("Answers probes, programs and browsers about vLLM servers", zap.Stringer("address", address))

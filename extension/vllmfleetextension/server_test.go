@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/extension/extensioncapabilities"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -103,6 +104,27 @@ func TestTheConfiguration(t *testing.T) {
 	assert.Equal(t, 5*time.Second, config.WriteTimeout)
 	assert.Equal(t, defaultEndpoint, config.NetAddr.Endpoint, "what is not set has its default")
 	assert.True(t, config.Auth.HasValue())
+}
+
+// Without a processor that it can ask it is of no use, and says so to all who could notice.
+func TestWithoutAProcessor(t *testing.T) {
+	f, _, logs := start(t, componenttest.NewNopHost(), map[string]any{})
+	defer stop(t, f)
+	var watcher extensioncapabilities.PipelineWatcher = f
+	require.NoError(t, watcher.Ready())
+	require.Equal(t, 2, logs.Len())
+	assert.Equal(t, alone, logs.All()[1].ContextMap()["reason"])
+	a := ask(t)
+	assert.NotContains(t, a.get("/probe/a").Body.String()+a.get("/").Body.String(), alone)
+	a.leave()
+	a.clock = a.clock.Add(time.Minute)
+	assert.Contains(t, a.get("/probe/a").Body.String(), alone)
+	assert.Equal(t, "200 unknown", a.probe("/a"))
+	assert.Contains(t, a.get("/").Body.String(), alone)
+	f.Join("vllm", a.source)
+	require.NoError(t, watcher.Ready())
+	assert.Equal(t, 2, logs.Len())
+	require.NoError(t, watcher.NotReady())
 }
 
 // On another address than that of the machine itself anybody may read it, unless an authenticator asks who it is.

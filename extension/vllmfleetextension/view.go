@@ -12,7 +12,9 @@ import (
 
 // view is what all processors know at a moment. Nothing changes it once it is made.
 type view struct {
-	at      time.Time
+	at time.Time
+	// alone is true where no processor is asked.
+	alone   bool
 	engines []engine
 	pools   []pool
 	budgets []fleet.Budget
@@ -139,7 +141,7 @@ func fitnessOf(e *fleet.Engine, window time.Duration, now time.Time) fitness {
 // newView joins what processors know. refusedBefore are the servers that were refused in the view before: they stay so
 // while they are unfit, so that the share does not move from one server to another.
 func newView(now time.Time, known map[string]*fleet.Snapshot, share float64, refusedBefore map[string]bool) *view {
-	v := &view{at: now.UTC(), byName: map[string][]*server{}, byID: map[string]int{}}
+	v := &view{at: now.UTC(), alone: len(known) == 0, byName: map[string][]*server{}, byID: map[string]int{}}
 	for _, processor := range slices.Sorted(maps.Keys(known)) {
 		snapshot := known[processor]
 		for i := range snapshot.Engines {
