@@ -61,7 +61,11 @@ func newServer(config *Config, settings extension.Settings) *fleetServer {
 func (f *fleetServer) Join(processor string, source fleet.Source) (tell func([]fleet.Event), leave func()) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
-	f.sources[processor] = source
+	name := processor
+	for n := 2; f.sources[name] != nil; n++ { // One that is in several pipelines joins for each.
+		name = fmt.Sprintf("%s (%d)", processor, n)
+	}
+	f.sources[name] = source
 	tell = func(events []fleet.Event) {
 		f.remembering.Lock()
 		defer f.remembering.Unlock()
@@ -70,7 +74,7 @@ func (f *fleetServer) Join(processor string, source fleet.Source) (tell func([]f
 	return tell, func() {
 		f.asking.Lock()
 		defer f.asking.Unlock()
-		delete(f.sources, processor)
+		delete(f.sources, name)
 	}
 }
 

@@ -87,13 +87,13 @@ var fitnessWords = [...]struct{ name, sentence string }{
 	starting:    {"starting", "The server is starting."},
 	unread:      {"unread", "The server was never read, so nothing is known about it."},
 	resumed:     {"resumed", "What is known is from before the collector restarted."},
-	doubtful:    {"doubtful", "The server has just become unreachable, can just be read again, or another processor can read it."},
+	doubtful:    {"doubtful", "It is not certain that the server is unreachable: it was lost or found only just now, or another processor reads it."},
 	old:         {"old", "The server was not read in the time of two scrapes, so nothing is known about it now."},
 	unreachable: {"unreachable", "The server was read before and cannot be read any more."},
 	failing:     {"failing", "Too many requests fail."},
 	stalled:     {"stalled", "The engine makes no progress."},
 	limited:     {"limited", "The server is unfit, but as many servers of its pool as unfit_share allows are reported as unfit already."},
-	suspect:     {"suspect", "The server cannot be read any more, as most others: perhaps the collector has lost its network."},
+	suspect:     {"suspect", "The server cannot be read any more, like most others: perhaps the collector has lost its network."},
 }
 
 // skew is how far the clock of a sender can be behind before its data count as old.

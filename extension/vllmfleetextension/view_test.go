@@ -182,6 +182,24 @@ func TestAServerThatAnotherProcessorReads(t *testing.T) {
 	assert.Equal(t, "200 doubtful", a.probe("/a"))
 }
 
+// A processor that is in two pipelines is two that have one name.
+func TestAProcessorInTwoPipelines(t *testing.T) {
+	a := ask(t, says("a", "stalled"), says("c", "healthy"))
+	_, leave := a.Join("vllm", &source{engines: []fleet.Engine{says("b", "critical")}})
+	assert.Equal(t, "503 stalled", a.probe("/a"))
+	assert.Equal(t, "200 slow", a.probe("/b"))
+	leave()
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, "503 stalled", a.probe("/a"))
+	assert.Equal(t, "200 unknown", a.probe("/b"))
+	_, leave = a.Join("vllm", &source{engines: []fleet.Engine{says("b", "critical")}})
+	a.leave() // In any order.
+	a.clock = a.clock.Add(fresh)
+	assert.Equal(t, "200 slow", a.probe("/b"))
+	assert.Equal(t, "200 unknown", a.probe("/a"))
+	leave()
+}
+
 // The share does not move from one server to another: a server that is refused stays so until it is fit.
 func TestTheShareStaysWhereItIs(t *testing.T) {
 	a := ask(t, some(3, 1, "stalled")...)

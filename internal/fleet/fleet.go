@@ -11,7 +11,7 @@ import (
 
 // Registry is an extension that answers questions. A processor joins each one that service::extensions has.
 type Registry interface {
-	// Join adds a processor by the name of its component. The processor passes changes to tell as they happen,
+	// Join adds a processor by the name of its component, once for each pipeline that it is in. The processor passes changes to tell as they happen,
 	// and calls leave when it stops.
 	Join(processor string, source Source) (tell func([]Event), leave func())
 }
