@@ -165,9 +165,9 @@ func TestTheContactIsBounded(t *testing.T) {
 func TestTheIntervalOfTwoCollectors(t *testing.T) {
 	t.Parallel()
 	c, s := contact{}, settings(2)
-	for n, at := range []int64{100, 101, 115, 116, 130, 131} {
+	for n, at := range []int64{100, 101, 115, 116, 130, 131, 140, 141} {
 		c.observe(s, false, at*int64(time.Second))
-		assert.Equal(t, []int64{0, 1, 14, 14, 14, 14}[n]*int64(time.Second), c.interval(), "scrape %d", n)
+		assert.Equal(t, []int64{0, 1, 14, 14, 14, 14, 14, 9}[n]*int64(time.Second), c.interval(), "scrape %d", n)
 	}
 	c.observe(s, false, int64(100*time.Second))
 	assert.Zero(t, c.interval(), "the clock was set back")
