@@ -91,6 +91,9 @@ func TestEnterOpensAnEngineAndEscReturns(t *testing.T) {
 		x.press(tcell.KeyDown)
 	}
 	x.shows("12:00:00 degraded: slow_steps")
+	x.source.mu.Lock()
+	assert.Equal(t, "a:1", x.source.opened, "the source is told which details are wanted")
+	x.source.mu.Unlock()
 	// What is read stays where it is when there is news.
 	asked := x.source.pictures()
 	x.source.set(three()...)

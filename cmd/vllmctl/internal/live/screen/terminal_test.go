@@ -30,6 +30,8 @@ type told struct {
 	rows  []live.Row
 	lines []live.Line
 	asked int
+	// opened is the row that was opened last.
+	opened string
 }
 
 func (s *told) Table(bool) *live.Table {
@@ -41,6 +43,12 @@ func (s *told) Table(bool) *live.Table {
 		Targets: len(s.rows), Servers: len(s.rows), Engines: len(s.rows), Reads: 5,
 		Conditions: []live.Count{{Condition: "healthy", Engines: len(s.rows)}},
 	}
+}
+
+func (s *told) Open(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = key
 }
 
 func (s *told) Log() []live.Line {
