@@ -54,7 +54,7 @@ type FailureDocument struct {
 	Kind string `json:"kind"`
 	// Reason is a sentence.
 	Reason string `json:"reason"`
-	// Since is the start of the failures in this session; with --from, the time of the newest data, or the start of `unreachable`.
+	// Since is the start of the failures in this session; with --from, that of the condition if it says so.
 	Since time.Time `json:"since"`
 }
 
@@ -89,7 +89,7 @@ type EngineDocument struct {
 	Since *time.Time `json:"since,omitempty"`
 	// Sentence is what was found.
 	Sentence string `json:"sentence,omitempty"`
-	// Evidence are the signals with their usual values, the deciding one first; with --from, only of the worst 20.
+	// Evidence are the signals with their usual values, the deciding one first; with --from, all of them only of the worst 20.
 	Evidence []string `json:"evidence,omitempty"`
 	// Next are the steps to take.
 	Next []string `json:"next,omitempty"`

@@ -113,6 +113,7 @@ func (d *fleetDocument) table(from string, interval time.Duration) *Table {
 		p := &d.Pools[i]
 		r := p.row("pools/")
 		r.Pool, r.Heard.Engines = cmp.Or(printable(p.Name, maxName), "without a name"), p.Engines
+		r.Verdict.Pool = r.Pool
 		t.Rows = append(t.Rows, r)
 	}
 	t.count()
@@ -138,7 +139,7 @@ func (e *fleetEngine) row() Row {
 	if e.Failure != "" {
 		r.UnreadKind, r.UnreadSince = printable(e.Failure, maxName), e.DataAt
 		r.Unread = "the scrape failed: " + r.UnreadKind
-		if e.Condition == "unreachable" {
+		if e.Condition == "unreachable" || e.Condition == "starting" {
 			r.UnreadSince = e.Since
 		}
 	} else if e.Fitness == "old" && !r.Urgent() {

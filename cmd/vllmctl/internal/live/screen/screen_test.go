@@ -31,6 +31,16 @@ func TestTheTableHasTheWorstFirst(t *testing.T) {
 	x.selects("a:1")
 }
 
+func TestTheTableOfACollectorNamesIt(t *testing.T) {
+	x := open(t, 120, 24, three()...)
+	x.source.mu.Lock()
+	x.source.from = "http://c:1"
+	x.source.mu.Unlock()
+	x.source.set(three()...)
+	x.shows("The collector at http://c:1 says this")
+	assert.NotContains(t, x.text(), "learned in this session")
+}
+
 func TestKeysSort(t *testing.T) {
 	x := open(t, 80, 24, three()...)
 	x.order("a", "b", "c")

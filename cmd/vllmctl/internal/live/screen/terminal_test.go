@@ -29,6 +29,8 @@ type told struct {
 	mu    sync.Mutex
 	rows  []live.Row
 	lines []live.Line
+	// from is the collector that says it.
+	from  string
 	asked int
 	// opened is the row that was opened last.
 	opened string
@@ -39,7 +41,7 @@ func (s *told) Table(bool) *live.Table {
 	defer s.mu.Unlock()
 	s.asked++
 	return &live.Table{
-		At: noon, Interval: 5 * time.Second, Window: 15 * time.Second, Rows: append([]live.Row{}, s.rows...),
+		At: noon, From: s.from, Interval: 5 * time.Second, Window: 15 * time.Second, Rows: append([]live.Row{}, s.rows...),
 		Targets: len(s.rows), Servers: len(s.rows), Engines: len(s.rows), Reads: 5,
 		Conditions: []live.Count{{Condition: "healthy", Engines: len(s.rows)}},
 	}
