@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -133,6 +134,13 @@ func run(ctx context.Context, o options) error {
 	fmt.Printf("%d servers with %d engines each, read every %s; the first three intervals do not count\n", o.targets, o.engines, o.interval)
 	if err := fleet.Sleep(ctx, 3*o.interval); err != nil {
 		return err
+	}
+	known, err := fleet.Get(ctx, "http://"+b.address+"/api/v1/fleet")
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(known, []byte(`"scrape_failure":""`)); n != o.targets*o.engines {
+		return fmt.Errorf("the extension knows %d engines that can be read, not %d", n, o.targets*o.engines)
 	}
 	all := make([][]turn, len(ways))
 	for round := range o.rounds {
@@ -330,7 +338,7 @@ func (b *busy) browsers(ctx context.Context) {
 
 // print compares each way with the turn of the same round in which nobody asked.
 func (b *busy) print(all [][]turn) {
-	fmt.Printf("\n%-36s %10s %10s %10s %10s %10s\n", "medians of all turns", "median", "p99", "processors", "peak MiB", "median, as a ratio to nobody (least to most of a round)")
+	fmt.Printf("\n%-36s %10s %10s %10s %10s %10s\n", "medians of all turns", "median", "p99", "processors", "peak MiB", "median / that of nobody, in the same round")
 	for way, turns := range all {
 		of := func(value func(*turn) float64) float64 {
 			var values []float64
