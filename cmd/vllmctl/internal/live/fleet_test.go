@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
 
 // asked is a collector that says something of one engine and one pool, and counts what it is asked.
@@ -149,4 +152,15 @@ func TestACollectorThatMayHaveLostItsNetworkSaysSo(t *testing.T) {
 	a := askFrom(t, `"collector_suspect": true, `+oneEngine)
 	require.NoError(t, a.Ask(t.Context(), 0))
 	assert.Contains(t, a.Table(false).Remark(), "perhaps the collector has lost its network")
+}
+
+func TestACollectorThatKnowsTooManyEnginesShowsTheFirst(t *testing.T) {
+	a := askFrom(t, `"engines": [{"id": "1", "server": "worst", "condition": "idle"}`+strings.Repeat(",{}", mostFleet+6)+`]`)
+	require.NoError(t, a.Ask(t.Context(), 0))
+	table := a.Table(false)
+	assert.Len(t, table.Rows, mostFleet)
+	assert.Equal(t, 7, table.LeftOut)
+	assert.Equal(t, status.Failed, table.Status())
+	assert.True(t, slices.ContainsFunc(table.Rows, func(r Row) bool { return r.Address == "worst" }))
+	assert.Equal(t, "7 more engines or pools are not shown: the limit is 20000.", table.Remark())
 }

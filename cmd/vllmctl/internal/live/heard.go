@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -31,10 +32,10 @@ type Heard struct {
 // The documents, as the extension's schema has them.
 type (
 	fleetDocument struct {
-		At      time.Time     `json:"at"`
-		Suspect bool          `json:"collector_suspect"`
-		Engines []fleetEngine `json:"engines"`
-		Pools   []fleetPool   `json:"pools"`
+		At      time.Time              `json:"at"`
+		Suspect bool                   `json:"collector_suspect"`
+		Engines fleetList[fleetEngine] `json:"engines"`
+		Pools   fleetList[fleetPool]   `json:"pools"`
 	}
 	fleetDiagnosis struct {
 		ID        string    `json:"id"`
@@ -87,15 +88,40 @@ type (
 	}
 )
 
+// fleetList keeps the first entries of a list, which are the worst, and counts the others: an entry takes a hundred times
+// as much memory as the shortest one in a document.
+type fleetList[T any] struct {
+	list    []T
+	leftOut int
+}
+
+// mostFleet is how many engines and how many pools of a collector are shown.
+const mostFleet = 20_000
+
+func (f *fleetList[T]) UnmarshalJSON(text []byte) error {
+	var all []json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	f.list = make([]T, min(len(all), mostFleet))
+	f.leftOut = len(all) - len(f.list)
+	for i := range f.list {
+		if err := json.Unmarshal(all[i], &f.list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // The signals of which the page shows what is usual.
 const firstToken, tokenGap = "time_to_first_token_mean", "inter_token_latency_mean"
 
 // table returns the document as a table.
 func (d *fleetDocument) table(from string, interval time.Duration) *Table {
-	t := &Table{At: d.At, Interval: interval, From: from, Suspect: d.Suspect, Pools: len(d.Pools), Reads: minScrapes, Scrapes: minScrapes}
+	t := &Table{At: d.At, Interval: interval, From: from, Suspect: d.Suspect, LeftOut: d.Engines.leftOut + d.Pools.leftOut, Pools: len(d.Pools.list), Reads: minScrapes, Scrapes: minScrapes}
 	engines, unread := map[string]int{}, map[string]bool{}
-	for i := range d.Engines {
-		r := d.Engines[i].row()
+	for i := range d.Engines.list {
+		r := d.Engines.list[i].row()
 		t.Rows = append(t.Rows, r)
 		engines[r.ServerKey]++
 		if r.Unread != "" {
@@ -109,8 +135,8 @@ func (d *fleetDocument) table(from string, interval time.Duration) *Table {
 	for i := range t.Rows {
 		t.Rows[i].Several = engines[t.Rows[i].ServerKey] > 1
 	}
-	for i := range d.Pools {
-		p := &d.Pools[i]
+	for i := range d.Pools.list {
+		p := &d.Pools.list[i]
 		r := p.row("pools/")
 		r.Pool, r.Heard.Engines = cmp.Or(printable(p.Name, maxName), "without a name"), p.Engines
 		r.Verdict.Pool = r.Pool

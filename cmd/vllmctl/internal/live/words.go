@@ -55,6 +55,8 @@ func (t *Table) Remark() string {
 		return "No server has been found yet. Key l shows what discovery reports."
 	case t.Servers == 0:
 		return "The first scrape is under way."
+	case t.LeftOut > 0 && t.From != "":
+		return fmt.Sprintf("%d more engines or pools are not shown: the limit is %d.", t.LeftOut, mostFleet)
 	case t.LeftOut > 0:
 		return fmt.Sprintf("%d more engines or servers are not shown: the limit is %d, and %d for one server. Watch fewer servers.",
 			t.LeftOut, MaxRows, maxEngines)
