@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -49,7 +50,7 @@ func main() {
 	flag.DurationVar(&o.interval, "interval", 15*time.Second, "the time between two scrapes of a server, and how long a turn is")
 	flag.IntVar(&o.rounds, "rounds", 6, "how many turns each way of asking has")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "busy:", err)
@@ -193,7 +194,7 @@ func (b *busy) take(r *fleet.Request) {
 	defer b.mu.Unlock()
 	for _, resource := range r.Metrics.ResourceMetrics().All() {
 		for p := range fleet.Points(resource) {
-			if p.Metric == sentMetric {
+			if p.Metric == sentMetric && p.Value > 0 { // A server that could not be read has a point without a value.
 				b.delays = append(b.delays, r.At.Sub(time.UnixMicro(int64(p.Value))))
 			}
 		}
