@@ -7,7 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -161,7 +161,7 @@ func TestTopFromSomethingElseSaysWhatToDo(t *testing.T) {
 		return s.URL
 	}
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	for address, want := range map[string]string{
