@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gdamore/tcell/v2"
@@ -32,6 +33,7 @@ import (
 // topOptions are the flags of top.
 type topOptions struct {
 	configs    []string
+	from       string
 	times      live.Times
 	once, json bool
 	connect    connect.Flags
@@ -42,7 +44,7 @@ type topOptions struct {
 func newTop() *cobra.Command {
 	opts := &topOptions{connecting: pflag.NewFlagSet("", pflag.ContinueOnError)}
 	cmd := &cobra.Command{
-		Use:   "top {URL... | --config FILE}",
+		Use:   "top {URL... | --config FILE | --from URL}",
 		Short: "How are the engines now, and why?",
 		Long: `Watches vLLM servers in the terminal: one row per engine, the worst first, with condition, cause, load,
 latencies and throughput. Enter shows evidence and next steps; ? shows all keys. It judges as a collector
@@ -52,17 +54,20 @@ A problem shows after two windows; a longer --window is calmer and slower. The u
 in this session, from five windows with traffic. Until then, fixed limits decide.
 
 --config takes servers, objectives, pools and intervals from a collector's configuration, not exporters.
+--from asks a collector with the extension vllm_fleet, at once and with all that it has learned.
 
 --once waits until a severe problem would show (two windows and up to four intervals), prints the table and
 exits. Small or slow problems need a longer watch. --json prints one document per interval (NDJSON), or one
 in all with --once.`,
 		Example: `  vllmctl top vllm-0:8000 vllm-1:8000
   vllmctl top --config collector.yaml
+  vllmctl top --from http://localhost:55690
   vllmctl top --once vllm-0:8000 || echo "needs action"`,
 		RunE: func(cmd *cobra.Command, args []string) error { return opts.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&opts.configs, "config", nil, "collector's configuration `file`; repeatable, merged as by the collector")
+	flags.StringVar(&opts.from, "from", "", "ask the extension vllm_fleet of a collector at this `URL`")
 	flags.DurationVar(&opts.times.Interval, "interval", 0, "time between two scrapes (default 5s; 2s with --once)")
 	flags.DurationVar(&opts.times.Window, "window", 0, "time that rates and means cover (default three intervals)")
 	flags.BoolVar(&opts.once, "once", false, "print the table once and exit")
@@ -82,6 +87,9 @@ func (o *topOptions) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	log := live.NewLog()
+	if o.from != "" {
+		return o.ask(cmd, args, log, terminal)
+	}
 	plan, host, err := o.plan(ctx, cmd.Flags(), args, log)
 	if err != nil {
 		return err
@@ -94,7 +102,9 @@ func (o *topOptions) run(cmd *cobra.Command, args []string) error {
 	case o.once:
 		err = o.printOnce(ctx, cmd, session, plan)
 	case o.json:
-		err = stream(ctx, out, session, plan)
+		if session.Wait(ctx, plan.TwoScrapes(), (*live.Table).Scraped) == nil { // Else it was interrupted, which is how it ends.
+			err = stream(ctx, out, plan.Interval, func() (*live.Table, error) { return session.Table(true), nil })
+		}
 	default:
 		if err = screen.Run(ctx, session, terminal); err != nil {
 			err = fmt.Errorf("%w%s", err, instead)
@@ -146,7 +156,7 @@ func (o *topOptions) plan(ctx context.Context, flags *pflag.FlagSet, args []stri
 	}
 	switch {
 	case len(args) == 0 && len(o.configs) == 0:
-		return nil, nil, errors.New("name the servers, for example vllm-0:8000, or a configuration with --config")
+		return nil, nil, errors.New("name the servers, for example vllm-0:8000, a configuration with --config, or a collector with --from")
 	case len(args) > 0 && len(o.configs) > 0:
 		return nil, nil, errors.New("name either servers or --config; the configuration has its own servers")
 	case len(args) > 0:
@@ -228,6 +238,56 @@ func authenticates(file *configfile.File, extension string) bool {
 	})
 }
 
+// ask shows what a collector knows. It ends with the first question that fails; the screen waits for the next answer.
+func (o *topOptions) ask(cmd *cobra.Command, args []string, log *live.Log, terminal tcell.Screen) (err error) {
+	ctx := cmd.Context()
+	switch {
+	case len(args) > 0 || len(o.configs) > 0:
+		return errors.New("name either servers, --config or --from; the collector has its own servers")
+	case cmd.Flags().Changed("window"):
+		return errors.New("--window has no effect with --from; set it in the processor of the collector")
+	}
+	connection, err := o.connect.Open(ctx, log.Logger())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, connection.Close(context.WithoutCancel(ctx))) }()
+	client, err := connection.HTTP(ctx, log.Logger())
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	fleet, err := live.NewFleet(connect.Address(o.from), client, o.times.Interval, log)
+	if err != nil {
+		return err
+	}
+	next := func() (*live.Table, error) {
+		if err := fleet.Ask(ctx, live.MostExplained); err != nil {
+			return nil, err
+		}
+		return fleet.Table(true), nil
+	}
+	if o.json && !o.once {
+		return stream(ctx, cmd.OutOrStdout(), fleet.Interval, next)
+	}
+	table, err := next()
+	switch {
+	case err != nil:
+		return err
+	case o.once:
+		return o.print(cmd, table)
+	}
+	following, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { fleet.Follow(following) })
+	if err = screen.Run(ctx, fleet, terminal); err != nil {
+		err = fmt.Errorf("%w%s", err, instead)
+	}
+	stop()
+	done.Wait()
+	return err
+}
+
 // printOnce waits until a problem would be reported and prints what there is.
 func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
 	limit := plan.Verdicts()
@@ -237,8 +297,11 @@ func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session 
 	if err := session.Wait(ctx, limit, (*live.Table).Judged); err != nil {
 		return err
 	}
+	return o.print(cmd, session.Table(true))
+}
+
+func (o *topOptions) print(cmd *cobra.Command, table *live.Table) error {
 	out := cmd.OutOrStdout()
-	table := session.Table(true)
 	var err error
 	if o.json {
 		err = plain.JSONLine(out, table.Document())
@@ -264,15 +327,19 @@ func widthOf(out io.Writer) int {
 	return widthWithoutTerminal
 }
 
-// stream prints a document per interval, from the first two scrapes on, until ctx ends.
-func stream(ctx context.Context, out io.Writer, session *live.Session, plan *live.Plan) error {
-	if session.Wait(ctx, plan.TwoScrapes(), (*live.Table).Scraped) != nil {
-		return nil // It was interrupted, which is how it ends.
-	}
-	tick := time.NewTicker(plan.Interval)
+// stream prints a document per interval until ctx ends.
+func stream(ctx context.Context, out io.Writer, interval time.Duration, next func() (*live.Table, error)) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		if err := plain.JSONLine(out, session.Table(true).Document()); err != nil {
+		table, err := next()
+		if err == nil {
+			err = plain.JSONLine(out, table.Document())
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		select {

@@ -302,6 +302,10 @@ func TestTopWithWrongArguments(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name the servers, for example":            {"--once"},
 		"either servers or --config":               {"--once", "--config", "x", "http://a:1"},
+		"servers, --config or --from":              {"--once", "--from", "http://a:1", "http://b:1"},
+		"--window has no effect with --from":       {"--once", "--from", "http://a:1", "--window", "5s"},
+		"--interval 20ms is too short":             {"--json", "--from", "http://a:1", "--interval", "20ms"},
+		"--from needs the address":                 {"--once", "--from", "ftp://a:1"},
 		"--header has no effect with --config":     {"--once", "--config", "x", "--header", "A: b"},
 		"--interval 0s must be longer than 0":      {"--once", "--interval", "0s", "http://a:1"},
 		"--window -5s must be longer than 0":       {"--once", "--window", "-5s", "http://a:1"},

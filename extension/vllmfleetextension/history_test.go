@@ -41,6 +41,25 @@ func (a *asked) wait(waiting ...float64) {
 	}
 }
 
+func TestNothingIsComputedWhileNobodyAsks(t *testing.T) {
+	a := ask(t, says("a", "healthy"))
+	minute := func(n int) (asked int) {
+		before := a.source.asked
+		for range n {
+			a.clock = a.clock.Add(tick)
+			a.recordAsked()
+		}
+		return a.source.asked - before
+	}
+	assert.Zero(t, minute(200))
+	require.Equal(t, "200 old", a.probe("/a"))
+	assert.Equal(t, minutes-1, minute(200), "curves grow for the hour after a question")
+	assert.Empty(t, a.history.engines, "and then take no memory")
+	a.get("/")
+	assert.Equal(t, 1, minute(1))
+	assert.Len(t, a.history.engines, 1)
+}
+
 func TestCurves(t *testing.T) {
 	const waiting = 2 // in drawn
 	a := ask(t)

@@ -39,11 +39,13 @@ type fleetServer struct {
 	done   sync.WaitGroup
 
 	// asking is held while processors are asked, so that only one caller asks, and none that has left. It guards what
-	// follows: the processors by name, the newest view, and the details that were asked for since then.
+	// follows: the processors by name, the newest view, the details that were asked for since then, and when anybody last
+	// asked.
 	asking  sync.Mutex
 	sources map[string]fleet.Source
 	known   *view
 	details map[string]*fleet.Detail
+	askedAt time.Time
 
 	// remembering guards history: a processor tells it changes while others ask.
 	remembering sync.Mutex
@@ -78,11 +80,15 @@ func (f *fleetServer) Join(processor string, source fleet.Source) (tell func([]f
 	}
 }
 
-// view returns what the processors know, at most a second old.
+// view returns what the processors know, at most a second old, to somebody who asks.
 func (f *fleetServer) view() *view {
 	f.asking.Lock()
 	defer f.asking.Unlock()
-	now := f.now()
+	f.askedAt = f.now()
+	return f.viewAt(f.askedAt)
+}
+
+func (f *fleetServer) viewAt(now time.Time) *view {
 	if f.known != nil && !now.Before(f.known.at) && now.Sub(f.known.at) < fresh {
 		return f.known
 	}
@@ -166,7 +172,7 @@ func (f *fleetServer) announce(address net.Addr) {
 	}
 }
 
-// follow records the curves.
+// follow records the curves each minute.
 func (f *fleetServer) follow() {
 	every := time.NewTicker(tick)
 	defer every.Stop()
@@ -175,14 +181,33 @@ func (f *fleetServer) follow() {
 		case <-f.stop:
 			return
 		case <-every.C:
-			f.record(f.view())
+			f.recordAsked()
 		}
 	}
+}
+
+// recordAsked takes a value of each curve if anybody has asked within the hour that curves show, so that processors
+// compute nothing for an extension that nobody uses.
+func (f *fleetServer) recordAsked() {
+	f.asking.Lock()
+	var v *view
+	if now := f.now(); now.Sub(f.askedAt) < minutes*tick {
+		v = f.viewAt(now)
+	}
+	f.asking.Unlock()
+	if v != nil {
+		f.record(v)
+		return
+	}
+	f.remembering.Lock()
+	defer f.remembering.Unlock()
+	clear(f.history.engines)
 }
 
 // RecordAt takes a value of each curve as if it were another time. Tests draw an hour with it.
 func (f *fleetServer) RecordAt(at time.Time) {
 	f.asking.Lock()
+	f.askedAt = f.now()
 	known := f.snapshots()
 	f.asking.Unlock()
 	f.record(newView(at, known, 0, nil))

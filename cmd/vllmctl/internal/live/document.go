@@ -13,9 +13,9 @@ type Document struct {
 	Version int `json:"version"`
 	// Time is when the document was made.
 	Time time.Time `json:"time"`
-	// IntervalSeconds is the time between two scrapes of a server.
+	// IntervalSeconds is the time between two scrapes of a server; with --from, between two questions.
 	IntervalSeconds float64 `json:"interval_seconds"`
-	// WindowSeconds is the time that rates and means are taken over.
+	// WindowSeconds is the time that rates and means are taken over; 0 with --from, where only the collector knows it.
 	WindowSeconds float64 `json:"window_seconds"`
 	// Servers are the servers that were scraped, by their addresses.
 	Servers []ServerDocument `json:"servers"`
@@ -54,7 +54,7 @@ type FailureDocument struct {
 	Kind string `json:"kind"`
 	// Reason is a sentence.
 	Reason string `json:"reason"`
-	// Since is the start of the failures in this session.
+	// Since is the start of the failures in this session; with --from, that of the condition if it says so.
 	Since time.Time `json:"since"`
 }
 
@@ -85,17 +85,17 @@ type EngineDocument struct {
 	// Early is true until the watch is long enough to report a problem. Until then, severity 0 or 1 can be
 	// wrong.
 	Early bool `json:"early,omitempty"`
-	// Since is when the condition was first reported in this session.
+	// Since is when the condition was first reported in this session; with --from, when the readings first showed it.
 	Since *time.Time `json:"since,omitempty"`
 	// Sentence is what was found.
 	Sentence string `json:"sentence,omitempty"`
-	// Evidence are the signals with their usual values, the deciding one first.
+	// Evidence are the signals with their usual values, the deciding one first; with --from, all of them only of the worst 20.
 	Evidence []string `json:"evidence,omitempty"`
 	// Next are the steps to take.
 	Next []string `json:"next,omitempty"`
 	// Runbook is the address of the page about it.
 	Runbook string `json:"runbook,omitempty"`
-	// Signals are all signals of the diagnosis, by the names of docs/diagnosis.md.
+	// Signals are all signals of the diagnosis, by the names of docs/diagnosis.md; with --from, the two latencies.
 	Signals map[string]SignalDocument `json:"signals,omitempty"`
 
 	// Running is the number of running requests.
@@ -207,9 +207,8 @@ func (r *Row) document() EngineDocument {
 	}
 	if r.Condition != "" {
 		since := r.Since.UTC()
-		words := r.Words()
-		e.Since, e.Sentence, e.Next, e.Runbook = &since, words.Sentence, words.Next, words.Runbook
-		e.Evidence = r.Evidence()
+		words, evidence := r.said()
+		e.Since, e.Sentence, e.Next, e.Runbook, e.Evidence = &since, words.Sentence, words.Next, words.Runbook, evidence
 	}
 	for name, m := range r.Signals {
 		if value := finite(m.Value); value != nil {
@@ -220,9 +219,6 @@ func (r *Row) document() EngineDocument {
 		}
 	}
 	if r.Details != nil {
-		if r.Details.Sentence != "" {
-			e.Sentence = r.Details.Sentence
-		}
 		e.TTFTQuantiles = quantileDocuments(r.Details.Quantiles[QuantilesTTFT])
 		e.ITLQuantiles = quantileDocuments(r.Details.Quantiles[QuantilesITL])
 		e.E2EQuantiles = quantileDocuments(r.Details.Quantiles[QuantilesE2E])

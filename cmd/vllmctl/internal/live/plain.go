@@ -10,9 +10,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/status"
 )
 
-// The rows that WritePlain explains below the table.
+// The rows that WritePlain explains below the table, and what it says of each.
 const (
-	mostExplained = 20
+	MostExplained = 20
 	mostEvidence  = 4
 	mostSteps     = 2
 )
@@ -63,7 +63,7 @@ func (t *Table) WritePlain(out io.Writer, width int) error {
 			continue
 		}
 		explained++
-		if explained > mostExplained {
+		if explained > MostExplained {
 			continue
 		}
 		fmt.Fprintf(&b, "\n%s  %s\n", r.Name(), r.Verdict.String())
@@ -77,8 +77,8 @@ func (t *Table) WritePlain(out io.Writer, width int) error {
 			}
 		}
 	}
-	if explained > mostExplained {
-		fmt.Fprintf(&b, "\n%d more need action; --json explains all.\n", explained-mostExplained)
+	if explained > MostExplained {
+		fmt.Fprintf(&b, "\n%d more need action; --json explains all.\n", explained-MostExplained)
 	}
 	fmt.Fprintln(&b)
 	writeWrapped(&b, "", "TTFT and ITL are means in ms. "+t.Learning(), width)

@@ -31,6 +31,12 @@ type Table struct {
 	// Reads is the least number of scrapes that a server that can be read has had, Scrapes the
 	// least number that any server has had, whether they succeeded or not.
 	Reads, Scrapes int
+	// From is the address of the collector that was asked; empty where servers are scraped.
+	From string
+	// Suspect is true where the collector says that it may have lost its network, and Trouble why it could not be asked
+	// the last time.
+	Suspect bool
+	Trouble string
 }
 
 // Count is how many engines have a condition.
@@ -74,6 +80,8 @@ type Row struct {
 
 	// Details are nil unless they were asked for.
 	Details *Details
+	// Heard is nil where servers are scraped.
+	Heard *Heard
 }
 
 // Details are what only the page of one engine shows.

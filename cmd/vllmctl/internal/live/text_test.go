@@ -308,7 +308,7 @@ func TestThePlainTableHasNoControlSequencesAndExplainsWhatIsUrgent(t *testing.T)
 	}
 	out.Reset()
 	require.NoError(t, table.WritePlain(&out, 100))
-	assert.Equal(t, mostExplained, strings.Count(out.String(), "\n  found:")+strings.Count(out.String(), "\n  not read:"))
+	assert.Equal(t, MostExplained, strings.Count(out.String(), "\n  found:")+strings.Count(out.String(), "\n  not read:"))
 	assert.Contains(t, out.String(), "22 more need action; --json explains all")
 }
 

@@ -45,10 +45,18 @@ func plural(n int, noun string) string {
 // Remark is the one sentence that a reader of the table has to know now; empty for none.
 func (t *Table) Remark() string {
 	switch {
+	case t.Trouble != "":
+		return "This is old: the collector does not answer. Key l shows why."
+	case t.From != "" && t.Servers == 0:
+		return "The collector knows no server yet."
+	case t.Suspect:
+		return "Most servers cannot be read: perhaps the collector has lost its network."
 	case t.Servers == 0 && t.Targets == 0:
 		return "No server has been found yet. Key l shows what discovery reports."
 	case t.Servers == 0:
 		return "The first scrape is under way."
+	case t.LeftOut > 0 && t.From != "":
+		return fmt.Sprintf("%d more engines or pools are not shown: the limit is %d.", t.LeftOut, mostFleet)
 	case t.LeftOut > 0:
 		return fmt.Sprintf("%d more engines or servers are not shown: the limit is %d, and %d for one server. Watch fewer servers.",
 			t.LeftOut, MaxRows, maxEngines)
@@ -68,6 +76,9 @@ func (t *Table) Remark() string {
 
 // Learning says what the judgement rests on.
 func (t *Table) Learning() string {
+	if t.From != "" {
+		return "The collector at " + t.From + " says this; means are over the window of its processor."
+	}
 	return fmt.Sprintf("Rates and means cover the last %s. Usual values are learned in this session, from five windows with traffic.", t.Window)
 }
 
@@ -91,21 +102,24 @@ func (r *Row) Page(at time.Time) []Paragraph {
 			page = append(page, Paragraph{head, left})
 		}
 	}
+	since := func(from time.Time) string {
+		text := "since " + from.Local().Format(time.TimeOnly) + ", for " + Age(at.Sub(from))
+		if r.Heard == nil {
+			text += " in this session"
+		}
+		return text
+	}
 	state := cmp.Or(r.Condition, "no condition is reported")
 	if r.Condition != "" {
-		state += fmt.Sprintf(" (severity %d) since %s, for %s in this session", r.Severity, r.Since.Local().Format(time.TimeOnly), Age(at.Sub(r.Since)))
+		state += fmt.Sprintf(" (severity %d) ", r.Severity) + since(r.Since)
 	}
 	add("condition", state)
 	if r.Unread != "" {
-		add("not read", r.Unread, fmt.Sprintf("since %s, for %s in this session", r.UnreadSince.Local().Format(time.TimeOnly), Age(at.Sub(r.UnreadSince))))
+		add("not read", r.Unread, since(r.UnreadSince))
 	}
 	if r.Condition != "" {
-		words := r.Words()
-		said := ""
-		if r.Details != nil {
-			said = r.Details.Sentence
-		}
-		add("found", cmp.Or(said, words.Sentence))
+		words, evidence := r.said()
+		add("found", words.Sentence)
 		cause := r.Cause
 		if r.Detail != "" {
 			cause += ", " + r.Detail
@@ -114,14 +128,21 @@ func (r *Row) Page(at time.Time) []Paragraph {
 		if words.NotSeparable != "" {
 			add("looks alike", words.NotSeparable)
 		}
-		add("evidence", r.Evidence()...)
+		add("evidence", evidence...)
 		add("next", words.Next...)
 		add("runbook", words.Runbook)
 	}
 	add("server", r.server()...)
-	add("now", r.numbers()...)
+	if r.Heard != nil {
+		add("dashboard", r.Heard.Board)
+		add("now", r.heard()...)
+	} else {
+		add("now", r.numbers()...)
+	}
 	if r.Details != nil {
-		add("latencies", r.latencies()...)
+		if r.Heard == nil {
+			add("latencies", r.latencies()...)
+		}
 		add("changes", r.changes()...)
 		add("defects", r.defects()...)
 	}
@@ -130,6 +151,9 @@ func (r *Row) Page(at time.Time) []Paragraph {
 
 // server is what the server says of itself.
 func (r *Row) server() (texts []string) {
+	if r.Pool != "" && r.Heard != nil {
+		return []string{"pool " + r.Pool + ", " + plural(r.Heard.Engines, "engine")}
+	}
 	if r.Pool != "" {
 		return []string{"pool " + r.Pool + ", " + plural(r.Replicas, "server")}
 	}

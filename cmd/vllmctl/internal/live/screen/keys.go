@@ -120,6 +120,7 @@ func (v *view) open() {
 		return
 	}
 	v.opened = v.rows[row-1].Key
+	v.source.Open(v.opened)
 	v.show(atEngine)
 }
 

@@ -23,6 +23,8 @@ import (
 type Source interface {
 	// Table returns what is known now.
 	Table(details bool) *live.Table
+	// Open is called with the key of the row whose details are asked for next.
+	Open(key string)
 	// Log returns the newest lines of the components, the oldest first.
 	Log() []live.Line
 	// News has an element after something has changed.

@@ -31,6 +31,16 @@ func TestTheTableHasTheWorstFirst(t *testing.T) {
 	x.selects("a:1")
 }
 
+func TestTheTableOfACollectorNamesIt(t *testing.T) {
+	x := open(t, 120, 24, three()...)
+	x.source.mu.Lock()
+	x.source.from = "http://c:1"
+	x.source.mu.Unlock()
+	x.source.set(three()...)
+	x.shows("The collector at http://c:1 says this")
+	assert.NotContains(t, x.text(), "learned in this session")
+}
+
 func TestKeysSort(t *testing.T) {
 	x := open(t, 80, 24, three()...)
 	x.order("a", "b", "c")
@@ -91,6 +101,9 @@ func TestEnterOpensAnEngineAndEscReturns(t *testing.T) {
 		x.press(tcell.KeyDown)
 	}
 	x.shows("12:00:00 degraded: slow_steps")
+	x.source.mu.Lock()
+	assert.Equal(t, "a:1", x.source.opened, "the source is told which details are wanted")
+	x.source.mu.Unlock()
 	// What is read stays where it is when there is news.
 	asked := x.source.pictures()
 	x.source.set(three()...)

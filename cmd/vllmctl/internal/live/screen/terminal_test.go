@@ -29,7 +29,11 @@ type told struct {
 	mu    sync.Mutex
 	rows  []live.Row
 	lines []live.Line
+	// from is the collector that says it.
+	from  string
 	asked int
+	// opened is the row that was opened last.
+	opened string
 }
 
 func (s *told) Table(bool) *live.Table {
@@ -37,10 +41,16 @@ func (s *told) Table(bool) *live.Table {
 	defer s.mu.Unlock()
 	s.asked++
 	return &live.Table{
-		At: noon, Interval: 5 * time.Second, Window: 15 * time.Second, Rows: append([]live.Row{}, s.rows...),
+		At: noon, From: s.from, Interval: 5 * time.Second, Window: 15 * time.Second, Rows: append([]live.Row{}, s.rows...),
 		Targets: len(s.rows), Servers: len(s.rows), Engines: len(s.rows), Reads: 5,
 		Conditions: []live.Count{{Condition: "healthy", Engines: len(s.rows)}},
 	}
+}
+
+func (s *told) Open(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = key
 }
 
 func (s *told) Log() []live.Line {

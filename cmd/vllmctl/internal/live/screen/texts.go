@@ -86,7 +86,7 @@ func helpText(width int) string {
 		{"1 to 9", "sort by one of the first nine columns below; again to reverse"},
 		{"r", "reverse the order"},
 		{"0", "the worst first"},
-		{"l", "the log of the receiver and the processor, the newest line first"},
+		{"l", "the log of the receiver and the processor, the newest line first; with --from, why the collector did not answer"},
 		{"Ctrl-L", "draw the screen again"},
 		{"Ctrl-Z", "suspend; fg in the shell continues"},
 		{"q, Ctrl-C", "quit"},

@@ -134,7 +134,9 @@ func (v *view) remarkLine() string {
 	if remark := v.now.Remark(); remark != "" {
 		parts = append(parts, remark)
 	}
-	if parts == nil {
+	if parts == nil && v.now.From != "" {
+		parts = append(parts, v.now.Learning())
+	} else if parts == nil {
 		parts = append(parts, fmt.Sprintf("Every %s; rates and means over %s; usual values are learned in this session.", v.now.Interval, v.now.Window))
 	}
 	return strings.Join(parts, " ")
