@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -99,7 +100,11 @@ var pods atomic.Int64
 // a pod has. It returns the environment, and what stops the collector.
 func start(t *testing.T, overlay, endpoint string, replaced map[string]string, settings ...string) (map[string]string, func()) {
 	t.Helper()
-	all := mustDecode(t, overlays(t)[overlay])
+	return startOf(t, mustDecode(t, overlays(t)[overlay]), endpoint, replaced, settings...)
+}
+
+func startOf(t *testing.T, all cluster, endpoint string, replaced map[string]string, settings ...string) (map[string]string, func()) {
+	t.Helper()
 	w := all.workloads()[0]
 	texts, ok := configTexts(all.index(), w, w.ours()[0])
 	require.True(t, ok)
@@ -147,6 +152,23 @@ func TestTheSidecarDelivers(t *testing.T) {
 	} {
 		assert.Equal(t, value, attributes[name], name)
 	}
+}
+
+// The name in the command of the liveness probe is that under which the sidecar knows the server. Of another name it
+// would answer 200 for ever.
+func TestTheSidecarKnowsTheServerOfTheProbe(t *testing.T) {
+	vllm, vendor, fleet := newTarget(t, ""), newBackend(t), closed(t)
+	_, stop := startOf(t, above(t, copied(t), "sidecar", "sidecar-probes"), vendor.URL,
+		map[string]string{"http://127.0.0.1:8000": vllm.URL, "127.0.0.1:55690": fleet})
+	command := strings.Join(livenessProbe(t).Exec.Command, " ")
+	url := regexp.MustCompile(`'(http://[^']+)'`).FindStringSubmatch(command)
+	require.Len(t, url, 2, command)
+	asked := strings.NewReplacer("127.0.0.1:55690", fleet, "127.0.0.1:8000", strings.TrimPrefix(vllm.URL, "http://")).Replace(url[1])
+	eventually(t, "it knows that the server serves", func() bool {
+		status, page := answer(t, asked)
+		return status == http.StatusOK && strings.Contains(page, `"fitness":"serving"`)
+	})
+	stop()
 }
 
 // The kubelet renews a projected token by turning a link to a folder with a new one.

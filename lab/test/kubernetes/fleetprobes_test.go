@@ -74,10 +74,14 @@ func (pretended) Detail(string) *fleet.Detail { return nil }
 // answering starts vllm_fleet with such a processor, and returns its address.
 func answering(t *testing.T, first func(*fleet.Engine)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := closed(t)
+	t.Cleanup(answerAt(t, address, pretended{first}))
+	return address
+}
+
+// answerAt starts vllm_fleet at an address, and returns what stops it.
+func answerAt(t *testing.T, address string, source fleet.Source) func() {
+	t.Helper()
 	factory := vllmfleetextension.NewFactory()
 	config := factory.CreateDefaultConfig().(*vllmfleetextension.Config)
 	config.NetAddr.Endpoint = address
@@ -85,10 +89,9 @@ func answering(t *testing.T, first func(*fleet.Engine)) string {
 		ID: component.NewID(factory.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings(),
 	}, config)
 	require.NoError(t, err)
-	made.(fleet.Registry).Join("vllm", pretended{first})
+	made.(fleet.Registry).Join("vllm", source)
 	require.NoError(t, made.Start(t.Context(), componenttest.NewNopHost()))
-	t.Cleanup(func() { assert.NoError(t, made.Shutdown(context.WithoutCancel(t.Context()))) })
-	return address
+	return func() { assert.NoError(t, made.Shutdown(context.WithoutCancel(t.Context()))) }
 }
 
 // status runs the command of a probe as the kubelet does, with a proxy that does not work in the environment, and
