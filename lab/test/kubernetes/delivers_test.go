@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -152,23 +151,6 @@ func TestTheSidecarDelivers(t *testing.T) {
 	} {
 		assert.Equal(t, value, attributes[name], name)
 	}
-}
-
-// The name in the command of the liveness probe is that under which the sidecar knows the server. Of another name it
-// would answer 200 for ever.
-func TestTheSidecarKnowsTheServerOfTheProbe(t *testing.T) {
-	vllm, vendor, fleet := newTarget(t, ""), newBackend(t), closed(t)
-	_, stop := startOf(t, above(t, copied(t), "sidecar", "sidecar-probes"), vendor.URL,
-		map[string]string{"http://127.0.0.1:8000": vllm.URL, "127.0.0.1:55690": fleet})
-	command := strings.Join(livenessProbe(t).Exec.Command, " ")
-	url := regexp.MustCompile(`'(http://[^']+)'`).FindStringSubmatch(command)
-	require.Len(t, url, 2, command)
-	asked := strings.NewReplacer("127.0.0.1:55690", fleet, "127.0.0.1:8000", strings.TrimPrefix(vllm.URL, "http://")).Replace(url[1])
-	eventually(t, "it knows that the server serves", func() bool {
-		status, page := answer(t, asked)
-		return status == http.StatusOK && strings.Contains(page, `"fitness":"serving"`)
-	})
-	stop()
 }
 
 // The kubelet renews a projected token by turning a link to a folder with a new one.
