@@ -18,10 +18,10 @@ const named = "kubernetes.io/metadata.name"
 // above renders an overlay of the user's own, with components above one of ours.
 func above(t *testing.T, files filesys.FileSystem, overlay, component string) cluster {
 	t.Helper()
-	return mustDecode(t, rendered(t, files, overlay, component))
+	return mustDecode(t, renderedAbove(t, files, overlay, component))
 }
 
-func rendered(t *testing.T, files filesys.FileSystem, overlay, component string) []byte {
+func renderedAbove(t *testing.T, files filesys.FileSystem, overlay, component string) []byte {
 	t.Helper()
 	in := "/k/examples/kubernetes/overlays/mine-" + overlay
 	require.NoError(t, files.WriteFile(in+"/kustomization.yaml",

@@ -130,22 +130,22 @@ func (b *behind) collects(t *testing.T, condition string) func() {
 }
 
 var (
-	all         = [3]bool{true, true, true}
+	everyServer = [3]bool{true, true, true}
 	withoutSick = [3]bool{false, true, true}
 )
 
 // Envoy takes a stalled server out, and goes on with all servers whatever happens to the collector. No request fails.
 func TestEnvoyTakesOutWhatStallsAndNothingElse(t *testing.T) {
 	b := newBehind(t)
-	b.until(t, "without a collector all servers get requests", func() bool { return b.parts() == all })
+	b.until(t, "without a collector all servers get requests", func() bool { return b.parts() == everyServer })
 
 	stop := b.collects(t, "healthy")
-	b.until(t, "all are healthy", func() bool { return b.parts() == all })
+	b.until(t, "all are healthy", func() bool { return b.parts() == everyServer })
 	stop()
 	stop = b.collects(t, "stalled")
 	b.until(t, "the stalled one is out", func() bool { return b.parts() == withoutSick })
 	stop()
-	b.until(t, "the collector is down", func() bool { return b.parts() == all })
+	b.until(t, "the collector is down", func() bool { return b.parts() == everyServer })
 	stop = b.collects(t, "stalled")
 	b.until(t, "it is back", func() bool { return b.parts() == withoutSick })
 	stop()
@@ -166,7 +166,7 @@ func TestEnvoyTakesOutWhatStallsAndNothingElse(t *testing.T) {
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
 			b.parts()
 		}
-		assert.Equal(t, all, b.parts(), name)
+		assert.Equal(t, everyServer, b.parts(), name)
 		require.NoError(t, server.Close())
 	}
 	assert.Zero(t, b.failed.Load(), "of %d requests", b.answered.Load())

@@ -94,9 +94,9 @@ func answerAt(t *testing.T, address string, source fleet.Source) func() {
 	return func() { assert.NoError(t, made.Shutdown(context.WithoutCancel(t.Context()))) }
 }
 
-// status runs the command of a probe as the kubelet does, with a proxy that does not work in the environment, and
+// exitOf runs the command of a probe as the kubelet does, with a proxy that does not work in the environment, and
 // returns its exit status.
-func status(t *testing.T, probe *corev1.Probe, collector, health, path string) int {
+func exitOf(t *testing.T, probe *corev1.Probe, collector, health, path string) int {
 	t.Helper()
 	command := make([]string, len(probe.Exec.Command))
 	for i, text := range probe.Exec.Command {
@@ -147,10 +147,10 @@ func TestTheCommandsOfProbesFailOnlyWhereTheyShould(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			health := vllm.URL + "/health"
-			assert.Equal(t, row.alive, status(t, liveness, row.collector, health, os.Getenv("PATH")), "liveness")
-			assert.Equal(t, row.prepared, status(t, readiness, row.collector, health, os.Getenv("PATH")), "readiness")
-			assert.Equal(t, 0, status(t, liveness, row.collector, health, t.TempDir()), "an image without curl restarts nothing")
-			assert.NotEqual(t, 0, status(t, readiness, row.collector, vllm.URL, os.Getenv("PATH")), "vLLM's own answer counts as before")
+			assert.Equal(t, row.alive, exitOf(t, liveness, row.collector, health, os.Getenv("PATH")), "liveness")
+			assert.Equal(t, row.prepared, exitOf(t, readiness, row.collector, health, os.Getenv("PATH")), "readiness")
+			assert.Equal(t, 0, exitOf(t, liveness, row.collector, health, t.TempDir()), "an image without curl restarts nothing")
+			assert.NotEqual(t, 0, exitOf(t, readiness, row.collector, vllm.URL, os.Getenv("PATH")), "vLLM's own answer counts as before")
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestProbesAreOffAndTheSameInBothForms(t *testing.T) {
 		if row.overlay == "pool-label" {
 			require.NoError(t, files.WriteFile(config, []byte(strings.Replace(string(content), ", bearertokenauth", "", 1))))
 		}
-		made := rendered(t, files, row.overlay, row.component)
+		made := renderedAbove(t, files, row.overlay, row.component)
 		assert.Contains(t, string(made), "vllm_fleet", row.overlay)
 		assert.Empty(t, mustDecode(t, made).complaints(), row.overlay)
 		want, got := compared(t, made, row.chart, allowances)
