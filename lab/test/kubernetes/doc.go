@@ -1,5 +1,5 @@
 // Package kubernetes holds only tests of examples/kubernetes, examples/helm,
-// examples/operator and of the Dockerfile. No cluster is needed: the manifests are decoded
+// examples/operator, of the Dockerfile, and of what asks vllm_fleet in examples/probes. No cluster is needed: the manifests are decoded
 // strictly into the Kubernetes API's own Go types, the overlays are built by kustomize's own
 // library and the charts by Helm's, what refers to something is followed to it, and, with the build tag
 // e2e, the built collector validates each embedded configuration with the

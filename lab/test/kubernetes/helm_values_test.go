@@ -55,6 +55,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		{"agent", "picker: {endpoint: \"http://a\"}", "picker.endpoint is set, and only the mode gateway reads it"},
 		{"pool", "pools: []", "the mode pool needs pools: a list of InferencePools"},
 		{"pool", "queue: {hostPath: /var/lib/otelcol-vllm}", "queue.hostPath is set, and only the mode agent reads it"},
+		{"shards", "probes: true", "probes is true, and only the modes pool and pool-label read it; the mode is shards"},
 		{"gateway", "picker: {endpoint: \"\"}", "the mode gateway needs picker.endpoint"},
 		{"gateway", "objectives: [{name: a, metric: b, target: 0.9}]", "objectives is set, and the mode gateway has no engines to judge"},
 		{"agent", "mode: content", "the mode content has nothing to install. Set rules.configMap"},

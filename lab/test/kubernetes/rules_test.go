@@ -78,7 +78,14 @@ func (c cluster) ruleComplaints() []string {
 			say(!slices.Equal(o.Spec.PolicyTypes, []networkingv1.PolicyType{"Ingress", "Egress"}), "does not hold for both directions")
 			lets := slices.ContainsFunc(o.Spec.Ingress, letsIn)
 			say(lets, "lets others in")
-			say(!lets && len(o.Spec.Ingress) != 1, "does not let Prometheus read the collector's own metrics")
+			let := map[int]int{}
+			for _, rule := range o.Spec.Ingress {
+				for _, port := range rule.Ports {
+					let[port.Port.IntValue()]++
+				}
+			}
+			say(!lets && let[8888] != 1, "does not let Prometheus read the collector's own metrics")
+			say(!lets && (let[55690] == 1) != c.hasPort("fleet"), "does not let in who asks vllm_fleet, or lets in whom nobody answers")
 			for _, rule := range o.Spec.Egress {
 				say(len(rule.Ports) == 0, "lets out to any port")
 			}
@@ -117,9 +124,9 @@ func (c cluster) hasPort(name string) bool {
 }
 
 // letsIn reports whether a rule lets in more than one namespace to the collector's own
-// metrics.
+// metrics or to vllm_fleet.
 func letsIn(rule networkingv1.NetworkPolicyIngressRule) bool {
-	if len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 8888 || len(rule.From) != 1 {
+	if len(rule.Ports) != 1 || !slices.Contains([]int{8888, 55690}, rule.Ports[0].Port.IntValue()) || len(rule.From) != 1 {
 		return true
 	}
 	from := rule.From[0]

@@ -76,9 +76,11 @@ func TestEveryEmbeddedConfigurationIsValidWhereItRuns(t *testing.T) {
 func TestTheConfigurationsOfTheComponentsAreValid(t *testing.T) {
 	files := copied(t)
 	for component, overlays := range map[string][]string{
-		"agent-gpu":    {"agent"},
-		"pool-gpu":     {"pool"},
-		"cluster-name": {"agent", "gateway", "pool", "pool-label", "shards"},
+		"agent-gpu":      {"agent"},
+		"pool-gpu":       {"pool"},
+		"cluster-name":   {"agent", "gateway", "pool", "pool-label", "shards"},
+		"pool-probes":    {"pool"},
+		"sidecar-probes": {"sidecar"},
 	} {
 		for _, overlay := range overlays {
 			all := above(t, files, overlay, component)

@@ -49,7 +49,7 @@ func TestEveryPlaceNamesTheVersionOfTheManifest(t *testing.T) {
 	} {
 		assert.Positive(t, counts[file], "no version found in %s", file)
 	}
-	assert.Equal(t, 6, counts[Manifest], "dist.version, and a version for each of our five components")
+	assert.Equal(t, 7, counts[Manifest], "dist.version, and a version for each of our six components")
 }
 
 func TestPlacesAreFoundByHowTheyAreWritten(t *testing.T) {

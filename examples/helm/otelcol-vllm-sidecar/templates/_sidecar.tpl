@@ -40,6 +40,10 @@ metadata:
 data:
   collector.yaml: |
     {{- $own.Files.Get "files/collector.yaml" | replace "http://127.0.0.1:8000\n" (printf "http://127.0.0.1:%v\n" $v.port) | nindent 4 }}
+  {{- if $v.probes }}
+  probes.yaml: |
+    {{- $own.Files.Get "files/probes.yaml" | nindent 4 }}
+  {{- end }}
   {{- if $v.config }}
   own.yaml: |
     {{- toYaml $v.config | nindent 4 }}
@@ -80,6 +84,9 @@ data:
   image: {{ $v.image.repository }}{{ if $v.image.digest }}@{{ $v.image.digest }}{{ else }}:{{ $v.image.tag | default $own.Chart.AppVersion }}{{ end }}
   args:
     - --config=/etc/otelcol-vllm/collector.yaml
+    {{- if $v.probes }}
+    - --config=/etc/otelcol-vllm/probes.yaml
+    {{- end }}
     {{- if $v.config }}
     - --config=/etc/otelcol-vllm/own.yaml
     {{- end }}
@@ -153,6 +160,31 @@ data:
       readOnly: true
     - name: otelcol-vllm-queue
       mountPath: /var/lib/otelcol-vllm
+{{- end }}
+
+{{/* The liveness probe of the vLLM container, with the value "probes". */}}
+{{- define "otelcol-vllm-sidecar.livenessProbe" -}}
+{{- $v := include "otelcol-vllm-sidecar.values" . | fromYaml -}}
+{{- if $v.probes -}}
+livenessProbe:
+  exec:
+    # It fails only on an answer of vllm_fleet that says so. A sidecar that is down, starts,
+    # hangs or does not know the server, and an image without curl, restart nothing.
+    command:
+      - sh
+      - -c
+      - >-
+        ! curl -s -m 3 --noproxy '*'
+        'http://127.0.0.1:55690/probe/127.0.0.1:{{ $v.port }}?for=liveness'
+        | grep -q '"serve":false'
+  # For longer than two scrapes: until then the sidecar may still know the engine that was
+  # restarted. A model that loads takes as long as it needs.
+  initialDelaySeconds: 60
+  periodSeconds: 10
+  # Longer than curl waits: the kubelet counts a command that takes longer as failed.
+  timeoutSeconds: 10
+  failureThreshold: 3
+{{- end }}
 {{- end }}
 
 {{/* Two entries of the list "volumes". */}}

@@ -43,6 +43,9 @@
 {{- if and $v.objectives (has $v.mode (list "gateway" "content")) -}}
 {{- fail (printf "objectives is set, and the mode %s has no engines to judge" $v.mode) -}}
 {{- end -}}
+{{- if and $v.probes (not (has $v.mode (list "pool" "pool-label"))) -}}
+{{- fail (printf "probes is true, and only the modes pool and pool-label read it; the mode is %s" $v.mode) -}}
+{{- end -}}
 {{- if and $v.queue.hostPath (ne $v.mode "agent") -}}
 {{- fail (printf "queue.hostPath is set, and only the mode agent reads it; the mode is %s, which has a volume claim" $v.mode) -}}
 {{- end -}}

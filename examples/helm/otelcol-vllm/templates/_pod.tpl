@@ -97,6 +97,9 @@ spec:
         {{- if .Values.objectives }}
         - --config=/etc/otelcol-vllm/own/objectives.yaml
         {{- end }}
+        {{- if .Values.probes }}
+        - --config=/etc/otelcol-vllm/shared/probes.yaml
+        {{- end }}
         {{- if .Values.config }}
         - --config=/etc/otelcol-vllm/own/own.yaml
         {{- end }}
@@ -146,6 +149,10 @@ spec:
           containerPort: 13134
         - name: metrics
           containerPort: 8888
+        {{- if .Values.probes }}
+        - name: fleet
+          containerPort: 55690
+        {{- end }}
       # The start includes the check and the compaction of the files on disk. It may take five
       # minutes before the liveness probe begins.
       startupProbe:
