@@ -142,11 +142,11 @@ receivers:
 processors:
   vllm: {storage: file_storage}
 exporters:
-  debug:
+  nop:
 service:
   extensions: [vllm_fleet, file_storage]
   pipelines:
-    metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}
+    metrics: {receivers: [vllm], processors: [vllm], exporters: [nop]}
 `, w.fleet, filepath.Join(w.dir, "storage"), scrape, targets.String()))
 	w.startProxy(t)
 	return w
@@ -189,6 +189,7 @@ frontend health
     default_backend health
 backend health
     balance leastconn
+    option abortonclose
     option httpchk GET /health
 %s
 backend bare
@@ -259,7 +260,7 @@ func (w *world) outs(t *testing.T, backend string) (outs []int) {
 // send lets clients send requests on a way, one each time, until the test ends. A client that gets no answer in time
 // gives up.
 func (w *world) send(t *testing.T, way, model string, every time.Duration) {
-	body, err := json.Marshal(map[string]any{"prompt": "Why is the sky blue?", "max_tokens": 16, "model": model})
+	body, err := json.Marshal(map[string]any{"prompt": "Why is the sky blue?", "max_tokens": 150, "model": model})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
