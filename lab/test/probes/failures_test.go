@@ -3,6 +3,7 @@
 package probes
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -139,7 +140,7 @@ func TestNoFailureOfTheCollectorTakesAServerOut(t *testing.T) {
 			sent = append(sent, n.between("probe", began, end))
 		}
 		lost := w.lostBetween("probe", began, end)
-		t.Logf("%-42s %25v %6d %11d %34d", f.name, sent, lost, outs, bare)
+		t.Logf("%-42s %25s %6d %11d %34d", f.name, fmt.Sprint(sent), lost, outs, bare)
 		assert.Zero(t, outs, f.name)
 		assert.Zero(t, lost, f.name)
 		assert.Equal(t, f.harms, bare > 0, "%s: without the protection %d are taken out", f.name, bare)

@@ -189,7 +189,6 @@ frontend health
     default_backend health
 backend health
     balance leastconn
-    option abortonclose
     option httpchk GET /health
 %s
 backend bare
