@@ -38,10 +38,12 @@ var failures = []failure{
 	{name: "killed", begin: kill, end: start, harms: true},
 	{name: "stopped (SIGSTOP)", begin: signal(syscall.SIGSTOP), end: signal(syscall.SIGCONT), harms: true},
 	{name: "restarted, with storage", begin: func(t *testing.T, w *world) {
+		t.Helper()
 		w.collector.Stop(t)
 		start(t, w)
 	}},
 	{name: "restarted, without storage", begin: func(t *testing.T, w *world) {
+		t.Helper()
 		w.collector.Stop(t)
 		require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "storage")))
 		start(t, w)
@@ -52,26 +54,39 @@ var failures = []failure{
 	{name: "scrapes get no answer", begin: metrics(3, hang), end: metrics(3, nil)},
 	{name: "scrapes get an empty page", begin: metrics(3, empty), end: metrics(3, nil)},
 	{name: "killed at each start", begin: kill, again: func(t *testing.T, w *world) {
+		t.Helper()
 		start(t, w)
 		time.Sleep(50 * time.Millisecond)
 		kill(t, w)
 	}, end: start, harms: true},
 	{name: "it does not start: wrong configuration", begin: func(t *testing.T, w *world) {
+		t.Helper()
 		w.collector.Stop(t)
 		wrong := collector.Collector(t, nil, filepath.Join(w.dir, "config.yaml"), "yaml:processors::vllm::windows: 1m")
 		wrong.WaitForFailure(t)
 	}, end: start, harms: true},
 	{name: "its port answers 503, from somebody else", begin: func(t *testing.T, w *world) {
+		t.Helper()
 		w.collector.Stop(t)
 		w.stranger(t)
 	}, harms: true},
 }
 
-func kill(t *testing.T, w *world)  { w.collector.Kill(t) }
-func start(t *testing.T, w *world) { w.startCollector(t) }
+func kill(t *testing.T, w *world) {
+	t.Helper()
+	w.collector.Kill(t)
+}
+
+func start(t *testing.T, w *world) {
+	t.Helper()
+	w.startCollector(t)
+}
 
 func signal(what syscall.Signal) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) { w.collector.Signal(t, what) }
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		w.collector.Signal(t, what)
+	}
 }
 
 // metrics lets the first servers answer scrapes in another way.
@@ -93,6 +108,7 @@ func empty(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK
 
 // stranger answers 503 in place of the collector.
 func (w *world) stranger(t *testing.T) {
+	t.Helper()
 	listener, err := net.Listen("tcp", w.fleet)
 	require.NoError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -46,6 +46,7 @@ func TestAStalledEngineGetsNoMoreRequests(t *testing.T) {
 
 // shown waits until end, and checks what the first server got from its stall on.
 func shown(t *testing.T, w *world, stall, end time.Time) {
+	t.Helper()
 	time.Sleep(time.Until(end))
 	t.Log("way      last request after the stall   requests to it   lost   out")
 	for _, way := range []string{"health", "probe"} {

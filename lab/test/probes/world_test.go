@@ -49,6 +49,7 @@ type node struct {
 }
 
 func newNode(t *testing.T, inner http.Handler) *node {
+	t.Helper()
 	n := &node{inner: inner, sent: map[string][]time.Time{}}
 	n.Server = httptest.NewServer(n)
 	t.Cleanup(n.Server.Close)
@@ -94,6 +95,7 @@ func (n *node) address() string { return n.Listener.Addr().String() }
 
 // simulated are three servers without requests of their own. Changes are those of the first one.
 func simulated(t *testing.T, changes ...engine.Change) []*node {
+	t.Helper()
 	sim, err := vllmsim.New(vllmsim.Config{
 		Targets: 3, Clock: time.Now, TargetChanges: [][]engine.Change{changes, {}, {}},
 		Workload: &engine.Workload{Prompt: engine.Lengths{Median: 1}, Output: engine.Lengths{Median: 1}},
@@ -121,6 +123,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, nodes []*node) *world {
+	t.Helper()
 	w := &world{
 		nodes: nodes, dir: t.TempDir(), fleet: collector.FreeAddr(t), lost: map[string][]time.Time{},
 		ways: map[string]string{"probe": collector.FreeAddr(t), "health": collector.FreeAddr(t)},
@@ -158,12 +161,14 @@ func (w *world) write(t *testing.T, name, text string) {
 }
 
 func (w *world) startCollector(t *testing.T) {
+	t.Helper()
 	w.collector = collector.Collector(t, nil, filepath.Join(w.dir, "config.yaml"))
 }
 
 // startProxy runs the example with the addresses of this world. What is added asks the servers only ("health"), or the
 // collector without the example's protection ("bare").
 func (w *world) startProxy(t *testing.T) {
+	t.Helper()
 	program := collector.Tool(t, "haproxy")
 	example, err := os.ReadFile(filepath.Join(captures.Root(t), "examples", "probes", "haproxy.cfg"))
 	require.NoError(t, err)
@@ -220,6 +225,7 @@ func withoutServers(config string) string {
 
 // fitness is what the extension says of a server; nothing where it does not answer.
 func (w *world) fitness(t *testing.T, n *node) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.fleet+"/probe/"+n.address(), http.NoBody)
@@ -234,6 +240,7 @@ func (w *world) fitness(t *testing.T, n *node) string {
 
 // outs is how often the proxy took a server of a backend out, of all servers.
 func (w *world) outs(t *testing.T, backend string) (outs []int) {
+	t.Helper()
 	connection, err := net.Dial("unix", w.socket)
 	require.NoError(t, err)
 	defer connection.Close()
@@ -259,6 +266,7 @@ func (w *world) outs(t *testing.T, backend string) (outs []int) {
 // send lets clients send requests on a way, one each time, until the test ends. A client that gets no answer in time
 // gives up.
 func (w *world) send(t *testing.T, way, model string, every time.Duration) {
+	t.Helper()
 	body, err := json.Marshal(map[string]any{"prompt": "Why is the sky blue?", "max_tokens": 150, "model": model})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
