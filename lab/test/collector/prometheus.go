@@ -11,22 +11,23 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
-// Tool finds a program of Prometheus: on the path, or where "make prometheus" puts it. Its
-// absence is a failure only for root on a machine with apt-get, where "make prometheus" can
-// always fetch it.
+// Tool finds a program of Prometheus or HAProxy: on the path, or where "make prometheus haproxy" puts it. Its
+// absence is a failure only for root on a machine with apt-get, where that can always fetch it.
 func Tool(t *testing.T, name string) string {
 	t.Helper()
 	if file, err := exec.LookPath(name); err == nil {
 		return file
 	}
-	file, err := filepath.Abs(filepath.Join(captures.Root(t), "bin", "tools", "prometheus", "usr", "bin", name))
+	found, err := filepath.Glob(filepath.Join(captures.Root(t), "bin", "tools", "*", "usr", "*bin", name))
 	require.NoError(t, err)
-	if _, err := os.Stat(file); err != nil {
+	if len(found) == 0 {
 		if _, none := exec.LookPath("apt-get"); none == nil && os.Geteuid() == 0 && os.Getenv("OTELCOL_VLLM_REQUIRED") != "" {
-			require.NoError(t, err, "%s is required; run make prometheus", name)
+			require.FailNow(t, name+" is required; run make prometheus haproxy")
 		}
-		t.Skip(name, "is not installed; run make prometheus:", err)
+		t.Skip(name, "is not installed; run make prometheus haproxy")
 	}
+	file, err := filepath.Abs(found[0])
+	require.NoError(t, err)
 	return file
 }
 
