@@ -49,7 +49,8 @@ func (b *bodies) take(v *view, render func(*view) ([]byte, error)) (*body, error
 func (b *bodies) release(one *body) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if one.readers--; one.readers == 0 {
+	one.readers--
+	if one.readers == 0 {
 		b.held--
 	}
 }

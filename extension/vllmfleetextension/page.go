@@ -187,7 +187,8 @@ func (f *fleetServer) overview(v *view) *overview {
 	counts := map[string]int{}
 	for _, e := range d.Engines {
 		o.Rows = append(o.Rows, f.row(e, d.At))
-		if counts[e.Condition]++; counts[e.Condition] == 1 {
+		counts[e.Condition]++
+		if counts[e.Condition] == 1 {
 			o.Counts = append(o.Counts, countOf{Condition: e.Condition, Severity: e.Severity})
 		}
 	}
@@ -227,7 +228,7 @@ func (f *fleetServer) row(e engineDocument, at time.Time) row {
 func polyline(points []float32) string {
 	most, known := float32(0), 0
 	for _, p := range points {
-		if p == p { //nolint:gocritic // NaN is not equal to itself
+		if p == p { // not NaN
 			most, known = max(most, p), known+1
 		}
 	}
@@ -236,7 +237,7 @@ func polyline(points []float32) string {
 	}
 	line := make([]byte, 0, 6*len(points))
 	for i, p := range points {
-		if p == p { //nolint:gocritic // NaN is not equal to itself
+		if p == p { // not NaN
 			line = append(strconv.AppendInt(line, int64(i), 10), ',')
 			line = append(strconv.AppendInt(line, 31-int64(30*p/most+0.5), 10), ' ')
 		}

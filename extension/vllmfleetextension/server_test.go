@@ -62,7 +62,7 @@ func stop(t *testing.T, f *fleetServer) {
 
 func request(t *testing.T, client *http.Client, address, authorization string) (*http.Response, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
 	require.NoError(t, err)
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
@@ -262,14 +262,14 @@ func TestProcessorsJoinAndLeave(t *testing.T) {
 				asked := &source{engines: []fleet.Engine{says(fmt.Sprint(n, i), "stalled")}}
 				tell, leave := a.Join(fmt.Sprint("vllm/", n), asked)
 				tell([]fleet.Event{{Key: "key", Sentence: "It stands still."}})
-				a.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+				a.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 				a.record(a.view())
 				leave()
 				asked.mu.Lock()
 				before := asked.asked
 				asked.mu.Unlock()
 				assert.Positive(t, before)
-				a.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/events", nil))
+				a.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/v1/events", http.NoBody))
 				asked.mu.Lock()
 				assert.Equal(t, before, asked.asked, "who has left is not asked")
 				asked.mu.Unlock()

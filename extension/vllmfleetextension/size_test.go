@@ -129,7 +129,7 @@ func TestTheMemoryOfSlowReaders(t *testing.T) {
 	const readers = 200
 	for range readers {
 		go func() {
-			a.handler.ServeHTTP(&stuck{header: http.Header{}, writing: writing, until: blocked}, httptest.NewRequest(http.MethodGet, "/api/v1/fleet", nil))
+			a.handler.ServeHTTP(&stuck{header: http.Header{}, writing: writing, until: blocked}, httptest.NewRequest(http.MethodGet, "/api/v1/fleet", http.NoBody))
 			done <- struct{}{}
 		}()
 		<-writing
