@@ -210,7 +210,8 @@ func TestTopFromSendsATokenOverTLS(t *testing.T) {
 func TestTopFromAsAStream(t *testing.T) {
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked > 2 {
+		asked++
+		if asked > 2 {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

@@ -76,7 +76,7 @@ func TestProbesKeepTheRules(t *testing.T) {
 	const share = 30
 	refusals, deaths, limits := 0, 0, 0
 	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // a test repeats itself
+		r := rand.New(rand.NewPCG(seed, 42))
 		now, before, servers, trouble := noon, map[string]bool{}, 1+r.IntN(25), r.Float64()
 		told := map[int][][]fleet.Engine{} // by server: of each processor
 		for step := range 15 {
@@ -97,7 +97,7 @@ func TestProbesKeepTheRules(t *testing.T) {
 			known, of := map[string]*fleet.Snapshot{"a": {Window: time.Minute}, "b": {Window: time.Minute}}, map[string]plain{}
 			pool, all, allLost, poolLost := map[string]int{}, 0, 0, map[string][2]int{}
 			for server := range servers {
-				if told[server] == nil || len(told[server][0])+len(told[server][1]) == 0 {
+				if both := told[server]; len(both) == 0 || len(both[0])+len(both[1]) == 0 {
 					continue
 				}
 				known["a"].Engines = append(known["a"].Engines, told[server][0]...)

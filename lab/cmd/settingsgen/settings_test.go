@@ -72,8 +72,8 @@ func TestEveryKeyOfTheDefaultConfigurationsIsInTheTable(t *testing.T) {
 
 // keysOf returns the settings of a struct.
 func keysOf(t reflect.Type) (keys []string) {
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("mapstructure"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
 		keys = append(keys, name)
 	}
 	return keys

@@ -80,7 +80,7 @@ func TestDocumentsAreAsTheSchemaSays(t *testing.T) {
 
 	get := func(path string) string {
 		address := "http://" + logs.All()[0].ContextMap()["address"].(string)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, http.NoBody)
 		require.NoError(t, err)
 		response, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)

@@ -166,8 +166,10 @@ func incident() *script {
 	slow.Detail = "thermal"
 	slow.Numbers = [...]float64{fleet.Running: 96, fleet.Waiting: 38, fleet.KV: 0.91, fleet.FirstToken: 4.2, fleet.FirstTokenUsual: 0.21, fleet.TokenGap: 0.0483, fleet.TokenGapUsual: 0.0141}
 	s.details[slow.Key] = []wording.Signal{
-		{Name: "step_time_factor", Value: 3.1, Usual: 1}, {Name: "step_time_mean", Value: 0.0461, Usual: 0.0138},
-		{Name: "inter_token_latency_mean", Value: 0.0483, Usual: 0.0141}, {Name: "running", Value: 96, Usual: 31},
+		{Name: "step_time_factor", Value: 3.1, Usual: 1},
+		{Name: "step_time_mean", Value: 0.0461, Usual: 0.0138},
+		{Name: "inter_token_latency_mean", Value: 0.0483, Usual: 0.0141},
+		{Name: "running", Value: 96, Usual: 31},
 	}
 	hung := &s.engines[9]
 	hung.Diagnosis = diagnosis("stalled", "", 3*time.Minute)

@@ -1,7 +1,7 @@
 // Program busy measures what it costs the pipeline that others ask the extension vllm_fleet: how long data take from the
 // answer of a server to the backend, how much of a processor the collector uses, and how much memory, while nobody asks
 // and while others do. The turns follow each other in one process, so that they compare on a busy machine too; it judges
-// no figure. Run it in the root of the repository after "make build": go run ./lab/test/asked/busy
+// no figure. Run it in the root of the repository after "make build": go run ./lab/test/asked/busy.
 package main
 
 import (
