@@ -37,6 +37,7 @@ func (s *script) Snapshot() *fleet.Snapshot {
 	known := &fleet.Snapshot{Window: time.Minute, Pools: append([]fleet.Pool{}, s.pools...), Budgets: s.budgets}
 	now := time.Now()
 	for _, e := range s.engines {
+		e.Resource = e.Server
 		if e.Read && e.Failure == "" {
 			e.At, e.Arrived = now, now
 		}
