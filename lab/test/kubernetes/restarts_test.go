@@ -81,7 +81,7 @@ func TestTheLivenessProbeRestartsAStalledServerOnce(t *testing.T) {
 			return strings.Contains(page, fmt.Sprintf(`"serve":%t,"fitness":%q`, alive, fitness))
 		}, 3*time.Minute, 100*time.Millisecond, what)
 	}
-	says("it knows the server", true, "serving")
+	says("it knows the server, which shows no latencies", true, "undecided")
 	vllm.hung.Store(true)
 	says("it hangs", false, "stalled")
 
