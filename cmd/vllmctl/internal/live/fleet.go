@@ -143,6 +143,7 @@ func (f *Fleet) Follow(ctx context.Context) {
 	}
 }
 
+// signal puts an element into a channel for one; where it has one already, several are one.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

@@ -107,10 +107,7 @@ func (s *Session) take(_ context.Context, metrics pmetric.Metrics) error {
 	s.mu.Lock()
 	s.state.Take(metrics)
 	s.mu.Unlock()
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	signal(s.news)
 	return nil
 }
 
