@@ -28,6 +28,8 @@ const (
 // chart has the receivers of the overlay with the same name.
 var copies = map[string]string{
 	chart + "/files/collector.yaml":            manifests + "/base/collector/collector.yaml",
+	chart + "/files/exporter.yaml":             manifests + "/base/collector/exporter.yaml",
+	chart + "/files/scrape/exporter.yaml":      manifests + "/components/scrape/exporter.yaml",
 	chart + "/files/agent/receivers.yaml":      manifests + "/base/agent/receivers.yaml",
 	chart + "/files/gateway/receivers.yaml":    manifests + "/base/gateway/receivers.yaml",
 	chart + "/files/pool/processors.yaml":      manifests + "/base/pool/processors.yaml",
@@ -44,6 +46,7 @@ var copies = map[string]string{
 // for other charts and for the operator have as one.
 var poolLabel = []string{
 	manifests + "/base/collector/collector.yaml",
+	manifests + "/base/collector/exporter.yaml",
 	manifests + "/base/pool/processors.yaml",
 	manifests + "/components/label/receivers.yaml",
 }

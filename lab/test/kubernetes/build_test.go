@@ -87,7 +87,7 @@ func overlays(t *testing.T) map[string][]byte {
 	for _, entry := range entries {
 		rendered[entry.Name()] = build(t, filesys.MakeFsOnDisk(), filepath.Join(folder, "overlays", entry.Name()))
 	}
-	for _, name := range []string{"agent", "agent-hostpath", "gateway", "pool", "pool-label", "pool-prometheus-operator", "shards", "sidecar"} {
+	for _, name := range []string{"agent", "agent-hostpath", "gateway", "pool", "pool-label", "pool-label-prometheus-operator", "pool-label-scrape", "shards", "sidecar"} {
 		require.Contains(t, rendered, name)
 	}
 	return rendered

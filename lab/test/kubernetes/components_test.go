@@ -69,11 +69,13 @@ func TestCollectorsWithGPUsMayReadTheExporterAndNothingElse(t *testing.T) {
 
 func TestTheNameOfTheClusterFitsEveryDeployment(t *testing.T) {
 	files := copied(t)
-	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool", "pool-label", "pool-prometheus-operator", "shards"} {
+	for _, overlay := range []string{"agent", "agent-hostpath", "gateway", "pool", "pool-label", "pool-label-prometheus-operator", "pool-label-scrape", "shards"} {
 		all := above(t, files, overlay, "cluster-name")
-		complaints := all.complaints()
-		require.Len(t, complaints, 1, "%s: %v", overlay, complaints)
-		assert.Contains(t, complaints[0], "has other processors", overlay)
+		assert.Empty(t, all.complaints(), overlay)
+		w := all.workloads()[0]
+		texts, ok := configTexts(all.index(), w, w.ours()[0])
+		require.True(t, ok)
+		assert.Contains(t, texts[len(texts)-1], "processors: [memory_limiter, vllm, transform/cluster]", "%s: the list that replaces the others is the last", overlay)
 	}
 }
 
@@ -118,7 +120,7 @@ spec:
 // kube-prometheus-stack takes only what has its label, and rules that a Prometheus has twice
 // alert twice.
 func TestTheOperatorGetsTheRulesOnceAndWithItsLabel(t *testing.T) {
-	index := mustDecode(t, overlays(t)["pool-prometheus-operator"]).index()
+	index := mustDecode(t, overlays(t)["pool-label-prometheus-operator"]).index()
 	monitor, ok := index[key("PodMonitor", "otelcol-vllm", "otelcol-vllm")].(*podMonitor)
 	require.True(t, ok)
 	rules, ok := index[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)

@@ -161,6 +161,12 @@ func variables(index map[string]runtime.Object, w workload, container corev1.Con
 		if e.ValueFrom != nil && e.ValueFrom.FieldRef != nil {
 			values[e.Name] = fields[e.ValueFrom.FieldRef.FieldPath]
 		}
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+			from := e.ValueFrom.SecretKeyRef
+			if s, ok := index[key("Secret", w.namespace, from.Name)].(*corev1.Secret); ok {
+				values[e.Name] = string(s.Data[from.Key])
+			}
+		}
 	}
 	return values
 }
@@ -239,13 +245,16 @@ func configured(index map[string]runtime.Object, w workload, container corev1.Co
 		say(!isToken(w, container, bearer.Filename), "no token at %s", bearer.Filename)
 	}
 	for name, exporter := range config.Exporters {
+		if name == "prometheus" {
+			continue // nothing is sent
+		}
 		say(exporter.Queue.Storage != "file_storage", "exporter %s has its queue in memory", name)
 		say(exporter.Queue.Sizer != "bytes" || exporter.Queue.Size > storage.MaxSize/2, "the queue of %s is not bounded well below its file", name)
 		say(exporter.Retry.MaxElapsedTime == nil || *exporter.Retry.MaxElapsedTime != 0, "exporter %s gives up", name)
 	}
 	for name, pipeline := range config.Service.Pipelines {
 		wanted := []string{"memory_limiter", "vllm"}
-		say(!slices.Equal(pipeline.Processors, wanted), "pipeline %s has other processors than %v", name, wanted)
+		say(!slices.Equal(pipeline.Processors, wanted) && !slices.Equal(pipeline.Processors, append(wanted, "transform/cluster")), "pipeline %s has other processors than %v", name, wanted)
 	}
 
 	soft, err := resource.ParseQuantity(strings.TrimSuffix(values["GOMEMLIMIT"], "B"))

@@ -191,21 +191,15 @@ func TestTheKubeletWaitsLongerThanTheCommands(t *testing.T) {
 	}
 }
 
-// Probes are a component of the overlays and a value of the charts, which make the same objects. Without them nothing
-// listens.
+// Probes are a component of the overlays and a value of the charts, which make the same objects. Without them only a
+// process in the pod can ask.
 func TestProbesAreOffAndTheSameInBothForms(t *testing.T) {
 	for overlay, text := range overlays(t) {
-		assert.NotContains(t, string(text), "vllm_fleet", overlay)
-	}
-	for overlay, text := range helmed(t) {
-		assert.NotContains(t, string(text), "vllm_fleet", overlay)
+		assert.Equal(t, overlay != "sidecar", strings.Contains(string(text), "endpoint: 127.0.0.1:55690"), overlay)
+		assert.NotContains(t, string(text), "containerPort: 55690", overlay)
 	}
 	files := copied(t)
 	sidecar, _, err := helm(withSidecar(t), map[string]any{"otelcol-vllm-sidecar": map[string]any{"probes": true}}, "vllm")
-	require.NoError(t, err)
-	// For pool-label the comment in the file asks for this.
-	config := "/k/examples/kubernetes/components/pool-probes/probes.yaml"
-	content, err := files.ReadFile(config)
 	require.NoError(t, err)
 	for _, row := range []struct {
 		overlay, component string
@@ -215,11 +209,9 @@ func TestProbesAreOffAndTheSameInBothForms(t *testing.T) {
 		{"sidecar", "sidecar-probes", sidecar},
 		{"pool-label", "pool-probes", thin(t, "pool-label", "probes: true")},
 	} {
-		if row.overlay == "pool-label" {
-			require.NoError(t, files.WriteFile(config, []byte(strings.Replace(string(content), ", bearertokenauth", "", 1))))
-		}
 		made := renderedAbove(t, files, row.overlay, row.component)
 		assert.Contains(t, string(made), "vllm_fleet", row.overlay)
+		assert.Equal(t, row.overlay != "sidecar", strings.Contains(string(made), "containerPort: 55690"), row.overlay)
 		assert.Empty(t, mustDecode(t, made).complaints(), row.overlay)
 		want, got := compared(t, made, row.chart, allowances)
 		assert.Equal(t, want, got, row.overlay)

@@ -151,34 +151,38 @@ func TestEveryRenderingIsCompleteAndConfined(t *testing.T) {
 func TestARenderingWithEverythingIsCompleteAndConfined(t *testing.T) {
 	const everything = `
 fullnameOverride: fleet
+clusterName: east
 image: {digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pullPolicy: Always, pullSecrets: [registry]}
-backend: {endpoint: "https://otlp.example.com:8443/otlp"}
-models: {namespace: vllm, port: 9000}
+backend: {endpoint: "https://otlp.example.com:8443/otlp", headers: [{name: X-Tenant, secret: fleet-COMPONENT-backend, key: OTLP_AUTHORIZATION}]}
+models: {port: 9000}
 queue: {size: 10Gi, storageClass: fast}
-monitoring: {namespace: watchers, podMonitor: {enabled: true, labels: {release: stack}}}
-rules: {configMap: true, prometheusRule: true, labels: {release: stack}}
+prometheus: {scrape: true, namespace: watchers, podMonitor: true, rules: true, interval: 30s, labels: {release: stack}}
+rules: {configMap: true}
 dashboards: {configMaps: true, folder: Models}
+engines: 3000
 resources: {limits: {memory: 2Gi}}
 config: {processors: {vllm: {window: 30s}}}
 tolerations: [{key: spot, operator: Exists}]
 affinity: {nodeAffinity: {}}
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {team: models}}}]
 priorityClassName: high
+serviceAccount: {annotations: {role: reader}}
 podLabels: {team: models}
 podAnnotations: {note: here}
 `
 	for _, overlay := range []string{"agent", "gateway", "pool", "pool-label", "shards"} {
 		t.Run(overlay, func(t *testing.T) {
-			all := mustDecode(t, namespaced(thin(t, overlay, everything)))
+			component := cmp.Or(map[string]string{"pool-label": "pool", "shards": "pool"}[overlay], overlay)
+			all := mustDecode(t, namespaced(thin(t, overlay, strings.Replace(everything, "COMPONENT", component, 1))))
 			assert.Empty(t, all.complaints())
 			w := all.workloads()[0]
-			component := cmp.Or(map[string]string{"pool-label": "pool", "shards": "pool"}[overlay], overlay)
 			assert.Equal(t, "fleet-"+component, w.name[strings.LastIndex(w.name, "/")+1:])
 			container := w.ours()[0]
 			assert.Equal(t, "ghcr.io/otelcol-vllm/otelcol-vllm@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", container.Image)
 			assert.Equal(t, "1600MiB", variables(all.index(), w, container)["GOMEMLIMIT"], "it follows the limit")
 			texts, ok := configTexts(all.index(), w, container)
 			require.True(t, ok)
-			assert.Equal(t, "processors:\n  vllm:\n    window: 30s\n", texts[len(texts)-1], "the user's configuration is the last one")
+			assert.Contains(t, texts[len(texts)-1], "window: 30s\n", "the user's configuration is the last one")
 			assert.Equal(t, "here", w.template.Annotations["note"])
 			assert.Equal(t, "models", w.template.Labels["team"])
 			assert.NotNil(t, all.index()[key("PodMonitor", "otelcol-vllm", "fleet")])
@@ -253,7 +257,7 @@ func TestAChangeOfTheConfigurationRollsThePods(t *testing.T) {
 // The API server accepts at most 1 MiB.
 func TestTheReleaseFitsIntoASecret(t *testing.T) {
 	c := load(t, charts+"/otelcol-vllm")
-	text, err := json.Marshal(map[string]any{"manifest": string(thin(t, "pool-prometheus-operator")), "chart": c, "files": c.Raw})
+	text, err := json.Marshal(map[string]any{"manifest": string(thin(t, "pool-label-prometheus-operator")), "chart": c, "files": c.Raw})
 	require.NoError(t, err)
 	var packed bytes.Buffer
 	writer := gzip.NewWriter(&packed)

@@ -22,44 +22,65 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		return err
 	}
 	for _, row := range []struct{ overlay, change, sentence string }{
-		// What values.schema.json says.
+		// What values.schema.json says: names and types.
 		{"agent", "mod: agent", "at '': additional properties 'mod' not allowed"},
-		{"agent", "mode: daemonset", "at '/mode': value must be one of '', 'agent', 'pool', 'pool-label', 'shards', 'gateway', 'content'"},
 		{"agent", "models: {port: \"8000\"}", "at '/models/port': got string, want integer"},
-		{"agent", "models: {port: 80000}", "at '/models/port': maximum: got 80,000, want 65,535"},
-		{"agent", "models: {namespaces: [a]}", "at '/models': additional properties 'namespaces' not allowed"},
-		{"agent", "models: {namespace: \"\"}", "at '/models/namespace': '' does not match pattern"},
-		{"agent", "backend: {endpoint: otlp.example.com}", "at '/backend/endpoint': 'otlp.example.com' does not match pattern '^(https?://"},
-		{"agent", "image: {digest: latest}", "at '/image/digest': 'latest' does not match pattern"},
-		{"agent", "fullnameOverride: Fleet", "at '/fullnameOverride': 'Fleet' does not match pattern"},
-		{"agent", "resources: {limits: {memory: 512M}}", "at '/resources/limits/memory': '512M' does not match pattern"},
+		{"agent", "models: {namespace: a}", "at '/models': additional properties 'namespace' not allowed"},
 		{"agent", "resources: {limits: {gpu: 1}}", "at '/resources/limits': additional properties 'gpu' not allowed"},
 		{"agent", "config: {service: [a]}", "at '/config/service': got array, want object"},
 		{"agent", "config: {receiver: {}}", "at '/config': additional properties 'receiver' not allowed"},
-		{"agent", "objectives: [{name: a, metric: b, target: 95}]", "at '/objectives/0/target': exclusiveMaximum: got 95, want 1"},
 		{"agent", "objectives: [{name: a, metric: b}]", "at '/objectives/0': missing property 'target'"},
 		{"agent", "podLabels: {a: 1}", "at '/podLabels/a': got number, want string"},
 		{"agent", "rules: {configMap: \"yes\"}", "at '/rules/configMap': got string, want boolean"},
-		{"agent", "rules: {runbookBase: \"https://wiki/vllm\"}", "at '/rules/runbookBase': 'https://wiki/vllm' does not match pattern"},
-		{"agent", "rules: {grafanaURL: \"https://a'b\"}", "at '/rules/grafanaURL': 'https://a\\'b' does not match pattern"},
+		{"agent", "backend: {headers: [{name: a, secret: b}]}", "at '/backend/headers/0': missing property 'key'"},
 		{"pool", "pools: [{name: a}]", "at '/pools/0': missing property 'picker'"},
-		{"pool", "queue: {size: 1Gi}", "at '/queue/size': '1Gi' does not match pattern"},
-		{"shards", "shards: {count: 1}", "at '/shards/count': minimum: got 1, want 2"},
-		// What the templates say.
-		{"agent", "mode: \"\"", "mode is not set. Set it to agent, pool, pool-label, shards, gateway or content"},
-		{"agent", "image: {repository: \"\"}", "image.repository is empty. Write the name of the image"},
-		{"agent", "backend: {endpoint: \"\"}", "backend.endpoint is not set. Write the base address"},
-		{"agent", "backend: {authorization: \"\"}", "neither backend.authorization nor backend.existingSecret is set"},
-		{"agent", "backend: {existingSecret: mine}", "backend.authorization and backend.existingSecret are both set. Keep one of them"},
+		// What the templates say: values.
+		{"agent", "mode: daemonset", "mode is \"daemonset\". Write pool-label, agent, pool, shards, gateway or content"},
+		{"agent", "fullnameOverride: Fleet", "fullnameOverride is \"Fleet\". Write at most 40 small letters"},
+		{"agent", "fullnameOverride: a12345678901234567890123456789012345678901", "Write at most 40 small letters"},
+		{"agent", "image: {repository: \"\"}", "image.repository is \"\". Write the name of the image"},
+		{"agent", "image: {tag: \"a b\"}", "image.tag is \"a b\". Write a tag of the image"},
+		{"agent", "image: {digest: latest}", "image.digest is \"latest\". Write sha256: and 64 hexadecimal digits"},
+		{"agent", "image: {pullPolicy: Sometimes}", "image.pullPolicy is \"Sometimes\". Write Always, IfNotPresent or Never"},
+		{"agent", "backend: {endpoint: otlp.example.com}", "backend.endpoint is \"otlp.example.com\". Write the base address of the OTLP backend"},
+		{"agent", "backend: {endpoint: \"\"}", "backend.authorization or backend.headers is set, and backend.endpoint is not"},
+		{"agent", "backend: {headers: [{name: \"X Key\", secret: b, key: c}]}", "backend.headers: name is \"X Key\". Write the name of an HTTP header"},
+		{"agent", "backend: {headers: [{name: X-Key, secret: B, key: c}]}", "backend.headers: secret is \"B\". Write the name of a Secret"},
+		{"agent", "models: {port: 80000}", "models.port is 80000. Write a number from 1 to 65535"},
+		{"agent", "models: {namespaces: [\"\"]}", "models.namespaces is \"\". Write the namespaces of the vLLM pods"},
+		{"agent", "models: {namespaces: []}", "models.namespaces is empty. Write the namespaces"},
+		{"agent", "models: {selector: \"\"}", "models.selector is \"\". Write the labels of the vLLM pods"},
+		{"agent", "prometheus: {namespace: Watchers}", "prometheus.namespace is \"Watchers\". Write the namespace of the Prometheus"},
+		{"agent", "prometheus: {interval: 5m}", "prometheus.interval is \"5m\". Write at most 120s"},
+		{"agent", "resources: {limits: {memory: 512M}}", "resources.limits.memory is \"512M\". Write a whole number with Mi or Gi"},
+		{"agent", "resources: {requests: {memory: \"1.5Gi\"}}", "resources.requests.memory is \"1.5Gi\""},
+		{"agent", "engines: 20000", "engines is 20000. Write a number from 0 to 10000"},
+		{"agent", "objectives: [{name: a, metric: b, target: 95}]", "objectives: the target of \"a\" is 95. Write a share between 0 and 1"},
+		{"agent", "objectives: [{name: a, metric: b, target: 0.9, threshold: 2}]", "at '/objectives/0/threshold': got number, want string"},
+		{"agent", "objectives: [{name: a, metric: b, target: 0.9, threshold: \"2\"}]", "objectives: threshold is \"2\". Write a duration, such as 2.5s"},
+		{"agent", "budgetWindow: month", "budgetWindow is \"month\". Write a duration, such as 30d"},
+		{"agent", "queue: {hostPath: data}", "queue.hostPath is \"data\". Write the path of a folder of the node"},
+		{"agent", "rules: {runbookBase: \"https://wiki/vllm\"}", "rules.runbookBase is \"https://wiki/vllm\". Write the address of the folder of the runbooks, with / at the end"},
+		{"agent", "rules: {grafanaURL: \"https://a'b\"}", "rules.grafanaURL is \"https://a'b\". Write Grafana's address"},
+		{"pool", "queue: {size: 1Gi}", "queue.size is \"1Gi\". Write 2Gi or more"},
+		{"pool", "queue: {storageClass: Fast}", "queue.storageClass is \"Fast\". Write the name of a storage class"},
+		{"pool", "pools: [{name: A, picker: \"http://a\"}]", "pools: name is \"A\". Write the name of the InferencePool"},
+		{"pool", "pools: [{name: a, picker: epp}]", "pools: picker is \"epp\". Write the address of its endpoint picker"},
+		{"pool", "pools: []", "the mode pool needs pools: a list of InferencePools"},
+		{"pool", "models: {namespaces: [a, b]}", "models.namespaces has several names, and the mode pool reads one"},
+		{"pool", "queue: {hostPath: /var/lib/otelcol-vllm}", "queue.hostPath is set, and only the mode agent reads it"},
+		{"shards", "shards: {count: 1}", "shards.count is 1. Write a number from 2 to 1000"},
+		{"shards", "shards: {poolLabel: \"\"}", "shards.poolLabel is \"\". Write a label of the vLLM pods"},
+		{"shards", "probes: true", "probes is true, and only the modes pool and pool-label read it; the mode is shards"},
 		{"agent", "pools: [{name: a, picker: \"http://a\"}]", "pools is set, and only the mode pool reads it; the mode is agent"},
 		{"agent", "picker: {endpoint: \"http://a\"}", "picker.endpoint is set, and only the mode gateway reads it"},
-		{"pool", "pools: []", "the mode pool needs pools: a list of InferencePools"},
-		{"pool", "queue: {hostPath: /var/lib/otelcol-vllm}", "queue.hostPath is set, and only the mode agent reads it"},
-		{"shards", "probes: true", "probes is true, and only the modes pool and pool-label read it; the mode is shards"},
 		{"gateway", "picker: {endpoint: \"\"}", "the mode gateway needs picker.endpoint"},
+		{"gateway", "picker: {endpoint: epp}", "picker.endpoint is \"epp\". Write the address of the endpoint picker"},
+		{"gateway", "picker: {namespace: Vllm}", "picker.namespace is \"Vllm\". Write the name of a namespace"},
+		{"gateway", "lora: {port: 0}", "lora.port is 0. Write a number from 1 to 65535"},
 		{"gateway", "objectives: [{name: a, metric: b, target: 0.9}]", "objectives is set, and the mode gateway has no engines to judge"},
 		{"agent", "mode: content", "the mode content has nothing to install. Set rules.configMap"},
-		{"agent", "mode: content\nrules: {configMap: true}\nmonitoring: {podMonitor: {enabled: true}}", "the mode content has no collectors to monitor"},
+		{"agent", "mode: content\nrules: {configMap: true}\nprometheus: {podMonitor: true}", "the mode content has no collectors to scrape"},
 	} {
 		assert.ErrorContains(t, refused(row.overlay, row.change), row.sentence, row.change)
 	}
@@ -137,7 +158,7 @@ func described(t *testing.T, prefix string, schema map[string]any) []string {
 // values.yaml names every value there is, except inside of maps that are empty by default.
 func TestEachValueHasADefaultAndAType(t *testing.T) {
 	for folder, others := range map[string][]string{
-		"otelcol-vllm":         {"config.", "resources.", "dashboards.labels", "nodeSelector"},
+		"otelcol-vllm":         {"config.", "resources.", "dashboards.labels", "nodeSelector", "prometheus.labels", "podSecurityContext", "securityContext"},
 		"otelcol-vllm-sidecar": {"config."},
 	} {
 		content, err := os.ReadFile(charts + "/" + folder + "/values.schema.json")
@@ -185,8 +206,8 @@ func TestTheNotesNameTheCollectors(t *testing.T) {
 // A site without a way to the internet has pages of its own.
 func TestTheAddressesInAlertsAreValues(t *testing.T) {
 	c := load(t, charts+"/otelcol-vllm")
-	rules := map[string]any{"prometheusRule": true, "configMap": true, "runbookBase": "https://wiki/vllm/", "grafanaURL": "https://boards.site"}
-	written, _, err := helm(c, map[string]any{"mode": "content", "rules": rules, "dashboards": map[string]any{"configMaps": true}}, "monitoring")
+	rules := map[string]any{"configMap": true, "runbookBase": "https://wiki/vllm/", "grafanaURL": "https://boards.site"}
+	written, _, err := helm(c, map[string]any{"mode": "content", "rules": rules, "prometheus": map[string]any{"rules": true}, "dashboards": map[string]any{"configMaps": true}}, "monitoring")
 	require.NoError(t, err)
 	mustDecode(t, written)
 	rendered := string(written)

@@ -18,8 +18,15 @@ type podMonitor struct {
 	Spec              struct {
 		Selector            metav1.LabelSelector `json:"selector"`
 		PodMetricsEndpoints []struct {
-			Port     string `json:"port"`
-			Interval string `json:"interval"`
+			Port              string `json:"port"`
+			Interval          string `json:"interval"`
+			HonorLabels       bool   `json:"honorLabels"`
+			MetricRelabelings []struct {
+				Action       string   `json:"action"`
+				Regex        string   `json:"regex"`
+				SourceLabels []string `json:"sourceLabels"`
+				TargetLabel  string   `json:"targetLabel"`
+			} `json:"metricRelabelings"`
 		} `json:"podMetricsEndpoints"`
 	} `json:"spec"`
 }

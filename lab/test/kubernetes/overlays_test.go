@@ -59,7 +59,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"agent", "containerPort: 13133", "containerPort: 13135", "liveness probe does not ask where health_check listens"},
 		{"agent", "containerPort: 13134", "containerPort: 13135", "readiness probe does not ask where health_check/ready listens"},
 		{"pool", "include_recoverable_errors: true", "include_recoverable_errors: false", "ready whatever its components report"},
-		{"pool", "extensions: [health_check, health_check/ready, storage_check, file_storage, bearertokenauth]", "extensions: [health_check, storage_check, file_storage, bearertokenauth]", "health_check/ready is not started"},
+		{"pool", "extensions: [health_check, health_check/ready, storage_check, file_storage, vllm_fleet, bearertokenauth]", "extensions: [health_check, storage_check, file_storage, vllm_fleet, bearertokenauth]", "health_check/ready is not started"},
 		{"pool", "minReadySeconds: 90", "minReadySeconds: 30", "a rollout goes on before"},
 		{"pool", "failureThreshold: 60", "failureThreshold: 6", "too long for the startup probe"},
 		{"pool", "        - " + gate + "\n", "", "needs its feature gate"},
@@ -74,7 +74,7 @@ func TestTheChecksNoticeWhatIsWrong(t *testing.T) {
 		{"pool", "name: ${env:POOL_${env:POOL_INDEX}_NAME}", "name: ${env:POOL_${env:POOL_INDEX}1_NAME}", "reads POOL_01_NAME, which nothing sets"},
 		{"shards", "name: SHARD\n", "name: NUMBER\n", "reads SHARD, which nothing sets"},
 		{"pool", "  - inferencepools\n", "  - services\n", "grants the resource services"},
-		{"pool-prometheus-operator", "- interval: 15s\n    port: metrics", "- interval: 15s\n    port: http", "no container has the port http"},
+		{"pool-label-prometheus-operator", "- interval: 15s\n    port: metrics", "- interval: 15s\n    port: http", "no container has the port http"},
 		{"agent", "port: health\n", "port: healthz\n", "asks a port that is not there"},
 		{"agent", "value: 400MiB", "value: 600MiB", "GOMEMLIMIT"},
 		{"agent", "    matchLabels:\n      app.kubernetes.io/component: agent", "    matchLabels:\n      app.kubernetes.io/component: other", "selector does not match"},
@@ -254,7 +254,7 @@ func TestThePoolBringsRulesAndDashboards(t *testing.T) {
 			assert.Equal(t, label, config.Labels["grafana_dashboard"], named)
 		}
 	}
-	rules, ok := mustDecode(t, overlays(t)["pool-prometheus-operator"]).index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
+	rules, ok := mustDecode(t, overlays(t)["pool-label-prometheus-operator"]).index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
 	require.True(t, ok)
 	assert.Greater(t, len(rules.Spec.Groups), 1)
 }

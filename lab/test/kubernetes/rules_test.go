@@ -60,9 +60,11 @@ func (c cluster) ruleComplaints() []string {
 		case *podMonitor:
 			say(!c.selectsPods(o.Namespace, &o.Spec.Selector), "selects no pod")
 			for _, endpoint := range o.Spec.PodMetricsEndpoints {
-				say(!c.hasPort(endpoint.Port), "no container has the port %s", endpoint.Port)
+				// The metrics of servers have a port only where nothing sends them.
+				say(endpoint.Port != "vllm" && !c.hasPort(endpoint.Port), "no container has the port %s", endpoint.Port)
+				say(endpoint.HonorLabels != (endpoint.Port == "vllm"), "job and instance of %s are wrong", endpoint.Port)
+				say(endpoint.Interval == "", "no interval for %s", endpoint.Port)
 			}
-			say(len(o.Spec.PodMetricsEndpoints) != 1, "%d endpoints", len(o.Spec.PodMetricsEndpoints))
 		case *prometheusRule:
 			say(len(o.Spec.Groups) == 0, "has no rules")
 		case *appsv1.StatefulSet:
@@ -123,10 +125,12 @@ func (c cluster) hasPort(name string) bool {
 	})
 }
 
-// letsIn reports whether a rule lets in more than one namespace to the collector's own
-// metrics or to vllm_fleet.
+// letsIn reports whether a rule lets in more than one namespace to metrics or to vllm_fleet.
 func letsIn(rule networkingv1.NetworkPolicyIngressRule) bool {
-	if len(rule.Ports) != 1 || !slices.Contains([]int{8888, 55690}, rule.Ports[0].Port.IntValue()) || len(rule.From) != 1 {
+	other := slices.ContainsFunc(rule.Ports, func(port networkingv1.NetworkPolicyPort) bool {
+		return !slices.Contains([]int{8888, 9464, 55690}, port.Port.IntValue())
+	})
+	if other || len(rule.Ports) == 0 || len(rule.From) != 1 {
 		return true
 	}
 	from := rule.From[0]

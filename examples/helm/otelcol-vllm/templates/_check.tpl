@@ -1,38 +1,93 @@
-{{/* What values.schema.json cannot say, in sentences. Every other template may rely on it. */}}
+{{/* What values.schema.json cannot say in a sentence: it has only the names and the types. Every
+     other template may rely on it. */}}
 {{- define "otelcol-vllm.check" -}}
 {{- $v := .Values -}}
-{{- if not $v.mode -}}
-{{- fail "mode is not set. Set it to agent, pool, pool-label, shards, gateway or content; the chart's README says which to choose" -}}
+{{- $address := "^(https?://[^/?#\\s]+.*)?$" -}}
+{{- $name := "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" -}}
+{{- $optional := "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$" -}}
+{{- $memory := "^([1-9][0-9]*(Mi|Gi))?$" -}}
+{{- $duration := "^([0-9]+([.][0-9]+)?(ms|s|m|h|d|w))+$" -}}
+{{- $rows := list
+  (list "mode" $v.mode "^(agent|pool|pool-label|shards|gateway|content)$" "Write pool-label, agent, pool, shards, gateway or content")
+  (list "fullnameOverride" $v.fullnameOverride "^([a-z]([-a-z0-9]{0,38}[a-z0-9])?)?$" "Write at most 40 small letters, digits and hyphens, or leave it out")
+  (list "image.repository" $v.image.repository "^\\S+$" "Write the name of the image, such as registry.example.com/otelcol-vllm, or leave the key out")
+  (list "image.tag" $v.image.tag "^[A-Za-z0-9_.-]{0,128}$" "Write a tag of the image, such as 0.2.0")
+  (list "image.digest" $v.image.digest "^(sha256:[0-9a-f]{64})?$" "Write sha256: and 64 hexadecimal digits")
+  (list "image.pullPolicy" $v.image.pullPolicy "^(Always|IfNotPresent|Never)?$" "Write Always, IfNotPresent or Never")
+  (list "backend.endpoint" $v.backend.endpoint $address "Write the base address of the OTLP backend, such as https://otlp.example.com, or leave it empty: then a Prometheus can scrape the collector")
+  (list "models.selector" $v.models.selector "^.+$" "Write the labels of the vLLM pods, such as app=vllm")
+  (list "picker.endpoint" $v.picker.endpoint $address "Write the address of the endpoint picker, such as http://vllm-epp.vllm.svc:9090")
+  (list "picker.namespace" $v.picker.namespace $optional "Write the name of a namespace")
+  (list "shards.poolLabel" $v.shards.poolLabel "^.+$" "Write a label of the vLLM pods")
+  (list "budgetWindow" $v.budgetWindow $duration "Write a duration, such as 30d")
+  (list "queue.size" $v.queue.size "^([2-9]|[1-9][0-9]+)Gi$" "Write 2Gi or more: the queue has up to 800 MB, and its compaction as much again")
+  (list "queue.storageClass" $v.queue.storageClass $optional "Write the name of a storage class")
+  (list "queue.hostPath" $v.queue.hostPath "^(/.+)?$" "Write the path of a folder of the node, such as /var/lib/otelcol-vllm")
+  (list "prometheus.namespace" $v.prometheus.namespace $name "Write the namespace of the Prometheus, such as monitoring")
+  (list "prometheus.interval" $v.prometheus.interval "^([1-9]|[1-9][0-9]|1[01][0-9]|120)s$|^[12]m$" "Write at most 120s: the rules need a scrape every two minutes")
+  (list "rules.runbookBase" $v.rules.runbookBase "^https?://[^\\s'\"`\\\\]+/$" "Write the address of the folder of the runbooks, with / at the end")
+  (list "rules.grafanaURL" $v.rules.grafanaURL "^(https?://[^\\s'\"`\\\\]*[^\\s'\"`\\\\/])?$" "Write Grafana's address, without / at the end")
+-}}
+{{- range $v.models.namespaces -}}
+{{- $rows = append $rows (list "models.namespaces" . $name "Write the namespaces of the vLLM pods") -}}
+{{- end -}}
+{{- range $v.pools -}}
+{{- $rows = append $rows (list "pools: name" .name $name "Write the name of the InferencePool") -}}
+{{- $rows = append $rows (list "pools: picker" .picker "^https?://[^/?#\\s]+" "Write the address of its endpoint picker, such as http://vllm-epp.vllm.svc:9090") -}}
+{{- end -}}
+{{- range $v.backend.headers -}}
+{{- $rows = append $rows (list "backend.headers: name" .name "^[A-Za-z0-9!#%&'*+.^_|~-]+$" "Write the name of an HTTP header, such as X-API-Key") -}}
+{{- $rows = append $rows (list "backend.headers: secret" .secret $name "Write the name of a Secret in the namespace of the release") -}}
+{{- end -}}
+{{- range $v.objectives -}}
+{{- $rows = append $rows (list "objectives: threshold" (default "1s" .threshold) $duration "Write a duration, such as 2.5s") -}}
+{{- end -}}
+{{- range $kind := list "requests" "limits" -}}
+{{- with get $v.resources $kind -}}
+{{- $rows = append $rows (list (printf "resources.%s.memory" $kind) (default "" .memory) $memory "Write a whole number with Mi or Gi, such as 512Mi") -}}
+{{- end -}}
+{{- end -}}
+{{- range $rows -}}
+{{- if not (regexMatch (index . 2) (index . 1)) -}}
+{{- fail (printf "%s is %q. %s" (index . 0) (index . 1) (index . 3)) -}}
+{{- end -}}
+{{- end -}}
+{{- range list (list "models.port" $v.models.port 1 65535) (list "lora.port" $v.lora.port 1 65535) (list "shards.count" $v.shards.count 2 1000) (list "engines" $v.engines 0 10000) -}}
+{{- if or (lt (int64 (index . 1)) (int64 (index . 2))) (gt (int64 (index . 1)) (int64 (index . 3))) -}}
+{{- fail (printf "%s is %d. Write a number from %d to %d" (index . 0) (int64 (index . 1)) (index . 2) (index . 3)) -}}
+{{- end -}}
+{{- end -}}
+{{- range $v.objectives -}}
+{{- if or (le (float64 .target) 0.0) (ge (float64 .target) 1.0) -}}
+{{- fail (printf "objectives: the target of %q is %v. Write a share between 0 and 1, such as 0.99" .name .target) -}}
+{{- end -}}
 {{- end -}}
 {{- if eq $v.mode "content" -}}
-{{- if not (or $v.rules.configMap $v.rules.prometheusRule $v.dashboards.configMaps) -}}
-{{- fail "the mode content has nothing to install. Set rules.configMap, rules.prometheusRule or dashboards.configMaps to true" -}}
+{{- if not (or $v.rules.configMap $v.prometheus.rules $v.dashboards.configMaps) -}}
+{{- fail "the mode content has nothing to install. Set rules.configMap, prometheus.rules or dashboards.configMaps to true" -}}
 {{- end -}}
-{{- if $v.monitoring.podMonitor.enabled -}}
-{{- fail "monitoring.podMonitor.enabled is true, and the mode content has no collectors to monitor" -}}
+{{- if $v.prometheus.podMonitor -}}
+{{- fail "prometheus.podMonitor is true, and the mode content has no collectors to scrape. Leave it out" -}}
 {{- end -}}
-{{- else -}}
-{{- if not $v.image.repository -}}
-{{- fail "image.repository is empty. Write the name of the image, or leave the key out for ghcr.io/otelcol-vllm/otelcol-vllm" -}}
 {{- end -}}
-{{- if not $v.backend.endpoint -}}
-{{- fail "backend.endpoint is not set. Write the base address of the OTLP backend, such as https://otlp.example.com" -}}
+{{- if and (not $v.backend.endpoint) (or $v.backend.authorization $v.backend.headers) -}}
+{{- fail "backend.authorization or backend.headers is set, and backend.endpoint is not. Write the address of the OTLP backend, or leave out the others" -}}
 {{- end -}}
-{{- if not (or $v.backend.authorization $v.backend.existingSecret) -}}
-{{- fail "neither backend.authorization nor backend.existingSecret is set. Name a Secret with the key OTLP_AUTHORIZATION, or write the whole Authorization header" -}}
-{{- end -}}
-{{- if and $v.backend.authorization $v.backend.existingSecret -}}
-{{- fail "backend.authorization and backend.existingSecret are both set. Keep one of them" -}}
-{{- end -}}
+{{- if not $v.models.namespaces -}}
+{{- fail "models.namespaces is empty. Write the namespaces of the vLLM pods" -}}
 {{- end -}}
 {{- if and (has $v.mode (list "pool" "shards")) (semverCompare "<1.28.0-0" .Capabilities.KubeVersion.Version) -}}
-{{- fail (printf "the mode %s needs Kubernetes 1.28 or newer, which numbers the pods of a StatefulSet; this is %s" $v.mode .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "the mode %s needs Kubernetes 1.28 or newer, which numbers the pods of a StatefulSet; this is %s. Take the mode pool-label" $v.mode .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
-{{- if and (eq $v.mode "pool") (not $v.pools) -}}
+{{- if eq $v.mode "pool" -}}
+{{- if not $v.pools -}}
 {{- fail "the mode pool needs pools: a list of InferencePools, each with name and picker. Without InferencePools take the mode pool-label" -}}
 {{- end -}}
-{{- if and (ne $v.mode "pool") $v.pools -}}
-{{- fail (printf "pools is set, and only the mode pool reads it; the mode is %s" $v.mode) -}}
+{{- if gt (len $v.models.namespaces) 1 -}}
+{{- fail "models.namespaces has several names, and the mode pool reads one. Install a release for each, or take the mode pool-label" -}}
+{{- end -}}
+{{- else if $v.pools -}}
+{{- fail (printf "pools is set, and only the mode pool reads it; the mode is %s. Set mode to pool, or leave pools out" $v.mode) -}}
 {{- end -}}
 {{- if and (eq $v.mode "gateway") (not $v.picker.endpoint) -}}
 {{- fail "the mode gateway needs picker.endpoint: the address of the endpoint picker, such as http://vllm-epp.vllm.svc:9090" -}}
@@ -41,12 +96,12 @@
 {{- fail (printf "picker.endpoint is set, and only the mode gateway reads it; the mode is %s. In the mode pool each pool has its own picker" $v.mode) -}}
 {{- end -}}
 {{- if and $v.objectives (has $v.mode (list "gateway" "content")) -}}
-{{- fail (printf "objectives is set, and the mode %s has no engines to judge" $v.mode) -}}
+{{- fail (printf "objectives is set, and the mode %s has no engines to judge. Leave it out" $v.mode) -}}
 {{- end -}}
 {{- if and $v.probes (not (has $v.mode (list "pool" "pool-label"))) -}}
-{{- fail (printf "probes is true, and only the modes pool and pool-label read it; the mode is %s" $v.mode) -}}
+{{- fail (printf "probes is true, and only the modes pool and pool-label read it; the mode is %s. Leave it out" $v.mode) -}}
 {{- end -}}
 {{- if and $v.queue.hostPath (ne $v.mode "agent") -}}
-{{- fail (printf "queue.hostPath is set, and only the mode agent reads it; the mode is %s, which has a volume claim" $v.mode) -}}
+{{- fail (printf "queue.hostPath is set, and only the mode agent reads it; the mode is %s, which has a volume claim. Leave it out" $v.mode) -}}
 {{- end -}}
 {{- end }}

@@ -49,11 +49,6 @@ app.kubernetes.io/component: {{ include "otelcol-vllm.component" . }}
 {{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* The name of the Secret with the Authorization header. */}}
-{{- define "otelcol-vllm.secret" -}}
-{{ .Values.backend.existingSecret | default (printf "%s-backend" (include "otelcol-vllm.name" .)) }}
-{{- end }}
-
 {{/* The port of an address: that it names, or that of its scheme. */}}
 {{- define "otelcol-vllm.port" -}}
 {{- $url := urlParse . -}}

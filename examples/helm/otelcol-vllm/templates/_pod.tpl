@@ -1,8 +1,16 @@
-{{/* Requests and limits of a mode, as the overlays have them. */}}
+{{/* How many engines a collector has. */}}
+{{- define "otelcol-vllm.engines" -}}
+{{ default (ternary 1000 100 (eq (include "otelcol-vllm.component" .) "pool")) .Values.engines }}
+{{- end }}
+
+{{/* Requests and limits by the number of engines: a quarter of a GiB, and three for 4000 engines,
+     of which docs/why/performance.md measured less than half. */}}
 {{- define "otelcol-vllm.resources" -}}
-{{- $pool := eq (include "otelcol-vllm.component" .) "pool" -}}
-{{- $requests := dict "cpu" (ternary "100m" "50m" $pool) "memory" (ternary "512Mi" "256Mi" $pool) "ephemeral-storage" "64Mi" -}}
-{{- $limits := dict "cpu" (ternary "2" "1" $pool) "memory" (ternary "1Gi" "512Mi" $pool) "ephemeral-storage" (ternary "2Gi" "256Mi" (eq .Values.mode "agent")) -}}
+{{- $engines := int (include "otelcol-vllm.engines" .) -}}
+{{- $mib := max 512 (add 256 (div (mul $engines 768) 1000)) -}}
+{{- $memory := ternary (printf "%dGi" (div $mib 1024)) (printf "%dMi" $mib) (eq (mod $mib 1024) 0) -}}
+{{- $requests := dict "cpu" (printf "%dm" (max 50 (div $engines 10))) "memory" (printf "%dMi" (div $mib 2)) "ephemeral-storage" "64Mi" -}}
+{{- $limits := dict "cpu" (ternary "2" "1" (gt $mib 512)) "memory" $memory "ephemeral-storage" (ternary "2Gi" "256Mi" (eq .Values.mode "agent")) -}}
 {{- mergeOverwrite (dict "requests" $requests "limits" $limits) (deepCopy .Values.resources) | toYaml -}}
 {{- end }}
 
@@ -64,7 +72,10 @@ spec:
   {{- with .Values.priorityClassName }}
   priorityClassName: {{ . }}
   {{- end }}
-  {{- if eq $component "pool" }}
+  {{- if .Values.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- toYaml .Values.topologySpreadConstraints | nindent 4 }}
+  {{- else if eq $component "pool" }}
   topologySpreadConstraints:
     - maxSkew: 1
       topologyKey: kubernetes.io/hostname
@@ -74,13 +85,7 @@ spec:
           {{- include "otelcol-vllm.selector" . | nindent 10 }}
   {{- end }}
   securityContext:
-    runAsNonRoot: true
-    runAsUser: 10001
-    runAsGroup: 10001
-    fsGroup: 10001
-    fsGroupChangePolicy: OnRootMismatch
-    seccompProfile:
-      type: RuntimeDefault
+    {{- toYaml .Values.podSecurityContext | nindent 4 }}
   containers:
     - name: collector
       image: {{ include "otelcol-vllm.image" . }}
@@ -89,6 +94,10 @@ spec:
       {{- end }}
       args:
         - --config=/etc/otelcol-vllm/shared/collector.yaml
+        - --config=/etc/otelcol-vllm/shared/exporter.yaml
+        {{- if and .Values.backend.endpoint .Values.prometheus.scrape }}
+        - --config=/etc/otelcol-vllm/shared/scrape.yaml
+        {{- end }}
         {{- if eq $component "pool" }}
         - --config=/etc/otelcol-vllm/own/processors.yaml
         {{- end }}
@@ -100,7 +109,7 @@ spec:
         {{- if .Values.probes }}
         - --config=/etc/otelcol-vllm/shared/probes.yaml
         {{- end }}
-        {{- if .Values.config }}
+        {{- if include "otelcol-vllm.extra" . }}
         - --config=/etc/otelcol-vllm/own/own.yaml
         {{- end }}
       env:
@@ -134,14 +143,23 @@ spec:
         {{- end }}
         - name: GOMEMLIMIT
           value: {{ include "otelcol-vllm.gomemlimit" . }}
+        {{- range $i, $header := .Values.backend.headers }}
+        - name: BACKEND_HEADER_{{ $i }}
+          valueFrom:
+            secretKeyRef:
+              name: {{ $header.secret }}
+              key: {{ $header.key | quote }}
+        {{- end }}
         {{- with .Values.env }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
       envFrom:
         - configMapRef:
             name: {{ $name }}-settings
+        {{- if .Values.backend.authorization }}
         - secretRef:
-            name: {{ include "otelcol-vllm.secret" . }}
+            name: {{ $name }}-backend
+        {{- end }}
       ports:
         - name: health
           containerPort: 13133
@@ -149,6 +167,10 @@ spec:
           containerPort: 13134
         - name: metrics
           containerPort: 8888
+        {{- if include "otelcol-vllm.scrape" . }}
+        - name: vllm
+          containerPort: 9464
+        {{- end }}
         {{- if .Values.probes }}
         - name: fleet
           containerPort: 55690
@@ -177,10 +199,7 @@ spec:
       resources:
         {{- include "otelcol-vllm.resources" . | nindent 8 }}
       securityContext:
-        allowPrivilegeEscalation: false
-        readOnlyRootFilesystem: true
-        capabilities:
-          drop: [ALL]
+        {{- toYaml .Values.securityContext | nindent 8 }}
       volumeMounts:
         - name: shared
           mountPath: /etc/otelcol-vllm/shared

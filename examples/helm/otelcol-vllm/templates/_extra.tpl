@@ -1,0 +1,41 @@
+{{/* Whether a Prometheus can scrape the metrics: always where nothing else takes them. */}}
+{{- define "otelcol-vllm.scrape" -}}
+{{- if or .Values.prometheus.scrape (not .Values.backend.endpoint) -}}true{{- end -}}
+{{- end }}
+
+{{/* What values add to the configuration of the mode, and config over it. Empty if nothing. */}}
+{{- define "otelcol-vllm.extra" -}}
+{{- $v := .Values -}}
+{{- $extra := dict -}}
+{{- if and $v.backend.endpoint $v.prometheus.scrape -}}
+{{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "exporters" (list "otlp_http" "prometheus"))))) -}}
+{{- end -}}
+{{- if $v.backend.headers -}}
+{{- $headers := dict -}}
+{{- range $i, $header := $v.backend.headers -}}
+{{- $_ := set $headers $header.name (printf "${env:BACKEND_HEADER_%d}" $i) -}}
+{{- end -}}
+{{- $extra = mergeOverwrite $extra (dict "exporters" (dict "otlp_http" (dict "headers" $headers))) -}}
+{{- end -}}
+{{- if $v.clusterName -}}
+{{- $statement := printf "set(resource.attributes[\"k8s.cluster.name\"], %q)" $v.clusterName -}}
+{{- $extra = mergeOverwrite $extra (dict
+  "processors" (dict "transform/cluster" (dict "metric_statements" (list $statement)))
+  "service" (dict "pipelines" (dict "metrics" (dict "processors" (list "memory_limiter" "vllm" "transform/cluster"))))) -}}
+{{- end -}}
+{{- $receiver := dict -}}
+{{- if gt (len $v.models.namespaces) 1 -}}
+{{- $_ := set $receiver "discovery" (dict "kubernetes" (dict "namespaces" $v.models.namespaces)) -}}
+{{- end -}}
+{{- $engines := int (include "otelcol-vllm.engines" .) -}}
+{{- if gt $engines 1000 -}}
+{{- $_ := set $receiver "limits" (dict "targets" $engines) -}}
+{{- $extra = mergeOverwrite $extra (dict "processors" (dict "vllm" (dict "max_series" (mul $engines 100)))) -}}
+{{- end -}}
+{{- if $receiver -}}
+{{- $extra = mergeOverwrite $extra (dict "receivers" (dict (ternary "vllm/lora" "vllm" (eq $v.mode "gateway")) $receiver)) -}}
+{{- end -}}
+{{- with mergeOverwrite $extra (deepCopy $v.config) -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end }}
