@@ -188,7 +188,7 @@ func promotedInComment(t *testing.T) []string {
 
 // The page of the Prometheus exporter has all attributes as labels.
 func TestThePageHasTheLabelsOfTheDashboards(t *testing.T) {
-	for _, file := range []string{"poolside.yaml", "discovery-kubernetes.yaml", "shards.yaml", "target-allocator.yaml", "gpu.yaml", "many-targets-tls.yaml"} {
+	for _, file := range []string{"discovery-kubernetes.yaml", "shards.yaml", "target-allocator.yaml", "gpu.yaml", "many-targets-tls.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			addr, page := collector.FreeAddr(t), collector.FreeAddr(t)
