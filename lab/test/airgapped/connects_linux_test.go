@@ -50,6 +50,7 @@ func TestNothingElseIsConnectedTo(t *testing.T) {
 }
 
 func connects(t *testing.T) {
+	t.Helper()
 	seen := record(t)
 	// The recorder sees an address and a name of the internet; otherwise it would show nothing.
 	_, err := net.DefaultResolver.LookupHost(t.Context(), "registry.example.com")

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -109,6 +108,17 @@ func TestTheServedPagesAreThere(t *testing.T) {
 			continue // The folder, to which an alert adds a name.
 		}
 		_, err := os.Stat(filepath.Join(root, page))
-		assert.NoError(t, err, fmt.Sprint(page))
+		assert.NoError(t, err)
+	}
+}
+
+// An argument that the stage does not declare is not set in it: the build would ask the internet.
+func TestTheImageTakesThePagesArguments(t *testing.T) {
+	given := regexp.MustCompile(`--build-arg (\w+)=`).FindAllStringSubmatch(read(t, filepath.Join(root, airgappedPage)), -1)
+	require.Len(t, given, 3)
+	declared, _, found := strings.Cut(read(t, filepath.Join(root, "Dockerfile")), "make release-tools")
+	require.True(t, found)
+	for _, argument := range given {
+		assert.Regexp(t, `(?m)^ARG `+argument[1]+`(=|$)`, declared)
 	}
 }

@@ -61,7 +61,7 @@ func PackCharts(root, dist, version string, at time.Time) ([]string, error) {
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.Base(file))
 		packed = append(packed, file)
 	}
-	to, err := os.OpenFile(filepath.Join(dist, "otelcol-vllm_"+version+"_checksums.txt"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644)
+	to, err := os.OpenFile(filepath.Join(dist, "otelcol-vllm_"+version+"_checksums.txt"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
