@@ -16,7 +16,7 @@
 #   docker buildx imagetools inspect golang:1.26.9-bookworm
 #
 # "Digest:" must be this one (the index, not one platform's manifest). Another base, such as a
-# mirror's, is "--build-arg GO_IMAGE=...".
+# mirror's, is "--build-arg GO_IMAGE=..."; another source of Go modules is "--build-arg GOPROXY=...".
 ARG GO_IMAGE=golang:1.26.9-bookworm@sha256:d9c68c2c51161e12fd77e4c6320687c9cd86e1af1e3ad6e6cd63ff970641453c
 
 # Always the platform of the machine that builds: Go compiles for the other one, which is many
@@ -28,6 +28,9 @@ COPY . .
 # The caches make a second build take seconds. They are not part of any image. The tools are
 # built before the platform is known, so that both platforms share them.
 ENV GOCACHE=/go/cache
+# Not set unless they are given.
+ARG GOPROXY
+ARG GOSUMDB
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/go/cache \
     make release-tools

@@ -773,7 +773,8 @@ GORELEASER := $(TOOLS)/goreleaser-$(GORELEASER_VERSION)
 SYFT       := $(TOOLS)/syft-$(SYFT_VERSION)
 GO_LICENSES := $(TOOLS)/go-licenses-$(GO_LICENSES_VERSION)
 
-IMAGE := ghcr.io/otelcol-vllm/otelcol-vllm
+IMAGE  := ghcr.io/otelcol-vllm/otelcol-vllm
+CHARTS := ghcr.io/otelcol-vllm/charts
 steps  = $(GO) run ./lab/test/release/run
 
 # What goreleaser calls by a plain name.
@@ -784,6 +785,8 @@ goreleaser   = $(release_path) && rm -rf build/content && $(MAKE) --no-print-dir
 
 # The patterns of goreleaser do not say when they match less than they seem to.
 define check_dist
+@grep -q ' otelcol-vllm-$(OUR_VERSION).tgz$$' $(1)/otelcol-vllm_$(OUR_VERSION)_checksums.txt || \
+	{ echo '$(1) does not have the chart' >&2; exit 1; }
 @cd $(1) && sha256sum --check --quiet otelcol-vllm_$(OUR_VERSION)_checksums.txt
 @{ git ls-files examples content; (cd build && find content -type f); } | LC_ALL=C sort > build/shipped.txt; for archive in $(1)/*.tar.gz; do \
 	tar -tzf $$archive | sed -nE 's,^[^/]+/((examples|content)/.*[^/])$$,\1,p' | LC_ALL=C sort | diff build/shipped.txt - || \
@@ -797,7 +800,7 @@ release release-check: export GOOS :=
 release release-check: export GOARCH :=
 
 .PHONY: release
-release: ## Make the archives, checksums and SBOMs of this commit in dist, and check them; nothing is published
+release: ## Make the archives, charts, checksums and SBOMs of this commit in dist, and check them; nothing is published
 	$(say) 'tag, tree and changelog belong to version $(OUR_VERSION)'
 	@$(steps) ready -notes build/release-notes.md
 	@$(GO) test -count 1 ./internal/catalog -run '^TestReleasedNamesStay$$' -complete > build/promised.log 2>&1 || \
@@ -805,6 +808,7 @@ release: ## Make the archives, checksums and SBOMs of this commit in dist, and c
 	@$(MAKE) --no-print-directory build licences licences-check $(GORELEASER) $(SYFT)
 	$(say) 'goreleaser: four platforms (the first time this takes a quarter of an hour or so)'
 	@$(goreleaser)
+	@$(steps) charts dist
 	$(say) 'checking what is in dist'
 	$(call check_dist,dist)
 	@$(steps) ready
@@ -821,6 +825,7 @@ release-check: build licences licences-check $(GORELEASER) $(SYFT) ## Make and c
 		-e "s|goarch: \[.*|goarch: [$$($(GO) env GOARCH)]|" .goreleaser.yaml > build/release-check/goreleaser.yaml
 	@$(goreleaser) --config build/release-check/goreleaser.yaml > build/release-check/release.log 2>&1 || \
 		{ cat build/release-check/release.log; exit 1; }
+	@$(steps) charts build/release-check/dist
 	$(call check_dist,build/release-check/dist)
 	@for p in $(SMALL) vllmctl vllmsim; do \
 		cmp $(BIN)/$$p build/release-check/dist/$${p}_*/$$p || { echo "release-check: make build and goreleaser made different bytes of $$p" >&2; exit 1; }; \
@@ -830,7 +835,7 @@ release-check: build licences licences-check $(GORELEASER) $(SYFT) ## Make and c
 # Where Go and the tools come from is in RELEASING.md. It uploads the files that "make release"
 # has checked, so it does not build them again.
 .PHONY: release-publish
-release-publish: ## Publish dist and the image; only the release workflow does this, on a tag
+release-publish: ## Publish dist, the charts and the image; only the release workflow does this, on a tag
 	@command -v gh > /dev/null || { echo 'release-publish: the program gh is missing; the workflow has it' >&2; exit 1; }
 	@! gh release view v$(OUR_VERSION) > /dev/null 2>&1 || \
 		{ echo 'release-publish: v$(OUR_VERSION) is released already, and a version is never used twice; the image and the release stay as they are' >&2; exit 1; }
@@ -838,9 +843,10 @@ release-publish: ## Publish dist and the image; only the release workflow does t
 	$(call check_dist,dist)
 	@want="$$(sed -n 's/^ARG GO_IMAGE=golang:\([0-9.]*\)-.*/go\1/p' Dockerfile)"; [ "$$want" = "$$($(GO) env GOVERSION)" ] || \
 		{ echo "release-publish: this is $$($(GO) env GOVERSION), but the Dockerfile builds the image with $$want; the programs in both would differ" >&2; exit 1; }
+	$(steps) push-charts dist $(CHARTS)
 	@$(MAKE) --no-print-directory release-image PUSH=1
 	gh release create v$(OUR_VERSION) --verify-tag --title v$(OUR_VERSION) --notes-file build/release-notes.md \
-		$(if $(findstring -,$(OUR_VERSION)),--prerelease) dist/*.tar.gz dist/*.spdx.json dist/*_checksums.txt
+		$(if $(findstring -,$(OUR_VERSION)),--prerelease) dist/*.tar.gz dist/*.tgz dist/*.spdx.json dist/*_checksums.txt
 
 # Without PUSH it builds for both platforms and keeps nothing, to see that it can be built.
 .PHONY: release-image

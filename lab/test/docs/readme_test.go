@@ -31,7 +31,7 @@ func TestTheConfigurationsOfTheFirstPagesAreValid(t *testing.T) {
 			pages = append(pages, page)
 		}
 	}
-	require.Len(t, pages, 11)
+	require.Len(t, pages, 12)
 	tried := 0
 	for _, page := range pages {
 		for _, block := range yamlBlock.FindAllStringSubmatch(read(t, page), -1) {
