@@ -3,14 +3,11 @@
 package examples
 
 import (
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 )
 
