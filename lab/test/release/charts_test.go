@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +33,7 @@ var commitTime = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 func registryServer(t *testing.T) (repository string, client *registry.Client, pushes *int) {
 	t.Helper()
 	pushes = new(int)
-	memory := oci.New(oci.Logger(log.New(io.Discard, "", 0)))
+	memory := oci.New(oci.Logger(slog.NewLogLogger(slog.DiscardHandler, 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "actor" || password != "token" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
