@@ -51,9 +51,7 @@ func sent(t *testing.T, receiver, pipeline string, bodies ...string) (map[string
 	}
 	assert.NotContains(t, codesOf(report, check.Problem, check.Info), check.CodeExporterRefused, "the outbox is a receiver of the same configuration")
 	assert.NotContains(t, codesOf(report, check.Info), check.CodeQueueMemory, "no queue is in memory")
-	var text strings.Builder
-	require.NoError(t, report.Write(&text, check.Style{}))
-	return out, text.String()
+	return out, shown(t, report)
 }
 
 const slow = "collection_interval: 30s, timeout: 30s"
