@@ -26,6 +26,8 @@ type Settings struct {
 	Strict bool
 	// KubeConfig is a file with the access to Kubernetes; empty for that of the discovery.
 	KubeConfig string
+	// Running is true where the collector with this configuration runs on this machine, and has its ports.
+	Running bool
 	// Lookup is how long a discovery may look for targets; 0 means two seconds.
 	Lookup time.Duration
 }
@@ -55,7 +57,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 		exporters []Exporter
 		answers   []Answer
 	)
-	wg.Go(func() { exporters = askExporters(ctx, file, host) })
+	wg.Go(func() { exporters = askExporters(ctx, file, host, settings.Running) })
 	wg.Go(func() { answers = askKubernetes(ctx, file, settings.KubeConfig) })
 	jobs := jobsOf(ctx, f, file, host, cmp.Or(settings.Lookup, mostDiscovery))
 	out := &Report{Targets: make([]Target, len(jobs))}

@@ -60,7 +60,7 @@ var asking = map[string]func(context.Context, map[string]any, *configfile.Host) 
 var local = []string{"debug", "nop"}
 
 // askExporters asks the exporters of all pipelines, each for itself.
-func askExporters(ctx context.Context, file *configfile.File, host *configfile.Host) []Exporter {
+func askExporters(ctx context.Context, file *configfile.File, host *configfile.Host, running bool) []Exporter {
 	var names []string
 	for _, p := range file.Pipelines {
 		for _, name := range p.Exporters {
@@ -82,7 +82,9 @@ func askExporters(ctx context.Context, file *configfile.File, host *configfile.H
 			kind, _, _ := strings.Cut(name, "/")
 			own := ownReceiver(file, name)
 			switch ask, can := asking[kind]; {
-			case own != "":
+			case kind == "prometheus" && running:
+				out[i] = askRunning(ctx, file.Exporters[name])
+			case own != "" && !running:
 				out[i].What = "sends to receivers::" + own + " of this configuration"
 			case can:
 				out[i] = ask(ctx, file.Exporters[name], host)
