@@ -43,6 +43,23 @@ func TestEachExporterHasALine(t *testing.T) {
 	}
 }
 
+// Of many servers those that are well have a line each, so that the others are seen.
+func TestManyServersAreShort(t *testing.T) {
+	t.Parallel()
+	list := func(n int) *check.Report {
+		targets := "{endpoint: \"http://127.0.0.1:1\"}"
+		for range n {
+			targets += ", {endpoint: \"" + serve(t, healthy(t)) + "\"}"
+		}
+		return checked(t, configuration(t, "targets: ["+targets+"]", ""))
+	}
+	text := shown(t, list(5))
+	assert.Contains(t, text, "127.0.0.1:1  (receiver vllm)\n  problem connection    Connection refused")
+	assert.Equal(t, 5, strings.Count(text, ": vllm 0.20.0, "), text)
+	assert.NotContains(t, text, "samples")
+	assert.Equal(t, 4, strings.Count(shown(t, list(4)), "samples"), "a few are shown whole")
+}
+
 // shown is the text without --verbose.
 func shown(t *testing.T, report *check.Report) string {
 	t.Helper()

@@ -49,9 +49,10 @@ func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 	var last pmetric.Metrics
 	pools := make(chan map[string]load)
 	sink, err := consumer.NewMetrics(func(ctx context.Context, batch pmetric.Metrics) error {
-		if of := poolsOf(batch, cfg); len(of) > 0 {
+		// The resource of a pool is the collector.
+		if _, is := batch.ResourceMetrics().At(0).Resource().Attributes().Get("otelcol.component.id"); is {
 			select {
-			case pools <- of:
+			case pools <- poolsOf(batch, cfg.Pool.Get().GroupBy):
 			case <-ctx.Done():
 			}
 			return nil
@@ -82,12 +83,12 @@ func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 		}
 	}
 	if own.Pool.HasValue() && hasEngine(s.First) {
-		over := time.After(mostPools)
+		waiting, cancel := context.WithTimeout(ctx, mostPools)
+		defer cancel()
 		for range 2 { // The first may have been made before the second scrape.
 			select {
 			case s.Pools = <-pools:
-			case <-over:
-			case <-ctx.Done():
+			case <-waiting.Done():
 			}
 		}
 	}
@@ -114,20 +115,13 @@ func removeUnless(batch pmetric.Metrics, keep func(name string) bool) {
 	}
 }
 
-// poolsOf returns what each pool of a batch costs, by the attributes that make it; nothing for a batch of a server.
-func poolsOf(batch pmetric.Metrics, cfg *vllmprocessor.Config) map[string]load {
-	out := map[string]load{}
-	var all load
+// poolsOf returns what each pool of a batch costs, by the attributes that make it.
+func poolsOf(batch pmetric.Metrics, groupBy []string) map[string]load {
+	out, all := map[string]load{}, loadOf(batch)
 	for m := range metricsOf(batch) {
-		if !strings.HasPrefix(m.Name(), "vllm.pool.") {
-			continue
-		}
-		if all.points == 0 {
-			all = loadOf(batch)
-		}
 		for _, p := range m.Gauge().DataPoints().All() { // All of pools are gauges.
 			key := pcommon.NewMap()
-			for _, name := range cfg.Pool.Get().GroupBy {
+			for _, name := range groupBy {
 				key.PutStr(name, attribute(p.Attributes(), name))
 			}
 			l := out[keyOf(key)]

@@ -28,13 +28,21 @@ var marks = map[string]mark{
 // Write writes the report for people.
 func (r *Report) Write(to io.Writer, style Style) error {
 	out := &text{style: style}
+	var well []string
 	for i := range r.Targets {
 		t := &r.Targets[i]
 		title := t.Name
 		if t.Receiver != "" {
 			title += "  (receiver " + t.Receiver + ")"
 		}
+		if len(r.Targets) > mostWhole && !style.Verbose && !slices.ContainsFunc(t.Findings, style.shows) {
+			well = append(well, fmt.Sprintf("  %s: %s %s, %d series, and %d of the processor\n", title, t.Kind, t.Version, t.Series, t.Added))
+			continue
+		}
 		out.block(title, t.Findings, t.Passes)
+	}
+	if len(well) > 0 {
+		out.b.WriteString("in order\n" + strings.Join(well, "") + "\n")
 	}
 	if len(r.Findings) > 0 || len(r.Passes) > 0 {
 		out.block("configuration", r.Findings, r.Passes)
@@ -73,6 +81,14 @@ func (r *Report) Write(to io.Writer, style Style) error {
 	return err
 }
 
+// mostWhole is how many servers are shown with all that is in order.
+const mostWhole = 5
+
+// shows reports whether a finding is written.
+func (s Style) shows(f Finding) bool {
+	return s.Verbose || f.Severity != Info || slices.Contains(alwaysShown, f.Code)
+}
+
 // alwaysShown are the infos without which what was not judged would look like what is well.
 var alwaysShown = []string{CodeGateway, CodeRouter, CodeSimulator, CodeAccelerator, CodeLMCache, CodeNotJudged, CodeExporterUnchecked, CodeExporterEmpty}
 
@@ -87,7 +103,7 @@ func (t *text) block(title string, found []Finding, passed []Pass) {
 	t.b.WriteString(title + "\n")
 	for _, category := range Categories() {
 		of := slices.DeleteFunc(slices.Clone(found), func(f Finding) bool {
-			return f.Category != category || !t.style.Verbose && f.Severity == Info && !slices.Contains(alwaysShown, f.Code)
+			return f.Category != category || !t.style.shows(f)
 		})
 		var good []string
 		for _, p := range passed {
