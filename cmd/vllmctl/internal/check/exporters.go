@@ -222,7 +222,7 @@ func post(ctx context.Context, settings *httpSettings, host *configfile.Host, ad
 	if err != nil {
 		if dialed != "" && dialed != hostPort(u) {
 			if settings.Client.Auth.HasValue() { // It may ask for a token first.
-				return failed(err, dialed+", which is a proxy or where the authenticator asks for a token")
+				return failed(err, "the token endpoint or proxy "+dialed)
 			}
 			return failed(err, "the proxy "+dialed)
 		}

@@ -43,6 +43,15 @@ func TestEachExporterHasALine(t *testing.T) {
 	}
 }
 
+// Where an authenticator asks for its token is not a proxy.
+func TestATokenThatCannotBeFetchedNamesItsAddress(t *testing.T) {
+	t.Parallel()
+	text := shown(t, checked(t, written(t, "extensions: {oauth2client: {client_id: a, client_secret: b, token_url: \"http://127.0.0.1:1/token\"}}\n"+
+		"receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+"}}\nprocessors: {vllm: {}}\nexporters: {otlp_http: {endpoint: "+backend(t, http.StatusOK)+", auth: {authenticator: oauth2client}}}\n"+
+		"service: {extensions: [oauth2client], pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [otlp_http]}}}\n")))
+	assert.Contains(t, text, "exporters::otlp_http: the token endpoint or proxy 127.0.0.1:1 refuses the connection")
+}
+
 // Of many servers those that are well have a line each, so that the others are seen.
 func TestManyServersAreShort(t *testing.T) {
 	t.Parallel()
