@@ -29,6 +29,7 @@ type checkFlags struct {
 	objectives      []string
 	delay, interval time.Duration
 	json, strict    bool
+	running         bool
 	verbose         bool
 }
 
@@ -38,16 +39,19 @@ func newCheck() *cobra.Command {
 		connection connect.Flags
 	)
 	command := &cobra.Command{
-		Use:   "check {URL... | --config FILE}",
+		Use:   "check {URL... | --config FILE | --running}",
 		Short: "What is wrong with these servers or this configuration?",
 		Long: `Scrapes each server twice, as the collector does, and says what is wrong and what to do. It checks the
 connection, TLS, credentials, body, version, missing metrics, limits and objectives. --config also checks a
-collector's configuration, its exporters, its queues on disk and its permissions in Kubernetes.
+collector's configuration, its exporters, its queues on disk and its permissions in Kubernetes, and says what
+will be sent. --running does the same in the container of a running collector, for the files that process 1
+was started with and with the environment of this command.
 
 It sends nothing to an exporter but an empty request. "vllm-0:8000" means http://vllm-0:8000/metrics.`,
 		Example: `  vllmctl check vllm-0:8000 vllm-1:8000
   vllmctl check --objective ttft=2s --objective itl=80ms vllm-0:8000
   vllmctl check --config otelcol.yaml --strict
+  kubectl exec POD -- /vllmctl check --running
   vllmctl check --json vllm-0:8000 | jq '.targets[].findings[].code'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.run(cmd.Context(), cmd, args, &connection)
@@ -55,6 +59,7 @@ It sends nothing to an exporter but an empty request. "vllm-0:8000" means http:/
 	}
 	f := command.Flags()
 	f.StringArrayVar(&flags.config, "config", nil, "collector's configuration `file`; repeatable, merged as by the collector")
+	f.BoolVar(&flags.running, "running", false, "check the configuration of the collector that is process 1 (Linux)")
 	f.StringVar(&flags.kubeconfig, "kubeconfig", "", "`file` with the access to Kubernetes (default: as the discovery)")
 	f.StringArrayVar(&flags.objectives, "objective", nil, "`latency=time` to compare with the buckets: ttft, itl, tpot, e2e; repeatable")
 	f.DurationVar(&flags.delay, "delay", 2*time.Second, "time between the two scrapes")
@@ -85,8 +90,10 @@ var ofConfiguration = []string{"header", "token-file", "ca-file", "cert-file", "
 
 func (c *checkFlags) validate(cmd *cobra.Command, args []string) error {
 	switch {
-	case len(args) == 0 && len(c.config) == 0:
-		return errors.New("name the servers to check, for example http://vllm-0:8000, or a configuration with --config")
+	case c.running && len(args)+len(c.config) > 0:
+		return errors.New("--running has the servers and the files of the running collector; leave out servers and --config")
+	case len(args) == 0 && len(c.config) == 0 && !c.running:
+		return errors.New("name the servers to check, for example http://vllm-0:8000, or a configuration with --config or --running")
 	case len(args) > 0 && len(c.config) > 0:
 		return errors.New("name either servers or --config; the configuration has its own servers")
 	case slices.ContainsFunc(args, func(address string) bool { return strings.TrimSpace(address) == "" }):
@@ -101,10 +108,10 @@ func (c *checkFlags) validate(cmd *cobra.Command, args []string) error {
 	if timeout, err := cmd.Flags().GetDuration("timeout"); err == nil && cmd.Flags().Changed("timeout") && timeout > c.interval && len(args) > 0 {
 		return fmt.Errorf("--timeout %s is longer than --interval %s, so the collector would skip scrapes; raise --interval", timeout, c.interval)
 	}
-	if len(c.config) > 0 {
+	if len(args) == 0 {
 		for _, name := range ofConfiguration {
 			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s has no effect with --config; set it in the configuration", name)
+				return fmt.Errorf("--%s has no effect with a configuration; set it in the configuration", name)
 			}
 		}
 	}
@@ -112,8 +119,14 @@ func (c *checkFlags) validate(cmd *cobra.Command, args []string) error {
 }
 
 func (c *checkFlags) look(ctx context.Context, cmd *cobra.Command, args []string, connection *connect.Flags) (*check.Report, error) {
+	if c.running {
+		var err error
+		if c.config, err = check.Running("/proc"); err != nil {
+			return nil, err
+		}
+	}
 	if len(c.config) > 0 {
-		return check.Configured(ctx, c.config, check.Settings{Delay: c.delay, Strict: c.strict, KubeConfig: c.kubeconfig})
+		return check.Configured(ctx, c.config, check.Settings{Delay: c.delay, Strict: c.strict, KubeConfig: c.kubeconfig, Running: c.running})
 	}
 	plan := check.Plan{Delay: c.delay, Strict: c.strict, Given: len(c.objectives) > 0}
 	plan.Request.Interval = c.interval

@@ -99,6 +99,9 @@ func TestCheckSaysWhatIsWrongWithTheCommandLine(t *testing.T) {
 	for says, args := range map[string][]string{
 		"name the servers":   {},
 		"either servers or":  {good, "--config", broken},
+		"--running has the ": {"--running", "--config", broken},
+		"leave out servers":  {"--running", good},
+		"a configuration; ":  {"--running", "--header", "A: b"},
 		"does not exist":     {"--config", filepath.Join(folder, "none.yaml")},
 		"cannot be read":     {"--config", broken},
 		"--delay":            {good, "--delay", "0s"},

@@ -56,9 +56,10 @@ in this session, from five windows with traffic. Until then, fixed limits decide
 --config takes servers, objectives, pools and intervals from a collector's configuration, not exporters.
 --from asks a collector with the extension vllm_fleet, at once and with all that it has learned.
 
---once waits until a severe problem would show (two windows and up to four intervals), prints the table and
-exits. Small or slow problems need a longer watch. --json prints one document per interval (NDJSON), or one
-in all with --once.`,
+--once waits until a severe problem would show (two windows and up to four intervals; 90 s where only demand
+makes a server slow), prints the table and exits: with 1 if users are harmed (severity 2 or more) or a server
+cannot be reached, with 0 after a notice. Small or slow problems need a longer watch. --json prints one
+document per interval (NDJSON), or one in all with --once.`,
 		Example: `  vllmctl top vllm-0:8000 vllm-1:8000
   vllmctl top --config collector.yaml
   vllmctl top --from http://localhost:55690
@@ -292,7 +293,7 @@ func (o *topOptions) ask(cmd *cobra.Command, args []string, log *live.Log, termi
 func (o *topOptions) printOnce(ctx context.Context, cmd *cobra.Command, session *live.Session, plan *live.Plan) error {
 	limit := plan.Verdicts()
 	if file, is := cmd.ErrOrStderr().(*os.File); is && term.IsTerminal(int(file.Fd())) {
-		fmt.Fprintf(file, "This takes up to %s; a shorter --window takes less.\n", limit)
+		fmt.Fprintf(file, "This takes about %s, and up to %s; a shorter --window takes less.\n", plan.Judging, limit)
 	}
 	if err := session.Wait(ctx, limit, (*live.Table).Judged); err != nil {
 		return err

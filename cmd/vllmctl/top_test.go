@@ -175,16 +175,6 @@ func TestTopOnceAsText(t *testing.T) {
 	assert.Contains(t, out, server.address)
 }
 
-// A server whose users wait for a minute must not be called healthy because it was not watched
-// for long enough. Whether the status is 1 depends on whether the cause is known yet: demand alone is a notice.
-func TestTopOnceReportsAProblemThatTheServerHasHad(t *testing.T) {
-	t.Parallel()
-	overloaded := watchLoad(t, 400)
-	code, out, errs := ctl(t, "top", "--once", "--interval", "1s", "--window", "2s", overloaded.URL)
-	assert.Equal(t, !strings.Contains(out, "demand_exceeds_capacity"), code == status.Problem, out+errs)
-	assert.Contains(t, out, "1 server, 1 engine: 1 degraded\n")
-}
-
 func atof(t *testing.T, text string) (v float64) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(text), &v))

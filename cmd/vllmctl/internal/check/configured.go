@@ -26,6 +26,8 @@ type Settings struct {
 	Strict bool
 	// KubeConfig is a file with the access to Kubernetes; empty for that of the discovery.
 	KubeConfig string
+	// Running is true where the collector with this configuration runs on this machine, and has its ports.
+	Running bool
 	// Lookup is how long a discovery may look for targets; 0 means two seconds.
 	Lookup time.Duration
 }
@@ -55,7 +57,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 		exporters []Exporter
 		answers   []Answer
 	)
-	wg.Go(func() { exporters = askExporters(ctx, file, host) })
+	wg.Go(func() { exporters = askExporters(ctx, file, host, settings.Running) })
 	wg.Go(func() { answers = askKubernetes(ctx, file, settings.KubeConfig) })
 	jobs := jobsOf(ctx, f, file, host, cmp.Or(settings.Lookup, mostDiscovery))
 	out := &Report{Targets: make([]Target, len(jobs))}
@@ -74,6 +76,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 		exporters[i].judge(f)
 	}
 	judgeQueues(f, queuesOf(f, file, seen), look)
+	out.Sent, out.configured = sentOf(file, seen), len(file.Receivers) > 0
 	judgeAnswers(f, answers)
 	out.Findings, out.Passes = f.sorted(), f.passed
 	out.finish(settings.Strict)
@@ -91,18 +94,23 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 	for _, warning := range file.Warnings {
 		f.add(CodeConfigWarning, probe.Printable(warning)+".")
 	}
-	receives := 0
+	receives, others := 0, 0
 	for _, p := range file.Pipelines {
-		if !slices.ContainsFunc(p.Receivers, isOurs) {
+		switch {
+		case slices.ContainsFunc(p.Receivers, isOurs):
+			receives++
+		case slices.ContainsFunc(p.Processors, isOurs):
+			others++
+			f.pass(Configuration, "the pipeline %s gets metrics of vLLM from %s, whose servers are not checked here", p.Name, strings.Join(p.Receivers, ", "))
+		default:
 			continue
 		}
-		receives++
 		judgePipeline(f, file, &p)
 	}
-	if receives == 0 {
+	if receives+others == 0 {
 		f.add(CodeNoReceiver, "No pipeline has a vllm receiver.")
 	}
-	if len(f.found) == 0 {
+	if len(f.found) == 0 && receives > 0 {
 		f.pass(Configuration, "%s with the receiver vllm", plural(receives, "pipeline"))
 	}
 }
@@ -127,6 +135,9 @@ func mistakes(text string) []string {
 	return out
 }
 
+// tiers are kinds of exporters that send to other collectors, which have the processor.
+var tiers = []string{"loadbalancing", "load_balancing", "kafka"}
+
 // judgePipeline judges the order of the processors.
 func judgePipeline(f *findings, file *configfile.File, p *configfile.Pipeline) {
 	at := slices.IndexFunc(p.Processors, isOurs)
@@ -135,7 +146,11 @@ func judgePipeline(f *findings, file *configfile.File, p *configfile.Pipeline) {
 		return is
 	})
 	if at < 0 {
-		if !connects {
+		forwards := slices.ContainsFunc(p.Exporters, func(name string) bool {
+			kind, _, _ := strings.Cut(name, "/")
+			return slices.Contains(tiers, kind)
+		})
+		if !connects && !forwards {
 			f.add(CodeNoProcessor, fmt.Sprintf("The pipeline %s has no vllm processor.", p.Name))
 		}
 		return

@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ var asking = map[string]func(context.Context, map[string]any, *configfile.Host) 
 var local = []string{"debug", "nop"}
 
 // askExporters asks the exporters of all pipelines, each for itself.
-func askExporters(ctx context.Context, file *configfile.File, host *configfile.Host) []Exporter {
+func askExporters(ctx context.Context, file *configfile.File, host *configfile.Host, running bool) []Exporter {
 	var names []string
 	for _, p := range file.Pipelines {
 		for _, name := range p.Exporters {
@@ -79,18 +80,60 @@ func askExporters(ctx context.Context, file *configfile.File, host *configfile.H
 			ctx, cancel := context.WithTimeout(ctx, mostExporter)
 			defer cancel()
 			kind, _, _ := strings.Cut(name, "/")
+			own := ownReceiver(file, name)
 			switch ask, can := asking[kind]; {
+			case kind == "prometheus" && running:
+				out[i] = askRunning(ctx, file.Exporters[name])
+			case own != "" && !running:
+				out[i].What = "sends to receivers::" + own + " of this configuration"
 			case can:
 				out[i] = ask(ctx, file.Exporters[name], host)
 			case slices.Contains(local, kind):
 				out[i].What = "writes nowhere else"
+			case kind == "file":
+				out[i] = askFile(file.Exporters[name], look)
 			default:
-				out[i] = Exporter{Code: CodeExporterUnchecked, What: "an exporter of this kind is not checked"}
+				out[i] = askAddress(ctx, file.Exporters[name])
 			}
 			out[i].Name = name
 		})
 	}
 	wg.Wait()
+	return out
+}
+
+// askFile asks whether the folder of the exporter file can be written to.
+func askFile(section map[string]any, look func(path string) Disk) Exporter {
+	path, _ := section["path"].(string)
+	folder := filepath.Dir(path)
+	creates, _ := section["create_directory"].(bool)
+	switch disk := look(folder); {
+	case path == "":
+		return Exporter{Code: CodeExporterSettings, What: "path is missing"}
+	case disk.Missing && !creates:
+		return Exporter{Code: CodeExporterSettings, What: "the folder " + folder + " does not exist"}
+	case !disk.Writable:
+		return Exporter{Code: CodeExporterSettings, What: "the folder " + folder + " cannot be written to by this user"}
+	}
+	return Exporter{What: folder + " can be written to"}
+}
+
+// askAddress connects to the endpoint of an exporter of another kind, and sends nothing.
+func askAddress(ctx context.Context, section map[string]any) Exporter {
+	out := Exporter{Code: CodeExporterUnchecked, What: "an exporter of this kind is not checked"}
+	address, _ := section["endpoint"].(string)
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		address = hostPort(u)
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return out
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return failed(err, address)
+	}
+	_ = connection.Close()
+	out.What += ", but " + address + " accepts connections"
 	return out
 }
 
@@ -178,6 +221,9 @@ func post(ctx context.Context, settings *httpSettings, host *configfile.Host, ad
 	response, err := client.Do(request)
 	if err != nil {
 		if dialed != "" && dialed != hostPort(u) {
+			if settings.Client.Auth.HasValue() { // It may ask for a token first.
+				return failed(err, "the token endpoint or proxy "+dialed)
+			}
 			return failed(err, "the proxy "+dialed)
 		}
 		out := failed(err, u.Host)

@@ -40,6 +40,21 @@ func askPort(ctx context.Context, section map[string]any, _ *configfile.Host) Ex
 	return Exporter{Code: CodePortTaken, What: "cannot listen: " + probe.Printable(err.Error())}
 }
 
+// askRunning finds out whether the running collector listens at the address of the exporter. It takes no port.
+func askRunning(ctx context.Context, section map[string]any) Exporter {
+	endpoint, _ := section["endpoint"].(string)
+	host, port, _ := net.SplitHostPort(endpoint)
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return Exporter{Code: CodeExporterRefused, What: "nothing listens at " + endpoint + ", although the collector runs"}
+	}
+	_ = connection.Close()
+	return Exporter{What: "the running collector listens at " + endpoint}
+}
+
 // servesMetrics reports whether an address answers with Prometheus text.
 func servesMetrics(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

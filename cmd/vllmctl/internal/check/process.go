@@ -4,9 +4,11 @@ import (
 	"context"
 	"maps"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
@@ -16,9 +18,12 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
+// poolInterval is that of pools here, and mostPools how long they are waited for.
+const poolInterval, mostPools = 10 * time.Millisecond, 10 * time.Second
+
 // process lets the processor see both scrapes of a target, and adds to what was seen: the
-// number of series that the processor adds to the second one by metric, the size of the
-// result, and the buckets of its percentiles. A processor that cannot start adds nothing; the
+// number of series that the processor adds to the second one by metric, what the result and its
+// pools cost, and the buckets of its percentiles. A processor that cannot start adds nothing; the
 // check of the configuration says why.
 func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 	first, second := s.First.Emitted, s.Second.Emitted
@@ -38,8 +43,20 @@ func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 			own.Metrics[m.Name] = vllmprocessor.MetricConfig{Enabled: &on}
 		}
 	}
+	if pool := own.Pool.Get(); pool != nil {
+		pool.Interval = poolInterval
+	}
 	var last pmetric.Metrics
-	sink, err := consumer.NewMetrics(func(_ context.Context, batch pmetric.Metrics) error {
+	pools := make(chan map[string]load)
+	sink, err := consumer.NewMetrics(func(ctx context.Context, batch pmetric.Metrics) error {
+		// The resource of a pool is the collector.
+		if _, is := batch.ResourceMetrics().At(0).Resource().Attributes().Get("otelcol.component.id"); is {
+			select {
+			case pools <- poolsOf(batch, cfg.Pool.Get().GroupBy):
+			case <-ctx.Done():
+			}
+			return nil
+		}
 		last = batch
 		return nil
 	})
@@ -65,13 +82,53 @@ func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 			return
 		}
 	}
-	s.BatchBytes = (&pmetric.ProtoMarshaler{}).MetricsSize(last)
-	s.BatchPoints = last.DataPointCount()
+	if own.Pool.HasValue() && hasEngine(s.First) {
+		waiting, cancel := context.WithTimeout(ctx, mostPools)
+		defer cancel()
+		for range 2 { // The first may have been made before the second scrape.
+			select {
+			case s.Pools = <-pools:
+			case <-waiting.Done():
+			}
+		}
+	}
 	s.Quantiles = quantilesOf(last)
 	s.Processed = series(last)
+	removeUnless(last, func(name string) bool {
+		m, known := catalog.ByName(name)
+		return !known || !m.Derived() || isOn(m, cfg)
+	})
+	s.Batch = loadOf(last)
 	for name, n := range series(second) {
 		if s.Processed[name] -= n; s.Processed[name] <= 0 {
 			delete(s.Processed, name)
 		}
 	}
+}
+
+// removeUnless removes the metrics that are not kept.
+func removeUnless(batch pmetric.Metrics, keep func(name string) bool) {
+	for _, resource := range batch.ResourceMetrics().All() {
+		for _, scope := range resource.ScopeMetrics().All() {
+			scope.Metrics().RemoveIf(func(m pmetric.Metric) bool { return !keep(m.Name()) })
+		}
+	}
+}
+
+// poolsOf returns what each pool of a batch costs, by the attributes that make it.
+func poolsOf(batch pmetric.Metrics, groupBy []string) map[string]load {
+	out, all := map[string]load{}, loadOf(batch)
+	for m := range metricsOf(batch) {
+		for _, p := range m.Gauge().DataPoints().All() { // All of pools are gauges.
+			key := pcommon.NewMap()
+			for _, name := range groupBy {
+				key.PutStr(name, attribute(p.Attributes(), name))
+			}
+			l := out[keyOf(key)]
+			l.points, l.series = l.points+1, l.series+1
+			l.raw, l.packed = all.raw*l.points/all.points, all.packed*l.points/all.points
+			out[keyOf(key)] = l
+		}
+	}
+	return out
 }

@@ -96,6 +96,10 @@ func queuesOf(f *findings, file *configfile.File, seen []Seen) []*directory {
 				found[path] = &directory{extension: who + "::wal", path: path, creates: true}
 				continue
 			}
+			if queue, is := section["remote_write_queue"].(map[string]any); is && queue["enabled"] == false {
+				f.pass(Queue, "%s has no queue", name)
+				continue
+			}
 			f.add(CodeQueueMemory, who+" keeps its queue in memory.")
 		case slices.Contains(queued, kind) || section["sending_queue"] != nil:
 			queue, err := queueOf(section)
@@ -151,9 +155,9 @@ func (q *queueSettings) bytes(seen []Seen) (size int64, about bool) {
 		return q.Size, false
 	}
 	for i := range seen {
-		each := int64(seen[i].BatchBytes)
+		each := int64(seen[i].Batch.raw)
 		if q.Sizer == "items" {
-			each = int64(seen[i].BatchBytes / max(1, seen[i].BatchPoints))
+			each = int64(seen[i].Batch.raw / max(1, seen[i].Batch.points))
 		}
 		size = max(size, q.Size*each)
 	}

@@ -30,12 +30,16 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Passes are what was found in order about the configuration.
 	Passes []Pass `json:"passes,omitempty"`
+	// Sent is what each exporter will send, with `--config`.
+	Sent []Sent `json:"sent,omitempty"`
 	// Paste is a configuration of the collector in YAML, for those targets that answered with
 	// metrics of vLLM or of a gateway.
 	Paste string `json:"configuration,omitempty"`
 
 	// pasted is the number of targets in Paste.
 	pasted int
+	// configured is true for a check of a configuration with the receiver vllm.
+	configured bool
 }
 
 // Target is one server.

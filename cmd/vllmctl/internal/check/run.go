@@ -102,8 +102,12 @@ func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}
 	}
 	defer func() { <-slots }()
 	s.Second = p.Read(ctx)
-	if s.Second.Outcome == "ok" && j.Processor != nil {
+	switch {
+	case s.Second.Outcome != "ok":
+	case j.Processor != nil:
 		s.process(ctx, j.Processor)
+	default:
+		s.Batch = loadOf(s.Second.Emitted)
 	}
 	return s
 }

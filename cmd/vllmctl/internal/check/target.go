@@ -33,9 +33,10 @@ type Seen struct {
 	// Processed are the names of the metrics that the processor emitted for both scrapes, with
 	// the number of their series.
 	Processed map[string]int
-	// BatchBytes and BatchPoints are the size of a scrape as it is sent, with what the
-	// processor adds.
-	BatchBytes, BatchPoints int
+	// Batch is a scrape as it is sent, with what the processor adds, and Pools what it sends for
+	// pools, by their attributes.
+	Batch load
+	Pools map[string]load
 	// Quantiles are the buckets of the percentiles of the second scrape.
 	Quantiles []Quantile
 	// ReceiverConfig and Processor are the configurations; Processor is nil without one in

@@ -28,16 +28,36 @@ var marks = map[string]mark{
 // Write writes the report for people.
 func (r *Report) Write(to io.Writer, style Style) error {
 	out := &text{style: style}
+	var well []string
 	for i := range r.Targets {
 		t := &r.Targets[i]
 		title := t.Name
 		if t.Receiver != "" {
 			title += "  (receiver " + t.Receiver + ")"
 		}
+		if len(r.Targets) > mostWhole && !style.Verbose && !slices.ContainsFunc(t.Findings, style.shows) {
+			well = append(well, fmt.Sprintf("  %s: %s %s, %d series, and %d of the processor\n", title, t.Kind, t.Version, t.Series, t.Added))
+			continue
+		}
 		out.block(title, t.Findings, t.Passes)
+	}
+	if len(well) > 0 {
+		out.b.WriteString("in order\n" + strings.Join(well, "") + "\n")
 	}
 	if len(r.Findings) > 0 || len(r.Passes) > 0 {
 		out.block("configuration", r.Findings, r.Passes)
+	}
+	if len(r.Sent) > 0 {
+		fmt.Fprintf(&out.b, "what will be sent, for %s\n", plural(len(r.Targets), "server"))
+		for i := range r.Sent {
+			fmt.Fprintf(&out.b, "  %-24s%s\n", r.Sent[i].Exporter, r.Sent[i].words(len(r.Targets)))
+		}
+		if slices.ContainsFunc(r.all(), func(f Finding) bool { return f.Code == CodeNoTraffic }) {
+			fmt.Fprintf(&out.b, "%26s%s\n", "", "A server without traffic has fewer series than it will.")
+		}
+		out.b.WriteString("\n")
+	} else if r.configured {
+		out.b.WriteString("What will be sent is not known, because no server could be read twice.\n\n")
 	}
 	fmt.Fprintf(&out.b, "%s, %s, %s in %.1f s.", plural(r.Problems, "problem"), plural(r.Warnings, "warning"), plural(r.Infos, "info"), r.Seconds)
 	switch {
@@ -61,8 +81,16 @@ func (r *Report) Write(to io.Writer, style Style) error {
 	return err
 }
 
-// alwaysShown are the infos without which a server that cannot be judged would look like one that is well.
-var alwaysShown = []string{CodeGateway, CodeRouter, CodeSimulator, CodeAccelerator, CodeLMCache, CodeNotJudged}
+// mostWhole is how many servers are shown with all that is in order.
+const mostWhole = 5
+
+// shows reports whether a finding is written.
+func (s Style) shows(f Finding) bool {
+	return s.Verbose || f.Severity != Info || slices.Contains(alwaysShown, f.Code)
+}
+
+// alwaysShown are the infos without which what was not judged would look like what is well.
+var alwaysShown = []string{CodeGateway, CodeRouter, CodeSimulator, CodeAccelerator, CodeLMCache, CodeNotJudged, CodeExporterUnchecked, CodeExporterEmpty}
 
 // text writes blocks of lines.
 type text struct {
@@ -75,7 +103,7 @@ func (t *text) block(title string, found []Finding, passed []Pass) {
 	t.b.WriteString(title + "\n")
 	for _, category := range Categories() {
 		of := slices.DeleteFunc(slices.Clone(found), func(f Finding) bool {
-			return f.Category != category || !t.style.Verbose && f.Severity == Info && !slices.Contains(alwaysShown, f.Code)
+			return f.Category != category || !t.style.shows(f)
 		})
 		var good []string
 		for _, p := range passed {
@@ -83,11 +111,12 @@ func (t *text) block(title string, found []Finding, passed []Pass) {
 				good = append(good, p.Text)
 			}
 		}
-		if len(of) == 0 && len(good) > 0 && !t.style.Verbose {
+		each := slices.Contains([]string{Exporters, Queue, Kubernetes}, category) // Each is about something else.
+		if len(of) == 0 && len(good) > 0 && !t.style.Verbose && !each {
 			t.line("", category, good[len(good)-1])
 			continue
 		}
-		if t.style.Verbose {
+		if t.style.Verbose || each {
 			for _, words := range good {
 				t.line("", category, words)
 			}

@@ -130,7 +130,12 @@ func (p *Plan) TwoScrapes() time.Duration { return 3*p.Interval + time.Second }
 
 // Verdicts is how long it takes at most until a problem that each server has from the start
 // has been reported.
-func (p *Plan) Verdicts() time.Duration { return p.TwoScrapes() + p.Judging }
+func (p *Plan) Verdicts() time.Duration { return p.TwoScrapes() + max(p.Judging, harmShows) }
+
+// harmShows is how long an engine that is asked for more than it can do has to be watched: until then its severity can
+// be 1 although its users wait for minutes. Who waited before the watch counts with the time since then, which exceeds
+// the limit of 30 s after about 35 s, and harm is reported 40 s later (docs/diagnosis.md).
+const harmShows = 90 * time.Second
 
 // Scraped reports whether all servers that are named have been scraped twice, successfully
 // or not.

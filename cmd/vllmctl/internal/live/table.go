@@ -162,9 +162,13 @@ func (t *Table) count() {
 }
 
 // markEarly marks the rows that have been watched for less than a problem needs to be reported.
-func (t *Table) markEarly(needed time.Duration) {
+func (t *Table) markEarly(judging time.Duration) {
 	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Condition != "" && !r.Urgent() && r.Watched < needed {
+		r, needed := &t.Rows[i], judging
+		if r.Condition == "degraded" {
+			needed = max(needed, harmShows) // A notice so far.
+		}
+		if r.Condition != "" && !r.Urgent() && r.Watched < needed {
 			r.Early = needed
 			t.Early++
 		}

@@ -1,0 +1,208 @@
+package check
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
+)
+
+// Sent is what an exporter will send or serve, for the servers that answered.
+type Sent struct {
+	// Exporter is its name in the configuration.
+	Exporter string `json:"exporter"`
+	// Targets is the number of servers that were measured.
+	Targets int `json:"targets"`
+	// Series is the number of series; a histogram counts as one, as in OTLP.
+	Series int `json:"series"`
+	// PrometheusSeries is the number where each bucket is a series, as in Prometheus.
+	PrometheusSeries int `json:"prometheus_series"`
+	// PointsPerMinute are points of OTLP in a minute, or samples for remote write; absent for the exporter prometheus, which others scrape.
+	PointsPerMinute int `json:"points_per_minute,omitempty"`
+	// BytesPerDay is the estimated size of the requests in bytes a day, compressed as configured; absent where it is not known.
+	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
+	// Before are processors that may make it less; absent for most.
+	Before []string `json:"before,omitempty"`
+}
+
+// load is what one batch costs: points, series of Prometheus, and bytes as they are and with gzip.
+type load struct{ points, series, raw, packed int }
+
+func loadOf(batch pmetric.Metrics) (l load) {
+	for m := range metricsOf(batch) {
+		switch m.Type() {
+		case pmetric.MetricTypeHistogram:
+			for _, p := range m.Histogram().DataPoints().All() {
+				l.series += p.ExplicitBounds().Len() + 3 // With +Inf, the sum and the count.
+			}
+		case pmetric.MetricTypeSummary:
+			for _, p := range m.Summary().DataPoints().All() {
+				l.series += p.QuantileValues().Len() + 2
+			}
+		case pmetric.MetricTypeGauge:
+			l.series += m.Gauge().DataPoints().Len()
+		case pmetric.MetricTypeSum:
+			l.series += m.Sum().DataPoints().Len()
+		}
+	}
+	l.points = batch.DataPointCount()
+	wire, _ := (&pmetric.ProtoMarshaler{}).MarshalMetrics(batch) // A message of our own.
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(wire)
+	_ = z.Close()
+	l.raw, l.packed = len(wire), packed.Len()
+	return l
+}
+
+// reducers are kinds of processors that drop or merge points.
+var reducers = []string{"filter", "interval", "metricstransform"}
+
+// sentOf adds up what each exporter gets of what was seen, in the order of their names.
+func sentOf(file *configfile.File, seen []Seen) []Sent {
+	var out []Sent
+	for _, exporter := range usedExporters(file) {
+		kind, _, _ := strings.Cut(exporter, "/")
+		if slices.Contains(local, kind) || ownReceiver(file, exporter) != "" {
+			continue
+		}
+		sent := Sent{Exporter: exporter}
+		var receivers, visited []string
+		var trace func(exporter string)
+		trace = func(exporter string) {
+			for i := range file.Pipelines {
+				p := &file.Pipelines[i]
+				if !slices.Contains(p.Exporters, exporter) || slices.Contains(visited, p.Name) {
+					continue
+				}
+				visited = append(visited, p.Name)
+				for _, name := range p.Processors {
+					if kind, _, _ := strings.Cut(name, "/"); slices.Contains(reducers, kind) {
+						sent.Before = append(sent.Before, name)
+					}
+				}
+				receivers = append(receivers, p.Receivers...)
+				for _, name := range p.Receivers {
+					if _, connects := file.Others["connectors::"+name]; connects && !strings.HasPrefix(name, "vllm_diagnosis") {
+						trace(name)
+					}
+				}
+				for _, before := range usedExporters(file) {
+					if own := ownReceiver(file, before); own != "" && slices.Contains(p.Receivers, own) {
+						trace(before)
+					}
+				}
+			}
+		}
+		trace(exporter)
+		if sent.measure(file, seen, receivers); sent.Targets > 0 {
+			out = append(out, sent)
+		}
+	}
+	return out
+}
+
+// measure adds up what the targets of these receivers cost, each pool once.
+func (s *Sent) measure(file *configfile.File, seen []Seen, receivers []string) {
+	kind, _, _ := strings.Cut(s.Exporter, "/")
+	section := file.Exporters[s.Exporter]
+	points, size := 0.0, 0.0
+	add := func(l *load, interval time.Duration) {
+		s.Series, s.PrometheusSeries = s.Series+l.points, s.PrometheusSeries+l.series
+		each, bytes := l.points, 0
+		switch {
+		case kind == "prometheus":
+			return
+		case slices.Contains(remoteWrite, kind):
+			each = l.series
+		case slices.Contains(queued, kind) && section["compression"] == "none":
+			bytes = l.raw
+		case slices.Contains(queued, kind):
+			bytes = l.packed
+		}
+		points += float64(each) * float64(time.Minute) / float64(interval)
+		size += float64(bytes) * float64(24*time.Hour) / float64(interval)
+	}
+	type pool struct {
+		processor *vllmprocessor.Config
+		key       string
+	}
+	pools := map[pool]load{}
+	for i := range seen {
+		t := &seen[i]
+		if t.Batch.points == 0 || !slices.Contains(receivers, t.Receiver) {
+			continue
+		}
+		s.Targets++
+		add(&t.Batch, t.ReceiverConfig.Controller.CollectionInterval)
+		for key, l := range t.Pools {
+			if of := (pool{t.Processor, key}); l.points > pools[of].points {
+				pools[of] = l
+			}
+		}
+	}
+	for of, l := range pools {
+		add(&l, of.processor.Pool.Get().Interval)
+	}
+	s.PointsPerMinute, s.BytesPerDay = int(math.Round(points)), int64(size)
+}
+
+// words say it for people. targets is the number of all servers.
+func (s *Sent) words(targets int) string {
+	kind, _, _ := strings.Cut(s.Exporter, "/")
+	out := fmt.Sprintf("%s series, %s points a minute", humanize.Comma(int64(s.Series)), humanize.Comma(int64(s.PointsPerMinute)))
+	switch prometheus := humanize.Comma(int64(s.PrometheusSeries)) + " series (each bucket of a histogram is one)"; {
+	case kind == "prometheus":
+		out = prometheus + " at each scrape"
+	case slices.Contains(remoteWrite, kind):
+		out = prometheus + ", " + humanize.Comma(int64(s.PointsPerMinute)) + " samples a minute"
+	case s.BytesPerDay > 0:
+		out += ", about " + humanize.IBytes(uint64(s.BytesPerDay)) + " a day; in Prometheus " + humanize.Comma(int64(s.PrometheusSeries)) + " series"
+	}
+	if s.Targets < targets {
+		out = fmt.Sprintf("%d of them: ", s.Targets) + out
+	}
+	if len(s.Before) > 0 {
+		out += "; less behind " + strings.Join(s.Before, ", ")
+	}
+	return out
+}
+
+// ownReceiver is the receiver of this configuration that an exporter sends to by OTLP on loopback, as with a queue on
+// disk in front of remote write. It is empty for most.
+func ownReceiver(file *configfile.File, exporter string) string {
+	section := file.Exporters[exporter]
+	to, _ := section["endpoint"].(string)
+	if _, rest, found := strings.Cut(to, "://"); found {
+		to = rest
+	}
+	host, port, err := net.SplitHostPort(strings.TrimSuffix(to, "/"))
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && !ip.IsLoopback() {
+		return ""
+	}
+	for _, p := range file.Pipelines {
+		for _, name := range p.Receivers {
+			protocols, _ := file.Others["receivers::"+name]["protocols"].(map[string]any)
+			for protocol, usual := range map[string]string{"grpc": "localhost:4317", "http": "localhost:4318"} {
+				settings, has := protocols[protocol]
+				if of, _ := settings.(map[string]any); of["endpoint"] != nil {
+					usual = fmt.Sprint(of["endpoint"])
+				}
+				if _, listens, _ := net.SplitHostPort(usual); has && listens == port {
+					return name
+				}
+			}
+		}
+	}
+	return ""
+}
