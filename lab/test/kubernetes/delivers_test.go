@@ -112,6 +112,9 @@ func startOf(t *testing.T, all cluster, endpoint string, replaced map[string]str
 	env["POD_IP"] = fmt.Sprintf("127.0.1.%d", pods.Add(1))
 	replaced = maps.Clone(replaced)
 	replaced["    timeout: 5s"] = "    timeout: 500ms\n    collection_interval: 500ms\n    initial_delay: 0s"
+	if all := strings.Join(texts, "\n"); replaced["127.0.0.1:55690"] == "" && strings.Contains(all, "127.0.0.1:55690") {
+		replaced["127.0.0.1:55690"] = env["POD_IP"] + ":55690" // a pod has a loopback address of its own
+	}
 	for before, after := range replaced {
 		require.Contains(t, strings.Join(texts, "\n"), before)
 		for i := range texts {
