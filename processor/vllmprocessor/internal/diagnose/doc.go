@@ -10,8 +10,8 @@
 //   - Which factors have changed: a CUSUM of each growth (symptoms.go).
 //   - What the changed factors cost, in seconds of the first token and of each further one
 //     (effects.go), and of a queue (overload.go).
-//   - Whether that is harm: a sequential test of the cost, and one of each missed objective
-//     (symptoms.go). Errors and dropped requests are counted.
+//   - Whether that is harm: a sequential test of the cost (symptoms.go), one of each missed objective
+//     (objectives.go), or measured waits (felt.go). Errors and dropped requests are counted.
 //   - How much of the harm each cause explains: the costs of its factors (effects.go),
 //     unless its own evidence contradicts (explain.go).
 //   - What is reported (hold.go, details.go), and what is learned: what may have changed is
