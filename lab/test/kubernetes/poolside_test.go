@@ -1,0 +1,236 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/cluster"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+)
+
+// poolside are the objects of a Poolside deployment: a Deployment for each model.
+const poolside = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: poolside-models}
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: otelcol-vllm
+  labels: {pod-security.kubernetes.io/enforce: restricted}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: inference-MODEL, namespace: poolside-models}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app.kubernetes.io/model: MODEL}}
+  template:
+    metadata: {labels: {app.kubernetes.io/component: inference, app.kubernetes.io/model: MODEL}}
+    spec: {containers: [{name: inference, image: vllm, args: [MODEL], ports: [{containerPort: 8080}]}]}
+`
+
+// serveModel is a simulated vLLM server.
+func serveModel(ctx context.Context, c cluster.Container) error {
+	server, err := vllmsim.New(vllmsim.Config{Dialect: "v1", Version: "0.20.0", Model: c.Args[0]})
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, c.IP+":8080", func([]string) {})
+}
+
+// stated is the first block of YAML after a heading of docs/start/poolside.md.
+func stated(t *testing.T, heading string) string {
+	t.Helper()
+	page, err := os.ReadFile(root + "/docs/start/poolside.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(page), heading)
+	require.True(t, found, heading)
+	block := fences.FindStringSubmatch(after)
+	require.NotNil(t, block, heading)
+	return block[1]
+}
+
+// scrapes are the jobs into which the Prometheus operator turns a PodMonitor: pods by labels, one job for each named port.
+func scrapes(t *testing.T, monitor *podMonitor, c *cluster.Cluster) string {
+	t.Helper()
+	var jobs []any
+	for i, endpoint := range monitor.Spec.PodMetricsEndpoints {
+		var relabel []any
+		for name, value := range monitor.Spec.Selector.MatchLabels {
+			label := "__meta_kubernetes_pod_label_" + regexp.MustCompile(`[^a-zA-Z0-9_]`).ReplaceAllString(name, "_")
+			relabel = append(relabel, map[string]any{"action": "keep", "source_labels": []string{label}, "regex": value})
+		}
+		relabel = append(relabel, map[string]any{"action": "keep", "source_labels": []string{"__meta_kubernetes_pod_container_port_name"}, "regex": endpoint.Port})
+		for from, to := range map[string]string{"namespace": "namespace", "pod_name": "pod", "pod_container_name": "container"} {
+			relabel = append(relabel, map[string]any{"source_labels": []string{"__meta_kubernetes_" + from}, "target_label": to})
+		}
+		relabel = append(relabel, map[string]any{"target_label": "endpoint", "replacement": endpoint.Port})
+		var metrics []any
+		for _, r := range endpoint.MetricRelabelings {
+			rule := map[string]any{"regex": r.Regex}
+			if r.Action != "" {
+				rule["action"] = r.Action
+			} else {
+				rule["source_labels"], rule["target_label"] = r.SourceLabels, r.TargetLabel
+			}
+			metrics = append(metrics, rule)
+		}
+		jobs = append(jobs, map[string]any{
+			"job_name": fmt.Sprintf("podMonitor/%s/%s/%d", monitor.Namespace, monitor.Name, i), "honor_labels": endpoint.HonorLabels,
+			"scrape_interval": endpoint.Interval, "relabel_configs": relabel, "metric_relabel_configs": metrics,
+			"kubernetes_sd_configs": []any{map[string]any{"role": "pod", "kubeconfig_file": c.Kubeconfig, "namespaces": map[string]any{"names": []string{monitor.Namespace}}}},
+		})
+	}
+	text, err := yaml.Marshal(jobs)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// series asks a Prometheus for the labels of the series of a query.
+func series(t *testing.T, address, query string) []map[string]string {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string `json:"metric"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if body := collector.Get(t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query)); len(body) > 0 {
+		require.NoError(t, json.Unmarshal(body, &answer))
+	}
+	var all []map[string]string
+	for _, one := range answer.Data.Result {
+		all = append(all, one.Metric)
+	}
+	return all
+}
+
+// docs/start/poolside.md, from a cluster with models and nothing else to an alert of a real Prometheus: with the page's own
+// values, the API server's admission, and the chart's image as its command.
+func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
+	collector.Tool(t, "prometheus")
+	binary := collector.Binary(t)
+	c := cluster.Start(t)
+	n := c.Node(t, "node", map[string]cluster.Image{
+		"vllm": {Serve: serveModel},
+		"registry.example.com/otelcol-vllm:0.2.0": {
+			Files:      map[string]string{"/otelcol-vllm": binary, "/vllmctl": filepath.Join(filepath.Dir(binary), "vllmctl")},
+			Entrypoint: []string{"/otelcol-vllm"}, User: 10001,
+		},
+	})
+	before, deployment, _ := strings.Cut(poolside, "---\napiVersion: apps/v1")
+	models := before
+	for _, model := range []string{"agent-large", "agent-small"} {
+		models += "---\napiVersion: apps/v1" + strings.ReplaceAll(deployment, "MODEL", model)
+	}
+	apply := func(manifests string) {
+		t.Helper()
+		out, err := c.Kubectl(t, manifests, "apply", "-f", "-")
+		require.NoError(t, err, out)
+	}
+	apply(models)
+	c.Wait(t, "the models", func() bool { return len(running(t, c, "poolside-models")) == 4 })
+
+	began := time.Now()
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(stated(t, "## 2. Install")), 0o600))
+	page, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
+	require.NoError(t, err)
+	apply(string(page))
+	out, err := c.Kubectl(t, "", "-n", "otelcol-vllm", "rollout", "status", "statefulset/otelcol-vllm-pool", "--timeout=120s")
+	require.NoError(t, err, out)
+	t.Logf("%s: the collector is ready", time.Since(began).Round(time.Second))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err = n.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "check", "--running")
+	require.NoError(t, err, out)
+	t.Log(out)
+	assert.Contains(t, out, "0 problems")
+	out, err = n.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://127.0.0.1:55690")
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "agent-large")
+	t.Logf("%s: checked", time.Since(began).Round(time.Second))
+
+	// A Prometheus with its operator: the same values and those of the page's section.
+	with, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file, stated(t, "**A Prometheus with its operator.**")), "otelcol-vllm")
+	require.NoError(t, err)
+	var monitor *podMonitor
+	var rules []byte
+	for _, object := range mustDecode(t, with) {
+		switch o := object.(type) {
+		case *podMonitor:
+			monitor = o
+		case *prometheusRule:
+			rules, err = yaml.Marshal(o.Spec)
+			require.NoError(t, err)
+		}
+	}
+	require.NotNil(t, monitor)
+	rulesFile := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(rulesFile, rules, 0o600))
+	_, prometheus := collector.Prometheus(t, fmt.Sprintf("global: {evaluation_interval: 15s}\nrule_files: [%q]\nscrape_configs:\n%s", rulesFile, scrapes(t, monitor, c)))
+	c.Wait(t, "all servers in Prometheus", func() bool { return len(series(t, prometheus, "vllm_up == 1")) == 4 })
+	c.Wait(t, "both models judged", func() bool { return len(series(t, prometheus, "vllm_pool_diagnosis_severity < 2")) == 2 })
+	for _, one := range series(t, prometheus, "vllm_up") {
+		assert.Equal(t, one["k8s_pod_name"], one["pod"], "the pod of the server, not of the collector")
+		assert.Equal(t, "poolside-models", one["namespace"])
+		assert.NotContains(t, one, "container")
+	}
+	assert.Len(t, series(t, prometheus, "otelcol_process_uptime_seconds_total or otelcol_process_uptime_seconds"), 1, "the collector's own metrics")
+	assert.Empty(t, series(t, prometheus, "ALERTS"))
+	t.Logf("%s: Prometheus has all", time.Since(began).Round(time.Second))
+
+	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=0")
+	require.NoError(t, err, out)
+	scaled := time.Now()
+	of := func(state string) bool {
+		return len(series(t, prometheus, fmt.Sprintf(`ALERTS{alertname="VLLMModelWithoutServers",model_name="agent-small",alertstate=%q}`, state))) == 1
+	}
+	c.Wait(t, "a pending alert", func() bool { return of("pending") })
+	t.Logf("%s after the scaling: pending", time.Since(scaled).Round(time.Second))
+	c.Wait(t, "an alert", func() bool { return of("firing") })
+	t.Logf("%s after the scaling: firing; %s after the start of the installation", time.Since(scaled).Round(time.Second), time.Since(began).Round(time.Second))
+	assert.Len(t, series(t, prometheus, `ALERTS{alertstate="firing"}`), 1, "one alert, and no other")
+	assert.Less(t, time.Since(began), 10*time.Minute)
+
+	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=2")
+	require.NoError(t, err, out)
+	c.Wait(t, "the end of the alert", func() bool { return !of("firing") })
+}
+
+// running are the pods of a namespace that are ready.
+func running(t *testing.T, c *cluster.Cluster, namespace string) []corev1.Pod {
+	t.Helper()
+	list, err := c.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	var all []corev1.Pod
+	for _, pod := range list.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				all = append(all, pod)
+			}
+		}
+	}
+	return all
+}
