@@ -8,9 +8,9 @@ func collectorGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMCollectorSilent", Severity: Page, For: 10 * minute,
-				// Of several clusters one may be silent; the page stays for a day.
-				Expr: `absent(vllm_up) or on () (count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))` +
-					" unless on (k8s_cluster_name) vllm_up)",
+				// Of several clusters one may be silent; the page stays for a day. A collector that finds no server works.
+				Expr: `(absent(vllm_up) or on () (count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))` +
+					" unless on (k8s_cluster_name) vllm_up)) unless on () sum(" + discovered + ") == 0",
 				Summary:     "No metrics of vLLM servers arrive",
 				Description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
 				Meaning:     "There is no `vllm_up`, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",

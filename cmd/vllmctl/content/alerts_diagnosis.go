@@ -233,9 +233,10 @@ func diagnosisGroup(p parameters) Group {
 					"slow-steps":                 lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},
+			withoutServers(),
 			{
 				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
-				Expr: "min by (" + serverLabels + ") (min_over_time(vllm_diagnosis_severity[1h])) < 3" +
+				Expr: "min by (" + serverModelLabels + ") (min_over_time(vllm_diagnosis_severity{model_name!=\"\"}[1h])) < 3" +
 					" unless on (" + serverLabels + ") vllm_diagnosis_severity" +
 					" unless on (" + serverLabels + ") max_over_time(vllm_diagnosis_condition{condition=\"draining\"}[1h]) == 1" +
 					" and on (" + jobLabels + ") (" + before + " > (" + servers("vllm_diagnosis_severity") + " or " + before + " * 0))" +
