@@ -438,7 +438,7 @@
             annotations: {
               description: 'It had servers within the last hour. If it was scaled to 0 on purpose, the alert is resolved within an hour; else look at its Deployment, the quota and the scheduling.',
               runbook_url: '%(runbookBase)sVLLMModelWithoutServers.md' % $._config,
-              summary: '{{ $labels.model_name }} has no servers any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              summary: 'The model{{ with $labels.model_name }} {{ . }}{{end}} has no servers any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {

@@ -25,7 +25,7 @@ func collectorGroup(p parameters) Group {
 					"Repair what the check names. Points that could not be sent are in the queue, if that is on disk.",
 					"If the cluster was given up on purpose, silence the alert for a day.",
 				},
-				LooksTheSame: "No servers at all, if discovery is the only source of targets. Rules in the wrong spelling.",
+				LooksTheSame: "No servers at all, if Prometheus does not scrape the collector's own telemetry (port 8888): with it, discovery that finds none is `VLLMModelWithoutServers`. Rules in the wrong spelling.",
 				NotConclude:  "The servers may run.",
 				CannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended (`VLLMServerVanished`). One of several clusters needs the label `k8s_cluster_name`.",
 				Monitor: &Monitor{

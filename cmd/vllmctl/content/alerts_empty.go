@@ -19,12 +19,12 @@ func withoutServers() Alert {
 		Name: "VLLMModelWithoutServers", Severity: Ticket, For: 2 * minute,
 		Expr: gone + " and on () (" + fewer + ") or " +
 			gone + " and on (k8s_cluster_name, k8s_namespace_name) vllm_up unless on () (" + ended + ")",
-		Summary:     "{{ $labels.model_name }} has no servers any more",
+		Summary:     "The model{{ with $labels.model_name }} {{ . }}{{ end }} has no servers any more",
 		Description: "It had servers within the last hour. If it was scaled to 0 on purpose, the alert is resolved within an hour; else look at its Deployment, the quota and the scheduling.",
 		Meaning:     "A model that had servers within the last hour has none, and a collector that works says so: it has fewer targets than before, or reports other servers of the namespace.",
 		Impact:      "Nobody serves the model.",
 		Diagnosis: []Step{
-			{Text: "See the Deployment, its pods and the events: pods that wait for a GPU are Pending; a quota lets none be made."},
+			{Text: "Compare with the Deployment: pods that wait for a GPU are Pending, and a quota lets none be made."},
 			{Text: "See how many targets the collector keeps.", Query: discovered, Board: "vllm-collector", Panel: "Targets"},
 		},
 		Mitigation: []string{

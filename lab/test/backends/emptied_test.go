@@ -1,0 +1,95 @@
+//go:build e2e
+
+package backends
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/fleet"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+)
+
+// The only pod of the only model is deleted, as by a scale to 0 right after an install: the alert about the model
+// fires and not the one about the collector. That one fires once the collector has ended, and the other is resolved.
+// A server that cannot be read before has neither.
+func TestAModelScaledToZeroHasAnAlert(t *testing.T) {
+	t.Parallel()
+	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000, ServedModel: "laguna"})
+	require.NoError(t, err)
+	var down atomic.Bool
+	server := &moving{simulated: simulated}
+	hosts, err := fleet.NewHosts(t.Context(), func(string) http.Handler {
+		if down.Load() {
+			return nil
+		}
+		return server
+	})
+	require.NoError(t, err)
+	t.Cleanup(hosts.Close)
+	api := kubeapi.New(t)
+	pod := kubeapi.Pod{
+		Namespace: "poolside-models", Name: "inference-laguna-0", Node: "n", IP: fleet.IP(9, 1),
+		Labels:     map[string]string{"app.kubernetes.io/component": "inference", "app.kubernetes.io/model": "laguna"},
+		Containers: []kubeapi.Container{{Name: "server", Port: hosts.Port}},
+	}
+	api.Apply(kubeapi.Pods, pod.Object())
+
+	exporter, own := collector.FreeAddr(t), collector.FreeAddr(t)
+	shipped, err := os.ReadFile(filepath.Join(root, "content", "rules", "suffixed", "vllm.yaml"))
+	require.NoError(t, err)
+	// Longer than the scrapes of the two pages are apart.
+	rules := filepath.Join(t.TempDir(), "rules.yml")
+	require.NoError(t, os.WriteFile(rules, waits.ReplaceAll(shipped, []byte("${1}${2}: 4s")), 0o600))
+	prometheus, addr := collector.Prometheus(t, fmt.Sprintf(`
+global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+rule_files: [%q]
+scrape_configs:
+  - {job_name: otelcol-vllm, honor_labels: true, static_configs: [{targets: [%q]}]}
+  - {job_name: otelcol-vllm-itself, static_configs: [{targets: [%q]}]}
+`, rules, exporter, own))
+	host, port, _ := strings.Cut(own, ":")
+	c := collector.Start(t, map[string]string{"PROMETHEUS_ADDR": exporter, "KUBERNETES_API": api.URL, "POOLSIDE_PORT": strconv.Itoa(hosts.Port)},
+		collector.Binary(t), "--config", filepath.Join(root, "examples", "poolside.yaml"),
+		"--config", "yaml:receivers::vllm::collection_interval: 500ms", "--config", "yaml:receivers::vllm::timeout: 400ms",
+		"--config", "yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: "+host+", port: "+port+"}}}}]")
+
+	during := func(from time.Time, query string) int { return len(ask(t, addr, query, from, time.Now())) }
+	has := func(query string) bool { return during(time.Now(), query) > 0 }
+	const (
+		empty  = `ALERTS{alertname="VLLMModelWithoutServers"}`
+		fires  = `ALERTS{alertname="VLLMModelWithoutServers",alertstate="firing",k8s_namespace_name="poolside-models",model_name="laguna"}`
+		silent = `ALERTS{alertname="VLLMCollectorSilent",alertstate="firing"}`
+	)
+	c.WaitFor(t, "the server", func() bool {
+		return has(`vllm_diagnosis_severity{model_name="laguna"}`) && has(`otelcol_receiver_vllm_discovered_targets{stage="kept"} == 1`) && !has(silent)
+	})
+	began := time.Now()
+	down.Store(true)
+	c.WaitFor(t, "the alert on the server", func() bool {
+		return has(`ALERTS{alertname=~"VLLMServerNotServing|VLLMReplicaNotServing",alertstate="firing"}`)
+	})
+	assert.Zero(t, during(began, empty), "a server that cannot be read still counts")
+
+	api.Delete(kubeapi.Pods, pod.Namespace, pod.Name)
+	c.WaitFor(t, "the alert on the model", func() bool { return has(fires) })
+	assert.False(t, has("vllm_up"), "nothing of the server is left")
+	settled := time.Now().Add(8 * time.Second)
+	c.WaitFor(t, "twice the wait of the alert on the collector", func() bool { return time.Now().After(settled) })
+	assert.Zero(t, during(began, silent), "the collector works")
+	c.Stop(t)
+	prometheus.WaitFor(t, "the alert on the collector", func() bool { return has(silent) && !has(empty) })
+	prometheus.Stop(t)
+}
