@@ -658,7 +658,7 @@
         rules: [
           {
             alert: 'VLLMCollectorSilent',
-            expr: '( absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} ) ) unless on () sum(otelcol_receiver_vllm_discovered_targets{stage="kept"}) == 0' % $._config,
+            expr: '( absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} ) ) unless on () ( sum(otelcol_receiver_vllm_discovered_targets{stage="kept"}) == 0 unless on () count( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) ) > 1 )' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',

@@ -3,14 +3,16 @@ package content
 const notSent = "The example does not send the collector's own telemetry to Datadog."
 
 func collectorGroup(p parameters) Group {
+	const clusters = `count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))`
 	return Group{
 		Name: "vllm-collector", Set: Stable,
 		Alerts: []Alert{
 			{
 				Name: "VLLMCollectorSilent", Severity: Page, For: 10 * minute,
-				// Of several clusters one may be silent; the page stays for a day. A collector that finds no server works.
-				Expr: `(absent(vllm_up) or on () (count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))` +
-					" unless on (k8s_cluster_name) vllm_up)) unless on () sum(" + discovered + ") == 0",
+				// Of several clusters one may be silent; the page stays for a day. A collector that finds no server works, and
+				// stands for all where they read one cluster.
+				Expr: "(absent(vllm_up) or on () (" + clusters + " unless on (k8s_cluster_name) vllm_up))" +
+					" unless on () (sum(" + discovered + ") == 0 unless on () count(" + clusters + ") > 1)",
 				Summary:     "No metrics of vLLM servers arrive",
 				Description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
 				Meaning:     "There is no `vllm_up`, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",

@@ -31,7 +31,7 @@ func withoutServers() Alert {
 			"If it was scaled to 0 on purpose, or renamed, nothing: the alert is resolved within an hour.",
 			"Start the missing servers.",
 		},
-		LooksTheSame: "Another label or namespace of the pods: discovery does not list them any more.",
+		LooksTheSame: "Another label or namespace of the pods: discovery does not list them any more. A collector that ended while another one found fewer targets.",
 		NotConclude:  "Servers that cannot be read still count: they have their own alerts.",
 		CannotFire:   "The collector is down, its own telemetry (port 8888) is not scraped and no other server is left, or a server of the namespace was never read.",
 		NoMonitor:    "A query cannot find the models of an hour ago.",

@@ -91,4 +91,13 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		assert.Equal(t, []string{reported}, names(fired), "nor is the collector silent")
 		assert.InDelta(t, (end + hour).Minutes(), fired[0].to.Minutes(), 2)
 	})
+	t.Run("the collector of another cluster finds none", func(t *testing.T) {
+		t.Parallel()
+		up := func(cluster string) series {
+			return until(end, constant(`vllm_up{job="vllm",instance="a",k8s_cluster_name="`+cluster+`"}`, 1))
+		}
+		found := kept("c", 0*minute, 1., end, 0.)
+		assert.Empty(t, newPlayer(t, "vllm-collector").play(40*minute, minute, up("west"), found))
+		assert.Equal(t, []string{silent}, names(newPlayer(t, "vllm-collector").play(40*minute, minute, up("west"), up("east"), found)))
+	})
 }
