@@ -35,6 +35,6 @@ func withoutServers() Alert {
 		NotConclude:  "Servers that cannot be read still count: they have their own alerts.",
 		CannotFire:   "The collector is down, its own telemetry (port 8888) is not scraped and no other server is left, or a server of the namespace was never read.",
 		NoMonitor:    "A query cannot find the models of an hour ago.",
-		ShownBy:      "TestAModelWithoutServersIsReported",
+		FiresIn:      map[string][]string{"model scaled to 0": nil},
 	}
 }

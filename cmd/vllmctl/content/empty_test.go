@@ -70,7 +70,7 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		}, nil},
 		"the collector starts again": {[][]series{away(time.Minute, server("a", "m", blue)...), {kept("c", 0*minute, 1., end, 0., end+30*time.Second, 1.)}}, nil},
 		"a rollout that loads the model for nine minutes": {[][]series{
-			a, comes(end+9*minute, server("a2", "m", blue)), {kept("c", 0*minute, 1., end, 0., end+minute, 1.)},
+			a, comes(end+9*minute, server("a2", "m", blue)), server("b", "n", blue), {kept("c", 0*minute, 2., end, 1., end+minute, 2.)},
 			leaves(end+9*minute, comes(end+minute, []series{severity("a2", "", 1, blue)})),
 		}, nil},
 	} {
