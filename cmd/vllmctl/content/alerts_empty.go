@@ -9,16 +9,15 @@ const discovered = `otelcol_receiver_vllm_discovered_targets{stage="kept"}`
 // collector has just ended. A server without a model was never read: it may be the new one of a rollout.
 func withoutServers() Alert {
 	const (
-		gone = "max by (" + poolLabels + ") (max_over_time(vllm_diagnosis_severity{model_name!=\"\"}[1h]))" +
-			" unless on (" + poolLabels + ") vllm_diagnosis_severity" +
-			" unless on (k8s_cluster_name, k8s_namespace_name) vllm_diagnosis_severity{model_name=\"\"}"
 		fewer = "max_over_time(" + discovered + "[1h]) > " + discovered
 		ended = "last_over_time(" + discovered + "[10m]) unless " + discovered
 	)
 	return Alert{
 		Name: "VLLMModelWithoutServers", Severity: Ticket, For: 2 * minute,
-		Expr: gone + " and on () (" + fewer + ") or " +
-			gone + " and on (k8s_cluster_name, k8s_namespace_name) vllm_up unless on () (" + ended + ")",
+		Expr: "max by (" + poolLabels + ") (max_over_time(vllm_diagnosis_severity{model_name!=\"\"}[1h]))" +
+			" unless on (" + poolLabels + ") vllm_diagnosis_severity" +
+			" unless on (k8s_cluster_name, k8s_namespace_name) vllm_diagnosis_severity{model_name=\"\"}" +
+			" and on (k8s_cluster_name, k8s_namespace_name) (last_over_time(vllm_up[1h]) and on () (" + fewer + ") or vllm_up unless on () (" + ended + "))",
 		Summary:     "The model{{ with $labels.model_name }} {{ . }}{{ end }} has no servers any more",
 		Description: "It had servers within the last hour. If it was scaled to 0 on purpose, the alert is resolved within an hour; else look at its Deployment, the quota and the scheduling.",
 		Meaning:     "A model that had servers within the last hour has none, and a collector that works says so: it has fewer targets than before, or reports other servers of the namespace.",

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,22 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
+
+const scaledConfig = `
+receivers:
+  vllm:
+    collection_interval: 500ms
+    timeout: 400ms
+    discovery: {kubernetes: {namespaces: [poolside-models], selector: app.kubernetes.io/component=inference, port: %d, api_server: %q}}
+processors:
+  vllm: {pool: {group_by: [model_name, k8s.namespace.name]}}
+exporters:
+  prometheus: {endpoint: %q, resource_constant_labels: {included: ["*"]}}
+service:
+  telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %s, port: %s}}}}]}}
+  pipelines:
+    metrics: {receivers: [vllm], processors: [vllm], exporters: [prometheus]}
+`
 
 // The only pod of the only model is deleted, as by a scale to 0 right after an install: the alert about the model
 // fires and not the one about the collector. That one fires once the collector has ended, and the other is resolved.
@@ -42,7 +57,7 @@ func TestAModelScaledToZeroHasAnAlert(t *testing.T) {
 	api := kubeapi.New(t)
 	pod := kubeapi.Pod{
 		Namespace: "poolside-models", Name: "inference-laguna-0", Node: "n", IP: fleet.IP(9, 1),
-		Labels:     map[string]string{"app.kubernetes.io/component": "inference", "app.kubernetes.io/model": "laguna"},
+		Labels:     map[string]string{"app.kubernetes.io/component": "inference"},
 		Containers: []kubeapi.Container{{Name: "server", Port: hosts.Port}},
 	}
 	api.Apply(kubeapi.Pods, pod.Object())
@@ -61,10 +76,9 @@ scrape_configs:
   - {job_name: otelcol-vllm-itself, static_configs: [{targets: [%q]}]}
 `, rules, exporter, own))
 	host, port, _ := strings.Cut(own, ":")
-	c := collector.Start(t, map[string]string{"PROMETHEUS_ADDR": exporter, "KUBERNETES_API": api.URL, "POOLSIDE_PORT": strconv.Itoa(hosts.Port)},
-		collector.Binary(t), "--config", filepath.Join(root, "examples", "poolside.yaml"),
-		"--config", "yaml:receivers::vllm::collection_interval: 500ms", "--config", "yaml:receivers::vllm::timeout: 400ms",
-		"--config", "yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: "+host+", port: "+port+"}}}}]")
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, scaledConfig, hosts.Port, api.URL, exporter, host, port), 0o600))
+	c := collector.Start(t, nil, collector.Binary(t), "--config", config)
 
 	during := func(from time.Time, query string) int { return len(ask(t, addr, query, from, time.Now())) }
 	has := func(query string) bool { return during(time.Now(), query) > 0 }
