@@ -26,15 +26,9 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 	server := func(name, model, ns string) []series {
 		return []series{severity(name, model, 0, ns), constant(fmt.Sprintf(`vllm_up{job="vllm",instance=%q%s}`, name, ns), 1)}
 	}
-	leaves := func(at time.Duration, all []series) []series {
+	between := func(begin, stop time.Duration, all []series) []series {
 		for i := range all {
-			all[i] = until(at, all[i])
-		}
-		return all
-	}
-	comes := func(at time.Duration, all []series) []series {
-		for i := range all {
-			all[i] = from(at, all[i])
+			all[i] = until(stop, from(begin, all[i]))
 		}
 		return all
 	}
@@ -50,7 +44,7 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		}
 		return all
 	}
-	a := leaves(end, server("a", "m", blue))
+	a := between(0, end, server("a", "m", blue))
 	for name, c := range map[string]struct {
 		story [][]series
 		want  []string
@@ -58,7 +52,7 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		"the only model":                             {[][]series{a, {kept("c", 0*minute, 1., end, 0.)}}, []string{reported}},
 		"one of two":                                 {[][]series{a, server("b", "n", blue), {kept("c", 0*minute, 2., end, 1.)}}, []string{reported}},
 		"one of two, without own telemetry":          {[][]series{a, server("b", "n", blue)}, []string{reported}},
-		"another model grows":                        {[][]series{a, server("b", "n", blue), comes(end, server("b2", "n", blue)), {kept("c", 0*minute, 2.)}}, []string{reported}},
+		"another model grows":                        {[][]series{a, server("b", "n", blue), between(end, day, server("b2", "n", blue)), {kept("c", 0*minute, 2.)}}, []string{reported}},
 		"the model has servers in another namespace": {[][]series{a, server("b", "m", red), {kept("c", 0*minute, 2., end, 1.)}}, []string{reported}},
 		"it keeps a server":                          {[][]series{a, server("b", "m", blue), {kept("c", 0*minute, 2., end, 1.)}}, nil},
 		"the server cannot be read":                  {[][]series{{severity("a", "m", 3, blue), constant(`vllm_up{job="vllm",instance="a"}`, 0)}, {kept("c", 0*minute, 1., end, 1.)}}, []string{"VLLMServerNotServing"}},
@@ -70,8 +64,8 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		}, nil},
 		"the collector starts again": {[][]series{away(time.Minute, server("a", "m", blue)...), {kept("c", 0*minute, 1., end, 0., end+30*time.Second, 1.)}}, nil},
 		"a rollout that loads the model for nine minutes": {[][]series{
-			a, comes(end+9*minute, server("a2", "m", blue)), server("b", "n", blue), {kept("c", 0*minute, 2., end, 1., end+minute, 2.)},
-			leaves(end+9*minute, comes(end+minute, []series{severity("a2", "", 1, blue)})),
+			a, between(end+9*minute, day, server("a2", "m", blue)), server("b", "n", blue), {kept("c", 0*minute, 2., end, 1., end+minute, 2.)},
+			between(end+minute, end+9*minute, []series{severity("a2", "", 1, blue)}),
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
