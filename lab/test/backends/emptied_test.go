@@ -39,7 +39,7 @@ service:
 
 // The only pod of the only model is deleted, as by a scale to 0 right after an install: the alert about the model
 // fires and not the one about the collector. That one fires once the collector has ended, and the other is resolved.
-// A server that cannot be read before has neither.
+// A restart of the collector and a server that cannot be read have neither before.
 func TestAModelScaledToZeroHasAnAlert(t *testing.T) {
 	t.Parallel()
 	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000, ServedModel: "laguna"})
@@ -78,7 +78,8 @@ scrape_configs:
 	host, port, _ := strings.Cut(own, ":")
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, scaledConfig, hosts.Port, api.URL, exporter, host, port), 0o600))
-	c := collector.Start(t, nil, collector.Binary(t), "--config", config)
+	start := func() *collector.Process { return collector.Start(t, nil, collector.Binary(t), "--config", config) }
+	c := start()
 
 	has := func(query string) bool { return len(ask(t, addr, query, time.Now(), time.Now())) > 0 }
 	since := func(from time.Time, series string) bool {
@@ -89,9 +90,15 @@ scrape_configs:
 		fires  = `ALERTS{alertname="VLLMModelWithoutServers",alertstate="firing",k8s_namespace_name="poolside-models",model_name="laguna"}`
 		silent = `ALERTS{alertname="VLLMCollectorSilent",alertstate="firing"}`
 	)
-	c.WaitFor(t, "the server", func() bool {
+	reads := func() bool {
 		return has(`vllm_diagnosis_severity{model_name="laguna"}`) && has(`otelcol_receiver_vllm_discovered_targets{stage="kept"} == 1`) && !has(silent)
-	})
+	}
+	c.WaitFor(t, "the server", reads)
+	c.Stop(t)
+	prometheus.WaitFor(t, "the end of its series", func() bool { return !has("vllm_up") })
+	c = start()
+	c.WaitFor(t, "the server after a restart", reads)
+	assert.False(t, has(fires), "a restart")
 	began := time.Now()
 	down.Store(true)
 	c.WaitFor(t, "the alert on the server", func() bool {
