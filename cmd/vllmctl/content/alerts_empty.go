@@ -24,7 +24,7 @@ func withoutServers() Alert {
 		Impact:      "Nobody serves the model.",
 		Diagnosis: []Step{
 			{Text: "Compare with the Deployment: pods that wait for a GPU are Pending, and a quota lets none be made."},
-			{Text: "See how many targets the collector keeps.", Query: discovered, Board: "vllm-collector", Panel: "Targets"},
+			{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 		},
 		Mitigation: []string{
 			"If it was scaled to 0 on purpose, or renamed, nothing: the alert is resolved within an hour.",
