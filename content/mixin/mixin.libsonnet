@@ -429,8 +429,21 @@
             },
           },
           {
+            alert: 'VLLMModelWithoutServers',
+            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( max_over_time(vllm_diagnosis_severity{model_name!="",%(selector)s}[1h]) ) unless on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name) vllm_diagnosis_severity{model_name="",%(selector)s} and on (k8s_cluster_name, k8s_namespace_name) ( last_over_time(vllm_up{%(selector)s}[1h]) and on () ( max_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) > otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or vllm_up{%(selector)s} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[10m]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) )' % $._config,
+            'for': '2m',
+            labels: {
+              severity: 'ticket',
+            },
+            annotations: {
+              description: 'It had servers within the last hour. If it was scaled to 0 on purpose, the alert is resolved within an hour; else look at its Deployment, the quota and the scheduling.',
+              runbook_url: '%(runbookBase)sVLLMModelWithoutServers.md' % $._config,
+              summary: 'The model{{ with $labels.model_name }} {{ . }}{{end}} has no servers any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+            },
+          },
+          {
             alert: 'VLLMServerVanished',
-            expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( min_over_time(vllm_diagnosis_severity{%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) > ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) * 0 ) ) and on (k8s_cluster_name) vllm_up{%(selector)s}' % $._config,
+            expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( min_over_time(vllm_diagnosis_severity{model_name!="",%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) > ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) * 0 ) ) and on (k8s_cluster_name) vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
               severity: 'ticket',
@@ -645,7 +658,7 @@
         rules: [
           {
             alert: 'VLLMCollectorSilent',
-            expr: 'absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} )' % $._config,
+            expr: '( absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} ) ) unless on () ( sum(otelcol_receiver_vllm_discovered_targets{stage="kept"}) == 0 unless on () count( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) ) > 1 )' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',

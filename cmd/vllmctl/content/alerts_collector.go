@@ -3,14 +3,16 @@ package content
 const notSent = "The example does not send the collector's own telemetry to Datadog."
 
 func collectorGroup(p parameters) Group {
+	const clusters = `count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))`
 	return Group{
 		Name: "vllm-collector", Set: Stable,
 		Alerts: []Alert{
 			{
 				Name: "VLLMCollectorSilent", Severity: Page, For: 10 * minute,
-				// Of several clusters one may be silent; the page stays for a day.
-				Expr: `absent(vllm_up) or on () (count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!=""}[1d]))` +
-					" unless on (k8s_cluster_name) vllm_up)",
+				// Of several clusters one may be silent; the page stays for a day. A collector that finds no server works, and
+				// stands for all where they read one cluster.
+				Expr: "(absent(vllm_up) or on () (" + clusters + " unless on (k8s_cluster_name) vllm_up))" +
+					" unless on () (sum(" + discovered + ") == 0 unless on () count(" + clusters + ") > 1)",
 				Summary:     "No metrics of vLLM servers arrive",
 				Description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",
 				Meaning:     "There is no `vllm_up`, or none of a cluster that had it within the last day. A server that is down still has it, with the value 0.",
@@ -25,7 +27,7 @@ func collectorGroup(p parameters) Group {
 					"Repair what the check names. Points that could not be sent are in the queue, if that is on disk.",
 					"If the cluster was given up on purpose, silence the alert for a day.",
 				},
-				LooksTheSame: "No servers at all, if discovery is the only source of targets. Rules in the wrong spelling.",
+				LooksTheSame: "No servers at all, if Prometheus does not scrape the collector's own telemetry (port 8888): with it, discovery that finds none is `VLLMModelWithoutServers`. Rules in the wrong spelling.",
 				NotConclude:  "The servers may run.",
 				CannotFire:   "The Prometheus server itself is down, or one collector of several in a cluster ended (`VLLMServerVanished`). One of several clusters needs the label `k8s_cluster_name`.",
 				Monitor: &Monitor{

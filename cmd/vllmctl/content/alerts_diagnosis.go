@@ -233,9 +233,10 @@ func diagnosisGroup(p parameters) Group {
 					"slow-steps":                 lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},
+			withoutServers(),
 			{
 				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
-				Expr: "min by (" + serverLabels + ") (min_over_time(vllm_diagnosis_severity[1h])) < 3" +
+				Expr: "min by (" + serverModelLabels + ") (min_over_time(vllm_diagnosis_severity{model_name!=\"\"}[1h])) < 3" +
 					" unless on (" + serverLabels + ") vllm_diagnosis_severity" +
 					" unless on (" + serverLabels + ") max_over_time(vllm_diagnosis_condition{condition=\"draining\"}[1h]) == 1" +
 					" and on (" + jobLabels + ") (" + before + " > (" + servers("vllm_diagnosis_severity") + " or " + before + " * 0))" +
@@ -256,7 +257,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				LooksTheSame: "A scale-down that the collector did not see. A lost collector of several: its servers vanish together.",
 				NotConclude:  "The process may run: series also disappear if discovery loses the server.",
-				CannotFire:   "Nothing is left in the cluster (`VLLMCollectorSilent`), another server of the service came in the same hour, or the collector saw the deletion. It is resolved after an hour: `vllm_config:servers:expected` gives an alert that stays.",
+				CannotFire:   "Nothing is left in the cluster (`VLLMModelWithoutServers`), another server of the service came in the same hour, or the collector saw the deletion. It is resolved after an hour: `vllm_config:servers:expected` gives an alert that stays.",
 				NoMonitor:    "A query cannot compare the servers with those of an hour ago. Use VLLMTooFewServers.",
 				FiresIn: map[string][]string{
 					"server lost with its collector": {"chat-b-0:8000"}, "server removed": {"chat-b-0:8000"},
@@ -281,7 +282,7 @@ func diagnosisGroup(p parameters) Group {
 				},
 				LooksTheSame: "Discovery without permission to list pods: the servers run, and the collector does not know them.",
 				NotConclude:  "Servers that are down are counted: they have their own alerts.",
-				CannotFire:   "Nothing at all is reported (`VLLMCollectorSilent`), or the number in the rule was never set to yours.",
+				CannotFire:   "Nothing at all is reported (`VLLMCollectorSilent`, `VLLMModelWithoutServers`), or the number in the rule was never set to yours.",
 				Monitor: &Monitor{
 					FiresWithoutData: true,
 					Parameter:        "serversExpected",

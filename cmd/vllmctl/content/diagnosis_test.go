@@ -150,7 +150,7 @@ func TestAVanishedServerIsReported(t *testing.T) {
 	t.Run("one of two", func(t *testing.T) {
 		t.Parallel()
 		f := first(t, gone(t, until(end+hour, a), b), "VLLMServerVanished")
-		assert.Equal(t, `instance="a", job="vllm"`, f.labels)
+		assert.Equal(t, `instance="a", job="vllm", model_name="m"`, f.labels)
 		assert.Equal(t, 10*minute, f.from-(end+hour))
 	})
 	t.Run("it was drained", func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestFewerServersThanExpectedPage(t *testing.T) {
 	// The default is one. The gateway is still read, so the collector is not silent.
 	gateway := constant(`vllm_up{job="inference-gateway",instance="g"}`, 1)
 	fired := newPlayer(t, "vllm-diagnosis", "vllm-collector").play(hour, 30*time.Second, gateway, until(20*minute, severity("a", "m", 0, "")))
-	assert.Equal(t, []string{"VLLMTooFewServers"}, names(fired))
+	assert.Equal(t, []string{"VLLMModelWithoutServers", "VLLMTooFewServers"}, names(fired))
 	assert.Equal(t, 30*minute, first(t, fired, "VLLMTooFewServers").from)
 }
 

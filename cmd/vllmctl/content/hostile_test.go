@@ -36,16 +36,16 @@ func TestTheLastServerOfAServiceVanishes(t *testing.T) {
 		t.Parallel()
 		fired := newPlayer(t, "vllm-diagnosis").play(3*hour, minute, until(end, severity("a", "m", 0, "")), other, up)
 		f := first(t, fired, "VLLMServerVanished")
-		assert.Equal(t, `instance="a", job="vllm"`, f.labels)
+		assert.Equal(t, `instance="a", job="vllm", model_name="m"`, f.labels)
 		assert.Equal(t, end+10*minute, f.from)
 		assert.InDelta(t, (end + hour).Minutes(), f.to.Minutes(), 2)
-		assert.Equal(t, []string{"VLLMServerVanished"}, names(fired))
+		assert.Equal(t, []string{"VLLMModelWithoutServers", "VLLMServerVanished"}, names(fired), "the first mutes the second")
 	})
 	t.Run("it was drained", func(t *testing.T) {
 		t.Parallel()
 		draining := constant(`vllm_diagnosis_condition{job="vllm",instance="a",engine="0",model_name="m",condition="draining"}`, 1)
-		assert.Empty(t, newPlayer(t, "vllm-diagnosis").play(3*hour, minute,
-			until(end, severity("a", "m", 0, "")), until(end, from(end-minute, draining)), other, up))
+		assert.Equal(t, []string{"VLLMModelWithoutServers"}, names(newPlayer(t, "vllm-diagnosis").play(3*hour, minute,
+			until(end, severity("a", "m", 0, "")), until(end, from(end-minute, draining)), other, up)))
 	})
 	t.Run("its cluster is silent", func(t *testing.T) {
 		t.Parallel()

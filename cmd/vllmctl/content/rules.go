@@ -56,7 +56,7 @@ func where(a *Alert) string {
 	switch {
 	case a.Name == "VLLMCollectorSilent", a.Name == "VLLMGPUExporterSilent":
 		return cluster
-	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_"):
+	case a.Name == "VLLMTooFewServers", a.Set == Wire, strings.Contains(a.Expr, "otelcol_exporter_"):
 		return "" // without these labels
 	case strings.Contains(a.Summary, "{{ $labels.instance }}"):
 		return pod + namespace + cluster

@@ -187,6 +187,7 @@ func ofStories() map[string]expected {
 		"batch jobs at night":            nothing(),
 		"server drained":                 nothing().with(poolDegraded, "two servers carry the load of three"),
 		"server removed":                 gone.with(poolDegraded, "two servers carry the load of three"),
+		"model scaled to 0":              {from: onset, to: onset + time.Hour, forgets: true},
 		"server lost with its collector": gone.with(poolDegraded, "two servers carry the load of three"),
 		// Half an hour of requests waits at it when it continues.
 		"one of three replicas hangs": expected{from: onset, to: over}.with(poolDegraded, "it serves those that waited, and the pool has them"),
