@@ -71,7 +71,7 @@ func Start(t *testing.T) *Cluster {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)
 	for name, content := range map[string]string{
-		account: string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+		account:                        string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
 		filepath.Join(c.dir, "tokens"): `administrator,administrator,1,"system:masters"`,
 		c.Kubeconfig: `{apiVersion: v1, kind: Config, current-context: test, contexts: [{name: test, context: {cluster: test, user: administrator}}],
 clusters: [{name: test, cluster: {server: "https://` + c.Address + `", certificate-authority: ` + c.ca() + `}}],

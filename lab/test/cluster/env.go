@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// environment is what a container has, as its pod says it.
+func (p *pod) environment(ctx context.Context, spec *corev1.Container) (map[string]string, error) {
+	host, port, err := net.SplitHostPort(p.node.cluster.Address)
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME": p.object.Name,
+		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "KUBERNETES_SERVICE_PORT_HTTPS": port,
+	}
+	for _, from := range spec.EnvFrom {
+		var all map[string]string
+		switch {
+		case from.ConfigMapRef != nil:
+			all, err = p.data(ctx, "ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+		case from.SecretRef != nil:
+			all, err = p.data(ctx, "Secret", from.SecretRef.Name, from.SecretRef.Optional)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for name, value := range all {
+			env[from.Prefix+name] = value
+		}
+	}
+	for _, one := range spec.Env {
+		value := expand(one.Value, env)
+		if one.ValueFrom != nil {
+			var there bool
+			if value, there, err = p.valueFrom(ctx, spec, one.ValueFrom); err != nil {
+				return nil, fmt.Errorf("%s: %w", one.Name, err)
+			} else if !there {
+				continue
+			}
+		}
+		env[one.Name] = value
+	}
+	return env, nil
+}
+
+// valueFrom is the value that a reference has; there may be none where it is optional.
+func (p *pod) valueFrom(ctx context.Context, spec *corev1.Container, from *corev1.EnvVarSource) (value string, there bool, err error) {
+	key := func(kind, name, key string, optional *bool) (string, bool, error) {
+		all, err := p.data(ctx, kind, name, optional)
+		value, there := all[key]
+		if err == nil && !there && (optional == nil || !*optional) {
+			err = fmt.Errorf("couldn't find key %s in %s %s/%s", key, kind, p.object.Namespace, name)
+		}
+		return value, there, err
+	}
+	switch {
+	case from.ConfigMapKeyRef != nil:
+		return key("ConfigMap", from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Optional)
+	case from.SecretKeyRef != nil:
+		return key("Secret", from.SecretKeyRef.Name, from.SecretKeyRef.Key, from.SecretKeyRef.Optional)
+	case from.FieldRef != nil:
+		value, err := p.field(from.FieldRef.FieldPath)
+		return value, true, err
+	case from.ResourceFieldRef != nil:
+		value, err := resourceOf(spec, from.ResourceFieldRef)
+		return value, true, err
+	}
+	return "", false, errors.New("the stand-in for a node does not know this source of a variable")
+}
+
+// data is what a ConfigMap or Secret of the pod's namespace has. An optional one may be absent.
+func (p *pod) data(ctx context.Context, kind, name string, optional *bool) (map[string]string, error) {
+	all := map[string]string{}
+	client, err := p.node.cluster.Client.CoreV1(), error(nil)
+	var text map[string]string
+	var bytes map[string][]byte
+	if kind == "Secret" {
+		var secret *corev1.Secret
+		if secret, err = client.Secrets(p.object.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			bytes = secret.Data
+		}
+	} else {
+		var configuration *corev1.ConfigMap
+		if configuration, err = client.ConfigMaps(p.object.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			text, bytes = configuration.Data, configuration.BinaryData
+		}
+	}
+	if apierrors.IsNotFound(err) && optional != nil && *optional {
+		return all, nil
+	}
+	for key, value := range text {
+		all[key] = value
+	}
+	for key, value := range bytes {
+		all[key] = string(value)
+	}
+	return all, err
+}
+
+var mapKey = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.+)'\]$`)
+
+// field is a field of the pod, as the downward API gives it.
+func (p *pod) field(path string) (string, error) {
+	if key := mapKey.FindStringSubmatch(path); key != nil {
+		if key[1] == "labels" {
+			return p.object.Labels[key[2]], nil
+		}
+		return p.object.Annotations[key[2]], nil
+	}
+	value, ok := map[string]string{
+		"metadata.name": p.object.Name, "metadata.namespace": p.object.Namespace, "metadata.uid": string(p.object.UID),
+		"spec.nodeName": p.object.Spec.NodeName, "spec.serviceAccountName": p.object.Spec.ServiceAccountName,
+		"status.podIP": p.object.Status.PodIP, "status.podIPs": p.object.Status.PodIP,
+		"status.hostIP": p.object.Status.HostIP, "status.hostIPs": p.object.Status.HostIP,
+		"metadata.labels": lines(p.object.Labels), "metadata.annotations": lines(p.object.Annotations),
+	}[path]
+	if !ok {
+		return "", fmt.Errorf("the stand-in for a node does not know the field %s", path)
+	}
+	return value, nil
+}
+
+// lines writes a map as the downward API does in a file.
+func lines(all map[string]string) string {
+	var out strings.Builder
+	for name, value := range all {
+		fmt.Fprintf(&out, "%s=%q\n", name, value)
+	}
+	return out.String()
+}
+
+// resourceOf is a request or limit of a container in units of the divisor, rounded up.
+func resourceOf(spec *corev1.Container, from *corev1.ResourceFieldSelector) (string, error) {
+	where, name, ok := strings.Cut(from.Resource, ".")
+	list := map[string]corev1.ResourceList{"limits": spec.Resources.Limits, "requests": spec.Resources.Requests}[where]
+	amount, has := list[corev1.ResourceName(name)]
+	if !ok || !has {
+		return "", fmt.Errorf("the container has no %s", from.Resource)
+	}
+	unit := from.Divisor.AsApproximateFloat64()
+	if unit == 0 {
+		unit = 1
+	}
+	return strconv.FormatInt(int64(math.Ceil(amount.AsApproximateFloat64()/unit)), 10), nil
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\(([^)]+)\)`)
+
+// expand replaces $(NAME) by a variable that there is, and $$ by $.
+func expand(text string, env map[string]string) string {
+	return reference.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		if value, ok := env[found[2:len(found)-1]]; ok {
+			return value
+		}
+		return found
+	})
+}
+
+func expandAll(texts []string, env map[string]string) []string {
+	var out []string
+	for _, text := range texts {
+		out = append(out, expand(text, env))
+	}
+	return out
+}
