@@ -1,9 +1,136 @@
+//go:build e2e
+
 package cluster
 
-import "testing"
+import (
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
 
-func TestX(t *testing.T) {
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+)
+
+// shell has the programs of this machine.
+var shell = Image{Files: map[string]string{"/bin": "/bin", "/lib": "/lib", "/lib64": "/lib64", "/usr": "/usr"}}
+
+// server is a stand-in for a vLLM server.
+func server(ctx context.Context, c Container) error {
+	s, err := vllmsim.New(vllmsim.Config{Dialect: "v1", Version: "0.20.0"})
+	if err != nil {
+		return err
+	}
+	port := strings.TrimPrefix(c.Args[0], "--port=")
+	return s.Serve(ctx, c.IP+":"+port, func([]string) {})
+}
+
+// apply applies a file of testdata with kubectl.
+func apply(t *testing.T, c *Cluster, file string) {
+	t.Helper()
+	content, err := os.ReadFile("testdata/" + file)
+	require.NoError(t, err)
+	out, err := c.Kubectl(t, string(content), "apply", "-f", "-")
+	require.NoError(t, err, out)
+}
+
+// ready are the pods of a namespace that are ready, by name.
+func ready(t *testing.T, c *Cluster, namespace string) map[string]corev1.Pod {
+	t.Helper()
+	list, err := c.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				pods[pod.Name] = pod
+			}
+		}
+	}
+	return pods
+}
+
+// A collector in a pod finds two servers with the rights of its account; one that crashes runs again with what is
+// on its claim, and a Deployment of size 0 has no pods.
+func TestPodsOfControllersRun(t *testing.T) {
+	binary := collector.Binary(t)
 	c := Start(t)
-	out, err := c.Kubectl(t, "", "get", "all,cm", "-A")
-	t.Log(out, err)
+	n := c.Node(t, "node", map[string]Image{
+		"vllm":         {Serve: server},
+		"otelcol-vllm": {Files: map[string]string{"/otelcol-vllm": binary}, Entrypoint: []string{"/otelcol-vllm"}, User: 10001},
+	})
+	apply(t, c, "pods.yaml")
+	c.Wait(t, "the pods", func() bool { return len(ready(t, c, "models")) == 2 && len(ready(t, c, "watch")) == 1 })
+	servers := ready(t, c, "models")
+	for name, pod := range servers {
+		assert.NotEmpty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), name)
+	}
+	one := ready(t, c, "watch")["collector-0"]
+	c.Wait(t, "what the collector finds", func() bool {
+		page := string(collector.Get(t, "http://"+one.Status.PodIP+":9464/metrics"))
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(servers)), func(name string) bool { return !strings.Contains(page, name) })
+	})
+
+	require.NoError(t, n.Kill("watch", "collector-0", ""))
+	c.Wait(t, "the restart", func() bool {
+		again := ready(t, c, "watch")["collector-0"]
+		return len(again.Status.ContainerStatuses) == 1 && again.Status.ContainerStatuses[0].RestartCount == 1
+	})
+	status := ready(t, c, "watch")["collector-0"].Status.ContainerStatuses[0]
+	assert.Equal(t, int32(137), status.LastTerminationState.Terminated.ExitCode)
+
+	out, err := c.Kubectl(t, "", "scale", "-n", "models", "deployment/chat", "--replicas=0")
+	require.NoError(t, err, out)
+	c.Wait(t, "the end of the servers", func() bool {
+		list, err := c.Client.CoreV1().Pods("models").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
+	for name, pod := range servers {
+		assert.Empty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), "%s still answers", name)
+	}
+
+	out, err = c.Kubectl(t, "", "run", "-n", "watch", "root", "--image=vllm")
+	require.Error(t, err)
+	assert.Contains(t, out, `violates PodSecurity "restricted`)
+}
+
+// A program has the environment, the volumes, the user and the account that its pod says, is told to end, and
+// then its pod is gone.
+func TestAContainerHasWhatItsPodSays(t *testing.T) {
+	c := Start(t)
+	n := c.Node(t, "node", map[string]Image{"shell": shell})
+	apply(t, c, "shell.yaml")
+	c.Wait(t, "the shell", func() bool { return len(ready(t, c, "default")) == 1 })
+	assert.Equal(t, "blue hello sesame one . $(NOT)\nprepared\nsesame4711\n4712\n4712 4713\nshell\n", n.Logs("default", "shell", "main"))
+
+	token, err := n.Exec(t.Context(), "default", "shell", "main", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
+	require.NoError(t, err, token)
+	config := rest.AnonymousClientConfig(c.Config)
+	config.BearerToken = token
+	guest, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	who, err := guest.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "system:serviceaccount:default:guest", who.Status.UserInfo.Username)
+	_, err = guest.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "forbidden")
+	out, err := n.Exec(t.Context(), "default", "shell", "main", "sh", "-c", "echo $GREETING; ls /home /etc; echo no > /secret/word")
+	require.Error(t, err)
+	assert.Contains(t, out, "hello\n")
+	assert.Contains(t, out, "Read-only file system")
+	assert.Contains(t, out, "cannot access '/home'", "it sees what is not of its image")
+
+	out, err = c.Kubectl(t, "", "delete", "pod", "shell", "--timeout=60s")
+	require.NoError(t, err, out)
+	assert.Contains(t, n.Logs("default", "shell", "main"), "ended by request")
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,7 +83,7 @@ users: [{name: administrator, user: {token: administrator}}]}`,
 	store, peer := collector.FreeAddr(t), collector.FreeAddr(t)
 	etcd := c.program(t, programs+"/etcd", "--data-dir="+c.dir+"/etcd", "--listen-client-urls=http://"+store,
 		"--advertise-client-urls=http://"+store, "--listen-peer-urls=http://"+peer, "--initial-advertise-peer-urls=http://"+peer,
-		"--initial-cluster=default=http://"+peer, "--unsafe-no-fsync", "--log-level=warn")
+		"--initial-cluster=default=http://"+peer, "--unsafe-no-fsync", "--log-level=error")
 	host, port, err := net.SplitHostPort(c.Address)
 	require.NoError(t, err)
 	server := c.program(t, programs+"/kube-apiserver", "--etcd-servers=http://"+store, "--bind-address="+host, "--secure-port="+port,
@@ -142,7 +143,7 @@ func folder(t *testing.T) string {
 // ca is the file with the certificate of the API server and who signed it.
 func (c *Cluster) ca() string { return filepath.Join(c.dir, "certificates", "apiserver.crt") }
 
-// program starts a part of the control plane. The end of its log is shown when the test fails.
+// program starts a part of the control plane. The errors of its log are shown when the test fails.
 func (c *Cluster) program(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	log := &collector.Log{}
@@ -152,8 +153,8 @@ func (c *Cluster) program(t *testing.T, name string, args ...string) *process {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.stop(10 * time.Second)
-		if text := log.String(); t.Failed() {
-			t.Logf("the end of the log of %s:\n%s", filepath.Base(name), text[max(0, len(text)-4000):])
+		if text := regexp.MustCompile("(?m)^[IW].*\n").ReplaceAllString(log.String(), ""); t.Failed() {
+			t.Logf("the errors in the log of %s:\n%s", filepath.Base(name), text[max(0, len(text)-2000):])
 		}
 	})
 	return p

@@ -263,6 +263,7 @@ func (r *runner) fileSystem(image Image) (string, error) {
 	}
 	bind("/proc", "/proc", false)
 	bind("/dev", "/dev", false)
+	bind("/sys", "/sys", true)
 	for _, to := range slices.Sorted(maps.Keys(image.Files)) {
 		bind(image.Files[to], to, true)
 	}

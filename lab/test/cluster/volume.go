@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -189,9 +188,6 @@ func (p *pod) own(folder string) error {
 		mode := info.Mode() | 0o060
 		if entry.IsDir() {
 			mode |= 0o010 | fs.ModeSetgid
-		}
-		if slices.Contains([]string{"token"}, entry.Name()) {
-			mode = info.Mode() | 0o040
 		}
 		return os.Chmod(path, mode)
 	})
