@@ -111,7 +111,7 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	n := c.Node(t, "node", map[string]Image{"shell": shell})
 	apply(t, c, "shell.yaml")
 	c.Wait(t, "the shell", func() bool { return len(ready(t, c, "default")) == 1 })
-	assert.Equal(t, "blue hello sesame one . $(NOT)\nprepared\nsesame4711\n4712\n4712 4713\nshell\n", n.Logs("default", "shell", "main"))
+	assert.Equal(t, "blue hello sesame one . $(NOT)\nsesame4711\n4712\n4712 4713\nshell\n", n.Logs("default", "shell", "main"))
 
 	token, err := n.Exec(t.Context(), "default", "shell", "main", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
 	require.NoError(t, err, token)
@@ -133,4 +133,49 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	out, err = c.Kubectl(t, "", "delete", "pod", "shell", "--timeout=60s")
 	require.NoError(t, err, out)
 	assert.Contains(t, n.Logs("default", "shell", "main"), "ended by request")
+}
+
+// A DaemonSet has a pod on each node, a Job is done, and what cannot run or ends says so as a kubelet does.
+func TestPodsThatDoNotRunSayWhy(t *testing.T) {
+	c := Start(t)
+	c.Node(t, "one", map[string]Image{"shell": shell})
+	c.Node(t, "two", map[string]Image{"shell": shell})
+	apply(t, c, "kinds.yaml")
+	pods := func(selector string) []corev1.Pod {
+		list, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+		require.NoError(t, err)
+		return list.Items
+	}
+	state := func(name string) corev1.ContainerStatus {
+		pod, err := c.Client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		if len(pod.Status.ContainerStatuses) == 0 {
+			return corev1.ContainerStatus{}
+		}
+		return pod.Status.ContainerStatuses[0]
+	}
+	waiting := func(name, reason string) {
+		c.Wait(t, reason, func() bool { w := state(name).State.Waiting; return w != nil && w.Reason == reason })
+	}
+	c.Wait(t, "the pods of the DaemonSet and of the Job", func() bool {
+		var nodes []string
+		for _, pod := range pods("app=agent") {
+			if pod.Status.Phase == corev1.PodRunning {
+				nodes = append(nodes, pod.Spec.NodeName)
+			}
+		}
+		slices.Sort(nodes)
+		job, err := c.Client.BatchV1().Jobs("default").Get(t.Context(), "once", metav1.GetOptions{})
+		return err == nil && job.Status.Succeeded == 1 && slices.Equal(nodes, []string{"one", "two"})
+	})
+	assert.Equal(t, "two", pods("job-name=once")[0].Spec.NodeName)
+	waiting("absent", "ErrImagePull")
+	waiting("waits", "CreateContainerConfigError")
+	assert.Contains(t, state("waits").State.Waiting.Message, `configmaps "later" not found`)
+	out, err := c.Kubectl(t, "", "create", "configmap", "later", "--from-literal=colour=red")
+	require.NoError(t, err, out)
+	c.Wait(t, "the pod that waited", func() bool { return state("waits").Ready })
+	waiting("crashes", "CrashLoopBackOff")
+	assert.Equal(t, int32(3), state("crashes").LastTerminationState.Terminated.ExitCode)
+	c.Wait(t, "the restart of the pod that hangs", func() bool { return state("hangs").RestartCount > 0 })
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"net"
 	"regexp"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +42,7 @@ func (p *pod) environment(ctx context.Context, spec *corev1.Container) (map[stri
 		value := expand(one.Value, env)
 		if one.ValueFrom != nil {
 			var there bool
-			if value, there, err = p.valueFrom(ctx, spec, one.ValueFrom); err != nil {
+			if value, there, err = p.valueFrom(ctx, one.ValueFrom); err != nil {
 				return nil, fmt.Errorf("%s: %w", one.Name, err)
 			} else if !there {
 				continue
@@ -56,7 +54,7 @@ func (p *pod) environment(ctx context.Context, spec *corev1.Container) (map[stri
 }
 
 // valueFrom is the value that a reference has; there may be none where it is optional.
-func (p *pod) valueFrom(ctx context.Context, spec *corev1.Container, from *corev1.EnvVarSource) (value string, there bool, err error) {
+func (p *pod) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (value string, there bool, err error) {
 	key := func(kind, name, key string, optional *bool) (string, bool, error) {
 		all, err := p.data(ctx, kind, name, optional)
 		value, there := all[key]
@@ -73,38 +71,32 @@ func (p *pod) valueFrom(ctx context.Context, spec *corev1.Container, from *corev
 	case from.FieldRef != nil:
 		value, err := p.field(from.FieldRef.FieldPath)
 		return value, true, err
-	case from.ResourceFieldRef != nil:
-		value, err := resourceOf(spec, from.ResourceFieldRef)
-		return value, true, err
 	}
 	return "", false, errors.New("the stand-in for a node does not know this source of a variable")
 }
 
 // data is what a ConfigMap or Secret of the pod's namespace has. An optional one may be absent.
 func (p *pod) data(ctx context.Context, kind, name string, optional *bool) (map[string]string, error) {
-	all := map[string]string{}
-	client, err := p.node.cluster.Client.CoreV1(), error(nil)
-	var text map[string]string
-	var bytes map[string][]byte
-	if kind == "Secret" {
+	all, err := map[string]string{}, error(nil)
+	add := func(bytes map[string][]byte) {
+		for key, value := range bytes {
+			all[key] = string(value)
+		}
+	}
+	if client := p.node.cluster.Client.CoreV1(); kind == "Secret" {
 		var secret *corev1.Secret
 		if secret, err = client.Secrets(p.object.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
-			bytes = secret.Data
+			add(secret.Data)
 		}
 	} else {
 		var configuration *corev1.ConfigMap
 		if configuration, err = client.ConfigMaps(p.object.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
-			text, bytes = configuration.Data, configuration.BinaryData
+			maps.Copy(all, configuration.Data)
+			add(configuration.BinaryData)
 		}
 	}
 	if apierrors.IsNotFound(err) && optional != nil && *optional {
-		return all, nil
-	}
-	for key, value := range text {
-		all[key] = value
-	}
-	for key, value := range bytes {
-		all[key] = string(value)
+		err = nil
 	}
 	return all, err
 }
@@ -124,36 +116,11 @@ func (p *pod) field(path string) (string, error) {
 		"spec.nodeName": p.object.Spec.NodeName, "spec.serviceAccountName": p.object.Spec.ServiceAccountName,
 		"status.podIP": p.object.Status.PodIP, "status.podIPs": p.object.Status.PodIP,
 		"status.hostIP": p.object.Status.HostIP, "status.hostIPs": p.object.Status.HostIP,
-		"metadata.labels": lines(p.object.Labels), "metadata.annotations": lines(p.object.Annotations),
 	}[path]
 	if !ok {
 		return "", fmt.Errorf("the stand-in for a node does not know the field %s", path)
 	}
 	return value, nil
-}
-
-// lines writes a map as the downward API does in a file.
-func lines(all map[string]string) string {
-	var out strings.Builder
-	for name, value := range all {
-		fmt.Fprintf(&out, "%s=%q\n", name, value)
-	}
-	return out.String()
-}
-
-// resourceOf is a request or limit of a container in units of the divisor, rounded up.
-func resourceOf(spec *corev1.Container, from *corev1.ResourceFieldSelector) (string, error) {
-	where, name, ok := strings.Cut(from.Resource, ".")
-	list := map[string]corev1.ResourceList{"limits": spec.Resources.Limits, "requests": spec.Resources.Requests}[where]
-	amount, has := list[corev1.ResourceName(name)]
-	if !ok || !has {
-		return "", fmt.Errorf("the container has no %s", from.Resource)
-	}
-	unit := from.Divisor.AsApproximateFloat64()
-	if unit == 0 {
-		unit = 1
-	}
-	return strconv.FormatInt(int64(math.Ceil(amount.AsApproximateFloat64()/unit)), 10), nil
 }
 
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]+)\)`)

@@ -54,7 +54,8 @@ type Container struct {
 // all addresses or of 127.0.0.1 collide; nothing answers at the address of a Service, no name is resolved, and no
 // NetworkPolicy counts. Resources have no limits; security contexts count as far as user, groups and a root file
 // system that is read-only. A volume is written once: a changed ConfigMap reaches only new pods, and tokens are not
-// renewed (they last an hour). Hooks and workingDir are ignored.
+// renewed (they last an hour). Hooks and workingDir are ignored, and a pod with init containers
+// does not start.
 type Node struct {
 	cluster *Cluster
 	name    string
@@ -124,8 +125,7 @@ func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) *Node
 // changed binds a pod, starts it, or ends it.
 func (n *Node) changed(o any) {
 	object, ok := o.(*corev1.Pod)
-	if !ok || object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed {
-		n.gone(o)
+	if !ok {
 		return
 	}
 	switch known := n.known(object.UID); {
@@ -137,6 +137,10 @@ func (n *Node) changed(o any) {
 			}, metav1.CreateOptions{})
 		}
 	case object.Spec.NodeName != n.name:
+	case object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed:
+		if object.DeletionTimestamp != nil {
+			n.remove(object)
+		}
 	case known == nil:
 		p := n.newPod(object)
 		n.mu.Lock()
@@ -148,20 +152,15 @@ func (n *Node) changed(o any) {
 	}
 }
 
-// gone ends what is left of a pod that was removed by force, and removes one that is over when that is wanted.
+// gone ends what is left of a pod that was removed by force.
 func (n *Node) gone(o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
-	object, ok := o.(*corev1.Pod)
-	if !ok || object.Spec.NodeName != n.name {
-		return
-	}
-	if known := n.known(object.UID); known != nil {
-		known.end(new(int64))
-	}
-	if object.DeletionTimestamp != nil {
-		n.remove(object)
+	if object, ok := o.(*corev1.Pod); ok {
+		if known := n.known(object.UID); known != nil {
+			known.end(new(int64))
+		}
 	}
 }
 
@@ -182,11 +181,11 @@ func (n *Node) fits(object *corev1.Pod) bool {
 			return false
 		}
 	}
-	affinity := object.Spec.Affinity
-	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return object.DeletionTimestamp == nil
+	var terms []corev1.NodeSelectorTerm
+	if a := object.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		terms = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	}
-	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range terms {
 		for _, field := range term.MatchFields {
 			if !slices.Contains(field.Values, n.name) {
 				return false
@@ -204,7 +203,7 @@ func (n *Node) known(uid types.UID) *pod {
 
 var errNotHere = errors.New("no such container runs here")
 
-// find returns a container of a pod, by its name, or without one the first that is not an init container.
+// find returns a container of a pod, by its name, or without one the first.
 func (n *Node) find(namespace, name, container string) (*runner, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,7 +215,7 @@ func (n *Node) find(namespace, name, container string) (*runner, error) {
 	}
 	if newest != nil {
 		for _, r := range newest.containers {
-			if r.spec.Name == container || container == "" && !r.init {
+			if r.spec.Name == container || container == "" {
 				return r, nil
 			}
 		}

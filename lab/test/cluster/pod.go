@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -28,11 +27,10 @@ type pod struct {
 
 	mu sync.Mutex
 	// grace is how long its programs may take to end.
-	grace       time.Duration
-	deleted     bool
-	initialized bool
-	problem     string
-	conditions  []corev1.PodCondition
+	grace      time.Duration
+	deleted    bool
+	problem    string
+	conditions []corev1.PodCondition
 }
 
 func (n *Node) newPod(object *corev1.Pod) *pod {
@@ -46,11 +44,8 @@ func (n *Node) newPod(object *corev1.Pod) *pod {
 	}
 	p.object.Status.PodIP, p.object.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	p.object.Status.HostIP, p.object.Status.HostIPs = "127.0.0.1", []corev1.HostIP{{IP: "127.0.0.1"}}
-	for i := range object.Spec.InitContainers {
-		p.containers = append(p.containers, newRunner(p, &p.object.Spec.InitContainers[i], true))
-	}
 	for i := range object.Spec.Containers {
-		p.containers = append(p.containers, newRunner(p, &p.object.Spec.Containers[i], false))
+		p.containers = append(p.containers, newRunner(p, &p.object.Spec.Containers[i]))
 	}
 	return p
 }
@@ -84,51 +79,25 @@ func (p *pod) limit() time.Duration {
 func (p *pod) run() {
 	defer p.cancel()
 	p.publish()
-	for err := p.writeVolumes(); err != nil; err = p.writeVolumes() {
+	for err := p.writeVolumes(); err != nil && p.ctx.Err() == nil; err = p.writeVolumes() {
 		p.say(err.Error())
-		if !pause(p.ctx, time.Second) {
-			break
-		}
+		pause(p.ctx, time.Second)
 	}
 	p.say("")
-	// Those that go on beside the others end after them.
-	aside, endAside := context.WithCancel(context.Background())
-	defer endAside()
-	var sidecars, main sync.WaitGroup
-	initialized := true
+	var all sync.WaitGroup
 	for _, r := range p.containers {
-		switch {
-		case !initialized || p.ctx.Err() != nil:
-		case !r.init:
-			p.initialize()
-			main.Go(func() { r.run(p.ctx) })
-		case r.sidecar():
-			sidecars.Go(func() { r.run(aside) })
-			for !r.isStarted() && pause(p.ctx, look) { // the next one waits for it
-			}
-		default:
-			initialized = r.run(p.ctx) == 0
-		}
+		all.Go(r.run)
 	}
-	main.Wait()
-	endAside()
-	sidecars.Wait()
-	p.mu.Lock()
-	deleted := p.deleted
-	p.mu.Unlock()
+	all.Wait()
 	if p.ctx.Err() == nil {
 		p.publish() // it has ended by itself
 	}
+	p.mu.Lock()
+	deleted := p.deleted
+	p.mu.Unlock()
 	if deleted {
 		p.node.remove(p.object)
 	}
-}
-
-// initialize notes that the init containers are done.
-func (p *pod) initialize() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.initialized = true
 }
 
 // say publishes why the pod does not run, where it is news.
@@ -167,40 +136,24 @@ func (p *pod) status() corev1.PodStatus {
 	ready, over, failed, run := true, true, false, false
 	for _, r := range p.containers {
 		one := r.status()
-		if r.init {
-			status.InitContainerStatuses = append(status.InitContainerStatuses, one)
-			failed = failed || !r.sidecar() && r.over() && one.State.Terminated.ExitCode != 0
-			ready = ready && (!r.sidecar() || one.Ready)
-			continue
-		}
 		status.ContainerStatuses = append(status.ContainerStatuses, one)
 		ready, over = ready && one.Ready, over && r.over()
 		failed = failed || r.over() && one.State.Terminated.ExitCode != 0
 		run = run || one.State.Running != nil || one.LastTerminationState.Terminated != nil || r.over()
 	}
-	initFailed := failed && !p.initialized
 	switch {
-	case over && failed || initFailed:
+	case over && failed:
 		status.Phase = corev1.PodFailed
 	case over:
 		status.Phase = corev1.PodSucceeded
 	case run:
 		status.Phase = corev1.PodRunning
 	}
-	for _, condition := range []struct {
-		kind corev1.PodConditionType
-		true bool
-	}{
-		{corev1.PodScheduled, true},
-		{corev1.PodInitialized, p.initialized},
-		{corev1.ContainersReady, ready && p.initialized},
-		{corev1.PodReady, ready && p.initialized},
-	} {
-		value := corev1.ConditionFalse
-		if condition.true {
-			value = corev1.ConditionTrue
+	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		next := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}
+		if ready || kind == corev1.PodScheduled || kind == corev1.PodInitialized {
+			next.Status = corev1.ConditionTrue
 		}
-		next := corev1.PodCondition{Type: condition.kind, Status: value, LastTransitionTime: metav1.Now()}
 		for _, before := range p.conditions {
 			if before.Type == next.Type && before.Status == next.Status {
 				next = before
@@ -225,19 +178,4 @@ func pause(ctx context.Context, wait time.Duration) bool {
 	case <-time.After(wait):
 		return true
 	}
-}
-
-// write writes a file of a volume.
-func write(name string, content []byte, mode *int32) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	bits := os.FileMode(0o644)
-	if mode != nil {
-		bits = os.FileMode(*mode) //nolint:gosec // a mode of nine bits
-	}
-	if err := os.WriteFile(name, content, bits); err != nil {
-		return err
-	}
-	return os.Chmod(name, bits) // whatever the umask is
 }

@@ -57,8 +57,8 @@ func (r *runner) follow(ctx context.Context, p *corev1.Probe, verdict func(ok bo
 	if !pause(ctx, time.Duration(p.InitialDelaySeconds)*time.Second) {
 		return
 	}
-	var same, told int32
-	var last, said bool
+	var same int32
+	var last, said, told bool
 	for {
 		ok := r.ask(ctx, p)
 		if ctx.Err() != nil {
@@ -71,8 +71,8 @@ func (r *runner) follow(ctx context.Context, p *corev1.Probe, verdict func(ok bo
 		if ok {
 			enough = max(1, p.SuccessThreshold)
 		}
-		if same >= enough && (told == 0 || said != ok) {
-			told, said = 1, ok
+		if same >= enough && (!told || said != ok) {
+			told, said = true, ok
 			if !verdict(ok) {
 				return
 			}

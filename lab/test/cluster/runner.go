@@ -30,7 +30,6 @@ const (
 type runner struct {
 	pod  *pod
 	spec *corev1.Container
-	init bool
 	log  collector.Log
 
 	mu             sync.Mutex
@@ -52,26 +51,15 @@ type instance struct {
 	pid int
 }
 
-func newRunner(p *pod, spec *corev1.Container, init bool) *runner {
-	r := &runner{pod: p, spec: spec, init: init}
+func newRunner(p *pod, spec *corev1.Container) *runner {
+	r := &runner{pod: p, spec: spec}
 	r.now.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
 	return r
-}
-
-// sidecar reports whether it is an init container that goes on.
-func (r *runner) sidecar() bool {
-	return r.init && r.spec.RestartPolicy != nil && *r.spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // again reports whether the container runs again after an exit status.
 func (r *runner) again(code int32) bool {
 	policy := r.pod.object.Spec.RestartPolicy
-	switch {
-	case r.sidecar():
-		return true
-	case r.init:
-		return code != 0 && policy != corev1.RestartPolicyNever
-	}
 	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
 }
 
@@ -80,12 +68,6 @@ func (r *runner) over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now.Terminated != nil && !r.again(r.now.Terminated.ExitCode)
-}
-
-func (r *runner) isStarted() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.started
 }
 
 func (r *runner) status() corev1.ContainerStatus {
@@ -106,23 +88,28 @@ func (r *runner) change(how func()) {
 	r.pod.publish()
 }
 
-// run runs the container until it is over or ctx ends, and returns its last exit status.
-func (r *runner) run(ctx context.Context) int32 {
-	pauseNext := time.Duration(0)
-	for {
+// wait says why the container does not run, where that is news.
+func (r *runner) wait(reason, message string) {
+	if now := r.status().State.Waiting; now == nil || now.Message != message {
+		r.change(func() {
+			r.now = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+		})
+	}
+}
+
+// run runs the container until it is over or the pod has to end.
+func (r *runner) run() {
+	ctx, pauseNext := r.pod.ctx, time.Duration(0)
+	for ctx.Err() == nil {
 		one, err := r.begin(ctx)
 		if err != nil {
 			reason := "CreateContainerConfigError"
 			if errors.Is(err, errNoImage) {
 				reason = "ErrImagePull"
 			}
-			if r.status().State.Waiting == nil || r.status().State.Waiting.Message != err.Error() {
-				r.change(func() {
-					r.now = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: err.Error()}}
-				})
-			}
+			r.wait(reason, err.Error())
 			if !pause(ctx, time.Second) {
-				return 1
+				return
 			}
 			continue
 		}
@@ -148,19 +135,15 @@ func (r *runner) run(ctx context.Context) int32 {
 		}
 		r.change(func() {
 			r.now, r.running = corev1.ContainerState{Terminated: end}, nil
-			r.started, r.ready = false, r.init && !r.sidecar() && code == 0
+			r.started, r.ready = false, false
 		})
 		if ctx.Err() != nil || !r.again(code) {
-			return code
+			return
 		}
 		if pauseNext > 0 {
-			r.change(func() {
-				r.now = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-					Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container", pauseNext),
-				}}
-			})
+			r.wait("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", pauseNext))
 			if !pause(ctx, pauseNext) {
-				return code
+				return
 			}
 		}
 		pauseNext = min(max(firstPause, 2*pauseNext), longestPause)
@@ -182,8 +165,7 @@ func (r *runner) begin(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	argv := r.spec.Command
-	args := r.spec.Args
+	argv, args := r.spec.Command, r.spec.Args
 	if len(argv) == 0 {
 		argv = image.Entrypoint
 		if len(args) == 0 {
@@ -304,11 +286,8 @@ func (r *runner) identity(image Image) (user, groups string, err error) {
 	}
 	if all := r.pod.object.Spec.SecurityContext; all != nil {
 		of(all.RunAsUser, all.RunAsGroup, all.RunAsNonRoot)
-		for _, one := range all.SupplementalGroups {
-			groups += "," + strconv.FormatInt(one, 10)
-		}
 		if all.FSGroup != nil {
-			groups += "," + strconv.FormatInt(*all.FSGroup, 10)
+			groups = strconv.FormatInt(*all.FSGroup, 10)
 		}
 	}
 	if own := r.spec.SecurityContext; own != nil {
@@ -317,7 +296,7 @@ func (r *runner) identity(image Image) (user, groups string, err error) {
 	if !root && id == 0 {
 		return "", "", errors.New("container has runAsNonRoot and image will run as root")
 	}
-	return fmt.Sprintf("+%d:+%d", id, group), strings.TrimPrefix(groups, ","), nil
+	return fmt.Sprintf("+%d:+%d", id, group), groups, nil
 }
 
 // exec runs a command in the container, as its user.

@@ -30,6 +30,9 @@ func (p *pod) volume(name string) (string, error) {
 
 // writeVolumes makes the folders of the volumes. Owners and modes are those of a kubelet.
 func (p *pod) writeVolumes() error {
+	if len(p.object.Spec.InitContainers) > 0 {
+		return errors.New("the stand-in for a node runs no init containers")
+	}
 	for _, volume := range p.object.Spec.Volumes {
 		folder, err := p.volume(volume.Name)
 		if err != nil {
@@ -146,26 +149,8 @@ func (p *pod) writeToken(folder string, source *corev1.ServiceAccountTokenProjec
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(folder, source.Path)
-	mode := int32(0o600)
-	if err := write(name, []byte(token.Status.Token), &mode); err != nil {
-		return err
-	}
-	// Like a kubelet, which gives it to the user of all containers.
-	users := map[int64]bool{}
-	for _, r := range p.containers {
-		if id := runAsUser(p.object, r.spec); id != nil {
-			users[*id] = true
-		} else {
-			users[-1] = true
-		}
-	}
-	for id := range users {
-		if len(users) == 1 && id >= 0 {
-			return os.Chown(name, int(id), 0)
-		}
-	}
-	return os.Chmod(name, 0o644) //nolint:gosec // as a kubelet does where users differ
+	// A kubelet gives it to the user of the containers; here all may read it.
+	return write(filepath.Join(folder, source.Path), []byte(token.Status.Token), nil)
 }
 
 // own gives a volume to the group that the pod names for that.
@@ -175,31 +160,26 @@ func (p *pod) own(folder string) error {
 		return nil
 	}
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
+		if err != nil {
 			return err
 		}
 		info, err := entry.Info()
 		if err != nil {
 			return err
 		}
-		if err := os.Chown(path, -1, int(*security.FSGroup)); err != nil {
-			return err
-		}
 		mode := info.Mode() | 0o060
 		if entry.IsDir() {
 			mode |= 0o010 | fs.ModeSetgid
 		}
-		return os.Chmod(path, mode)
+		return errors.Join(os.Lchown(path, -1, int(*security.FSGroup)), os.Chmod(path, mode))
 	})
 }
 
-// runAsUser is the user that the pod names for a container, or nil.
-func runAsUser(object *corev1.Pod, spec *corev1.Container) *int64 {
-	if own := spec.SecurityContext; own != nil && own.RunAsUser != nil {
-		return own.RunAsUser
+// write writes a file of a volume.
+func write(name string, content []byte, mode *int32) error {
+	bits := os.FileMode(0o644)
+	if mode != nil {
+		bits = os.FileMode(*mode) //nolint:gosec // a mode of nine bits
 	}
-	if all := object.Spec.SecurityContext; all != nil {
-		return all.RunAsUser
-	}
-	return nil
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, content, bits), os.Chmod(name, bits)) // whatever the umask is
 }
