@@ -147,7 +147,7 @@ func (c *Cluster) ca() string { return filepath.Join(c.dir, "certificates", "api
 func (c *Cluster) program(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	log := &collector.Log{}
-	command := exec.CommandContext(context.Background(), name, args...) //nolint:gosec,usetesting // our own program; the clean-up ends it
+	command := exec.CommandContext(context.Background(), name, args...) //nolint:gosec // our own program; the clean-up ends it
 	command.Stdout, command.Stderr = log, log
 	p, err := c.start(command)
 	require.NoError(t, err)

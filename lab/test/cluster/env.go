@@ -72,7 +72,7 @@ func (p *pod) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (value s
 		value, err := p.field(from.FieldRef.FieldPath)
 		return value, true, err
 	}
-	return "", false, errors.New("the stand-in for a node does not know this source of a variable")
+	return "", false, errNoField
 }
 
 // data is what a ConfigMap or Secret of the pod's namespace has. An optional one may be absent.
@@ -101,6 +101,8 @@ func (p *pod) data(ctx context.Context, kind, name string, optional *bool) (map[
 	return all, err
 }
 
+var errNoField = errors.New("the stand-in for a node knows only fields of the pod, ConfigMaps and Secrets")
+
 var mapKey = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.+)'\]$`)
 
 // field is a field of the pod, as the downward API gives it.
@@ -118,7 +120,7 @@ func (p *pod) field(path string) (string, error) {
 		"status.hostIP": p.object.Status.HostIP, "status.hostIPs": p.object.Status.HostIP,
 	}[path]
 	if !ok {
-		return "", fmt.Errorf("the stand-in for a node does not know the field %s", path)
+		return "", fmt.Errorf("%s: %w", path, errNoField)
 	}
 	return value, nil
 }

@@ -54,7 +54,7 @@ type Container struct {
 // all addresses or of 127.0.0.1 collide; nothing answers at the address of a Service, no name is resolved, and no
 // NetworkPolicy counts. Resources have no limits; security contexts count as far as user, groups and a root file
 // system that is read-only. A volume is written once: a changed ConfigMap reaches only new pods, and tokens are not
-// renewed (they last an hour). Hooks and workingDir are ignored, and a pod with init containers
+// renewed (they last an hour). Modes of files, hooks and workingDir are ignored, and a pod with init containers
 // does not start.
 type Node struct {
 	cluster *Cluster
@@ -95,7 +95,7 @@ func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) *Node
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // the clean-up still asks the API server
+	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{cluster: c, name: name, labels: labels, images: images, ctx: ctx, pods: map[types.UID]*pod{}}
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	informer := factory.Core().V1().Pods().Informer()

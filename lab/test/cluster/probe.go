@@ -64,7 +64,8 @@ func (r *runner) follow(ctx context.Context, p *corev1.Probe, verdict func(ok bo
 		if ctx.Err() != nil {
 			return
 		}
-		if same++; ok != last {
+		same++
+		if ok != last {
 			same, last = 1, ok
 		}
 		enough := max(1, p.FailureThreshold)

@@ -140,6 +140,9 @@ func (r *runner) run() {
 		if ctx.Err() != nil || !r.again(code) {
 			return
 		}
+		r.mu.Lock()
+		r.last = corev1.ContainerState{Terminated: end}
+		r.mu.Unlock()
 		if pauseNext > 0 {
 			r.wait("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", pauseNext))
 			if !pause(ctx, pauseNext) {
@@ -148,7 +151,7 @@ func (r *runner) run() {
 		}
 		pauseNext = min(max(firstPause, 2*pauseNext), longestPause)
 		r.mu.Lock()
-		r.last, r.restarts = corev1.ContainerState{Terminated: end}, r.restarts+1
+		r.restarts++
 		r.mu.Unlock()
 	}
 }
@@ -256,13 +259,7 @@ func (r *runner) fileSystem(image Image) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		from = filepath.Join(from, expand(mount.SubPath+mount.SubPathExpr, r.env))
-		if _, err := os.Stat(from); err != nil {
-			if err := os.MkdirAll(from, 0o777); err != nil {
-				return "", err
-			}
-		}
-		bind(from, mount.MountPath, mount.ReadOnly)
+		bind(filepath.Join(from, mount.SubPath), mount.MountPath, mount.ReadOnly)
 	}
 	if context := r.spec.SecurityContext; context != nil && context.ReadOnlyRootFilesystem != nil && *context.ReadOnlyRootFilesystem {
 		script.WriteString("mount -o remount,ro \"$0\"\n")

@@ -48,16 +48,8 @@ func (p *pod) writeVolumes() error {
 			continue
 		case volume.PersistentVolumeClaim != nil:
 			_, err = p.node.cluster.Client.CoreV1().PersistentVolumeClaims(p.object.Namespace).Get(p.ctx, volume.PersistentVolumeClaim.ClaimName, metav1.GetOptions{})
-		case volume.ConfigMap != nil:
-			err = p.writeData(folder, "ConfigMap", volume.ConfigMap.Name, volume.ConfigMap.Items, volume.ConfigMap.DefaultMode, volume.ConfigMap.Optional)
-		case volume.Secret != nil:
-			err = p.writeData(folder, "Secret", volume.Secret.SecretName, volume.Secret.Items, volume.Secret.DefaultMode, volume.Secret.Optional)
-		case volume.DownwardAPI != nil:
-			err = p.writeFields(folder, volume.DownwardAPI.Items, volume.DownwardAPI.DefaultMode)
-		case volume.Projected != nil:
-			err = p.writeProjected(folder, volume.Projected)
 		default:
-			err = errors.New("the stand-in for a node has no such kind of volume")
+			err = p.writeProjected(folder, projected(volume.VolumeSource))
 		}
 		if err == nil {
 			err = p.own(folder)
@@ -70,7 +62,7 @@ func (p *pod) writeVolumes() error {
 }
 
 // writeData writes all keys of a ConfigMap or Secret, or those that the items name.
-func (p *pod) writeData(folder, kind, name string, items []corev1.KeyToPath, mode *int32, optional *bool) error {
+func (p *pod) writeData(folder, kind, name string, items []corev1.KeyToPath, optional *bool) error {
 	all, err := p.data(p.ctx, kind, name, optional)
 	if err != nil {
 		return err
@@ -88,46 +80,54 @@ func (p *pod) writeData(folder, kind, name string, items []corev1.KeyToPath, mod
 			}
 			return fmt.Errorf("%s %s has no key %s", kind, name, item.Key)
 		}
-		if item.Mode == nil {
-			item.Mode = mode
-		}
-		if err := write(filepath.Join(folder, item.Path), []byte(content), item.Mode); err != nil {
+		if err := write(filepath.Join(folder, item.Path), content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *pod) writeFields(folder string, items []corev1.DownwardAPIVolumeFile, mode *int32) error {
-	for _, item := range items {
-		if item.FieldRef == nil {
-			return errors.New("the stand-in for a node writes only fields of the pod")
+// projected is a volume as one that has a single source, which means the same.
+func projected(volume corev1.VolumeSource) *corev1.ProjectedVolumeSource {
+	one := corev1.VolumeProjection{}
+	switch {
+	case volume.Projected != nil:
+		return volume.Projected
+	case volume.ConfigMap != nil:
+		one.ConfigMap = &corev1.ConfigMapProjection{
+			LocalObjectReference: volume.ConfigMap.LocalObjectReference, Items: volume.ConfigMap.Items, Optional: volume.ConfigMap.Optional,
 		}
-		text, err := p.field(item.FieldRef.FieldPath)
-		if err != nil {
-			return err
-		}
-		if err := write(filepath.Join(folder, item.Path), []byte(text), mode); err != nil {
-			return err
+	case volume.Secret != nil:
+		one.Secret = &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: volume.Secret.SecretName}, Items: volume.Secret.Items, Optional: volume.Secret.Optional,
 		}
 	}
-	return nil
+	return &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{one}}
 }
 
 func (p *pod) writeProjected(folder string, projected *corev1.ProjectedVolumeSource) error {
 	for _, source := range projected.Sources {
-		var err error
+		err := errors.New("the stand-in for a node has no such kind of volume")
 		switch {
 		case source.ServiceAccountToken != nil:
 			err = p.writeToken(folder, source.ServiceAccountToken)
 		case source.ConfigMap != nil:
-			err = p.writeData(folder, "ConfigMap", source.ConfigMap.Name, source.ConfigMap.Items, projected.DefaultMode, source.ConfigMap.Optional)
+			err = p.writeData(folder, "ConfigMap", source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
 		case source.Secret != nil:
-			err = p.writeData(folder, "Secret", source.Secret.Name, source.Secret.Items, projected.DefaultMode, source.Secret.Optional)
+			err = p.writeData(folder, "Secret", source.Secret.Name, source.Secret.Items, source.Secret.Optional)
 		case source.DownwardAPI != nil:
-			err = p.writeFields(folder, source.DownwardAPI.Items, projected.DefaultMode)
-		default:
-			err = errors.New("the stand-in for a node has no such projected source")
+			for _, item := range source.DownwardAPI.Items {
+				var text string
+				if err = errNoField; item.FieldRef != nil {
+					text, err = p.field(item.FieldRef.FieldPath)
+				}
+				if err == nil {
+					err = write(filepath.Join(folder, item.Path), text)
+				}
+				if err != nil {
+					return err
+				}
+			}
 		}
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (p *pod) writeToken(folder string, source *corev1.ServiceAccountTokenProjec
 		return err
 	}
 	// A kubelet gives it to the user of the containers; here all may read it.
-	return write(filepath.Join(folder, source.Path), []byte(token.Status.Token), nil)
+	return write(filepath.Join(folder, source.Path), token.Status.Token)
 }
 
 // own gives a volume to the group that the pod names for that.
@@ -171,15 +171,11 @@ func (p *pod) own(folder string) error {
 		if entry.IsDir() {
 			mode |= 0o010 | fs.ModeSetgid
 		}
-		return errors.Join(os.Lchown(path, -1, int(*security.FSGroup)), os.Chmod(path, mode))
+		return errors.Join(os.Lchown(path, -1, int(*security.FSGroup)), os.Chmod(path, mode)) //nolint:gosec // the files of a test
 	})
 }
 
-// write writes a file of a volume.
-func write(name string, content []byte, mode *int32) error {
-	bits := os.FileMode(0o644)
-	if mode != nil {
-		bits = os.FileMode(*mode) //nolint:gosec // a mode of nine bits
-	}
-	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, content, bits), os.Chmod(name, bits)) // whatever the umask is
+// write writes a file of a volume. All may read it, whatever mode the pod says.
+func write(name, content string) error {
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644), os.Chmod(name, 0o644)) // whatever the umask is
 }
