@@ -60,8 +60,8 @@ func ready(t *testing.T, c *Cluster, namespace string) map[string]corev1.Pod {
 	return pods
 }
 
-// A collector in a pod finds two servers with the rights of its account; one that crashes runs again with what is
-// on its claim, and a Deployment of size 0 has no pods.
+// A collector in a pod finds two servers with the rights of its account; one that crashes runs again, a
+// Deployment of size 0 has no pods, and what is not allowed is refused.
 func TestPodsOfControllersRun(t *testing.T) {
 	binary := collector.Binary(t)
 	c := Start(t)
@@ -105,13 +105,13 @@ func TestPodsOfControllersRun(t *testing.T) {
 }
 
 // A program has the environment, the volumes, the user and the account that its pod says, is told to end, and
-// then its pod is gone.
+// then its pod is gone and its claim is not.
 func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	c := Start(t)
 	n := c.Node(t, "node", map[string]Image{"shell": shell})
 	apply(t, c, "shell.yaml")
 	c.Wait(t, "the shell", func() bool { return len(ready(t, c, "default")) == 1 })
-	assert.Equal(t, "blue hello sesame one . $(NOT)\nsesame4711\n4712\n4712 4713\nshell\n", n.Logs("default", "shell", "main"))
+	assert.Equal(t, "blue hello sesame one . $(NOT)\nsesame4711\n4712\n4712 4713\nshell\nkept\n", n.Logs("default", "shell", "main"))
 
 	token, err := n.Exec(t.Context(), "default", "shell", "main", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
 	require.NoError(t, err, token)
@@ -133,6 +133,9 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	out, err = c.Kubectl(t, "", "delete", "pod", "shell", "--timeout=60s")
 	require.NoError(t, err, out)
 	assert.Contains(t, n.Logs("default", "shell", "main"), "ended by request")
+	apply(t, c, "shell.yaml")
+	c.Wait(t, "the next pod", func() bool { return len(ready(t, c, "default")) == 1 })
+	assert.True(t, strings.HasSuffix(n.Logs("default", "shell", "main"), "\nkept\nkept\n"), "a claim outlives its pod")
 }
 
 // A DaemonSet has a pod on each node, a Job is done, and what cannot run or ends says so as a kubelet does.

@@ -3,13 +3,11 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -111,7 +109,7 @@ users: [{name: administrator, user: {token: administrator}}]}`,
 		return status == http.StatusOK
 	})
 	manager := c.program(t, programs+"/kube-controller-manager", "--kubeconfig="+c.Kubeconfig, "--leader-elect=false",
-		"--authentication-skip-lookup", "--bind-address=127.0.0.1", "--secure-port="+freePort(t), "--controllers="+controllers,
+		"--authentication-skip-lookup", "--secure-port=0", "--controllers="+controllers,
 		"--service-account-private-key-file="+account, "--root-ca-file="+c.ca())
 	c.Wait(t, "the controllers", func() bool {
 		require.False(t, over(manager.ended), "the controllers ended by themselves")
@@ -119,14 +117,6 @@ users: [{name: administrator, user: {token: administrator}}]}`,
 		return err == nil
 	})
 	return c
-}
-
-// freePort is a free port of loopback.
-func freePort(t *testing.T) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(collector.FreeAddr(t))
-	require.NoError(t, err)
-	return port
 }
 
 // folder is one that users of containers may enter, which t.TempDir is not.
@@ -176,8 +166,6 @@ func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) (string, e
 	command := exec.CommandContext(t.Context(), "kubectl", args...) //nolint:gosec // our own arguments
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdin = strings.NewReader(input)
-	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, io.Writer(&out)
-	err := command.Run()
-	return out.String(), err
+	out, err := command.CombinedOutput()
+	return string(out), err
 }

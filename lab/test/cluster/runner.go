@@ -200,7 +200,12 @@ func (r *runner) begin(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{ended: p.ended, stop: p.stop, kill: p.kill, code: p.code, pid: command.Process.Pid}, nil
+	// It has begun when it is in its file system: before, a probe could not enter that.
+	pid := command.Process.Pid
+	for inside := ""; inside != r.root() && !over(p.ended) && ctx.Err() == nil; time.Sleep(look / 20) {
+		inside, _ = os.Readlink(fmt.Sprintf("/proc/%d/root", pid))
+	}
+	return &instance{ended: p.ended, stop: p.stop, kill: p.kill, code: p.code, pid: pid}, nil
 }
 
 // beginFunction runs a function of the test.

@@ -177,5 +177,5 @@ func (p *pod) own(folder string) error {
 
 // write writes a file of a volume. All may read it, whatever mode the pod says.
 func write(name, content string) error {
-	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644), os.Chmod(name, 0o644)) // whatever the umask is
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o644), os.Chmod(name, 0o644)) //nolint:gosec // see above; and whatever the umask is
 }
