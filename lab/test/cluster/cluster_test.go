@@ -65,7 +65,7 @@ func ready(t *testing.T, c *Cluster, namespace string) map[string]corev1.Pod {
 func TestPodsOfControllersRun(t *testing.T) {
 	binary := collector.Binary(t)
 	c := Start(t)
-	n := c.Node(t, "node", map[string]Image{
+	c.Node(t, "node", map[string]Image{
 		"vllm":         {Serve: server},
 		"otelcol-vllm": {Files: map[string]string{"/otelcol-vllm": binary}, Entrypoint: []string{"/otelcol-vllm"}, User: 10001},
 	})
@@ -81,7 +81,7 @@ func TestPodsOfControllersRun(t *testing.T) {
 		return !slices.ContainsFunc(slices.Collect(maps.Keys(servers)), func(name string) bool { return !strings.Contains(page, name) })
 	})
 
-	require.NoError(t, n.Kill("watch", "collector-0", ""))
+	require.NoError(t, c.Kill("watch", "collector-0", ""))
 	c.Wait(t, "the restart", func() bool {
 		again := ready(t, c, "watch")["collector-0"]
 		return len(again.Status.ContainerStatuses) == 1 && again.Status.ContainerStatuses[0].RestartCount == 1
@@ -108,12 +108,12 @@ func TestPodsOfControllersRun(t *testing.T) {
 // then its pod is gone and its claim is not.
 func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	c := Start(t)
-	n := c.Node(t, "node", map[string]Image{"shell": shell})
+	c.Node(t, "node", map[string]Image{"shell": shell})
 	apply(t, c, "shell.yaml")
 	c.Wait(t, "the shell", func() bool { return len(ready(t, c, "default")) == 1 })
-	assert.Equal(t, "blue hello sesame one . $(NOT)\nsesame4711\n4712\n4712 4713\nshell\nkept\n", n.Logs("default", "shell", "main"))
+	assert.Equal(t, "blue hello sesame one . $(NOT)\nsesame4711\n4712\n4712 4713\nshell\nkept\n", c.Logs("default", "shell", "main"))
 
-	token, err := n.Exec(t.Context(), "default", "shell", "main", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
+	token, err := c.Exec(t.Context(), "default", "shell", "main", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
 	require.NoError(t, err, token)
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token
@@ -124,7 +124,7 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	assert.Equal(t, "system:serviceaccount:default:guest", who.Status.UserInfo.Username)
 	_, err = guest.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
 	require.ErrorContains(t, err, "forbidden")
-	out, err := n.Exec(t.Context(), "default", "shell", "main", "sh", "-c", "echo $GREETING; ls /home /etc; echo no > /secret/word")
+	out, err := c.Exec(t.Context(), "default", "shell", "main", "sh", "-c", "echo $GREETING; ls /home /etc; echo no > /secret/word")
 	require.Error(t, err)
 	assert.Contains(t, out, "hello\n")
 	assert.Contains(t, out, "Read-only file system")
@@ -132,10 +132,10 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 
 	out, err = c.Kubectl(t, "", "delete", "pod", "shell", "--timeout=60s")
 	require.NoError(t, err, out)
-	assert.Contains(t, n.Logs("default", "shell", "main"), "ended by request")
+	assert.Contains(t, c.Logs("default", "shell", "main"), "ended by request")
 	apply(t, c, "shell.yaml")
 	c.Wait(t, "the next pod", func() bool { return len(ready(t, c, "default")) == 1 })
-	assert.True(t, strings.HasSuffix(n.Logs("default", "shell", "main"), "\nkept\nkept\n"), "a claim outlives its pod")
+	assert.True(t, strings.HasSuffix(c.Logs("default", "shell", "main"), "\nkept\nkept\n"), "a claim outlives its pod")
 }
 
 // A DaemonSet has a pod on each node, a Job is done, and what cannot run or ends says so as a kubelet does.

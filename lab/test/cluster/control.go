@@ -50,6 +50,7 @@ type Cluster struct {
 	// Address is host and port of the API server.
 	Address string
 	dir     string
+	nodes   []*Node
 	pods    atomic.Int32
 }
 

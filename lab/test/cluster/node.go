@@ -25,8 +25,8 @@ import (
 // Image is what a container of this image runs: a program, or a function of the test.
 type Image struct {
 	// Files are the files and folders of the image, with where they are on this machine. A container sees no others
-	// besides its volumes, /proc and /dev, so a program has to be linked statically; or it takes "/" of this machine's
-	// folders /bin, /lib and so on.
+	// besides its volumes, /proc, /dev and /sys, so a program is linked statically, or the image has the folders
+	// /bin, /lib and so on of this machine.
 	Files map[string]string
 	// Entrypoint and Args are what runs where the container has no command or no args.
 	Entrypoint, Args []string
@@ -51,11 +51,11 @@ type Container struct {
 // volumes and the token of its account. It keeps the status: probes (but gRPC), restarts and phases.
 //
 // What it does not have: networks. The addresses of pods are on loopback, so two pods that listen on the same port of
-// all addresses or of 127.0.0.1 collide; nothing answers at the address of a Service, no name is resolved, and no
-// NetworkPolicy counts. Resources have no limits; security contexts count as far as user, groups and a root file
-// system that is read-only. A volume is written once: a changed ConfigMap reaches only new pods, and tokens are not
-// renewed (they last an hour). Modes of files, hooks and workingDir are ignored, and a pod with init containers
-// does not start.
+// all addresses or of 127.0.0.1 collide (those with vllm_fleet do, also with one that runs on this machine); nothing
+// answers at the address of a Service, no name is resolved, and no NetworkPolicy counts. Resources have no limits;
+// security contexts count as far as user, groups and a root file system that is read-only. A volume is written once: a
+// changed ConfigMap reaches only new pods, and tokens are not renewed (they last an hour). Modes of files, hooks and
+// workingDir are ignored, and a pod with init containers does not start.
 type Node struct {
 	cluster *Cluster
 	name    string
@@ -70,7 +70,7 @@ type Node struct {
 
 // Node registers a node that runs these images, and removes its pods with the test. It needs the rights of root on
 // Linux; without them the test is skipped.
-func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) *Node {
+func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "unshare", "-m", "-u", "mount", "-t", "tmpfs", "tmpfs", "/mnt").CombinedOutput(); err != nil {
 		t.Skip("pods need the right to mount:", string(out), err)
@@ -92,6 +92,7 @@ func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) *Node
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{cluster: c, name: name, labels: labels, images: images, ctx: ctx, pods: map[types.UID]*pod{}}
+	c.nodes = append(c.nodes, n)
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	informer := factory.Core().V1().Pods().Informer()
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -114,7 +115,6 @@ func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) *Node
 			}
 		}
 	})
-	return n
 }
 
 // changed binds a pod, starts it, or ends it.
@@ -198,15 +198,17 @@ func (n *Node) known(uid types.UID) *pod {
 
 var errNotHere = errors.New("no such container runs here")
 
-// find returns a container of a pod, by its name, or without one the first.
-func (n *Node) find(namespace, name, container string) (*runner, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// find returns a container of a pod on any node, by its name, or without one the first.
+func (c *Cluster) find(namespace, name, container string) (*runner, error) {
 	var newest *pod
-	for _, p := range n.pods {
-		if p.object.Namespace == namespace && p.object.Name == name && (newest == nil || newest.began.Before(p.began)) {
-			newest = p
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		for _, p := range n.pods {
+			if p.object.Namespace == namespace && p.object.Name == name && (newest == nil || newest.began.Before(p.began)) {
+				newest = p
+			}
 		}
+		n.mu.Unlock()
 	}
 	if newest != nil {
 		for _, r := range newest.containers {
@@ -219,8 +221,8 @@ func (n *Node) find(namespace, name, container string) (*runner, error) {
 }
 
 // Logs is what all runs of a container have printed, also of a pod that is gone. Without a name it is the first one.
-func (n *Node) Logs(namespace, pod, container string) string {
-	r, err := n.find(namespace, pod, container)
+func (c *Cluster) Logs(namespace, pod, container string) string {
+	r, err := c.find(namespace, pod, container)
 	if err != nil {
 		return err.Error()
 	}
@@ -228,8 +230,8 @@ func (n *Node) Logs(namespace, pod, container string) string {
 }
 
 // Exec runs a command in a container, as kubectl exec does, and returns both of its outputs.
-func (n *Node) Exec(ctx context.Context, namespace, pod, container string, argv ...string) (string, error) {
-	r, err := n.find(namespace, pod, container)
+func (c *Cluster) Exec(ctx context.Context, namespace, pod, container string, argv ...string) (string, error) {
+	r, err := c.find(namespace, pod, container)
 	if err != nil {
 		return "", err
 	}
@@ -237,8 +239,8 @@ func (n *Node) Exec(ctx context.Context, namespace, pod, container string, argv 
 }
 
 // Kill ends a container as a crash or the lack of memory would.
-func (n *Node) Kill(namespace, pod, container string) error {
-	r, err := n.find(namespace, pod, container)
+func (c *Cluster) Kill(namespace, pod, container string) error {
+	r, err := c.find(namespace, pod, container)
 	if err == nil {
 		err = r.crash()
 	}
