@@ -492,6 +492,19 @@ haproxy: ## Fetch a HAProxy for the end-to-end tests of probes (Debian's package
 		{ echo '==> apt-get cannot fetch the package haproxy'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
+# What lab/test/cluster runs: a control plane without nodes.
+KUBERNETES_VERSION := v1.35.0
+ETCD_VERSION       := v3.6.5
+CONTROL_PLANE      := $(TOOLS)/kubernetes/$(KUBERNETES_VERSION)-etcd-$(ETCD_VERSION)
+.PHONY: cluster
+cluster: $(CONTROL_PLANE) ## Build an API server, its controllers and etcd for the tests on a cluster (a quarter of an hour)
+
+$(CONTROL_PLANE): lab/test/cluster/programs.sh
+	$(say) 'building Kubernetes $(KUBERNETES_VERSION) and etcd $(ETCD_VERSION) into $(@D) (once, a quarter of an hour)'
+	@GO='$(GO)' sh $< $(KUBERNETES_VERSION) $(ETCD_VERSION) $(@D) || \
+		{ echo 'Kubernetes cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@touch $@
+
 # Chromium draws the dashboards. Debian's package is unpacked together with what it needs and
 # a font, as prometheus is above. Only machines of Debian's kin have it.
 CHROMIUM := $(TOOLS)/chromium
