@@ -105,8 +105,8 @@ func scrapes(t *testing.T, monitor *podMonitor, c *cluster.Cluster) string {
 	return string(text)
 }
 
-// series asks a Prometheus for the labels of the series of a query.
-func series(t *testing.T, address, query string) []map[string]string {
+// labelsOf asks a Prometheus for the labels of the series of a query.
+func labelsOf(t *testing.T, address, query string) []map[string]string {
 	t.Helper()
 	var answer struct {
 		Data struct {
@@ -190,28 +190,28 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	rulesFile := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, os.WriteFile(rulesFile, rules, 0o600))
 	_, prometheus := collector.Prometheus(t, fmt.Sprintf("global: {evaluation_interval: 15s}\nrule_files: [%q]\nscrape_configs:\n%s", rulesFile, scrapes(t, monitor, c)))
-	c.Wait(t, "all servers in Prometheus", func() bool { return len(series(t, prometheus, "vllm_up == 1")) == 4 })
-	c.Wait(t, "both models judged", func() bool { return len(series(t, prometheus, "vllm_pool_diagnosis_severity < 2")) == 2 })
-	for _, one := range series(t, prometheus, "vllm_up") {
+	c.Wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
+	c.Wait(t, "both models judged", func() bool { return len(labelsOf(t, prometheus, "vllm_pool_diagnosis_severity < 2")) == 2 })
+	for _, one := range labelsOf(t, prometheus, "vllm_up") {
 		assert.Equal(t, one["k8s_pod_name"], one["pod"], "the pod of the server, not of the collector")
 		assert.Equal(t, "poolside-models", one["namespace"])
 		assert.NotContains(t, one, "container")
 	}
-	assert.Len(t, series(t, prometheus, "otelcol_process_uptime_seconds_total or otelcol_process_uptime_seconds"), 1, "the collector's own metrics")
-	assert.Empty(t, series(t, prometheus, "ALERTS"))
+	assert.Len(t, labelsOf(t, prometheus, "otelcol_process_uptime_seconds_total or otelcol_process_uptime_seconds"), 1, "the collector's own metrics")
+	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
 	t.Logf("%s: Prometheus has all", time.Since(began).Round(time.Second))
 
 	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=0")
 	require.NoError(t, err, out)
 	scaled := time.Now()
 	of := func(state string) bool {
-		return len(series(t, prometheus, fmt.Sprintf(`ALERTS{alertname="VLLMModelWithoutServers",model_name="agent-small",alertstate=%q}`, state))) == 1
+		return len(labelsOf(t, prometheus, fmt.Sprintf(`ALERTS{alertname="VLLMModelWithoutServers",model_name="agent-small",alertstate=%q}`, state))) == 1
 	}
 	c.Wait(t, "a pending alert", func() bool { return of("pending") })
 	t.Logf("%s after the scaling: pending", time.Since(scaled).Round(time.Second))
 	c.Wait(t, "an alert", func() bool { return of("firing") })
 	t.Logf("%s after the scaling: firing; %s after the start of the installation", time.Since(scaled).Round(time.Second), time.Since(began).Round(time.Second))
-	assert.Len(t, series(t, prometheus, `ALERTS{alertstate="firing"}`), 1, "one alert, and no other")
+	assert.Len(t, labelsOf(t, prometheus, `ALERTS{alertstate="firing"}`), 1, "one alert, and no other")
 	assert.Less(t, time.Since(began), 10*time.Minute)
 
 	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=2")
