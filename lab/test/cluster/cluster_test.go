@@ -142,7 +142,6 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 func TestPodsThatDoNotRunSayWhy(t *testing.T) {
 	c := Start(t)
 	c.Node(t, "one", map[string]Image{"shell": shell})
-	c.Node(t, "two", map[string]Image{"shell": shell})
 	apply(t, c, "kinds.yaml")
 	pods := func(selector string) []corev1.Pod {
 		list, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
@@ -160,6 +159,8 @@ func TestPodsThatDoNotRunSayWhy(t *testing.T) {
 	waiting := func(name, reason string) {
 		c.Wait(t, reason, func() bool { w := state(name).State.Waiting; return w != nil && w.Reason == reason })
 	}
+	waiting("absent", "ErrImagePull") // it is the last one, so the node has seen those for the other node
+	c.Node(t, "two", map[string]Image{"shell": shell})
 	c.Wait(t, "the pods of the DaemonSet and of the Job", func() bool {
 		var nodes []string
 		for _, pod := range pods("app=agent") {
@@ -172,12 +173,14 @@ func TestPodsThatDoNotRunSayWhy(t *testing.T) {
 		return err == nil && job.Status.Succeeded == 1 && slices.Equal(nodes, []string{"one", "two"})
 	})
 	assert.Equal(t, "two", pods("job-name=once")[0].Spec.NodeName)
-	waiting("absent", "ErrImagePull")
 	waiting("waits", "CreateContainerConfigError")
 	assert.Contains(t, state("waits").State.Waiting.Message, `configmaps "later" not found`)
 	out, err := c.Kubectl(t, "", "create", "configmap", "later", "--from-literal=colour=red")
 	require.NoError(t, err, out)
 	c.Wait(t, "the pod that waited", func() bool { return state("waits").Ready })
+	pod, err := c.Client.CoreV1().Pods("default").Get(t.Context(), "waits", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "two", pod.Spec.NodeName, "an affinity as the controller of a DaemonSet writes it")
 	waiting("crashes", "CrashLoopBackOff")
 	assert.Equal(t, int32(3), state("crashes").LastTerminationState.Terminated.ExitCode)
 	c.Wait(t, "the restart of the pod that hangs", func() bool { return state("hangs").RestartCount > 0 })
