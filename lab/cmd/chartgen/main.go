@@ -140,6 +140,15 @@ func generated(root string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
+	for _, name := range presets {
+		example, err := read("examples/backends/" + name + ".yaml")
+		if err != nil {
+			return nil, err
+		}
+		if files[chart+"/files/backends/"+name+".yaml"], err = preset(example); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	for _, folder := range []string{chart, sidecar} {
 		values, err := read(folder + "/values.yaml")
 		if err != nil {

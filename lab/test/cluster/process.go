@@ -22,7 +22,10 @@ type process struct {
 
 // start starts a command, and writes down that it runs, for the watchdog.
 func (c *Cluster) start(command *exec.Cmd) (*process, error) {
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	command.SysProcAttr.Setpgid = true
 	command.WaitDelay = time.Second
 	if err := command.Start(); err != nil {
 		return nil, err

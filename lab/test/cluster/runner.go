@@ -194,7 +194,8 @@ func (r *runner) begin(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	script += "exec chroot --userspec=" + user + " --groups=" + groups + ` "$0" "$@"` + "\n"
-	command := exec.CommandContext(context.WithoutCancel(ctx), "unshare", append([]string{"-m", "-u", "/bin/sh", "-euc", script, r.root()}, argv...)...) //nolint:gosec // what the test's pod says
+	command := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", append([]string{"-euc", script, r.root()}, argv...)...) //nolint:gosec // what the test's pod says
+	isolate(command)
 	command.Env, command.Stdout, command.Stderr = variables(env), &r.log, &r.log
 	p, err := r.pod.node.cluster.start(command)
 	if err != nil {
@@ -238,7 +239,8 @@ func (r *runner) fileSystem(image Image) (string, error) {
 		return "", err
 	}
 	script := &strings.Builder{}
-	fmt.Fprintf(script, "echo '%s' > /proc/sys/kernel/hostname\nmount -t tmpfs -o mode=755 tmpfs \"$0\"\n", r.pod.object.Name)
+	fmt.Fprintf(script, "mount --make-rprivate /\necho '%s' > /proc/sys/kernel/hostname\nmount -t tmpfs -o mode=755 tmpfs \"$0\"\n", r.pod.object.Name)
+	script.WriteString("mkdir \"$0/proc\"\nmount -t proc proc \"$0/proc\"\n")
 	bind := func(from, to string, readOnly bool) {
 		to = r.root() + filepath.Clean("/"+to)
 		if info, err := os.Stat(from); err == nil && info.IsDir() {
@@ -251,7 +253,6 @@ func (r *runner) fileSystem(image Image) (string, error) {
 			fmt.Fprintf(script, "mount -o remount,bind,ro '%s'\n", to)
 		}
 	}
-	bind("/proc", "/proc", false)
 	bind("/dev", "/dev", false)
 	bind("/sys", "/sys", true)
 	for _, to := range slices.Sorted(maps.Keys(image.Files)) {
@@ -314,7 +315,7 @@ func (r *runner) exec(ctx context.Context, argv []string) (string, error) {
 		return "", err
 	}
 	enter := []string{
-		"-t", strconv.Itoa(one.pid), "-m", "-u", "/bin/sh", "-c",
+		"-t", strconv.Itoa(one.pid), "-m", "-u", "-p", "/bin/sh", "-c",
 		`exec chroot --userspec=` + user + ` --groups=` + groups + ` "$0" "$@"`, r.root(),
 	}
 	command := exec.CommandContext(ctx, "nsenter", append(enter, argv...)...) //nolint:gosec // what the test says

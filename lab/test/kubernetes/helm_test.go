@@ -206,9 +206,9 @@ func ports(policy *networkingv1.NetworkPolicy) []int {
 
 func TestTheirPortsAreLetOutAsTheAddressesSay(t *testing.T) {
 	for change, want := range map[string][]int{
-		"pools: [{name: a, picker: \"https://a.vllm.svc\"}, {name: b, picker: \"http://b.vllm.svc\"}]": {53, 53, 8000, 443, 80, 443, 6443, 4318},
-		"backend: {endpoint: \"http://collector.otel.svc:4318\"}":                                      {53, 53, 8000, 9090, 443, 6443, 4318},
-		"backend: {endpoint: \"http://[fd00::1]:14318/otlp\"}":                                         {53, 53, 8000, 9090, 443, 6443, 4318, 14318},
+		"pools: [{name: a, picker: \"https://a.vllm.svc\"}, {name: b, picker: \"http://b.vllm.svc\"}]": {53, 53, 5353, 5353, 8000, 443, 80, 443, 6443, 4318},
+		"backend: {endpoint: \"http://collector.otel.svc:4318\"}":                                      {53, 53, 5353, 5353, 8000, 9090, 443, 6443, 4318},
+		"backend: {endpoint: \"http://[fd00::1]:14318/otlp\"}":                                         {53, 53, 5353, 5353, 8000, 9090, 443, 6443, 4318, 14318},
 	} {
 		policy, ok := mustDecode(t, thin(t, "pool", change)).index()[key("NetworkPolicy", "otelcol-vllm", "otelcol-vllm-pool")].(*networkingv1.NetworkPolicy)
 		require.True(t, ok)

@@ -26,6 +26,7 @@ type podMonitor struct {
 				Regex        string   `json:"regex"`
 				SourceLabels []string `json:"sourceLabels"`
 				TargetLabel  string   `json:"targetLabel"`
+				Replacement  string   `json:"replacement"`
 			} `json:"metricRelabelings"`
 		} `json:"podMetricsEndpoints"`
 	} `json:"spec"`

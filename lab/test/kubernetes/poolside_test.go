@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/otelcol-vllm/otelcol-vllm/lab/test/cluster"
+	control "github.com/otelcol-vllm/otelcol-vllm/lab/test/cluster"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
@@ -49,7 +48,7 @@ spec:
 `
 
 // serveModel is a simulated vLLM server.
-func serveModel(ctx context.Context, c cluster.Container) error {
+func serveModel(ctx context.Context, c control.Container) error {
 	server, err := vllmsim.New(vllmsim.Config{Dialect: "v1", Version: "0.20.0", Model: c.Args[0]})
 	if err != nil {
 		return err
@@ -57,34 +56,27 @@ func serveModel(ctx context.Context, c cluster.Container) error {
 	return server.Serve(ctx, c.IP+":8080", func([]string) {})
 }
 
-// stated is the first block of YAML after a heading of docs/start/poolside.md.
-func stated(t *testing.T, heading string) string {
+// scrapes are the jobs into which the Prometheus operator turns a PodMonitor: the pods with its labels, one job for each
+// named port. Debian's Prometheus has no discovery of Kubernetes, so the pods are listed here.
+func scrapes(t *testing.T, monitor *podMonitor, c *control.Cluster) string {
 	t.Helper()
-	page, err := os.ReadFile(root + "/docs/start/poolside.md")
+	selector := metav1.FormatLabelSelector(&monitor.Spec.Selector)
+	pods, err := c.Client.CoreV1().Pods(monitor.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(page), heading)
-	require.True(t, found, heading)
-	block := fences.FindStringSubmatch(after)
-	require.NotNil(t, block, heading)
-	return block[1]
-}
-
-// scrapes are the jobs into which the Prometheus operator turns a PodMonitor: pods by labels, one job for each named port.
-func scrapes(t *testing.T, monitor *podMonitor, c *cluster.Cluster) string {
-	t.Helper()
 	var jobs []any
 	for i, endpoint := range monitor.Spec.PodMetricsEndpoints {
-		var relabel []any
-		for name, value := range monitor.Spec.Selector.MatchLabels {
-			label := "__meta_kubernetes_pod_label_" + regexp.MustCompile(`[^a-zA-Z0-9_]`).ReplaceAllString(name, "_")
-			relabel = append(relabel, map[string]any{"action": "keep", "source_labels": []string{label}, "regex": value})
+		var targets, relabelings []any
+		for _, pod := range pods.Items {
+			for _, port := range pod.Spec.Containers[0].Ports {
+				if port.Name == endpoint.Port {
+					targets = append(targets, map[string]any{
+						"targets": []string{fmt.Sprintf("%s:%d", pod.Status.PodIP, port.ContainerPort)},
+						"labels":  map[string]string{"namespace": pod.Namespace, "pod": pod.Name, "container": pod.Spec.Containers[0].Name, "endpoint": port.Name},
+					})
+				}
+			}
 		}
-		relabel = append(relabel, map[string]any{"action": "keep", "source_labels": []string{"__meta_kubernetes_pod_container_port_name"}, "regex": endpoint.Port})
-		for from, to := range map[string]string{"namespace": "namespace", "pod_name": "pod", "pod_container_name": "container"} {
-			relabel = append(relabel, map[string]any{"source_labels": []string{"__meta_kubernetes_" + from}, "target_label": to})
-		}
-		relabel = append(relabel, map[string]any{"target_label": "endpoint", "replacement": endpoint.Port})
-		var metrics []any
+		require.NotEmpty(t, targets, endpoint.Port)
 		for _, r := range endpoint.MetricRelabelings {
 			rule := map[string]any{"regex": r.Regex}
 			if r.Action != "" {
@@ -92,12 +84,11 @@ func scrapes(t *testing.T, monitor *podMonitor, c *cluster.Cluster) string {
 			} else {
 				rule["source_labels"], rule["target_label"] = r.SourceLabels, r.TargetLabel
 			}
-			metrics = append(metrics, rule)
+			relabelings = append(relabelings, rule)
 		}
 		jobs = append(jobs, map[string]any{
 			"job_name": fmt.Sprintf("podMonitor/%s/%s/%d", monitor.Namespace, monitor.Name, i), "honor_labels": endpoint.HonorLabels,
-			"scrape_interval": endpoint.Interval, "relabel_configs": relabel, "metric_relabel_configs": metrics,
-			"kubernetes_sd_configs": []any{map[string]any{"role": "pod", "kubeconfig_file": c.Kubeconfig, "namespaces": map[string]any{"names": []string{monitor.Namespace}}}},
+			"scrape_interval": endpoint.Interval, "static_configs": targets, "metric_relabel_configs": relabelings,
 		})
 	}
 	text, err := yaml.Marshal(jobs)
@@ -130,8 +121,8 @@ func labelsOf(t *testing.T, address, query string) []map[string]string {
 func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	collector.Tool(t, "prometheus")
 	binary := collector.Binary(t)
-	c := cluster.Start(t)
-	n := c.Node(t, "node", map[string]cluster.Image{
+	c := control.Start(t)
+	c.Node(t, "node", map[string]control.Image{
 		"vllm": {Serve: serveModel},
 		"registry.example.com/otelcol-vllm:0.2.0": {
 			Files:      map[string]string{"/otelcol-vllm": binary, "/vllmctl": filepath.Join(filepath.Dir(binary), "vllmctl")},
@@ -149,11 +140,11 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 		require.NoError(t, err, out)
 	}
 	apply(models)
-	c.Wait(t, "the models", func() bool { return len(running(t, c, "poolside-models")) == 4 })
+	wait(t, "the models", func() bool { return len(running(t, c, "poolside-models")) == 4 })
 
 	began := time.Now()
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(stated(t, "## 2. Install")), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(stated(t, "docs/start/poolside.md")[0]), 0o600))
 	page, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
 	require.NoError(t, err)
 	apply(string(page))
@@ -163,35 +154,32 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	out, err = n.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "check", "--running")
+	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "check", "--running")
 	require.NoError(t, err, out)
 	t.Log(out)
 	assert.Contains(t, out, "0 problems")
-	out, err = n.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://127.0.0.1:55690")
-	require.NoError(t, err, out)
-	assert.Contains(t, out, "agent-large")
 	t.Logf("%s: checked", time.Since(began).Round(time.Second))
 
 	// A Prometheus with its operator: the same values and those of the page's section.
-	with, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file, stated(t, "**A Prometheus with its operator.**")), "otelcol-vllm")
+	with, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file, stated(t, "docs/start/kubernetes.md")[1]), "otelcol-vllm")
 	require.NoError(t, err)
-	var monitor *podMonitor
+	monitor, ok := mustDecode(t, with).index()[key("PodMonitor", "otelcol-vllm", "otelcol-vllm")].(*podMonitor)
+	require.True(t, ok)
 	var rules []byte
-	for _, object := range mustDecode(t, with) {
-		switch o := object.(type) {
-		case *podMonitor:
-			monitor = o
-		case *prometheusRule:
-			rules, err = yaml.Marshal(o.Spec)
+	for document := range strings.SplitSeq(string(with), "\n---") {
+		if strings.Contains(document, "\nkind: PrometheusRule\n") {
+			var rule map[string]any
+			require.NoError(t, yaml.Unmarshal([]byte(document), &rule))
+			rules, err = yaml.Marshal(rule["spec"])
 			require.NoError(t, err)
 		}
 	}
-	require.NotNil(t, monitor)
+	require.NotEmpty(t, rules)
 	rulesFile := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, os.WriteFile(rulesFile, rules, 0o600))
 	_, prometheus := collector.Prometheus(t, fmt.Sprintf("global: {evaluation_interval: 15s}\nrule_files: [%q]\nscrape_configs:\n%s", rulesFile, scrapes(t, monitor, c)))
-	c.Wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
-	c.Wait(t, "both models judged", func() bool { return len(labelsOf(t, prometheus, "vllm_pool_diagnosis_severity < 2")) == 2 })
+	wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
+	wait(t, "both models judged", func() bool { return len(labelsOf(t, prometheus, "vllm_pool_diagnosis_severity < 2")) == 2 })
 	for _, one := range labelsOf(t, prometheus, "vllm_up") {
 		assert.Equal(t, one["k8s_pod_name"], one["pod"], "the pod of the server, not of the collector")
 		assert.Equal(t, "poolside-models", one["namespace"])
@@ -199,6 +187,10 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	}
 	assert.Len(t, labelsOf(t, prometheus, "otelcol_process_uptime_seconds_total or otelcol_process_uptime_seconds"), 1, "the collector's own metrics")
 	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
+	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://127.0.0.1:55690")
+	require.NoError(t, err, out)
+	assert.Regexp(t, `(?s)agent-large.*agent-small`, out)
+	t.Log(out)
 	t.Logf("%s: Prometheus has all", time.Since(began).Round(time.Second))
 
 	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=0")
@@ -207,20 +199,20 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	of := func(state string) bool {
 		return len(labelsOf(t, prometheus, fmt.Sprintf(`ALERTS{alertname="VLLMModelWithoutServers",model_name="agent-small",alertstate=%q}`, state))) == 1
 	}
-	c.Wait(t, "a pending alert", func() bool { return of("pending") })
+	wait(t, "a pending alert", func() bool { return of("pending") })
 	t.Logf("%s after the scaling: pending", time.Since(scaled).Round(time.Second))
-	c.Wait(t, "an alert", func() bool { return of("firing") })
+	wait(t, "an alert", func() bool { return of("firing") })
 	t.Logf("%s after the scaling: firing; %s after the start of the installation", time.Since(scaled).Round(time.Second), time.Since(began).Round(time.Second))
 	assert.Len(t, labelsOf(t, prometheus, `ALERTS{alertstate="firing"}`), 1, "one alert, and no other")
 	assert.Less(t, time.Since(began), 10*time.Minute)
 
 	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=2")
 	require.NoError(t, err, out)
-	c.Wait(t, "the end of the alert", func() bool { return !of("firing") })
+	wait(t, "the end of the alert", func() bool { return !of("firing") })
 }
 
 // running are the pods of a namespace that are ready.
-func running(t *testing.T, c *cluster.Cluster, namespace string) []corev1.Pod {
+func running(t *testing.T, c *control.Cluster, namespace string) []corev1.Pod {
 	t.Helper()
 	list, err := c.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -233,4 +225,10 @@ func running(t *testing.T, c *cluster.Cluster, namespace string) []corev1.Pod {
 		}
 	}
 	return all
+}
+
+// wait waits for what a Prometheus with the intervals of production sees within minutes.
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	require.Eventually(t, ok, 5*time.Minute, time.Second, what)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 )
@@ -150,22 +151,86 @@ func TestACollectorWithoutAPoolSaysWhatIsMissing(t *testing.T) {
 // fences are the blocks of YAML of a page.
 var fences = regexp.MustCompile("(?s)\n```yaml\n(.*?\n)```\n")
 
-// The values that the chart's page prints can be taken as they are.
-func TestTheValuesOfThePageWork(t *testing.T) {
-	page, err := os.ReadFile(charts + "/otelcol-vllm/README.md")
+// stated are the blocks of YAML of a page.
+func stated(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(root + "/" + page)
 	require.NoError(t, err)
-	blocks := fences.FindAllSubmatch(page, -1)
-	require.Len(t, blocks, 2)
-	file := filepath.Join(t.TempDir(), "values.yaml")
-	require.NoError(t, os.WriteFile(file, blocks[0][1], 0o600))
-	rendered, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
-	require.NoError(t, err)
-	all := mustDecode(t, append([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: backend, namespace: otelcol-vllm}\ndata: {token: YQ==}\n---\n"), namespaced(rendered)...))
-	assert.Empty(t, all.complaints())
+	var all []string
+	for _, block := range fences.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, block[1])
+	}
+	return all
+}
+
+// The values that pages print can be taken as they are: those of the installation, each case of where the metrics go
+// over them, OpenShift's, and the example of "config".
+func TestTheValuesOfThePagesWork(t *testing.T) {
+	blocks, chart := stated(t, "docs/start/kubernetes.md"), stated(t, "examples/helm/otelcol-vllm/README.md")
+	require.Len(t, blocks, 5)
+	require.Len(t, chart, 2)
+	blocks = slices.DeleteFunc(blocks, func(block string) bool { return strings.HasPrefix(block, "scrape_configs:") })
+	install := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(install, []byte(blocks[0]), 0o600))
+	const secrets = "apiVersion: v1\nkind: Secret\nmetadata: {name: backend, namespace: otelcol-vllm}\ndata: {token: YQ==}\n---\n"
+	for _, block := range slices.Concat(blocks, chart[:1], stated(t, "docs/start/poolside.md"), stated(t, "docs/start/air-gapped.md")) {
+		rendered, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, install, block), "otelcol-vllm")
+		require.NoError(t, err, block)
+		all := mustDecode(t, append([]byte(secrets), namespaced(rendered)...))
+		w := all.workloads()[0]
+		valid(t, all.index(), w, w.ours()[0])
+		if strings.Contains(block, "runAsUser") {
+			rule := all.index()[key("PrometheusRule", "otelcol-vllm", "vllm")].(*prometheusRule)
+			assert.NotContains(t, rule.Labels, "release")
+		}
+	}
+	all := mustDecode(t, thin(t, "gateway", chart[1]))
 	w := all.workloads()[0]
 	valid(t, all.index(), w, w.ours()[0])
+}
 
-	all = mustDecode(t, thin(t, "gateway", string(blocks[1][1])))
-	w = all.workloads()[0]
-	valid(t, all.index(), w, w.ours()[0])
+// A vendor's preset makes of the pod's configuration what its example says, with the pod's own queue.
+func TestThePresetsAreTheExamplesOfTheBackends(t *testing.T) {
+	files, err := filepath.Glob(charts + "/otelcol-vllm/files/backends/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		preset := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		all := mustDecode(t, thin(t, "pool-label-scrape", "clusterName: east", "backend: {preset: "+preset+"}"))
+		w := all.workloads()[0]
+		container := w.ours()[0]
+		texts, ok := configTexts(all.index(), w, container)
+		require.True(t, ok)
+		env := variables(all.index(), w, container)
+		output, err := validate(t, texts, env, gates(container)...)
+		require.NoError(t, err, "%s: %s", preset, output)
+		got := mergedConfig(t, texts)
+		example, err := os.ReadFile(root + "/examples/backends/" + filepath.Base(file))
+		require.NoError(t, err)
+		want := mergedConfig(t, []string{string(example)})
+		list := func(config map[string]any) []any {
+			all, _ := at(config, "service", "pipelines", "metrics")["processors"].([]any)
+			return all
+		}
+		assert.Equal(t, append(list(want), "transform/cluster"), list(got), preset)
+		assert.Equal(t, at(want, "exporters", "otlp_http")["endpoint"], at(got, "exporters", "otlp_http")["endpoint"])
+		assert.Equal(t, at(want, "exporters", "otlp_http", "headers"), at(got, "exporters", "otlp_http", "headers"), preset)
+		queue := at(got, "exporters", "otlp_http", "sending_queue")
+		assert.Equal(t, "bytes", queue["sizer"])
+		assert.EqualValues(t, 300000000, queue["queue_size"])
+		assert.Equal(t, at(want, "exporters", "otlp_http", "sending_queue")["num_consumers"], queue["num_consumers"])
+		assert.Equal(t, at(want, "exporters", "otlp_http", "sending_queue", "batch")["max_size"], at(queue, "batch")["max_size"])
+	}
+}
+
+// mergedConfig merges configurations as the collector does.
+func mergedConfig(t *testing.T, texts []string) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, text := range texts {
+		var next map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(text), &next))
+		merge(all, next)
+	}
+	return all
 }

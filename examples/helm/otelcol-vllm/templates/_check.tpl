@@ -10,12 +10,12 @@
 {{- $rows := list
   (list "mode" $v.mode "^(agent|pool|pool-label|shards|gateway|content)$" "Write pool-label, agent, pool, shards, gateway or content")
   (list "fullnameOverride" $v.fullnameOverride "^([a-z]([-a-z0-9]{0,38}[a-z0-9])?)?$" "Write at most 40 small letters, digits and hyphens, or leave it out")
-  (list "image.repository" $v.image.repository "^\\S+$" "Write the name of the image, such as registry.example.com/otelcol-vllm, or leave the key out")
+  (list "image.repository" $v.image.repository "^([^/\\s@]+/)*[^/\\s@:]+$" "Write the name of the image, such as registry.example.com/otelcol-vllm, and its version into image.tag")
   (list "image.tag" $v.image.tag "^[A-Za-z0-9_.-]{0,128}$" "Write a tag of the image, such as 0.2.0")
   (list "image.digest" $v.image.digest "^(sha256:[0-9a-f]{64})?$" "Write sha256: and 64 hexadecimal digits")
   (list "image.pullPolicy" $v.image.pullPolicy "^(Always|IfNotPresent|Never)?$" "Write Always, IfNotPresent or Never")
   (list "backend.endpoint" $v.backend.endpoint $address "Write the base address of the OTLP backend, such as https://otlp.example.com, or leave it empty: then a Prometheus can scrape the collector")
-  (list "models.selector" $v.models.selector "^.+$" "Write the labels of the vLLM pods, such as app=vllm")
+  (list "models.selector" $v.models.selector "^[^:{}]+$" "Write the labels of the vLLM pods, such as app=vllm,tier=chat")
   (list "picker.endpoint" $v.picker.endpoint $address "Write the address of the endpoint picker, such as http://vllm-epp.vllm.svc:9090")
   (list "picker.namespace" $v.picker.namespace $optional "Write the name of a namespace")
   (list "shards.poolLabel" $v.shards.poolLabel "^.+$" "Write a label of the vLLM pods")
@@ -70,11 +70,29 @@
 {{- fail "prometheus.podMonitor is true, and the mode content has no collectors to scrape. Leave it out" -}}
 {{- end -}}
 {{- end -}}
-{{- if and (not $v.backend.endpoint) (or $v.backend.authorization $v.backend.headers) -}}
-{{- fail "backend.authorization or backend.headers is set, and backend.endpoint is not. Write the address of the OTLP backend, or leave out the others" -}}
+{{- if regexMatch "/v1/metrics/?$" $v.backend.endpoint -}}
+{{- fail "backend.endpoint ends with /v1/metrics, which the collector adds. Leave that out" -}}
 {{- end -}}
-{{- if not $v.models.namespaces -}}
-{{- fail "models.namespaces is empty. Write the namespaces of the vLLM pods" -}}
+{{- if and (not $v.backend.endpoint) (or $v.backend.authorization $v.backend.headers) -}}
+{{- fail "backend.authorization or backend.headers is set, and backend.endpoint is not. Write the address of the OTLP backend, or leave out the others; a preset reads variables of env" -}}
+{{- end -}}
+{{- with $v.backend.preset -}}
+{{- if $v.backend.endpoint -}}
+{{- fail "backend.endpoint and backend.preset are both set. A preset has an address of its own, and reads variables of env. Keep one of them" -}}
+{{- end -}}
+{{- if not ($.Files.Get (printf "files/backends/%s.yaml" .)) -}}
+{{- $known := list -}}
+{{- range $path, $_ := $.Files.Glob "files/backends/*.yaml" -}}
+{{- $known = append $known (base $path | trimSuffix ".yaml") -}}
+{{- end -}}
+{{- fail (printf "backend.preset is %q. Write %s" . (join ", " $known)) -}}
+{{- end -}}
+{{- end -}}
+{{- if or (not $v.models.namespaces) (ne (len $v.models.namespaces) (len (uniq $v.models.namespaces))) -}}
+{{- fail "models.namespaces is empty, or has a name twice. Write each namespace of the vLLM pods once" -}}
+{{- end -}}
+{{- if and (has $v.mode (list "agent" "gateway")) (dig "processors" "vllm" "pool" "" $v.config) -}}
+{{- fail (printf "config has pool, and the mode %s sees parts of pools. Take pool-label, or see docs/start/scale.md for agents with a second tier" $v.mode) -}}
 {{- end -}}
 {{- if and (has $v.mode (list "pool" "shards")) (semverCompare "<1.28.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail (printf "the mode %s needs Kubernetes 1.28 or newer, which numbers the pods of a StatefulSet; this is %s. Take the mode pool-label" $v.mode .Capabilities.KubeVersion.Version) -}}

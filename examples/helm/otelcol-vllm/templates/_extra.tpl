@@ -1,13 +1,18 @@
+{{/* Whether metrics are sent. */}}
+{{- define "otelcol-vllm.sends" -}}
+{{- if or .Values.backend.endpoint .Values.backend.preset -}}true{{- end -}}
+{{- end }}
+
 {{/* Whether a Prometheus can scrape the metrics: always where nothing else takes them. */}}
 {{- define "otelcol-vllm.scrape" -}}
-{{- if or .Values.prometheus.scrape (not .Values.backend.endpoint) -}}true{{- end -}}
+{{- if or .Values.prometheus.scrape (not (include "otelcol-vllm.sends" .)) -}}true{{- end -}}
 {{- end }}
 
 {{/* What values add to the configuration of the mode, and config over it. Empty if nothing. */}}
 {{- define "otelcol-vllm.extra" -}}
 {{- $v := .Values -}}
 {{- $extra := dict -}}
-{{- if and $v.backend.endpoint $v.prometheus.scrape -}}
+{{- if and (include "otelcol-vllm.sends" .) $v.prometheus.scrape -}}
 {{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "exporters" (list "otlp_http" "prometheus"))))) -}}
 {{- end -}}
 {{- if $v.backend.headers -}}
@@ -19,9 +24,7 @@
 {{- end -}}
 {{- if $v.clusterName -}}
 {{- $statement := printf "set(resource.attributes[\"k8s.cluster.name\"], %q)" $v.clusterName -}}
-{{- $extra = mergeOverwrite $extra (dict
-  "processors" (dict "transform/cluster" (dict "metric_statements" (list $statement)))
-  "service" (dict "pipelines" (dict "metrics" (dict "processors" (list "memory_limiter" "vllm" "transform/cluster"))))) -}}
+{{- $extra = mergeOverwrite $extra (dict "processors" (dict "transform/cluster" (dict "metric_statements" (list $statement)))) -}}
 {{- end -}}
 {{- $receiver := dict -}}
 {{- if gt (len $v.models.namespaces) 1 -}}
@@ -35,7 +38,17 @@
 {{- if $receiver -}}
 {{- $extra = mergeOverwrite $extra (dict "receivers" (dict (ternary "vllm/lora" "vllm" (eq $v.mode "gateway")) $receiver)) -}}
 {{- end -}}
-{{- with mergeOverwrite $extra (deepCopy $v.config) -}}
+{{- $extra = mergeOverwrite $extra (deepCopy $v.config) -}}
+{{- if $v.clusterName -}}
+{{- /* Last in the list, whoever has written it: metrics of pools have the name, too. */ -}}
+{{- $list := list "memory_limiter" "vllm" -}}
+{{- with $v.backend.preset -}}
+{{- $list = dig "service" "pipelines" "metrics" "processors" $list ($.Files.Get (printf "files/backends/%s.yaml" .) | fromYaml) -}}
+{{- end -}}
+{{- $list = dig "service" "pipelines" "metrics" "processors" $list $extra -}}
+{{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "processors" (append $list "transform/cluster" | uniq))))) -}}
+{{- end -}}
+{{- with $extra -}}
 {{- toYaml . -}}
 {{- end -}}
 {{- end }}

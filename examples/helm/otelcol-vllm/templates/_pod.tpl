@@ -95,13 +95,16 @@ spec:
       args:
         - --config=/etc/otelcol-vllm/shared/collector.yaml
         - --config=/etc/otelcol-vllm/shared/exporter.yaml
-        {{- if and .Values.backend.endpoint .Values.prometheus.scrape }}
+        {{- if and (include "otelcol-vllm.sends" .) .Values.prometheus.scrape }}
         - --config=/etc/otelcol-vllm/shared/scrape.yaml
         {{- end }}
         {{- if eq $component "pool" }}
         - --config=/etc/otelcol-vllm/own/processors.yaml
         {{- end }}
         - --config=/etc/otelcol-vllm/own/receivers.yaml
+        {{- if .Values.backend.preset }}
+        - --config=/etc/otelcol-vllm/shared/backend.yaml
+        {{- end }}
         - --feature-gates=+extension.healthcheck.useComponentStatus
         {{- if .Values.objectives }}
         - --config=/etc/otelcol-vllm/own/objectives.yaml
