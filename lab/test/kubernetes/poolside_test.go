@@ -185,7 +185,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 		assert.Equal(t, "poolside-models", one["namespace"])
 		assert.NotContains(t, one, "container")
 	}
-	assert.Len(t, labelsOf(t, prometheus, "otelcol_process_uptime_seconds_total or otelcol_process_uptime_seconds"), 1, "the collector's own metrics")
+	assert.Len(t, labelsOf(t, prometheus, "otelcol_receiver_vllm_targets"), 1, "the collector's own metrics")
 	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
 	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://127.0.0.1:55690")
 	require.NoError(t, err, out)
