@@ -145,7 +145,10 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	began := time.Now()
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(stated(t, "docs/start/poolside.md")[0]), 0o600))
-	page, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file), "otelcol-vllm")
+	fleet := collector.FreeAddr(t)
+	// Here pods share 127.0.0.1, and another test may have the port.
+	elsewhere := fmt.Sprintf("config: {extensions: {vllm_fleet: {endpoint: %q}}}", fleet)
+	page, _, err := helm(load(t, charts+"/otelcol-vllm"), values(t, file, elsewhere), "otelcol-vllm")
 	require.NoError(t, err)
 	apply(string(page))
 	out, err := c.Kubectl(t, "", "-n", "otelcol-vllm", "rollout", "status", "statefulset/otelcol-vllm-pool", "--timeout=120s")
@@ -187,7 +190,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	}
 	assert.Len(t, labelsOf(t, prometheus, "otelcol_receiver_vllm_targets"), 1, "the collector's own metrics")
 	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
-	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://127.0.0.1:55690")
+	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://"+fleet)
 	require.NoError(t, err, out)
 	assert.Regexp(t, `(?s)agent-large.*agent-small`, out)
 	t.Log(out)
