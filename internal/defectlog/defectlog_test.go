@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
@@ -66,6 +67,21 @@ func TestTheMemoryOfTheLogIsBounded(t *testing.T) {
 	logs.TakeAll()
 	l.Close()
 	assert.LessOrEqual(t, logs.Len(), maxLines)
+}
+
+// The line is read by those on call. The names of the defects are for those who debug.
+func TestTheNamesOfDefectsHaveTheLevelDebug(t *testing.T) {
+	for level, names := range map[zapcore.Level]bool{zap.DebugLevel: true, zap.InfoLevel: false} {
+		core, logs := observer.New(level)
+		l := New(zap.New(core), 0)
+		require.True(t, l.Add(begin, "vllm-0:8000", &catalog.Server{Version: "0.9.2", Metrics: []string{"vllm.num_requests.running"}}))
+		l.Close()
+		require.Len(t, logs.All(), 1)
+		fields := logs.All()[0].ContextMap()
+		assert.Equal(t, names, fields["defects"] != nil, level)
+		assert.Contains(t, logs.All()[0].Message, " known defect", level)
+		assert.Equal(t, "0.9.2", fields["version"])
+	}
 }
 
 func TestServersWithoutDefectsAreNotLogged(t *testing.T) {
