@@ -44,6 +44,9 @@ func TestEachAddressOfACollectorMustBeFree(t *testing.T) {
 		assert.NotContains(t, text, name, "the running collector has it")
 		assert.Contains(t, text, "nothing listens at "+free+", although the collector runs", "the two others")
 	}
+	_, port, err := net.SplitHostPort(taken)
+	require.NoError(t, err)
+	assert.Empty(t, codesOf(checked(t, listening(t, "[]:"+port, free, free)), check.Problem, check.Warning), "a variable that is not set is no address")
 	// The collector that runs with this configuration has all ports.
 	metrics := answers(t, http.StatusOK, text, "# HELP up A.\n# TYPE up gauge\nup 1\n")[len("http://"):]
 	report := checked(t, listening(t, taken, free, metrics))

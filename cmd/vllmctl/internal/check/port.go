@@ -70,8 +70,8 @@ func listeners(file *configfile.File) map[string]string {
 		kind, _, _ := strings.Cut(name, "/")
 		address, listens := defaults[kind]
 		section := file.Extensions[name]
-		if http, has := section["http"].(map[string]any); has {
-			section = http
+		if part, has := section["http"].(map[string]any); has {
+			section = part
 		}
 		if set, has := section["endpoint"].(string); has {
 			address = set
@@ -115,6 +115,9 @@ func askListeners(ctx context.Context, file *configfile.File, running bool) (wro
 	defer cancel()
 	addresses, collector := listeners(file), false
 	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		if host, _, err := net.SplitHostPort(addresses[name]); err != nil || host == "" {
+			continue // The host is mostly a variable that is not set.
+		}
 		section := map[string]any{"endpoint": addresses[name]}
 		one := Exporter{}
 		if running {

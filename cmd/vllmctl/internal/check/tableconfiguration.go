@@ -8,7 +8,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeConfigWarning, Configuration, Warning, "A setting has no effect or is missing; the collector starts.",
-		"Correct or remove it.",
+		"Correct or remove it, or set the variable.",
 	},
 	{
 		CodeNoReceiver, Configuration, Problem, "No pipeline has a vllm receiver.",
