@@ -53,6 +53,7 @@ type (
 		Model           string    `json:"model"`
 		Engine          string    `json:"engine"`
 		ServerVersion   string    `json:"server_version"`
+		New             bool      `json:"new"`
 		Fitness         string    `json:"fitness"`
 		Serve           bool      `json:"serve"`
 		ScrapeFailure   string    `json:"scrape_failure"`
@@ -67,8 +68,9 @@ type (
 	}
 	poolDocument struct {
 		diagnosisDocument
-		Name    string `json:"name"`
-		Engines int    `json:"engines"`
+		Name       string            `json:"name"`
+		Attributes map[string]string `json:"attributes"`
+		Engines    int               `json:"engines"`
 	}
 	budgetDocument struct {
 		Objective string `json:"objective"`
@@ -143,7 +145,7 @@ func diagnosisOf(id, processor string, d *fleet.Diagnosis) diagnosisDocument {
 }
 
 func (p *pool) document() poolDocument {
-	return poolDocument{diagnosisOf(p.Key, p.processor, &p.Diagnosis), p.Name, p.Engines}
+	return poolDocument{diagnosisOf(p.Key, p.processor, &p.Diagnosis), p.Name, p.Attributes, p.Engines}
 }
 
 func (e *engine) document() engineDocument {
@@ -151,7 +153,7 @@ func (e *engine) document() engineDocument {
 	return engineDocument{
 		diagnosisDocument: diagnosisOf(e.Key, e.processor, &e.Diagnosis),
 		Server:            e.Server, Address: e.Address, Cluster: e.Cluster, Namespace: e.Namespace, Pod: e.Pod, Node: e.Node,
-		Model: e.Model, Engine: e.Engine.Engine, ServerVersion: e.Version,
+		Model: e.Model, Engine: e.Engine.Engine, ServerVersion: e.Version, New: e.New,
 		Fitness: fitnessWords[e.server.said()].name, Serve: !e.server.refused, ScrapeFailure: e.Failure, DataAt: e.At.UTC(),
 		Running: n(fleet.Running), Waiting: n(fleet.Waiting), KV: n(fleet.KV),
 		FirstToken: n(fleet.FirstToken), FirstTokenUsual: n(fleet.FirstTokenUsual), TokenGap: n(fleet.TokenGap), TokenGapUsual: n(fleet.TokenGapUsual),

@@ -32,10 +32,10 @@ func TestTheFleetDocument(t *testing.T) {
 		t, says("b", "healthy"), says("a", "healthy"),
 		says("z", "stalled", func(e *fleet.Engine) {
 			e.Numbers[fleet.Running], e.Numbers[fleet.KV], e.Numbers[fleet.FirstTokenUsual], e.Numbers[fleet.TokenGap] = 3, 0.5, 1e-7, math.Inf(1)
-			e.Failure = "timeout"
+			e.Failure, e.New = "timeout", true
 		}),
 	)
-	a.pools = []fleet.Pool{{Key: "key of m", Name: "m", Engines: 3, Diagnosis: fleet.Diagnosis{Condition: "degraded", Severity: 2, Since: noon.In(time.FixedZone("", 3600))}}}
+	a.pools = []fleet.Pool{{Key: "key of m", Name: "m", Attributes: map[string]string{"model_name": "m"}, Engines: 3, Diagnosis: fleet.Diagnosis{Condition: "degraded", Severity: 2, Since: noon.In(time.FixedZone("", 3600))}}}
 	a.budgets = []fleet.Budget{{Objective: "ttft", Server: "z", Model: "m", Remaining: math.NaN(), Burn: -0.5}}
 	got := a.document("/api/v1/fleet")
 	assert.EqualValues(t, 1, got["version"])
@@ -59,6 +59,8 @@ func TestTheFleetDocument(t *testing.T) {
 	assert.Equal(t, "vllm", z["processor"])
 	pool := got["pools"].([]any)[0].(map[string]any)
 	assert.Equal(t, "2026-03-01T12:00:07Z", pool["since"])
+	assert.Equal(t, map[string]any{"model_name": "m"}, pool["attributes"])
+	assert.Equal(t, []any{true, false}, []any{z["new"], engines[1].(map[string]any)["new"]})
 	assert.Equal(t, map[string]any{"objective": "ttft", "server": "z", "model": "m", "remaining_ratio": nil, "burn_rate": -0.5}, got["budgets"].([]any)[0])
 
 	a = ask(t)

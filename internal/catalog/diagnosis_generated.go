@@ -385,7 +385,7 @@ var causes = []Cause{
 	{
 		Name: "servers_lost", Level: LevelPool,
 		Meaning:  "Servers of the pool are `stalled`, `failing` or `unreachable`.",
-		Sentence: "The pool has lost servers: the others carry the load, and requests sent to the lost ones are not served.",
+		Sentence: "The pool has lost servers: requests sent to these are not served, and the others, if there are any, carry the load.",
 		Signals:  []string{"running", "waiting", "arrival_rate"},
 		Next: []Step{
 			{Text: "See which servers they are, and open the runbook of their condition: `stalled`, `failing` or `unreachable`.", Queries: []string{"vllm_diagnosis_severity >= 3"}, Board: "vllm-overview", Panel: "Condition by engine"},

@@ -148,19 +148,22 @@ func (l *Log) write(at time.Time) {
 			message += fmt.Sprintf(" (%d servers before were only counted)", l.counted)
 			l.counted = 0
 		}
-		l.logger.Info(message, line.fields()...)
+		l.logger.Info(message, line.fields(l.logger.Core().Enabled(zap.DebugLevel))...)
 	}
 	l.waiting = nil
 }
 
-// fields are the fields of the line.
-func (line *line) fields() []zap.Field {
+// fields are the fields of the line. The names of the defects, often more than twenty, are for those who debug.
+func (line *line) fields(debug bool) []zap.Field {
 	fields := []zap.Field{zap.Strings("targets", line.targets)}
 	if more := line.count - len(line.targets); more > 0 {
 		fields = append(fields, zap.Int("more", more))
 	}
-	fields = append(fields, zap.String("version", line.version), zap.Strings("defects", texts(line.sure)))
-	if len(line.possible) > 0 {
+	fields = append(fields, zap.String("version", line.version))
+	if debug {
+		fields = append(fields, zap.Strings("defects", texts(line.sure)))
+	}
+	if debug && len(line.possible) > 0 {
 		fields = append(fields, zap.Strings("possible_defects", texts(line.possible)))
 	}
 	return fields

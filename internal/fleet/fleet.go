@@ -61,6 +61,8 @@ type Engine struct {
 	// Failure is why the last scrape failed, as the metric vllm.scrape.failure has it, or "failed"; empty while scrapes
 	// succeed.
 	Failure string
+	// New is true while it cannot be judged because it has just been seen.
+	New bool
 	// Read is true once the server was read. Resumed is true while the condition is that from before the collector
 	// restarted, and readings since then do not show yet that it still is so.
 	Read, Resumed bool
@@ -93,6 +95,8 @@ type Pool struct {
 	// Key is as that of an engine.
 	Key, Name string
 	Diagnosis
+	// Attributes are those that it is grouped by, with their values.
+	Attributes map[string]string
 	// Engines is how many it has.
 	Engines int
 }

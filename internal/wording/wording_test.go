@@ -136,6 +136,8 @@ func TestAPoolHasWordsOfItsOwn(t *testing.T) {
 	assert.Equal(t, starved.Next[0].Text, got.Next[0], "its servers are well")
 	got = Of(&Diagnosis{Condition: "degraded", Pool: "m"}, func(metric string) bool { return metric != "vllm.diagnosis.condition" })
 	assert.NotContains(t, strings.Join(got.Next, " "), "`vllm.diagnosis.condition`")
+	lost := Of(&Diagnosis{Pool: "m", Condition: "unreachable", Cause: "servers_lost"}, EnabledByDefault)
+	assert.Contains(t, lost.Sentence, "the others, if there are any, carry the load", "a pool can have one server")
 }
 
 func TestAReasonReplacesTheSentence(t *testing.T) {

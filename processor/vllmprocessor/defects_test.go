@@ -32,7 +32,7 @@ type foreign struct {
 func newForeign(t *testing.T) *foreign {
 	t.Helper()
 	f := &foreign{t: t, now: storyBegin, scope: "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"}
-	core, logs := observer.New(zap.InfoLevel)
+	core, logs := observer.New(zap.DebugLevel)
 	settings := processortest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
 	f.logs = logs

@@ -43,6 +43,7 @@ func TestPoolsAreTold(t *testing.T) {
 		require.Len(t, snapshot.Pools, 1)
 		pool := snapshot.Pools[0]
 		assert.Equal(t, "m", pool.Name)
+		assert.Equal(t, map[string]string{"model_name": "m"}, pool.Attributes)
 		assert.Equal(t, 2, pool.Engines)
 		assert.Equal(t, "unreachable", pool.Condition)
 		assert.Equal(t, emitted["diagnosis.severity m"], fmt.Sprint(pool.Severity))

@@ -76,8 +76,13 @@ func TestAStallIsToldAsTheLogSaysIt(t *testing.T) {
 
 	server := steady("one:8000", noon)
 	server.own = map[string]float64{"vllm.up": 1}
-	i.watch(server, 12*time.Minute)
+	i.watch(server, 15*time.Second)
 	e := a.only(t)
+	assert.Equal(t, "unknown", e.Condition)
+	assert.True(t, e.New)
+	i.watch(server, 12*time.Minute)
+	e = a.only(t)
+	assert.False(t, e.New)
 	assert.Equal(t, "healthy", e.Condition)
 	assert.Zero(t, e.Severity)
 	stopped := server.at

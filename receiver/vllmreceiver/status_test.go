@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/kubeapi"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadata"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/metadatatest"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrape"
@@ -290,4 +291,20 @@ func TestTheStatusFollowsTheDiscovery(t *testing.T) {
 	assert.Len(t, host.seen(), 3)
 	s.succeeded("b")
 	assert.Equal(t, []string{"StatusRecoverableError no target is discovered: Kubernetes is away again", "StatusOK"}, host.seen()[2:])
+}
+
+// Readiness fails a minute after this, so it must not wait for anything.
+func TestADiscoveryThatIsDeniedIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New(t)
+	api.Forbid(kubeapi.Pods, true)
+	cfg, err := decode(t, "discovery: {kubernetes: {namespaces: [models], selector: a=b, api_server: "+api.URL+"}}")
+	require.NoError(t, err)
+	r, err := newReceiver(cfg, receivertest.NewNopSettings(metadata.Type), consumertest.NewNop())
+	require.NoError(t, err)
+	host := newStatusHost()
+	require.NoError(t, r.Start(t.Context(), host))
+	require.Eventually(t, func() bool { return len(host.seen()) > 0 }, within, time.Millisecond)
+	assert.Contains(t, host.seen()[0], `StatusRecoverableError no target is discovered: Kubernetes does not let this collector list and watch pods in the namespace "models"`)
+	require.NoError(t, r.Shutdown(t.Context()))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +43,7 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	}
 	f := &findings{}
 	judgeConfiguration(f, file)
+	judgeVariables(f, file, settings.Running)
 	host, err := file.Host(ctx, zap.NewNop())
 	if err != nil {
 		for failure := range strings.SplitSeq(err.Error(), "\nextensions::") {
@@ -55,9 +57,11 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	var (
 		wg        sync.WaitGroup
 		exporters []Exporter
+		listeners []Exporter
 		answers   []Answer
 	)
 	wg.Go(func() { exporters = askExporters(ctx, file, host, settings.Running) })
+	wg.Go(func() { listeners = askListeners(ctx, file, settings.Running) })
 	wg.Go(func() { answers = askKubernetes(ctx, file, settings.KubeConfig) })
 	jobs := jobsOf(ctx, f, file, host, cmp.Or(settings.Lookup, mostDiscovery))
 	out := &Report{Targets: make([]Target, len(jobs))}
@@ -72,8 +76,8 @@ func Configured(ctx context.Context, paths []string, settings Settings) (*Report
 	}
 	judgeTargets(f, out.Targets, file)
 	judgeUseless(f, out.Targets, file)
-	for i := range exporters {
-		exporters[i].judge(f)
+	for _, e := range slices.Concat(exporters, listeners) {
+		e.judge(f)
 	}
 	judgeQueues(f, queuesOf(f, file, seen), look)
 	out.Sent, out.configured = sentOf(file, seen), len(file.Receivers) > 0
@@ -92,7 +96,9 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 		}
 	}
 	for _, warning := range file.Warnings {
-		f.add(CodeConfigWarning, probe.Printable(warning)+".")
+		if !unset.MatchString(warning) {
+			f.add(CodeConfigWarning, probe.Printable(warning)+".")
+		}
 	}
 	receives, others := 0, 0
 	for _, p := range file.Pipelines {
@@ -113,6 +119,32 @@ func judgeConfiguration(f *findings, file *configfile.File) {
 	if len(f.found) == 0 && receives > 0 {
 		f.pass(Configuration, "%s with the receiver vllm", plural(receives, "pipeline"))
 	}
+}
+
+// unset is the warning of Confmap about a variable.
+var unset = regexp.MustCompile(`^Configuration references unset environment variable \(name: (.*)\)$`)
+
+// ofPod are variables that only the manifest of a pod sets.
+var ofPod = []string{"K8S_NODE_NAME", "POD_IP", "POD_NAME", "POD_NAMESPACE", "POD_UID"}
+
+// judgeVariables judges the variables that are not set, in one finding.
+func judgeVariables(f *findings, file *configfile.File, running bool) {
+	var names []string
+	pod := false
+	for _, warning := range file.Warnings {
+		if found := unset.FindStringSubmatch(warning); found != nil {
+			names = append(names, probe.Printable(found[1]))
+			pod = pod || slices.Contains(ofPod, found[1])
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	what := "These environment variables are not set: " + strings.Join(names, ", ") + "."
+	if pod && !running {
+		what += " This is the configuration of a pod: check it there, with kubectl exec POD -- /vllmctl check --running."
+	}
+	f.add(CodeConfigWarning, what)
 }
 
 // mistakes takes an error of several lines apart. Each mistake begins with the component that
@@ -216,7 +248,7 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 		if !r.Config.Discovery.IsSet() {
 			continue
 		}
-		judgeDiscovery(f, r.Name, found[i], errs[i], lookup)
+		judgeDiscovery(f, r, found[i], errs[i], lookup)
 		if found[i] != nil {
 			add(found[i].Probes)
 		}
@@ -225,26 +257,43 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 }
 
 // judgeDiscovery judges what the discovery of a receiver has found.
-func judgeDiscovery(f *findings, receiver string, found *probe.Discovered, err error, within time.Duration) {
+func judgeDiscovery(f *findings, r *configfile.Receiver, found *probe.Discovered, err error, within time.Duration) {
 	if err != nil || found == nil {
-		f.add(CodeDiscoveryError, fmt.Sprintf("The discovery of receivers::%s cannot work here: %s.", receiver, probe.Printable(fmt.Sprint(err))))
+		f.add(CodeDiscoveryError, fmt.Sprintf("The discovery of receivers::%s cannot work here: %s.", r.Name, probe.Printable(fmt.Sprint(err))))
 		return
 	}
 	for _, warning := range found.Warnings {
 		if found.Over > 0 && strings.Contains(warning, "limits::targets") {
 			continue // It has a code of its own.
 		}
-		f.add(CodeDiscoveryWarn, probe.Printable(warning)+".")
+		code := CodeDiscoveryWarn
+		if strings.HasPrefix(warning, "There is no InferencePool ") || strings.HasPrefix(warning, "The cluster does not know InferencePools") {
+			code = CodeDiscoveryError
+		}
+		f.add(code, probe.Printable(warning)+".")
 	}
 	if found.Over > 0 {
-		f.add(CodeDiscoveryOver, fmt.Sprintf("The discovery of receivers::%s found %d targets more than limits::targets.", receiver, found.Over))
+		f.add(CodeDiscoveryOver, fmt.Sprintf("The discovery of receivers::%s found %d targets more than limits::targets.", r.Name, found.Over))
 	}
 	switch {
 	case len(found.Probes) > 0:
-		f.pass(Configuration, "the discovery of receivers::%s finds %s", receiver, plural(len(found.Probes), "target"))
+		f.pass(Configuration, "the discovery of receivers::%s finds %s", r.Name, plural(len(found.Probes), "target"))
 	case len(found.Warnings) == 0:
-		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s found no targets within %s.", receiver, within))
+		f.add(CodeDiscoveryNone, fmt.Sprintf("The discovery of receivers::%s found no targets within %s%s.", r.Name, within, lookedFor(r.Config)))
 	}
+}
+
+// lookedFor says where a discovery looks in Kubernetes, and how to see what is there.
+func lookedFor(c *vllmreceiver.Config) string {
+	switch pool, pods := c.Discovery.InferencePool, c.Discovery.Kubernetes; {
+	case pool != nil:
+		return fmt.Sprintf(": the InferencePool %q in the namespace %q has no pods that are scraped; see kubectl -n %[2]s describe inferencepool %[1]s, and its selector", pool.Name, pool.Namespace)
+	case pods != nil && len(pods.Namespaces) > 0:
+		return fmt.Sprintf(": no pod with the labels %q in the namespaces %s; see kubectl -n %s get pods --show-labels", pods.Selector, strings.Join(pods.Namespaces, ", "), pods.Namespaces[0])
+	case pods != nil:
+		return fmt.Sprintf(": no pod with the labels %q in any namespace; see kubectl get pods -A --show-labels", pods.Selector)
+	}
+	return ""
 }
 
 // judgeTargets judges all targets together.

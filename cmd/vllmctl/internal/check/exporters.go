@@ -44,7 +44,11 @@ func (e *Exporter) judge(f *findings) {
 		f.pass(Exporters, "%s: %s", e.Name, e.What)
 		return
 	}
-	f.add(e.Code, fmt.Sprintf("exporters::%s: %s.", e.Name, e.What))
+	name := e.Name
+	if !strings.Contains(name, "::") { // Others have an address to listen at, too.
+		name = "exporters::" + name
+	}
+	f.add(e.Code, name+": "+e.What+".")
 }
 
 // mostExporter is how long an exporter may take to answer.
@@ -110,6 +114,8 @@ func askFile(section map[string]any, look func(path string) Disk) Exporter {
 	switch disk := look(folder); {
 	case path == "":
 		return Exporter{Code: CodeExporterSettings, What: "path is missing"}
+	case disk.File != "":
+		return Exporter{Code: CodeExporterSettings, What: disk.File + " is a file and not a folder"}
 	case disk.Missing && !creates:
 		return Exporter{Code: CodeExporterSettings, What: "the folder " + folder + " does not exist"}
 	case !disk.Writable:
@@ -241,7 +247,11 @@ func post(ctx context.Context, settings *httpSettings, host *configfile.Host, ad
 	if response.StatusCode == http.StatusBadRequest && u.Scheme == "http" && speaksTLS(ctx, hostPort(u), mostHandshake) {
 		return withoutTLS(u.Host)
 	}
-	return byStatus(response.StatusCode, u.Host, time.Since(began))
+	out := byStatus(response.StatusCode, u.Host, time.Since(began))
+	if out.Code == CodeExporterRejected && response.StatusCode/100 != 3 && strings.HasSuffix(u.Path, otlpPath) {
+		out.What += " at " + u.Path + ": perhaps it is not an OTLP backend"
+	}
+	return out
 }
 
 // hostPort is the address of a server with its port.
@@ -280,7 +290,8 @@ func byStatus(status int, host string, took time.Duration) Exporter {
 		return Exporter{What: fmt.Sprintf("%s accepts an empty request, in %s", host, rounded(took))}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return Exporter{Code: CodeExporterAuth, What: what}
-	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusUnsupportedMediaType, status/100 == 3:
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusUnsupportedMediaType,
+		status == http.StatusNotImplemented, status/100 == 3:
 		return Exporter{Code: CodeExporterRejected, What: what}
 	case status/100 == 5:
 		return Exporter{Code: CodeExporterFailed, What: what}

@@ -110,7 +110,9 @@ func configurationFaults() []fault {
 		}},
 		queue("storage that does not exist", "storage: file_storage/other", "directory: /tmp", check.CodeQueueStorage),
 		queue("directory that does not exist", "storage: file_storage", "directory: /nonexistent/queue", check.CodeQueueDirectory),
-		queue("directory that is a file", "storage: file_storage", "directory: /dev/null", check.CodeQueueWrite),
+		queue("directory that is a file", "storage: file_storage", "directory: /dev/null", check.CodeQueueDirectory),
+		queue("directory below a file", "storage: file_storage, queue_size: 1", "create_directory: true, directory: /dev/null/queue", check.CodeQueueDirectory),
+		queue("directory of another user", "storage: file_storage, queue_size: 1", "directory: /proc/1", check.CodeQueueWrite),
 		queue("queue larger than the disk", "storage: file_storage, sizer: bytes, queue_size: 1000000000000000000", "directory: "+os.TempDir(), check.CodeQueueSpace),
 	}
 }
@@ -265,6 +267,7 @@ func exporterFaults() []fault {
 		status("otlphttp", http.StatusOK),
 		status("otlphttp", http.StatusUnauthorized, check.CodeExporterAuth),
 		status("otlphttp", http.StatusNotFound, check.CodeExporterRejected),
+		status("otlphttp", http.StatusNotImplemented, check.CodeExporterRejected),
 		status("otlphttp", http.StatusServiceUnavailable, check.CodeExporterFailed),
 		status("otlphttp", http.StatusBadRequest, check.CodeExporterEmpty),
 		status("prometheusremotewrite", http.StatusNoContent, check.CodeQueueMemory),
@@ -302,7 +305,13 @@ func kubernetesFaults() []fault {
 			api.Deny("watch", kubeapi.Pods)
 			return found(t, api, pods)
 		}},
-		{"pools that are not allowed", []string{check.CodeKubeDenied, check.CodeDiscoveryWarn}, func(t world) string {
+		{"pool that is missing", []string{check.CodeDiscoveryError}, func(t world) string {
+			return configuration(t, fmt.Sprintf("discovery: {inference_pool: {name: p, namespace: vllm, api_server: %q}}", kubeapi.New(t, kubeapi.Pools).URL), "")
+		}},
+		{"pods with other labels", []string{check.CodeDiscoveryNone}, func(t world) string {
+			return found(t, kubeapi.New(t), "kubernetes: {namespaces: [vllm], selector: app=other, api_server: %q, port: %s}")
+		}},
+		{"pools that are missing and not allowed", []string{check.CodeKubeDenied, check.CodeDiscoveryError}, func(t world) string {
 			api := kubeapi.New(t, kubeapi.Pools)
 			api.Deny("list", kubeapi.Pools)
 			api.Deny("list", kubeapi.OldPools)

@@ -279,8 +279,12 @@ func configuration(tb testing.TB, receiver, processor string) string {
 		"service: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], exporters: [debug]}}}\n")
 }
 
+// written writes a configuration without own metrics: other collectors can have their usual port on this machine.
 func written(tb testing.TB, text string) string {
 	tb.Helper()
+	if !strings.Contains(text, "telemetry:") {
+		text = strings.Replace(text, "service: {", "service: {telemetry: {metrics: {level: none}}, ", 1)
+	}
 	path := filepath.Join(tb.TempDir(), "otelcol.yaml")
 	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
 	return path

@@ -3,8 +3,11 @@ package check
 import (
 	"context"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +56,86 @@ func askRunning(ctx context.Context, section map[string]any) Exporter {
 	}
 	_ = connection.Close()
 	return Exporter{What: "the running collector listens at " + endpoint}
+}
+
+// defaults are where extensions listen that a configuration need not give an address.
+var defaults = map[string]string{
+	"health_check": "localhost:13133", "health_check_v2": "localhost:13133", "pprof": "localhost:1777", "vllm_fleet": "localhost:55690", "zpages": "localhost:55679",
+}
+
+// listeners are the addresses of a collector's extensions and own metrics, by where the configuration has them.
+func listeners(file *configfile.File) map[string]string {
+	out := map[string]string{}
+	for _, name := range file.Started {
+		kind, _, _ := strings.Cut(name, "/")
+		address, listens := defaults[kind]
+		section := file.Extensions[name]
+		if part, has := section["http"].(map[string]any); has {
+			section = part
+		}
+		if set, has := section["endpoint"].(string); has {
+			address = set
+		}
+		if listens {
+			out["extensions::"+name] = address
+		}
+	}
+	var own struct {
+		Level   string `mapstructure:"level"`
+		Readers []struct {
+			Pull struct {
+				Exporter struct {
+					Prometheus *struct {
+						Host string `mapstructure:"host"`
+						Port int    `mapstructure:"port"`
+					} `mapstructure:"prometheus"`
+				} `mapstructure:"exporter"`
+			} `mapstructure:"pull"`
+		} `mapstructure:"readers"`
+	}
+	const name = "service::telemetry::metrics"
+	err := confmap.NewFromStringMap(file.Telemetry).Unmarshal(&own, confmap.WithIgnoreUnused())
+	if err != nil || strings.EqualFold(own.Level, "none") {
+		return out
+	}
+	if _, set := file.Telemetry["readers"]; !set {
+		out[name] = "localhost:8888"
+	}
+	for _, reader := range own.Readers {
+		if p := reader.Pull.Exporter.Prometheus; p != nil {
+			out[name] = net.JoinHostPort(p.Host, strconv.Itoa(p.Port))
+		}
+	}
+	return out
+}
+
+// askListeners finds out whether the collector could listen there, or does if it runs, and returns what is wrong.
+func askListeners(ctx context.Context, file *configfile.File, running bool) (wrong []Exporter) {
+	ctx, cancel := context.WithTimeout(ctx, mostExporter)
+	defer cancel()
+	addresses, collector := listeners(file), false
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		if host, _, err := net.SplitHostPort(addresses[name]); err != nil || host == "" {
+			continue // The host is mostly a variable that is not set.
+		}
+		section := map[string]any{"endpoint": addresses[name]}
+		one := Exporter{}
+		if running {
+			one = askRunning(ctx, section)
+		} else {
+			one = askPort(ctx, section, nil)
+		}
+		if one.Name = name; one.Code != "" {
+			wrong = append(wrong, one)
+		}
+		collector = collector || one.Code == CodePortCollector
+	}
+	for i := range wrong {
+		if collector && wrong[i].Code == CodePortTaken {
+			wrong[i].Code = CodePortCollector // The collector with the metrics has this port as well.
+		}
+	}
+	return wrong
 }
 
 // servesMetrics reports whether an address answers with Prometheus text.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/dustin/go-humanize"
 	"go.opentelemetry.io/collector/confmap"
@@ -23,6 +24,8 @@ type Disk struct {
 	// Missing is true where it does not exist. Then the others are about the nearest parent
 	// that does.
 	Missing bool
+	// File is the file that is there, or that is a part of the path, in place of a directory; empty for none.
+	File string
 	// Writable reports whether this process may create files there.
 	Writable bool
 	// Free is the free space in bytes; negative if it is not known.
@@ -203,6 +206,9 @@ func judgeQueues(f *findings, directories []*directory, look func(path string) D
 			where += " (here " + whole + ")"
 		}
 		switch {
+		case disk.File != "":
+			f.add(CodeQueueDirectory, fmt.Sprintf("%s cannot be the directory of %s: %s is a file.", where, d.extension, disk.File))
+			continue
 		case disk.Missing && !d.creates:
 			f.add(CodeQueueDirectory, fmt.Sprintf("The directory %s of %s does not exist.", where, d.extension))
 			continue
@@ -230,7 +236,7 @@ func judgeQueues(f *findings, directories []*directory, look func(path string) D
 func look(path string) Disk {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		parent := filepath.Dir(path)
 		if parent == path {
 			return Disk{Missing: true, Free: -1}
@@ -238,8 +244,10 @@ func look(path string) Disk {
 		above := look(parent)
 		above.Missing = true
 		return above
-	case err != nil || !info.IsDir():
+	case err != nil:
 		return Disk{Free: -1}
+	case !info.IsDir():
+		return Disk{File: path, Free: -1}
 	}
 	return Disk{Writable: mayWrite(path), Free: freeSpace(path)}
 }

@@ -8,7 +8,7 @@ var configurationCodes = []Code{
 	},
 	{
 		CodeConfigWarning, Configuration, Warning, "A setting has no effect or is missing; the collector starts.",
-		"Correct or remove it.",
+		"Correct or remove it, or set the variable.",
 	},
 	{
 		CodeNoReceiver, Configuration, Problem, "No pipeline has a vllm receiver.",
@@ -47,8 +47,8 @@ var configurationCodes = []Code{
 		"Check that the source answers. Check the selector, the list or the file, and the relabelling rules. Pods that were never ready need ready_only: false.",
 	},
 	{
-		CodeDiscoveryError, Configuration, Problem, "The discovery cannot work here.",
-		"Run the check where the collector runs, or set kubeconfig_file for a collector outside of the cluster.",
+		CodeDiscoveryError, Configuration, Problem, "The discovery cannot work here, or its InferencePool is missing.",
+		"Run the check where the collector runs, or set kubeconfig_file for a collector outside of the cluster. `kubectl get inferencepools -A` lists the pools that exist.",
 	},
 	{
 		CodeDiscoveryWarn, Configuration, Warning, "The discovery reports an obstacle.",
@@ -100,7 +100,7 @@ var configurationCodes = []Code{
 		"Start the collector and look at its log.",
 	},
 	{
-		CodePortTaken, Exporters, Problem, "The exporter cannot listen at its address.",
+		CodePortTaken, Exporters, Problem, "The collector cannot listen at an address of its configuration.",
 		"Stop the program that has the port, or choose another endpoint. The address must belong to this machine; 0.0.0.0 means all of them.",
 	},
 	{
@@ -116,8 +116,8 @@ var configurationCodes = []Code{
 		"The collector does not start. Configure a storage, for example file_storage, under extensions, and list it under service::extensions.",
 	},
 	{
-		CodeQueueDirectory, Queue, Problem, "The directory of file_storage does not exist.",
-		"Create it, or set create_directory: true. In a container it must be a volume.",
+		CodeQueueDirectory, Queue, Problem, "The directory of file_storage does not exist, or is a file.",
+		"Create it, or set create_directory: true. In a container it must be a volume. Remove the file, or name another directory.",
 	},
 	{
 		CodeQueueWrite, Queue, Problem, "The directory of file_storage is not writable.",

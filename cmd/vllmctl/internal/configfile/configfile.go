@@ -40,6 +40,8 @@ type File struct {
 	// the environment in their place: they can contain secrets. Others are the receivers,
 	// processors and connectors of other types.
 	Exporters, Extensions, Others map[string]map[string]any
+	// Telemetry is service::telemetry::metrics as it is written.
+	Telemetry map[string]any
 	// Started are the extensions that service::extensions lists.
 	Started []string
 	// Pipelines are those of the service, by their names.
@@ -157,6 +159,7 @@ func parse(ctx context.Context, conf *confmap.Conf) *File {
 		f.problem("service cannot be read: %w", err)
 	}
 	f.Started = service.Extensions
+	f.Telemetry, _ = conf.Get("service::telemetry::metrics").(map[string]any)
 	receivers, processors := map[string]bool{}, map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(service.Pipelines)) {
 		p := service.Pipelines[name]

@@ -116,9 +116,9 @@ func NewLayout(width int, rows []Row, at time.Time) Layout {
 	l.grow(ByServer, min(needs[ByServer], firstServer))
 	l.grow(ByCause, min(needs[ByCause], firstCause))
 	l.place(later)
+	l.grow(ByModel, min(needs[ByModel], mostText)) // A name that is cut may be that of another model.
 	l.grow(ByServer, min(needs[ByServer], mostText))
 	l.grow(ByCause, min(needs[ByCause], mostText))
-	l.grow(ByModel, min(needs[ByModel], mostText))
 	// Reasons are sentences, and nothing else needs the room.
 	l.grow(ByCause, needs[ByCause])
 	slices.Sort(l.columns)
@@ -167,7 +167,13 @@ func (l *Layout) Head(order Order) string {
 
 // Line is the line of a row.
 func (l *Layout) Line(row *Row, at time.Time) string {
-	return l.line(func(c Column) string { return row.cell(c, at) })
+	return l.line(func(c Column) string {
+		text := row.cell(c, at)
+		if c == ByServer && row.Pool != "" && !slices.Contains(l.columns, ByModel) {
+			text = strings.TrimSpace(text + " " + row.Model)
+		}
+		return text
+	})
 }
 
 func (l *Layout) line(cell func(Column) string) string {
@@ -232,6 +238,9 @@ func fit(text string, width int, right bool) string {
 func (r *Row) cell(c Column, at time.Time) string {
 	switch c {
 	case ByServer:
+		if r.Pool != "" && r.Model+r.Others != "" {
+			return strings.TrimSpace("pool " + r.Others)
+		}
 		return r.Name()
 	case ByModel:
 		return r.Model
@@ -255,7 +264,7 @@ const notJudged = "not judged"
 
 // State is the condition, or that none can be known yet.
 func (r *Row) State() string {
-	if r.Early > 0 && r.Condition == "healthy" {
+	if r.notYet() || r.Early > 0 && r.Condition == "healthy" {
 		return notJudged
 	}
 	return r.Condition
@@ -290,6 +299,8 @@ func (r *Row) Why() string {
 		return "no metrics of an engine"
 	case r.Early > 0:
 		return "problems show after " + Age(r.Early)
+	case r.notYet():
+		return "rates need two scrapes"
 	case r.Condition == "unknown":
 		return "cannot be judged"
 	case len(r.Notices) > 0:

@@ -164,8 +164,9 @@ type QuantileDocument struct {
 // Document returns a table with details as a document.
 func (t *Table) Document() *Document {
 	Sort(t.Rows, Order{})
+	unknown, _ := t.notJudged()
 	d := &Document{
-		Version: 1, Time: t.At.UTC(), IntervalSeconds: t.Interval.Seconds(), WindowSeconds: t.Window.Seconds(), NotJudged: t.notJudged(), LeftOut: t.LeftOut,
+		Version: 1, Time: t.At.UTC(), IntervalSeconds: t.Interval.Seconds(), WindowSeconds: t.Window.Seconds(), NotJudged: unknown, LeftOut: t.LeftOut,
 		Servers: []ServerDocument{}, Engines: []EngineDocument{},
 	}
 	seen := map[string]bool{}
@@ -196,7 +197,7 @@ func (r *Row) document() EngineDocument {
 	known := func(field Field) *float64 { return finite(r.Values[field]) }
 	e := EngineDocument{
 		Server: r.Address, Model: r.Model, Engine: r.Engine, Pool: r.Pool, Replicas: r.Replicas,
-		Condition: r.Condition, Severity: r.Severity, Cause: r.Cause, Detail: r.Detail, Notices: r.Notices, Early: r.Early > 0,
+		Condition: r.Condition, Severity: r.Severity, Cause: r.Cause, Detail: r.Detail, Notices: r.Notices, Early: r.Early > 0 || r.notYet(),
 		Running: known(Running), Waiting: known(Waiting), KVCache: known(KVCache),
 		TTFT: known(TTFT), ITL: known(ITL), E2E: known(E2E), Queue: known(Queue),
 		Tokens: known(Tokens), Prompts: known(Prompts), Requests: known(Requests), Arrivals: known(Arrivals),

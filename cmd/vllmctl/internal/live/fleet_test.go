@@ -164,3 +164,32 @@ func TestACollectorThatKnowsTooManyEnginesShowsTheFirst(t *testing.T) {
 	assert.True(t, slices.ContainsFunc(table.Rows, func(r Row) bool { return r.Address == "worst" }))
 	assert.Equal(t, "7 more engines or pools are not shown: the limit is 20000.", table.Remark())
 }
+
+// A collector that has just started misses nothing: its engines need a second scrape.
+func TestEnginesThatHaveJustBeenSeenAreNotJudgedYet(t *testing.T) {
+	engine := func(id string, isNew bool, fitness string) string {
+		return fmt.Sprintf(`{"id": %[1]q, "condition": "unknown", "severity": 1, "server": "%[1]s:1", "model": "agent-large", "engine": "0", "fitness": %[3]q, "new": %[2]t}`, id, isNew, fitness)
+	}
+	shown := func(engines ...string) (*Table, string) {
+		a := askFrom(t, `"engines": [`+strings.Join(engines, ",")+`],
+			"pools": [{"id": "p", "name": "model_name=agent-large, k8s.namespace.name=poolside-models", "condition": "unknown", "severity": 1, "engines": 2,
+				"attributes": {"model_name": "agent-large", "k8s.namespace.name": "poolside-models"}}]`)
+		require.NoError(t, a.Ask(t.Context(), 0))
+		var b strings.Builder
+		table := a.Table(true)
+		require.NoError(t, table.WritePlain(&b, 160))
+		return table, b.String()
+	}
+	table, text := shown(engine("a", true, "undecided"), engine("b", true, "undecided"))
+	assert.Contains(t, text, "2 servers, 2 engines, 1 pool: 2 not judged\n2 of 3 rows cannot be judged yet: that takes two scrapes with traffic.\n")
+	assert.Regexp(t, `\npool poolside-models +agent-large +not judged +rates need two scrapes `, text)
+	assert.Regexp(t, `\na:1 +agent-large +not judged +rates need two scrapes `, text)
+	assert.NotContains(t, text, "missing")
+	assert.Equal(t, status.Failed, table.Status(), "nothing is known")
+	assert.True(t, table.Document().Engines[0].Early)
+
+	table, text = shown(engine("a", true, "undecided"), engine("b", false, "undecided"), engine("c", true, "old"))
+	assert.Contains(t, text, ": 2 unknown, 1 not judged\n2 of 4 rows cannot be judged: engine or metrics are missing.")
+	assert.Regexp(t, `\npool poolside-models +agent-large +unknown +cannot be judged `, text)
+	assert.False(t, table.Document().Pools[0].Early)
+}

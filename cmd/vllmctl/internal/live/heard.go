@@ -20,6 +20,8 @@ type Heard struct {
 	Serve   bool
 	// DataAt is the time of the newest data of an engine.
 	DataAt time.Time
+	// New is true of an engine that has just been seen, and of a pool of such ones.
+	New bool
 	// Engines is how many a pool has.
 	Engines int
 	// Board is the address of a dashboard; empty without one.
@@ -58,6 +60,7 @@ type (
 		Fitness   string    `json:"fitness"`
 		Serve     bool      `json:"serve"`
 		Failure   string    `json:"scrape_failure"`
+		New       bool      `json:"new"`
 		DataAt    time.Time `json:"data_at"`
 		Running   *float64  `json:"running"`
 		Waiting   *float64  `json:"waiting"`
@@ -69,8 +72,9 @@ type (
 	}
 	fleetPool struct {
 		fleetDiagnosis
-		Name    string `json:"name"`
-		Engines int    `json:"engines"`
+		Name       string            `json:"name"`
+		Attributes map[string]string `json:"attributes"`
+		Engines    int               `json:"engines"`
 	}
 	fleetDetail struct {
 		Sentence string   `json:"sentence"`
@@ -119,7 +123,7 @@ const firstToken, tokenGap = "time_to_first_token_mean", "inter_token_latency_me
 // table returns the document as a table.
 func (d *fleetDocument) table(from string, interval time.Duration) *Table {
 	t := &Table{At: d.At, Interval: interval, From: from, Suspect: d.Suspect, LeftOut: d.Engines.leftOut + d.Pools.leftOut, Pools: len(d.Pools.list), Reads: minScrapes, Scrapes: minScrapes}
-	engines, unread := map[string]int{}, map[string]bool{}
+	engines, unread, undecided := map[string]int{}, map[string]bool{}, 0
 	for i := range d.Engines.list {
 		r := d.Engines.list[i].row()
 		t.Rows = append(t.Rows, r)
@@ -130,6 +134,9 @@ func (d *fleetDocument) table(from string, interval time.Duration) *Table {
 		if r.Model != "" || r.Engine != "" {
 			t.Engines++
 		}
+		if r.Condition == "unknown" && !r.Heard.New {
+			undecided++
+		}
 	}
 	t.Servers, t.Targets, t.Failing = len(engines), len(engines), len(unread)
 	for i := range t.Rows {
@@ -139,7 +146,8 @@ func (d *fleetDocument) table(from string, interval time.Duration) *Table {
 		p := &d.Pools.list[i]
 		r := p.row("pools/")
 		r.Pool, r.Heard.Engines = cmp.Or(printable(p.Name, maxName), "without a name"), p.Engines
-		r.Verdict.Pool = r.Pool
+		r.Verdict.Pool, r.Heard.New = r.Pool, undecided == 0
+		r.Model, r.Others = modelOf(p.Attributes)
 		t.Rows = append(t.Rows, r)
 	}
 	t.count()
@@ -177,6 +185,7 @@ func (e *fleetEngine) row() Row {
 		firstToken: {Value: r.Values[TTFT], Usual: known(e.TTFTUsual)},
 		tokenGap:   {Value: r.Values[ITL], Usual: known(e.ITLUsual)},
 	}
+	r.Heard.New = e.New && e.Fitness == "undecided"
 	r.Heard.Fitness, r.Heard.Serve, r.Heard.DataAt = printable(e.Fitness, maxName), e.Serve, e.DataAt
 	return r
 }

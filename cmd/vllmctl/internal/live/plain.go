@@ -24,7 +24,7 @@ const NeedsAction = 2
 // if an engine or a pool needs action or a server cannot be read. It is also Failed if all that is
 // shown is well and something is not shown.
 func (t *Table) Status() status.Status {
-	if t.Servers == t.Failing || len(t.Rows) > 0 && t.notJudged() == len(t.Rows) {
+	if n, _ := t.notJudged(); t.Servers == t.Failing || n > 0 && n == len(t.Rows)-t.Pools {
 		return status.Failed
 	}
 	for i := range t.Rows {

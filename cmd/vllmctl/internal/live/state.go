@@ -2,6 +2,7 @@ package live
 
 import (
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -181,7 +182,14 @@ func (s *State) takePools(metrics []needed) {
 				continue
 			case !known:
 				pool = newSubject()
+				of := map[string]string{}
+				for attribute := range p.Attributes().All() {
+					if !own[attribute] {
+						of[attribute] = textOf(p.Attributes(), attribute)
+					}
+				}
 				pool.name = name
+				pool.model, pool.others = modelOf(of)
 				s.pools[key] = pool
 				s.rows++
 			}
@@ -196,6 +204,17 @@ func (s *State) takePools(metrics []needed) {
 		}
 		pool.remember()
 	}
+}
+
+// modelOf returns the model of a pool and the values of its other attributes, in the order of their names.
+func modelOf(attributes map[string]string) (model, others string) {
+	var values []string
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		if name != "model_name" {
+			values = append(values, attributes[name])
+		}
+	}
+	return printable(attributes["model_name"], maxName), printable(strings.Join(values, " "), maxName)
 }
 
 // poolOf returns the key and the name of the pool that a point is about.

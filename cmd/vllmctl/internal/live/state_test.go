@@ -185,6 +185,7 @@ func TestPoolsHaveRows(t *testing.T) {
 	r := only(t, s)
 	assert.Equal(t, "pool chat llama", r.Name(), "in the order of the names of its attributes")
 	assert.Equal(t, "degraded: imbalanced", r.Verdict.String())
+	assert.Equal(t, []string{"pool chat", "llama"}, []string{r.cell(ByServer, noon), r.cell(ByModel, noon)}, "each once, and the model is not cut")
 	assert.Equal(t, 3, r.Replicas)
 	assert.InDelta(t, 7, r.Values[Running], 0)
 	table := s.Table(noon, false)
@@ -297,4 +298,14 @@ func TestHealthyNeedsTimeToBeJudged(t *testing.T) {
 	table = s.Table(noon.Add(5*time.Minute), false)
 	table.markEarly(time.Hour)
 	assert.Equal(t, "3 servers, 3 engines: 1 degraded, 2 not judged", table.Summary(200))
+}
+
+// The name of a model is whole where it has a column; where it has none, a pool has it beside its other attributes.
+func TestTheModelOfAPoolIsNotCut(t *testing.T) {
+	const model = "meta-llama/Llama-3.3-70B-Instruct"
+	r := judgedAs(Row{Key: "p", Pool: "x", Others: "a-namespace", Model: model}, "healthy", "", 0)
+	far := judgedAs(named("inference-"+strings.Repeat("x", 60)), "degraded", strings.Repeat("y", 60), 2)
+	wide, narrow := NewLayout(160, []Row{r, far}, noon), NewLayout(80, []Row{r, far}, noon)
+	assert.Regexp(t, `^pool a-namespace +`+model+` healthy`, wide.Line(&r, noon))
+	assert.Regexp(t, `^….*70B-Instruct +healthy`, narrow.Line(&r, noon))
 }

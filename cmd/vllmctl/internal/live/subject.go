@@ -18,11 +18,13 @@ const maxHistory = 50
 
 // subject is an engine or a pool.
 type subject struct {
-	// name is that of a pool, model and engine are those of an engine.
+	// name is that of a pool, engine that of an engine, and model that of either.
 	name, model, engine string
-	replicas            int
-	condition           string
-	severity            int
+	// others are the values of the attributes of a pool besides the model.
+	others    string
+	replicas  int
+	condition string
+	severity  int
 	// began is when the first condition was reported, since when the present one was, and at
 	// the time of the newest report.
 	began, since, at time.Time

@@ -49,9 +49,9 @@ type Count struct {
 type Row struct {
 	// Key stays the same as long as the engine is known, ServerKey as long as its server is.
 	Key, ServerKey string
-	// Pool is the name of a pool; empty for all others.
-	Pool     string
-	Replicas int
+	// Pool is the name of a pool; empty for all others. Others are the values of its attributes besides model_name.
+	Pool, Others string
+	Replicas     int
 	// Address is that of the server, Namespace and Pod are those of Kubernetes.
 	Address, Namespace, Pod string
 	Version                 string
@@ -100,7 +100,7 @@ func (s *State) Table(at time.Time, details bool) *Table {
 	t := &Table{At: at, LeftOut: len(s.leftOut), Reads: math.MaxInt, Scrapes: math.MaxInt, Rows: make([]Row, 0, s.rows)}
 	for key, pool := range s.pools {
 		t.Pools++
-		row := Row{Key: "pool\x00" + key, Pool: pool.name, Replicas: pool.replicas}
+		row := Row{Key: "pool\x00" + key, Pool: pool.name, Others: pool.others, Model: pool.model, Replicas: pool.replicas}
 		row.judge(pool, details)
 		t.Rows = append(t.Rows, row)
 	}
@@ -176,14 +176,23 @@ func (t *Table) markEarly(judging time.Duration) {
 	t.count()
 }
 
-// notJudged counts the rows of servers that can be read and that say nothing about how they are.
-func (t *Table) notJudged() (n int) {
+// notJudged counts the rows of servers that can be read and that say nothing about how they are; early are those of them
+// that have just been seen.
+func (t *Table) notJudged() (n, early int) {
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Unread == "" && r.Pool == "" && (r.Condition == "" || r.Condition == "unknown") {
 			n++
+			if r.notYet() {
+				early++
+			}
 		}
 	}
-	return n
+	return n, early
+}
+
+// notYet reports whether it cannot be judged because it has just been seen.
+func (r *Row) notYet() bool {
+	return r.Condition == "unknown" && !r.Urgent() && (r.Early > 0 || r.Heard != nil && r.Heard.New)
 }
 
 // serverRow returns what all rows of a server have in common.

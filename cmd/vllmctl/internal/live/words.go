@@ -67,9 +67,12 @@ func (t *Table) Remark() string {
 	case t.Failing > 0:
 		return plural(t.Failing, "server") + " cannot be read. Enter shows why."
 	}
-	if n := t.notJudged(); n > 0 {
+	switch n, early := t.notJudged(); {
+	case n > early:
 		return fmt.Sprintf("%d of %s cannot be judged: engine or metrics are missing. Such a row shows what is known.",
-			n, plural(len(t.Rows), "row"))
+			n-early, plural(len(t.Rows), "row"))
+	case early > 0:
+		return fmt.Sprintf("%d of %s cannot be judged yet: that takes two scrapes with traffic.", early, plural(len(t.Rows), "row"))
 	}
 	return ""
 }

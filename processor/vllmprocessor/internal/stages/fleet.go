@@ -61,9 +61,14 @@ func (s *Diagnosis) Snapshot() *fleet.Snapshot {
 		}
 	})
 	s.eachPool(func(p diagnose.Present, engines int, _ func() diagnose.Transition) {
-		known.Pools = append(known.Pools, fleet.Pool{
-			Key: s.log.key("", p.Attributes), Name: diagnose.PoolName(p.Attributes), Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Engines: engines,
-		})
+		one := fleet.Pool{
+			Key: s.log.key("", p.Attributes), Name: diagnose.PoolName(p.Attributes), Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since),
+			Attributes: map[string]string{}, Engines: engines,
+		}
+		for _, a := range p.Attributes {
+			one.Attributes[a.Name] = Cut(a.Value)
+		}
+		known.Pools = append(known.Pools, one)
 	})
 	return known
 }
@@ -115,7 +120,7 @@ func (l *changeLog) engine(server *Server, p *diagnose.Present) fleet.Engine {
 		Cluster: named("k8s.cluster.name"), Namespace: named("k8s.namespace.name"), Pod: named("k8s.pod.name"), Node: named("k8s.node.name"),
 		Model: Cut(group.Value("model_name")), Engine: Cut(group.Value("engine")), Version: Cut(server.Window.Reported()),
 		Diagnosis: diagnosisOf(&p.Verdict, p.Detail, p.Since), Failure: Cut(p.Failure),
-		Read: p.Read, Resumed: p.Resumed, At: time.Unix(0, p.At), Arrived: server.Arrived, Interval: time.Duration(p.Interval),
+		New: p.Verdict.Because == diagnose.JustSeen, Read: p.Read, Resumed: p.Resumed, At: time.Unix(0, p.At), Arrived: server.Arrived, Interval: time.Duration(p.Interval),
 	}
 	for _, n := range numbers {
 		value, usual := p.Signals(n.signal)
