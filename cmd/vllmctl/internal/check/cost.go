@@ -105,7 +105,8 @@ func sentOf(file *configfile.File, seen []Seen) []Sent {
 			}
 		}
 		trace(exporter)
-		if sent.measure(file, seen, receivers); sent.Targets > 0 {
+		sent.measure(file, seen, receivers)
+		if sent.Targets > 0 {
 			out = append(out, sent)
 		}
 	}

@@ -101,7 +101,7 @@ func TestWhatWillBeSentBehindAnOutbox(t *testing.T) {
 		"metrics/3: {receivers: [otlp/outbox], exporters: [prometheus_remote_write]}", page(3, eight))
 	want := direct["prometheus_remote_write"]
 	require.Len(t, through, 1)
-	assert.Equal(t, 2*want.PrometheusSeries, want.PointsPerMinute, "samples")
+	assert.Equal(t, want.PointsPerMinute, 2*want.PrometheusSeries, "samples")
 	want.Before = []string{"filter"}
 	assert.Equal(t, want, through["prometheus_remote_write"])
 	assert.Contains(t, text, "; less behind filter\n")
