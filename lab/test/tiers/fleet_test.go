@@ -119,6 +119,17 @@ func (f *fleet) env(node string) map[string]string {
 	}
 }
 
+// least is the smallest number of scrapes of a server that has not restarted.
+func (f *fleet) least() int {
+	n := 1 << 30
+	for _, s := range f.servers {
+		s.mu.Lock()
+		n = min(n, s.served[1])
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // quick are the intervals of a test.
 var quick = []string{"receivers::vllm::collection_interval: 1s", "receivers::vllm::timeout: 1s"}
 

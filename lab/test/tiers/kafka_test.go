@@ -67,22 +67,13 @@ func TestAnOutageWaitsInKafka(t *testing.T) {
 	homes := behind.homes()
 	first[0].Stop(t)
 	first[1].Kill(t)
-	least := func() int {
-		n := 1 << 30
-		for _, s := range f.servers {
-			s.mu.Lock()
-			n = min(n, s.served[1])
-			s.mu.Unlock()
-		}
-		return n
-	}
-	away, began := least(), time.Now()
-	agents[0].WaitFor(t, "six scrapes of each server", func() bool { return least() >= away+6 })
+	away, began := f.least(), time.Now()
+	agents[0].WaitFor(t, "six scrapes of each server", func() bool { return f.least() >= away+6 })
 	outage := time.Since(began)
 	second := consumers()
 	began = time.Now()
 	agents[0].WaitFor(t, "what has waited", func() bool {
-		n := least()
+		n := f.least()
 		for instance := range f.servers {
 			all := map[int]bool{}
 			for _, s := range scrapesOf(behind.account, instance) {
