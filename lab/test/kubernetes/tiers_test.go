@@ -40,7 +40,7 @@ func TestTheChartMakesTwoTiers(t *testing.T) {
 	assert.Equal(t, []any{"vllm"}, metrics["receivers"])
 	assert.Equal(t, []any{"memory_limiter"}, metrics["processors"])
 	queue := at(config, "exporters", "otlp_http", "sending_queue")
-	assert.Nil(t, queue["batch"])
+	assert.Equal(t, false, at(queue, "batch")["enabled"])
 	assert.EqualValues(t, 1, queue["num_consumers"])
 	assert.Equal(t, "file_storage", queue["storage"])
 	pools, pool, _, config := tier("pool.yaml")
