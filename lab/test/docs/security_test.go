@@ -85,7 +85,7 @@ func TestTheListenersOfThePageOfSecurityAreThoseOfTheExamples(t *testing.T) {
 		}
 	}
 	listens := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(section, -1)
-	assert.Len(t, listens, 3)
+	assert.Len(t, listens, 4)
 	for _, address := range listens {
 		assert.Contains(t, examples.String(), ":-"+address+"}", "no example listens on %s by default", address)
 	}

@@ -41,7 +41,8 @@ type account struct {
 	scrapes map[string][]scrape
 	// parts are the metrics of each scrape, by instance, time and collector.
 	parts map[string]map[time.Time]map[string]map[string]bool
-	// replicas are the newest numbers of servers of each pool, by pool and collector.
+	// replicas are the newest numbers of servers of each pool, by namespace and model, and by
+	// collector.
 	replicas map[string]map[string]int
 	// derived are the times of a derived metric, by instance and collector.
 	derived map[string]map[string][]time.Time
@@ -73,7 +74,7 @@ func (a *account) add(from string, md pmetric.Metrics) {
 			}
 			a.point(from, instance, version, p.Metric, time.Unix(0, int64(p.At)).UTC(), p.Value)
 			if p.Metric == "vllm.pool.replicas" {
-				set(a.replicas, textOf(p.Attributes, "pool"), from, int(p.Value))
+				set(a.replicas, textOf(p.Attributes, "k8s.namespace.name")+"."+textOf(p.Attributes, "model_name"), from, int(p.Value))
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestRepeatedLateAndMovedScrapes(t *testing.T) {
 		own[i] = ownAddress(t)
 		host, port, _ := strings.Cut(own[i], ":")
 		running = append(running, start(t, "pool-otlp.yaml", map[string]string{
-			"OTLP_LISTEN": address, "OTLP_ENDPOINT": fmt.Sprintf("%s/pool-%d", behind.url, i), "QUEUE_DIR": t.TempDir(),
+			"OTLP_LISTEN": address, "OTLP_ENDPOINT": fmt.Sprintf("%s/pool-%d", behind.url, i),
 		}, append(soon, "service::telemetry::metrics: {level: normal, readers: [{pull: {exporter: {prometheus: {host: "+host+", port: "+port+"}}}}]}")...))
 		connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)

@@ -5,11 +5,13 @@ package tiers
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,6 +119,17 @@ func (f *fleet) env(node string) map[string]string {
 	}
 }
 
+// least is the smallest number of scrapes of a server that has not restarted.
+func (f *fleet) least() int {
+	n := 1 << 30
+	for _, s := range f.servers {
+		s.mu.Lock()
+		n = min(n, s.served[1])
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // quick are the intervals of a test.
 var quick = []string{"receivers::vllm::collection_interval: 1s", "receivers::vllm::timeout: 1s"}
 
@@ -163,18 +176,34 @@ func binary(t *testing.T) string {
 	return file
 }
 
+// configurations are the programs and the files of examples/tiers that each example runs with.
+func configurations(t *testing.T, example string) (program string, args []string) {
+	t.Helper()
+	files := []string{example}
+	tier, kind, _ := strings.Cut(example, "-")
+	if kind == "otlp.yaml" {
+		program = collector.Binary(t)
+	} else {
+		program, files = binary(t), []string{tier + "-otlp.yaml", example}
+	}
+	for _, file := range files {
+		args = append(args, "--config", filepath.Join(root, "examples", "tiers", file))
+	}
+	return program, args
+}
+
 // start runs an example of examples/tiers. settings override it. Its own metrics are off
-// unless a setting turns them on.
+// unless a setting turns them on. Its queue is in a folder of its own if env has none.
 func start(t *testing.T, example string, env map[string]string, settings ...string) *collector.Process {
 	t.Helper()
-	args := []string{
-		"--config", filepath.Join(root, "examples", "tiers", example),
-		"--config", "yaml:service::telemetry::metrics::level: none",
-	}
+	program, args := configurations(t, example)
+	args = append(args, "--config", "yaml:service::telemetry::metrics::level: none")
 	for _, setting := range settings {
 		args = append(args, "--config", "yaml:"+setting)
 	}
-	c := collector.Start(t, env, binary(t), args...)
+	all := map[string]string{"QUEUE_DIR": t.TempDir(), "OTLP_HTTP_LISTEN": ownAddress(t)}
+	maps.Copy(all, env)
+	c := collector.Start(t, all, program, args...)
 	c.WaitFor(t, "the start of all components", c.Ready)
 	return c
 }

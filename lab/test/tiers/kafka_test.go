@@ -59,42 +59,21 @@ func TestAnOutageWaitsInKafka(t *testing.T) {
 	first := consumers()
 	var agents []*collector.Process
 	for _, node := range nodes {
-		agents = append(agents, start(t, "agent-kafka.yaml", through(brokers, withQueue(t, f.env(node))), quick...))
-	}
-	// The server without a pool has no attribute, and is in no pool of the processor.
-	sizes := map[string]int{}
-	for pool, n := range f.sizes("vllm.") {
-		if strings.HasPrefix(pool, "vllm.") {
-			sizes[pool] = n
-		}
-	}
-	pools := func() map[string]int {
-		out := behind.newest()
-		delete(out, "")
-		return out
+		agents = append(agents, start(t, "agent-kafka.yaml", through(brokers, f.env(node)), quick...))
 	}
 	agents[0].WaitFor(t, "all servers in their pools", func() bool {
-		return behind.whole(f, 3) && maps.Equal(sizes, pools())
+		return behind.whole(f, 3) && maps.Equal(f.sizes(), behind.newest())
 	})
 	homes := behind.homes()
 	first[0].Stop(t)
 	first[1].Kill(t)
-	least := func() int {
-		n := 1 << 30
-		for _, s := range f.servers {
-			s.mu.Lock()
-			n = min(n, s.served[1])
-			s.mu.Unlock()
-		}
-		return n
-	}
-	away, began := least(), time.Now()
-	agents[0].WaitFor(t, "six scrapes of each server", func() bool { return least() >= away+6 })
+	away, began := f.least(), time.Now()
+	agents[0].WaitFor(t, "six scrapes of each server", func() bool { return f.least() >= away+6 })
 	outage := time.Since(began)
 	second := consumers()
 	began = time.Now()
 	agents[0].WaitFor(t, "what has waited", func() bool {
-		n := least()
+		n := f.least()
 		for instance := range f.servers {
 			all := map[int]bool{}
 			for _, s := range scrapesOf(behind.account, instance) {
@@ -131,19 +110,13 @@ func TestAnOutageWaitsInKafka(t *testing.T) {
 	}
 }
 
-func withQueue(t *testing.T, env map[string]string) map[string]string {
-	t.Helper()
-	env["QUEUE_DIR"] = t.TempDir()
-	return env
-}
-
 // With partitions instead of topics the key is all attributes of a server. A new version
 // then moves it to another partition, so that its order is lost, and a pool is cut apart.
 func TestAVersionMovesAServerToAnotherPartition(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 25, nodes[:1], models)
 	brokers := broker(t, 16, "vllm.none")
-	agent := start(t, "agent-kafka.yaml", through(brokers, withQueue(t, f.env(nodes[0]))), append(quick,
+	agent := start(t, "agent-kafka.yaml", through(brokers, f.env(nodes[0])), append(quick,
 		"exporters::kafka::topic_from_attribute: ''", "exporters::kafka::partition_metrics_by_resource_attributes: true")...)
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Trim(brokers, "[]")), kgo.ConsumeTopics("vllm.none"))
 	require.NoError(t, err)

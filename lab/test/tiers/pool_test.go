@@ -20,16 +20,11 @@ var soon = []string{
 	"exporters::otlp_http::sending_queue::batch::flush_timeout: 100ms", "processors::vllm::pool::interval: 1s",
 }
 
-// sizes are the numbers of servers of each pool, as the attribute has it. A server without
-// a model is a pool of its own.
-func (f *fleet) sizes(prefix string) map[string]int {
+// sizes are the numbers of servers of each pool.
+func (f *fleet) sizes() map[string]int {
 	out := map[string]int{}
-	for address, model := range f.pools {
-		if model == "" {
-			out[address]++
-		} else {
-			out[prefix+"models."+model]++
-		}
+	for _, model := range f.pools {
+		out["models.m"+model]++
 	}
 	return out
 }
@@ -60,7 +55,7 @@ func TestAPoolMeetsInOneCollector(t *testing.T) {
 		address := ownAddress(t)
 		addresses = append(addresses, address)
 		running = append(running, start(t, "pool-otlp.yaml", map[string]string{
-			"OTLP_LISTEN": address, "OTLP_ENDPOINT": fmt.Sprintf("%s/pool-%d", behind.url, i), "QUEUE_DIR": t.TempDir(),
+			"OTLP_LISTEN": address, "OTLP_ENDPOINT": fmt.Sprintf("%s/pool-%d", behind.url, i),
 		}, soon...))
 	}
 	agents := func(n int) (out []*collector.Process) {
@@ -78,11 +73,11 @@ func TestAPoolMeetsInOneCollector(t *testing.T) {
 	three := agents(3)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("pools %v, wanted %v", behind.newest(), f.sizes(""))
+			t.Logf("pools %v, wanted %v", behind.newest(), f.sizes())
 		}
 	})
 	running[0].WaitFor(t, "all servers in their pools", func() bool {
-		return behind.whole(f, 5) && maps.Equal(f.sizes(""), behind.newest())
+		return behind.whole(f, 5) && maps.Equal(f.sizes(), behind.newest())
 	})
 	stop(three)
 	// The collectors send what they have got.
@@ -149,23 +144,18 @@ func scrapesOf(a *account, instance string) []scrape {
 	return a.scrapes[instance]
 }
 
-// The files name what the programs have; the second tier behind load balancing needs only the
-// small one.
+// The files name what the programs have; what needs neither load balancing nor Kafka needs only
+// the small one.
 func TestTheExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "examples", "tiers", "*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 5)
 	for _, file := range files {
-		programs := []string{binary(t)}
-		if filepath.Base(file) == "pool-otlp.yaml" {
-			programs = append(programs, collector.Binary(t))
-		}
-		for _, program := range programs {
-			command := exec.CommandContext(t.Context(), program, "validate", "--config", file)
-			command.Env = []string{"K8S_NODE_NAME=node-0", "POD_NAME=pool-0"}
-			output, err := command.CombinedOutput()
-			assert.NoError(t, err, "%s %s: %s", program, file, output)
-		}
+		program, args := configurations(t, filepath.Base(file))
+		command := exec.CommandContext(t.Context(), program, append([]string{"validate"}, args...)...)
+		command.Env = []string{"K8S_NODE_NAME=node-0", "POD_NAME=pool-0", "OTLP_ENDPOINT=http://127.0.0.1:1"}
+		output, err := command.CombinedOutput()
+		assert.NoError(t, err, "%s %s: %s", program, file, output)
 	}
 }
