@@ -427,6 +427,11 @@ e2e: build build-tiers prometheus haproxy ## Test the built binary end to end
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_TIERS_BIN=$(CURDIR)/$(BIN)/$(TIERS) OTELCOL_VLLM_REQUIRED=1 \
 		$(GO) test -tags e2e -count 1 -timeout 15m $$packages
 
+.PHONY: test-cluster
+test-cluster: build cluster prometheus ## Run the tests on an empty cluster (Linux; with sudo)
+	@$(if $(filter-out 0,$(shell id -u)),sudo) env PATH="$$PATH" OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 20m -v \
+		-run 'Cluster|Poolside|PodsOf|AContainerHas|PodsThat' ./lab/test/cluster ./lab/test/kubernetes ./lab/test/runbooks > build/cluster.log 2>&1; code=$$?; grep -E "^(---|ok|FAIL|    poolside)" build/cluster.log; exit $$code
+
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users
 	$(say) 'ocb and go build with examples/builder'

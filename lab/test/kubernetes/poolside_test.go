@@ -188,7 +188,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 		assert.Equal(t, "poolside-models", one["namespace"])
 		assert.NotContains(t, one, "container")
 	}
-	assert.Len(t, labelsOf(t, prometheus, "otelcol_receiver_vllm_targets"), 1, "the collector's own metrics")
+	wait(t, "the collector's own metrics", func() bool { return len(labelsOf(t, prometheus, "otelcol_receiver_vllm_targets")) == 1 })
 	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
 	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://"+fleet)
 	require.NoError(t, err, out)
