@@ -40,6 +40,7 @@ var nightly = []string{
 	"make vllm-families",
 	"make newest",
 	"make govulncheck",
+	"make test-cluster",
 }
 
 // problems lists what is wrong with the workflows, each in words that name its place.
