@@ -49,7 +49,7 @@ func diagnosisGroup(p parameters) Group {
 	share, withoutServers := byServerModel("vllm_diagnosis_user_share_ratio"), withoutServers()
 	return Group{
 		Name: "vllm-diagnosis", Set: Stable,
-		Records: append(severityRecords(), serversExpected(p)),
+		Records: append(severityRecords(), serversExpected(p), knownRecord()),
 		Alerts: []Alert{
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute,

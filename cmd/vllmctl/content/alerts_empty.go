@@ -4,32 +4,41 @@ package content
 // tells a namespace without servers from a collector that cannot list them.
 const discovered = `otelcol_receiver_vllm_discovered_targets{stage="kept"}`
 
-// The alerts about a model of which no server is left.
+// The alerts about a model of which no server is left, and what they need to be sure.
 const (
-	modelDown    = "VLLMModelDown"
-	modelWithout = "VLLMModelWithoutServers"
+	modelDown     = "VLLMModelDown"
+	modelWithout  = "VLLMModelWithoutServers"
+	serversKnown  = "vllm_namespace:servers_known:group"
+	namespaceOnly = "k8s_cluster_name, k8s_namespace_name"
 )
 
-// lost is true for the models of lived that have no server any more. That is seen from what a collector that works does
-// not report: one whose own telemetry shows fewer targets than before or, with servers left in the cluster, while no
-// collector has ended in the hour or, with servers left in the namespace, none just now. A server without a model was
-// never read: until its start takes too long it may be the new one of a rollout. What fires stays for a day, as nothing
-// else remembers the model: until its servers are read again, and while any collector works.
-func lost(alert, lived string) string {
+// knownRecord is 1 where a collector that works tells which servers a namespace has, and so which it lost: one whose own
+// telemetry shows fewer targets than before or, with servers left in the cluster, while no collector has ended in the
+// hour or, with servers left in the namespace, none just now. A server without a model was never read: until its start
+// takes too long it may be the new one of a rollout.
+func knownRecord() Record {
 	const (
-		namespace = "(k8s_cluster_name, k8s_namespace_name)"
 		fewer     = "max_over_time(" + discovered + "[1h]) > " + discovered
 		ended     = " unless on () (last_over_time(" + discovered + "[1h]) unless " + discovered + ")"
 		justEnded = " unless on () (last_over_time(" + discovered + "[10m]) unless " + discovered + ")"
-		works     = "last_over_time(vllm_up[1h]) and on () (" + fewer + ")" +
-			" or last_over_time(vllm_up[1h]) and on (k8s_cluster_name) vllm_up and on () " + discovered + ended +
-			" or vllm_up" + justEnded
 	)
+	return Record{
+		Name: serversKnown, Unit: "1",
+		Meaning: "1 where it is known which servers of the last hour a namespace still has.",
+		Expr: "group by (" + namespaceOnly + ") (last_over_time(vllm_up[1h]) and on () (" + fewer + ")" +
+			" or last_over_time(vllm_up[1h]) and on (k8s_cluster_name) vllm_up and on () " + discovered + ended +
+			" or vllm_up" + justEnded + ") unless on (" + namespaceOnly + `) vllm_diagnosis_severity{model_name=""} < 2`,
+	}
+}
+
+// lost is about the models of lived that have no server any more. What fires stays for a day, as nothing else remembers
+// the model: until its servers are read again, and while any collector works.
+func lost(alert, lived string) string {
 	// The ranges outlast a restart of Prometheus or of the collector.
-	fired := "max by (" + poolLabels + `) (last_over_time(ALERTS_FOR_STATE{alertname="` + alert + `"}[10m])) > time() - 86400` +
-		" and on (" + poolLabels + ") last_over_time(" + firing(alert) + "[10m]) and on () (vllm_up or " + discovered + ")"
-	return "(" + lived + " unless on " + namespace + ` vllm_diagnosis_severity{model_name=""} < 2 and on ` + namespace + " (" + works + ")" +
-		" or " + fired + ") unless on (" + poolLabels + ") vllm_diagnosis_severity"
+	return "(" + lived + " and on (" + namespaceOnly + ") " + serversKnown +
+		" or max by (" + poolLabels + `) (last_over_time(ALERTS_FOR_STATE{alertname="` + alert + `"}[10m])) > time() - 86400` +
+		" and on (" + poolLabels + ") last_over_time(" + firing(alert) + "[10m]) and on () (vllm_up or " + discovered + "))" +
+		" unless on (" + poolLabels + ") vllm_diagnosis_severity"
 }
 
 // withoutServers are a page where users lose a model, and a ticket where nobody used it.
