@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
 const scaledConfig = `
@@ -43,13 +44,14 @@ service:
 func TestAModelScaledToZeroHasAnAlert(t *testing.T) {
 	t.Parallel()
 	t.Run("with users", func(t *testing.T) { scaledToZero(t, 5, `alertname="VLLMModelDown",severity="page"`) })
-	t.Run("without", func(t *testing.T) { scaledToZero(t, 1e-9, `alertname="VLLMModelWithoutServers",severity="ticket"`) })
+	t.Run("without", func(t *testing.T) { scaledToZero(t, 0, `alertname="VLLMModelWithoutServers",severity="ticket"`) })
 }
 
 func scaledToZero(t *testing.T, rate float64, alert string) {
 	t.Helper()
 	t.Parallel()
-	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: rate, KVCacheTokens: 24000, ServedModel: "laguna"})
+	workload := engine.Chat(rate)
+	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Workload: &workload, KVCacheTokens: 24000, ServedModel: "laguna"})
 	require.NoError(t, err)
 	var down atomic.Bool
 	server := &moving{simulated: simulated}
