@@ -61,6 +61,10 @@
             record: 'vllm_config:servers:expected',
             expr: 'vector(%(serversExpected)g)' % $._config,
           },
+          {
+            record: 'vllm_namespace:servers_known:group',
+            expr: 'group by (k8s_cluster_name, k8s_namespace_name) ( last_over_time(vllm_up{%(selector)s}[1h]) and on () ( max_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) > otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or last_over_time(vllm_up{%(selector)s}[1h]) and on (k8s_cluster_name) vllm_up{%(selector)s} and on () otelcol_receiver_vllm_discovered_targets{stage="kept"} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or vllm_up{%(selector)s} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[10m]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) ) unless on (k8s_cluster_name, k8s_namespace_name) vllm_diagnosis_severity{model_name="",%(selector)s} < 2' % $._config,
+          },
         ],
       },
       {
@@ -355,6 +359,7 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 3' % $._config,
             'for': '1m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'page',
             },
             annotations: {
@@ -368,6 +373,7 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_severity{%(selector)s} ) >= 2 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( min_over_time(vllm_pool_diagnosis_severity{%(selector)s}[2m]) ) >= 3 unless max by (k8s_cluster_name, k8s_namespace_name, model_name) ( vllm_pool_diagnosis_cause{cause="servers_lost",role="primary",%(selector)s} ) == 1' % $._config,
             'for': '5m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -381,6 +387,8 @@
             expr: '( vllm_server:severity:max >= 3 or last_over_time(vllm_server:severity:max[2m]) >= 2 and max_over_time(vllm_server:severity:max[5m]) >= 3 and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMServerNotServing",alertstate="firing"} ) unless vllm_server:severity_in_pool:max',
             'for': '1m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'page',
             },
             annotations: {
@@ -394,6 +402,8 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= %(replicaShare)g and vllm_server:severity_in_pool:max >= 3 or ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) >= 0.5 * %(replicaShare)g and vllm_server:severity_in_pool:max >= 3 or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( vllm_diagnosis_user_share_ratio{%(selector)s} ) and vllm_server:severity_in_pool:max == 2 and max_over_time(vllm_server:severity_in_pool:max[5m]) >= 3 ) and on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMReplicaHarmsUsers",alertstate="firing"}' % $._config,
             'for': '1m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'page',
             },
             annotations: {
@@ -407,6 +417,8 @@
             expr: 'vllm_server:severity_in_pool:max >= 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMReplicaHarmsUsers",alertstate="firing"}',
             'for': '2m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -420,6 +432,8 @@
             expr: 'vllm_server:severity:max >= 2 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ALERTS{alertname=~"VLLMServerNotServing|VLLMReplicaHarmsUsers|VLLMReplicaNotServing",alertstate="firing"}',
             'for': '5m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -429,14 +443,29 @@
             },
           },
           {
-            alert: 'VLLMModelWithoutServers',
-            expr: 'max by (k8s_cluster_name, k8s_namespace_name, model_name) ( max_over_time(vllm_diagnosis_severity{model_name!="",%(selector)s}[1h]) ) unless on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name) vllm_diagnosis_severity{model_name="",%(selector)s} and on (k8s_cluster_name, k8s_namespace_name) ( last_over_time(vllm_up{%(selector)s}[1h]) and on () ( max_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) > otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or vllm_up{%(selector)s} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[10m]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) )' % $._config,
+            alert: 'VLLMModelDown',
+            expr: '( max by (k8s_cluster_name, k8s_namespace_name, model_name) ( max_over_time(vllm_arrival_rate_per_second{model_name!="",%(selector)s}[1h]) ) > 0 and on (k8s_cluster_name, k8s_namespace_name) vllm_namespace:servers_known:group or max by (k8s_cluster_name, k8s_namespace_name, model_name) ( last_over_time(ALERTS_FOR_STATE{alertname="VLLMModelDown"}[10m]) ) > time() - 86400 and on (k8s_cluster_name, k8s_namespace_name, model_name) last_over_time(ALERTS{alertname=~"VLLMModelDown",alertstate="firing"}[10m]) and on () (vllm_up{%(selector)s} or otelcol_receiver_vllm_discovered_targets{stage="kept"}) ) unless on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_diagnosis_severity{%(selector)s}' % $._config,
             'for': '2m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              severity: 'page',
+            },
+            annotations: {
+              description: 'It had servers and requests within the hour before, now it has no servers. Look at its Deployment, the quota and the scheduling.',
+              runbook_url: '%(runbookBase)sVLLMModelDown.md' % $._config,
+              summary: 'The model{{ with $labels.model_name }} {{ . }}{{end}} has users and no servers any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+            },
+          },
+          {
+            alert: 'VLLMModelWithoutServers',
+            expr: '( max by (k8s_cluster_name, k8s_namespace_name, model_name) ( max_over_time(vllm_diagnosis_severity{model_name!="",%(selector)s}[1h]) ) unless on (k8s_cluster_name, k8s_namespace_name, model_name) ALERTS{alertname="VLLMModelDown"} and on (k8s_cluster_name, k8s_namespace_name) vllm_namespace:servers_known:group or max by (k8s_cluster_name, k8s_namespace_name, model_name) ( last_over_time(ALERTS_FOR_STATE{alertname="VLLMModelWithoutServers"}[10m]) ) > time() - 86400 and on (k8s_cluster_name, k8s_namespace_name, model_name) last_over_time(ALERTS{alertname=~"VLLMModelWithoutServers",alertstate="firing"}[10m]) and on () (vllm_up{%(selector)s} or otelcol_receiver_vllm_discovered_targets{stage="kept"}) ) unless on (k8s_cluster_name, k8s_namespace_name, model_name) vllm_diagnosis_severity{%(selector)s}' % $._config,
+            'for': '2m',
+            labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {
-              description: 'It had servers within the last hour. If it was scaled to 0 on purpose, the alert is resolved within an hour; else look at its Deployment, the quota and the scheduling.',
+              description: 'It had servers within the hour before, and no requests. If it was not scaled to 0 on purpose, look at its Deployment, the quota and the scheduling.',
               runbook_url: '%(runbookBase)sVLLMModelWithoutServers.md' % $._config,
               summary: 'The model{{ with $labels.model_name }} {{ . }}{{end}} has no servers any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
@@ -446,6 +475,8 @@
             expr: 'min by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name) ( min_over_time(vllm_diagnosis_severity{model_name!="",%(selector)s}[1h]) ) < 3 unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s} unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) max_over_time(vllm_diagnosis_condition{condition="draining",%(selector)s}[1h]) == 1 and on (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) > ( count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} ) ) or count by (k8s_cluster_name, k8s_namespace_name, job) ( max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_diagnosis_severity{%(selector)s} offset 1h ) ) * 0 ) ) and on (k8s_cluster_name) vllm_up{%(selector)s}' % $._config,
             'for': '10m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -472,6 +503,8 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) ( vllm_num_requests_running{%(selector)s} ) unless on (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance) vllm_diagnosis_severity{%(selector)s}' % $._config,
             'for': '15m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -490,6 +523,8 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, model_name, detail) ( vllm_diagnosis_cause{cause="slow_steps",detail=~"power_cap|thermal|memory_error|interconnect|clocks_low",%(selector)s} ) == 1' % $._config,
             'for': '5m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -502,6 +537,8 @@
             alert: 'VLLMGPUMemoryErrors',
             expr: 'sum by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( increase(vllm_accelerator_row_remap_rows_total{error_type="uncorrected",%(selector)s}[1h]) ) > 0 or sum by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( increase(hw_errors_total{error_type="uncorrected",%(selector)s}[1h]) ) > 0 or max by (k8s_cluster_name, k8s_namespace_name, k8s_pod_name, job, instance, hw_id, hw_name) ( vllm_accelerator_row_remap_failed{%(selector)s} ) > 0' % $._config,
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
+              pod: '{{ $labels.k8s_pod_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -532,6 +569,7 @@
             alert: 'VLLMBudgetBurnFast',
             expr: 'vllm_slo:error_ratio_lower:rate1h > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and ( vllm_slo:error_ratio_lower:rate5m > clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate5m * 300 >= %(eventsFast)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate5m * 300 < %(eventsFast)g or vllm_slo:error_ratio_lower:rate5m > 0.5 * clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and on (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ALERTS{alertname=~"VLLMBudgetBurnFast",alertstate="firing"} ) unless last_over_time(vllm_slo:error_ratio_lower:rate2m[5m]) < 0.5 * clamp_max(%(burnFast)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g)' % $._config,
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'page',
             },
             annotations: {
@@ -544,6 +582,7 @@
             alert: 'VLLMBudgetBurnMedium',
             expr: 'vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and ( vllm_slo:error_ratio_lower:rate30m > clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate30m * 1800 >= %(eventsMedium)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate30m * 1800 < %(eventsMedium)g or vllm_slo:error_ratio_lower:rate30m > 0.5 * clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and on (k8s_cluster_name, k8s_namespace_name, job, model_name, objective) ALERTS{alertname=~"VLLMBudgetBurnMedium",alertstate="firing"} ) unless last_over_time(vllm_slo:error_ratio_lower:rate2m[5m]) < 0.5 * clamp_max(%(burnMedium)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g)' % $._config,
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'page',
             },
             annotations: {
@@ -562,6 +601,7 @@
             alert: 'VLLMBudgetBurnSlow',
             expr: 'vllm_slo:error_ratio_lower:rate1d > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate2h > clamp_max(%(burnSlow)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate2h * 7200 >= %(eventsSlow)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate2h * 7200 < %(eventsSlow)g and vllm_slo:coverage:1d >= %(coverage)g' % $._config,
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -574,6 +614,7 @@
             alert: 'VLLMBudgetBurnLeak',
             expr: 'vllm_slo:error_ratio_lower:rate3d > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:error_ratio_lower:rate6h > clamp_max(%(burnLeak)g * (1 - vllm_slo:target:last1h), %(errorRatioAlways)g) and vllm_slo:valid:rate6h * 21600 >= %(eventsLeak)g unless on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_slo:requests:rate6h * 21600 < %(eventsLeak)g and vllm_slo:coverage:3d >= %(coverage)g' % $._config,
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -586,6 +627,7 @@
             alert: 'VLLMBudgetExhausted',
             expr: 'vllm_slo:budget_remaining_upper:30d <= 0 and vllm_slo:coverage:30d >= %(coverage)g' % $._config,
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -604,6 +646,7 @@
             expr: 'vllm_gateway:error_ratio:rate5m > %(gatewayErrorRatio)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g unless ( vllm_gateway:error_ratio:rate2m < 0.5 * %(gatewayErrorRatio)g and vllm_gateway:requests:rate2m * 120 >= 4 * %(gatewayRequests)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) ALERTS{alertname=~"VLLMGatewayErrors",alertstate="firing"} )' % $._config,
             'for': '5m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'page',
             },
             annotations: {
@@ -617,6 +660,7 @@
             expr: 'max by (k8s_cluster_name, k8s_namespace_name, job, pool) ( inference_gateway_pool_endpoint_ready{%(selector)s} ) == 0' % $._config,
             'for': '1m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'page',
             },
             annotations: {
@@ -630,6 +674,7 @@
             expr: 'histogram_quantile( 0.99, sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, le) ( rate(inference_gateway_epp_request_duration_seconds_bucket{%(selector)s}[5m]) ) ) > %(gatewayLatencySeconds)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g' % $._config,
             'for': '10m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {
@@ -643,6 +688,7 @@
             expr: 'count by (k8s_cluster_name, k8s_namespace_name, job, adapter_name) ( max by (k8s_cluster_name, k8s_namespace_name, job, instance, adapter_name) ( inference_gateway_lora_adapter_status{%(selector)s} ) == 1 ) < on (k8s_cluster_name, k8s_namespace_name, job) group_left () count by (k8s_cluster_name, k8s_namespace_name, job) ( count by (k8s_cluster_name, k8s_namespace_name, job, instance) ( inference_gateway_lora_adapter_status{%(selector)s} ) )' % $._config,
             'for': '15m',
             labels: {
+              namespace: '{{ $labels.k8s_namespace_name }}',
               severity: 'ticket',
             },
             annotations: {

@@ -46,10 +46,10 @@ var lone = []string{"vllm-0:8000"}
 
 func diagnosisGroup(p parameters) Group {
 	before := servers("vllm_diagnosis_severity offset 1h")
-	share := byServerModel("vllm_diagnosis_user_share_ratio")
+	share, withoutServers := byServerModel("vllm_diagnosis_user_share_ratio"), withoutServers()
 	return Group{
 		Name: "vllm-diagnosis", Set: Stable,
-		Records: append(severityRecords(), serversExpected(p)),
+		Records: append(severityRecords(), serversExpected(p), knownRecord()),
 		Alerts: []Alert{
 			{
 				Name: "VLLMPoolNotServing", Severity: Page, For: minute,
@@ -233,7 +233,8 @@ func diagnosisGroup(p parameters) Group {
 					"slow-steps":                 lone, "speculation-useless": lone, "two-causes": lone,
 				},
 			},
-			withoutServers(),
+			withoutServers[0],
+			withoutServers[1],
 			{
 				Name: "VLLMServerVanished", Severity: Ticket, For: 10 * minute,
 				Expr: "min by (" + serverModelLabels + ") (min_over_time(vllm_diagnosis_severity{model_name!=\"\"}[1h])) < 3" +

@@ -7,7 +7,7 @@ import "fmt"
 // diagnosis a rule knows neither what is usual for an engine nor why it is slow.
 func wireGroup(p parameters) Group {
 	const (
-		by  = "job, model_name"
+		by  = "namespace, job, model_name"
 		all = "vllm:time_to_first_token_seconds_count"
 	)
 	late := func(window string) string {
@@ -44,9 +44,9 @@ func wireGroup(p parameters) Group {
 			{
 				Name: "VLLMRawServerStalled", Severity: Page, For: 5 * minute, KeepFiringFor: 5 * minute,
 				// Of several engines one may stall; without the label engine it is the server.
-				Expr: "sum by (job, instance, engine) (min_over_time(vllm:num_requests_running[5m])) > 0" +
-					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
-					" and on (job, instance, engine) sum by (job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
+				Expr: "sum by (namespace, pod, job, instance, engine) (min_over_time(vllm:num_requests_running[5m])) > 0" +
+					" and on (namespace, pod, job, instance, engine) sum by (namespace, pod, job, instance, engine) (increase(vllm:generation_tokens_total[5m])) == 0" +
+					" and on (namespace, pod, job, instance, engine) sum by (namespace, pod, job, instance, engine) (increase(vllm:prompt_tokens_total[5m])) == 0",
 				Summary:     "{{ $labels.instance }}{{ with $labels.engine }}, engine {{ . }},{{ end }} has running requests but makes no tokens",
 				Description: "Requests have run for five minutes without a new token.",
 				Meaning:     "Requests have been running on an engine for five minutes without a new token.",

@@ -17,7 +17,7 @@ func AlertmanagerFiles() (map[string][]byte, error) {
 }
 
 func inhibitRules() []inhibitRule {
-	const unknown = `alertname=~"VLLM(ServerVanished|ModelWithoutServers|TooFewServers|DiagnosisMissing)"`
+	const unknown = `alertname=~"VLLM(ServerVanished|ModelDown|ModelWithoutServers|TooFewServers|DiagnosisMissing)"`
 	var rules []inhibitRule
 	// A pool over its servers: its text names them. One that is only degraded is not over a replica that does not
 	// serve, whose alert says more. Which labels a pool has depends on the processor's group_by, so there
@@ -45,9 +45,9 @@ func inhibitRules() []inhibitRule {
 		inhibitRule{[]string{`alertname="VLLMPoolNotServing"`}, []string{`alertname="VLLMPoolDegraded"`}, poolLabels},
 		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplica(NotServing|HarmsUsers)|VLLMGPUSlowsServer"`}, []string{`alertname="VLLMServerDegraded"`}, server},
 		inhibitRule{[]string{`alertname="VLLMReplicaHarmsUsers"`}, []string{`alertname="VLLMReplicaNotServing"`}, server},
-		inhibitRule{[]string{`alertname="VLLMModelWithoutServers"`}, []string{`alertname="VLLMServerVanished"`}, poolLabels},
+		inhibitRule{[]string{`alertname=~"VLLMModel(Down|WithoutServers)"`}, []string{`alertname="VLLMServerVanished"`}, poolLabels},
 		// A page that says what is wrong over one that says that an objective is missed. When it ends, the other is heard.
-		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplicaHarmsUsers|VLLMPoolNotServing"`}, []string{`alertname=~"VLLMBudgetBurn(Fast|Medium)"`}, poolLabels},
+		inhibitRule{[]string{`alertname=~"VLLMServerNotServing|VLLMReplicaHarmsUsers|VLLMPoolNotServing|VLLMModelDown"`}, []string{`alertname=~"VLLMBudgetBurn(Fast|Medium)"`}, poolLabels},
 		// The faster burn over the slower ones.
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnFast"`}, []string{`alertname=~"VLLMBudgetBurn(Medium|Slow|Leak)"`}, objective},
 		inhibitRule{[]string{`alertname="VLLMBudgetBurnMedium"`}, []string{`alertname=~"VLLMBudgetBurn(Slow|Leak)"`}, objective},

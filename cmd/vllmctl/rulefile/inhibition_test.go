@@ -126,9 +126,12 @@ func TestTheWorseConditionMutesTheLesserOfTheSame(t *testing.T) {
 	assert.True(t, muted(t, of("VLLMPoolDegraded", "m"), of("VLLMPoolNotServing", "m")))
 	assert.False(t, muted(t, of("VLLMPoolDegraded", "other"), of("VLLMPoolNotServing", "m")))
 	assert.False(t, muted(t, of("VLLMPoolNotServing", "m"), of("VLLMPoolDegraded", "m")))
-	assert.True(t, muted(t, of("VLLMServerVanished", "m"), of("VLLMModelWithoutServers", "m")))
-	assert.False(t, muted(t, of("VLLMServerVanished", "other"), of("VLLMModelWithoutServers", "m")))
-	for _, page := range []string{"VLLMServerNotServing", "VLLMReplicaHarmsUsers", "VLLMPoolNotServing"} {
+	for _, lost := range []string{"VLLMModelDown", "VLLMModelWithoutServers"} {
+		assert.True(t, muted(t, of("VLLMServerVanished", "m"), of(lost, "m")))
+		assert.False(t, muted(t, of("VLLMServerVanished", "other"), of(lost, "m")))
+		assert.True(t, muted(t, of(lost, "m"), model.LabelSet{"alertname": "VLLMCollectorSilent"}))
+	}
+	for _, page := range []string{"VLLMServerNotServing", "VLLMReplicaHarmsUsers", "VLLMPoolNotServing", "VLLMModelDown"} {
 		assert.True(t, muted(t, of("VLLMBudgetBurnFast", "m"), of(page, "m")), page)
 		assert.False(t, muted(t, of("VLLMBudgetBurnFast", "other"), of(page, "m")), page)
 		assert.False(t, muted(t, of("VLLMBudgetBurnSlow", "m"), of(page, "m")), "a ticket stays")
@@ -140,7 +143,6 @@ func TestASilentCollectorMutesWhatFollowsFromIt(t *testing.T) {
 	silent := model.LabelSet{"alertname": "VLLMCollectorSilent"}
 	vanished := model.LabelSet{"alertname": "VLLMServerVanished", "instance": "a", "k8s_cluster_name": "east"}
 	assert.True(t, muted(t, vanished, silent))
-	assert.True(t, muted(t, model.LabelSet{"alertname": "VLLMModelWithoutServers", "model_name": "m"}, silent))
 	assert.True(t, muted(t, vanished, silent.Merge(model.LabelSet{"k8s_cluster_name": "east"})))
 	assert.False(t, muted(t, vanished, silent.Merge(model.LabelSet{"k8s_cluster_name": "west"})))
 	assert.False(t, muted(t, model.LabelSet{"alertname": "VLLMPoolNotServing", "model_name": "m"}, silent))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
@@ -115,6 +116,13 @@ func alert(a *content.Alert, to spelling.Spelling) (Rule, error) {
 	for name, text := range map[string]string{"summary": a.Summary, "description": a.Description} {
 		if rule.Annotations[name], err = spelling.Annotation(text, to); err != nil {
 			return Rule{}, fmt.Errorf("%s: %w", a.Name, err)
+		}
+	}
+	// Routes of Alertmanager look for the labels that Kubernetes's own alerts have, those of AlertmanagerConfig always. The
+	// summary names what the alert knows of its place. An empty value is no label.
+	for name, from := range map[string]string{"namespace": "k8s_namespace_name", "pod": "k8s_pod_name"} {
+		if strings.Contains(a.Summary, "$labels."+from) {
+			rule.Labels[name] = spelling.Template("{{ $labels."+from+" }}", to)
 		}
 	}
 	if a.For > 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/fleet"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/engine"
 )
 
 const scaledConfig = `
@@ -38,11 +39,19 @@ service:
 `
 
 // The only pod of the only model is deleted, as by a scale to 0 right after an install: the alert about the model
-// fires and not the one about the collector. That one fires once the collector has ended, and the other is resolved.
-// A restart of the collector and a server that cannot be read have neither before.
+// fires, a page where it has users, and not the one about the collector. That one fires once the collector has ended,
+// and the other is resolved. A restart of the collector and a server that cannot be read have neither before.
 func TestAModelScaledToZeroHasAnAlert(t *testing.T) {
 	t.Parallel()
-	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000, ServedModel: "laguna"})
+	t.Run("with users", func(t *testing.T) { scaledToZero(t, 5, `alertname="VLLMModelDown",severity="page"`) })
+	t.Run("without", func(t *testing.T) { scaledToZero(t, 0, `alertname="VLLMModelWithoutServers",severity="ticket"`) })
+}
+
+func scaledToZero(t *testing.T, rate float64, alert string) {
+	t.Helper()
+	t.Parallel()
+	workload := engine.Chat(rate)
+	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Workload: &workload, KVCacheTokens: 24000, ServedModel: "laguna"})
 	require.NoError(t, err)
 	var down atomic.Bool
 	server := &moving{simulated: simulated}
@@ -85,13 +94,11 @@ scrape_configs:
 	since := func(from time.Time, series string) bool {
 		return has(fmt.Sprintf("last_over_time(%s[%dms])", series, time.Since(from).Milliseconds()))
 	}
-	const (
-		empty  = `ALERTS{alertname="VLLMModelWithoutServers"}`
-		fires  = `ALERTS{alertname="VLLMModelWithoutServers",alertstate="firing",k8s_namespace_name="poolside-models",model_name="laguna"}`
-		silent = `ALERTS{alertname="VLLMCollectorSilent",alertstate="firing"}`
-	)
+	const empty = `ALERTS{alertname=~"VLLMModelDown|VLLMModelWithoutServers"}`
+	fires := `ALERTS{alertstate="firing",k8s_namespace_name="poolside-models",namespace="poolside-models",pod="",model_name="laguna",` + alert + "}"
+	const silent = `ALERTS{alertname="VLLMCollectorSilent",alertstate="firing"}`
 	reads := func() bool {
-		return has(`vllm_diagnosis_severity{model_name="laguna"}`) && has(`otelcol_receiver_vllm_discovered_targets{stage="kept"} == 1`) && !has(silent)
+		return has(`vllm_diagnosis_severity{model_name="laguna"}`) && has(`vllm_arrival_rate_per_second`) && has(`otelcol_receiver_vllm_discovered_targets{stage="kept"} == 1`) && !has(silent)
 	}
 	c.WaitFor(t, "the server", reads)
 	c.Stop(t)
@@ -102,12 +109,13 @@ scrape_configs:
 	began := time.Now()
 	down.Store(true)
 	c.WaitFor(t, "the alert on the server", func() bool {
-		return has(`ALERTS{alertname=~"VLLMServerNotServing|VLLMReplicaNotServing",alertstate="firing"}`)
+		return has(`ALERTS{alertname=~"VLLMServerNotServing|VLLMReplicaNotServing",alertstate="firing",namespace="poolside-models",pod="inference-laguna-0"}`)
 	})
 	assert.False(t, since(began, empty), "a server that cannot be read still counts")
 
 	api.Delete(kubeapi.Pods, pod.Namespace, pod.Name)
 	c.WaitFor(t, "the alert on the model", func() bool { return has(fires) })
+	assert.Len(t, ask(t, addr, empty+` and on () `+fires, time.Now(), time.Now()), 1, "only one of the two")
 	assert.False(t, has("vllm_up"), "nothing of the server is left")
 	settled := time.Now().Add(8 * time.Second)
 	c.WaitFor(t, "twice the wait of the alert on the collector", func() bool { return time.Now().After(settled) })

@@ -182,12 +182,14 @@ func ofStories() map[string]expected {
 	// Their rules wait for ten or fifteen minutes, after the series is stale or half full.
 	slow := expected{from: onset, to: over, late: 25 * time.Minute}
 	return map[string]expected{
-		"healthy pool":                   nothing(),
-		"batch jobs":                     nothing(),
-		"batch jobs at night":            nothing(),
-		"server drained":                 nothing().with(poolDegraded, "two servers carry the load of three"),
-		"server removed":                 gone.with(poolDegraded, "two servers carry the load of three"),
-		"model scaled to 0":              {from: onset, to: onset + time.Hour, forgets: true},
+		"healthy pool":        nothing(),
+		"batch jobs":          nothing(),
+		"batch jobs at night": nothing(),
+		"server drained":      nothing().with(poolDegraded, "two servers carry the load of three"),
+		"server removed":      gone.with(poolDegraded, "two servers carry the load of three"),
+		// They stay for a day, and the stories are shorter.
+		"model lost":                     {from: onset, to: onset + 90*time.Minute},
+		"model scaled to 0":              {from: onset, to: onset + 90*time.Minute},
 		"server lost with its collector": gone.with(poolDegraded, "two servers carry the load of three"),
 		// Half an hour of requests waits at it when it continues.
 		"one of three replicas hangs": expected{from: onset, to: over}.with(poolDegraded, "it serves those that waited, and the pool has them"),

@@ -55,6 +55,22 @@ func second(values map[engine.Parameter]float64) func(i int, s *history.Servers)
 	}
 }
 
+// lastServer drains the only server of the only model, minutes after the collector began: only the collector's own
+// telemetry is left.
+func lastServer(s *history.Story) {
+	server := &s.Servers[0]
+	server.Drains, server.Gone = onset-time.Minute, onset
+	server.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: (onset - 40*time.Second).Seconds(), Until: (5 * onset).Seconds()}}
+	own := s.Own
+	s.Own = func(at time.Duration) []history.Sample {
+		return append(own(at), history.Sample{
+			Series: `otelcol_receiver_vllm_discovered_targets{job="otelcol-vllm",instance="collector-a:8888",receiver="vllm",stage="kept"}`,
+			Value:  b2f(at < onset),
+		})
+	}
+	s.Length = onset + 90*time.Minute
+}
+
 // away makes a server unreachable from onset to over.
 func away(s *history.Servers) {
 	s.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: onset.Seconds(), Until: over.Seconds()}}
@@ -105,20 +121,10 @@ func stories() []*history.Story {
 			})
 			s.Length = leaves + 90*time.Minute
 		}),
-		// The only server of the only model is drained, minutes after the collector began: only the collector's own
-		// telemetry is left.
+		story("model lost", lastServer),
 		story("model scaled to 0", func(s *history.Story) {
-			server := &s.Servers[0]
-			server.Drains, server.Gone = onset-time.Minute, onset
-			server.Config.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultUnreachable, At: (onset - 40*time.Second).Seconds(), Until: (5 * onset).Seconds()}}
-			own := s.Own
-			s.Own = func(at time.Duration) []history.Sample {
-				return append(own(at), history.Sample{
-					Series: `otelcol_receiver_vllm_discovered_targets{job="otelcol-vllm",instance="collector-a:8888",receiver="vllm",stage="kept"}`,
-					Value:  b2f(at < onset),
-				})
-			}
-			s.Length = onset + 90*time.Minute
+			s.Servers[0].Config.Workload.Rate = 0
+			lastServer(s)
 		}),
 		// The node dies with the sidecar that scrapes the server: nothing ends its series.
 		story("server lost with its collector", func(s *history.Story) {

@@ -56,6 +56,9 @@ func TestTheCommandsOfEveryPageCanBePasted(t *testing.T) {
 			continue
 		}
 		all := strings.Join(commands(t, page), "\n")
+		if strings.HasPrefix(page, "VLLMModel") {
+			assert.NotContains(t, strings.Join(commands(t, page)[1:], ""), "POD", "%s is about a model without a pod", page)
+		}
 		with++
 		out, errors := bash(t, "{ "+all+"\n} > /dev/null\nwait; echo CALLS; cat calls", stands) // a forwarded port may answer late
 		for _, wrong := range []string{"unbound variable", "syntax error", "command not found", "unexpected"} {
@@ -83,19 +86,19 @@ func TestTheCheckOfARunbookFindsTheServer(t *testing.T) {
 	require.NoError(t, err)
 	web := httptest.NewServer(server.Targets()[0])
 	defer web.Close()
-	port := web.URL[strings.LastIndex(web.URL, ":"):]
+	_, port, _ := strings.Cut(strings.TrimPrefix(web.URL, "http://"), ":")
 	var check string
 	for _, block := range commands(t, "unreachable") {
 		if strings.Contains(block, "/vllmctl ") {
-			check = strings.ReplaceAll(block, ":8000", port)
+			check = block
 		}
 	}
 	require.NotEmpty(t, check)
-	out, errors := bash(t, commands(t, "unreachable")[0]+check, map[string]string{
+	out, errors := bash(t, strings.Replace(commands(t, "unreachable")[0], "PORT=8000", "PORT="+port, 1)+check, map[string]string{
 		// Where the real one enters the collector's pod, this one stays here.
 		"kubectl": `case "$*" in *podIP*) echo -n 127.0.0.1;; *) while [ "$1" != /vllmctl ]; do shift; done; shift; ` + program + ` "$@";; esac`,
 	})
-	assert.Contains(t, out, "127.0.0.1"+port, errors)
+	assert.Contains(t, out, "127.0.0.1:"+port, errors)
 	assert.Contains(t, out, "0.20.0", errors)
 }
 
