@@ -182,7 +182,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	require.NoError(t, os.WriteFile(rulesFile, rules, 0o600))
 	_, prometheus := collector.Prometheus(t, fmt.Sprintf("global: {evaluation_interval: 15s}\nrule_files: [%q]\nscrape_configs:\n%s", rulesFile, scrapes(t, monitor, c)))
 	wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
-	wait(t, "both models judged", func() bool { return len(labelsOf(t, prometheus, "vllm_pool_diagnosis_severity < 2")) == 2 })
+	wait(t, "all engines judged", func() bool { return len(labelsOf(t, prometheus, "vllm_diagnosis_severity == 0")) == 4 })
 	for _, one := range labelsOf(t, prometheus, "vllm_up") {
 		assert.Equal(t, one["k8s_pod_name"], one["pod"], "the pod of the server, not of the collector")
 		assert.Equal(t, "poolside-models", one["namespace"])
