@@ -429,8 +429,9 @@ e2e: build build-tiers prometheus haproxy ## Test the built binary end to end
 
 .PHONY: test-cluster
 test-cluster: build cluster prometheus ## Run the tests on an empty cluster (Linux; with sudo)
-	@$(if $(filter-out 0,$(shell id -u)),sudo) env PATH="$$PATH" OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 $(GO) test -tags e2e -count 1 -timeout 20m -v \
-		-run 'Cluster|Poolside|PodsOf|AContainerHas|PodsThat' ./lab/test/cluster ./lab/test/kubernetes ./lab/test/runbooks > build/cluster.log 2>&1; code=$$?; grep -E "^(---|ok|FAIL|    poolside)" build/cluster.log; exit $$code
+	@$(if $(filter-out 0,$(shell id -u)),sudo) env PATH="$$PATH" OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 \
+		$(GO) test -tags e2e -count 1 -timeout 20m -v -run 'OnACluster|Poolside|Pods|AContainer' ./lab/test/cluster \
+		./lab/test/kubernetes ./lab/test/runbooks > build/cluster.log 2>&1; code=$$?; grep -E "^(---|ok|FAIL|    poolside)" build/cluster.log; exit $$code
 
 .PHONY: own-collector
 own-collector: $(OCB) ## Try the builder manifests for collectors of users

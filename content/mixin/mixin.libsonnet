@@ -453,7 +453,7 @@
             annotations: {
               description: 'It had servers and requests within the hour before, now it has no servers. Look at its Deployment, the quota and the scheduling.',
               runbook_url: '%(runbookBase)sVLLMModelDown.md' % $._config,
-              summary: 'The model{{ with $labels.model_name }} {{ . }}{{end}} has users and no servers any more{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
+              summary: 'The model{{ with $labels.model_name }} {{ . }}{{end}} has requests but no servers{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
           },
           {

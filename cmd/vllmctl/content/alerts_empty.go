@@ -41,17 +41,17 @@ func lost(alert, lived string) string {
 		" unless on (" + poolLabels + ") vllm_diagnosis_severity"
 }
 
-// withoutServers are a page where users lose a model, and a ticket where nobody used it.
+// withoutServers are a page where users lose a model, and a ticket where it had no requests.
 func withoutServers() []Alert {
 	down := Alert{
 		Name: modelDown, Severity: Page, For: 2 * minute,
 		Expr:        lost(modelDown, "max by ("+poolLabels+") (max_over_time(vllm_arrival_rate_per_second{model_name!=\"\"}[1h])) > 0"),
-		Summary:     "The model{{ with $labels.model_name }} {{ . }}{{ end }} has users and no servers any more",
+		Summary:     "The model{{ with $labels.model_name }} {{ . }}{{ end }} has requests but no servers",
 		Description: "It had servers and requests within the hour before, now it has no servers. Look at its Deployment, the quota and the scheduling.",
 		Meaning:     "A model that had servers and requests within the last hour has no servers, and a collector that works says so: it has fewer targets than before, or reports other servers.",
-		Impact:      "Nobody serves the model: all its requests fail.",
+		Impact:      "No server serves the model: all its requests fail.",
 		Diagnosis: []Step{
-			{Text: "Compare with the Deployment: pods that wait for a GPU are Pending, and a quota lets none be made."},
+			{Text: "Compare with the Deployment: pods that wait for a GPU are Pending, and a quota can prevent new pods."},
 			{Text: "See how many targets the receiver has.", Query: "otelcol_receiver_vllm_targets", Board: "vllm-collector", Panel: "Targets"},
 		},
 		Mitigation: []string{

@@ -44,22 +44,6 @@ func apply(t *testing.T, c *Cluster, file string) {
 	require.NoError(t, err, out)
 }
 
-// ready are the pods of a namespace that are ready, by name.
-func ready(t *testing.T, c *Cluster, namespace string) map[string]corev1.Pod {
-	t.Helper()
-	list, err := c.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	pods := map[string]corev1.Pod{}
-	for _, pod := range list.Items {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				pods[pod.Name] = pod
-			}
-		}
-	}
-	return pods
-}
-
 // A collector in a pod finds two servers with the rights of its account; one that crashes runs again, a
 // Deployment of size 0 has no pods, and what is not allowed is refused.
 func TestPodsOfControllersRun(t *testing.T) {
@@ -70,12 +54,12 @@ func TestPodsOfControllersRun(t *testing.T) {
 		"otelcol-vllm": {Files: map[string]string{"/otelcol-vllm": binary}, Entrypoint: []string{"/otelcol-vllm"}, User: 10001},
 	})
 	apply(t, c, "pods.yaml")
-	c.Wait(t, "the pods", func() bool { return len(ready(t, c, "models")) == 2 && len(ready(t, c, "watch")) == 1 })
-	servers := ready(t, c, "models")
+	c.Wait(t, "the pods", func() bool { return len(c.Ready(t, "models")) == 2 && len(c.Ready(t, "watch")) == 1 })
+	servers := c.Ready(t, "models")
 	for name, pod := range servers {
 		assert.NotEmpty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), name)
 	}
-	one := ready(t, c, "watch")["collector-0"]
+	one := c.Ready(t, "watch")["collector-0"]
 	c.Wait(t, "what the collector finds", func() bool {
 		page := string(collector.Get(t, "http://"+one.Status.PodIP+":9464/metrics"))
 		return !slices.ContainsFunc(slices.Collect(maps.Keys(servers)), func(name string) bool { return !strings.Contains(page, name) })
@@ -83,10 +67,10 @@ func TestPodsOfControllersRun(t *testing.T) {
 
 	require.NoError(t, c.Kill("watch", "collector-0", ""))
 	c.Wait(t, "the restart", func() bool {
-		again := ready(t, c, "watch")["collector-0"]
+		again := c.Ready(t, "watch")["collector-0"]
 		return len(again.Status.ContainerStatuses) == 1 && again.Status.ContainerStatuses[0].RestartCount == 1
 	})
-	status := ready(t, c, "watch")["collector-0"].Status.ContainerStatuses[0]
+	status := c.Ready(t, "watch")["collector-0"].Status.ContainerStatuses[0]
 	assert.Equal(t, int32(137), status.LastTerminationState.Terminated.ExitCode)
 
 	out, err := c.Kubectl(t, "", "scale", "-n", "models", "deployment/chat", "--replicas=0")
@@ -110,7 +94,7 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	c := Start(t)
 	c.Node(t, "node", map[string]Image{"shell": shell})
 	apply(t, c, "shell.yaml")
-	c.Wait(t, "the shell", func() bool { return len(ready(t, c, "default")) == 1 })
+	c.Wait(t, "the shell", func() bool { return len(c.Ready(t, "default")) == 1 })
 	assert.Equal(t, "blue hello sesame one . $(NOT)\nsesame4711\n4712\n4712 4713\nshell\nkept\n", c.Logs("default", "shell", "main"))
 
 	token, err := c.Exec(t.Context(), "default", "shell", "main", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -134,7 +118,7 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	require.NoError(t, err, out)
 	assert.Contains(t, c.Logs("default", "shell", "main"), "ended by request")
 	apply(t, c, "shell.yaml")
-	c.Wait(t, "the next pod", func() bool { return len(ready(t, c, "default")) == 1 })
+	c.Wait(t, "the next pod", func() bool { return len(c.Ready(t, "default")) == 1 })
 	assert.True(t, strings.HasSuffix(c.Logs("default", "shell", "main"), "\nkept\nkept\n"), "a claim outlives its pod")
 }
 

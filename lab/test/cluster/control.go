@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -161,9 +162,28 @@ func (*Cluster) Wait(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// Ready are the pods of a namespace that are ready, by name.
+func (c *Cluster) Ready(t *testing.T, namespace string) map[string]corev1.Pod {
+	t.Helper()
+	list, err := c.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				pods[pod.Name] = pod
+			}
+		}
+	}
+	return pods
+}
+
 // Kubectl runs kubectl as the administrator, with a standard input, and returns what it prints on both outputs.
 func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) (string, error) {
 	t.Helper()
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Skip("kubectl is not installed:", err)
+	}
 	command := exec.CommandContext(t.Context(), "kubectl", args...) //nolint:gosec // our own arguments
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	command.Stdin = strings.NewReader(input)

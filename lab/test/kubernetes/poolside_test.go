@@ -15,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -106,9 +105,7 @@ func labelsOf(t *testing.T, address, query string) []map[string]string {
 			} `json:"result"`
 		} `json:"data"`
 	}
-	if body := collector.Get(t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query)); len(body) > 0 {
-		require.NoError(t, json.Unmarshal(body, &answer))
-	}
+	require.NoError(t, json.Unmarshal(collector.Get(t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query)), &answer))
 	var all []map[string]string
 	for _, one := range answer.Data.Result {
 		all = append(all, one.Metric)
@@ -140,7 +137,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 		require.NoError(t, err, out)
 	}
 	apply(models)
-	wait(t, "the models", func() bool { return len(running(t, c, "poolside-models")) == 4 })
+	c.Wait(t, "the models", func() bool { return len(c.Ready(t, "poolside-models")) == 4 })
 
 	began := time.Now()
 	file := filepath.Join(t.TempDir(), "values.yaml")
@@ -181,14 +178,14 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	rulesFile := filepath.Join(t.TempDir(), "rules.yaml")
 	require.NoError(t, os.WriteFile(rulesFile, rules, 0o600))
 	_, prometheus := collector.Prometheus(t, fmt.Sprintf("global: {evaluation_interval: 15s}\nrule_files: [%q]\nscrape_configs:\n%s", rulesFile, scrapes(t, monitor, c)))
-	wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
-	wait(t, "all engines judged", func() bool { return len(labelsOf(t, prometheus, "vllm_diagnosis_severity == 0")) == 4 })
+	c.Wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
+	c.Wait(t, "all engines judged", func() bool { return len(labelsOf(t, prometheus, "vllm_diagnosis_severity == 0")) == 4 })
 	for _, one := range labelsOf(t, prometheus, "vllm_up") {
 		assert.Equal(t, one["k8s_pod_name"], one["pod"], "the pod of the server, not of the collector")
 		assert.Equal(t, "poolside-models", one["namespace"])
 		assert.NotContains(t, one, "container")
 	}
-	wait(t, "the collector's own metrics", func() bool { return len(labelsOf(t, prometheus, "otelcol_receiver_vllm_targets")) == 1 })
+	c.Wait(t, "the collector's own metrics", func() bool { return len(labelsOf(t, prometheus, "otelcol_receiver_vllm_targets")) == 1 })
 	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
 	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://"+fleet)
 	require.NoError(t, err, out)
@@ -202,36 +199,14 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	of := func(state string) bool {
 		return len(labelsOf(t, prometheus, fmt.Sprintf(`ALERTS{alertname="VLLMModelWithoutServers",model_name="agent-small",alertstate=%q}`, state))) == 1
 	}
-	wait(t, "a pending alert", func() bool { return of("pending") })
+	c.Wait(t, "a pending alert", func() bool { return of("pending") })
 	t.Logf("%s after the scaling: pending", time.Since(scaled).Round(time.Second))
-	wait(t, "an alert", func() bool { return of("firing") })
+	c.Wait(t, "an alert", func() bool { return of("firing") })
 	t.Logf("%s after the scaling: firing; %s after the start of the installation", time.Since(scaled).Round(time.Second), time.Since(began).Round(time.Second))
 	assert.Len(t, labelsOf(t, prometheus, `ALERTS{alertstate="firing"}`), 1, "one alert, and no other")
 	assert.Less(t, time.Since(began), 10*time.Minute)
 
 	out, err = c.Kubectl(t, "", "-n", "poolside-models", "scale", "deployment", "inference-agent-small", "--replicas=2")
 	require.NoError(t, err, out)
-	wait(t, "the end of the alert", func() bool { return !of("firing") })
-}
-
-// running are the pods of a namespace that are ready.
-func running(t *testing.T, c *control.Cluster, namespace string) []corev1.Pod {
-	t.Helper()
-	list, err := c.Client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	var all []corev1.Pod
-	for _, pod := range list.Items {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				all = append(all, pod)
-			}
-		}
-	}
-	return all
-}
-
-// wait waits for what a Prometheus with the intervals of production sees within minutes.
-func wait(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	require.Eventually(t, ok, 5*time.Minute, time.Second, what)
+	c.Wait(t, "the end of the alert", func() bool { return !of("firing") })
 }

@@ -53,7 +53,7 @@ func (r *Report) Write(to io.Writer, style Style) error {
 			fmt.Fprintf(&out.b, "  %-24s%s\n", r.Sent[i].Exporter, r.Sent[i].words(len(r.Targets)))
 		}
 		if slices.ContainsFunc(r.all(), func(f Finding) bool { return f.Code == CodeNoTraffic }) {
-			fmt.Fprintf(&out.b, "%26s%s\n", "", "A server without traffic has fewer series than it will.")
+			fmt.Fprintf(&out.b, "%26s%s\n", "", "A server without traffic has fewer series than one with traffic.")
 		}
 		out.b.WriteString("\n")
 	} else if r.configured {

@@ -8,11 +8,16 @@
 {{- if or .Values.prometheus.scrape (not (include "otelcol-vllm.sends" .)) -}}true{{- end -}}
 {{- end }}
 
+{{/* Whether metrics are sent, and can be scraped, too. */}}
+{{- define "otelcol-vllm.both" -}}
+{{- if and (include "otelcol-vllm.sends" .) .Values.prometheus.scrape -}}true{{- end -}}
+{{- end }}
+
 {{/* What values add to the configuration of the mode, and config over it. Empty if nothing. */}}
 {{- define "otelcol-vllm.extra" -}}
 {{- $v := .Values -}}
 {{- $extra := dict -}}
-{{- if and (include "otelcol-vllm.sends" .) $v.prometheus.scrape -}}
+{{- if include "otelcol-vllm.both" . -}}
 {{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "exporters" (list "otlp_http" "prometheus"))))) -}}
 {{- end -}}
 {{- if $v.backend.headers -}}

@@ -95,7 +95,7 @@ spec:
       args:
         - --config=/etc/otelcol-vllm/shared/collector.yaml
         - --config=/etc/otelcol-vllm/shared/exporter.yaml
-        {{- if and (include "otelcol-vllm.sends" .) .Values.prometheus.scrape }}
+        {{- if include "otelcol-vllm.both" . }}
         - --config=/etc/otelcol-vllm/shared/scrape.yaml
         {{- end }}
         {{- if eq $component "pool" }}
