@@ -14,8 +14,8 @@ const (
 
 // knownRecord is 1 where a collector that works tells which servers a namespace has, and so which it lost: one whose own
 // telemetry shows fewer targets than before or, with servers left in the cluster, while no collector has ended in the
-// hour or, with servers left in the namespace, none just now. A server without a model was never read: until its start
-// takes too long it may be the new one of a rollout.
+// hour or, with servers left in the namespace, none just now. A server without a model was never read: for ten minutes
+// it may be the new one of a rollout.
 func knownRecord() Record {
 	const (
 		fewer     = "max_over_time(" + discovered + "[1h]) > " + discovered
@@ -27,7 +27,8 @@ func knownRecord() Record {
 		Meaning: "1 where it is known which servers of the last hour a namespace still has.",
 		Expr: "group by (" + namespaceOnly + ") (last_over_time(vllm_up[1h]) and on () (" + fewer + ")" +
 			" or last_over_time(vllm_up[1h]) and on (k8s_cluster_name) vllm_up and on () " + discovered + ended +
-			" or vllm_up" + justEnded + ") unless on (" + namespaceOnly + `) vllm_diagnosis_severity{model_name=""} < 2`,
+			" or vllm_up" + justEnded + ") unless on (" + namespaceOnly + `) (vllm_diagnosis_severity{model_name=""} < 2` +
+			` unless vllm_diagnosis_severity{model_name=""} offset 10m)`,
 	}
 }
 
@@ -60,7 +61,7 @@ func withoutServers() []Alert {
 		},
 		LooksTheSame: "Another label or namespace of the pods: discovery does not list them any more. A collector that ended while another one found fewer targets. An autoscaler that scales to 0 sooner than an hour after the last request, or a canary's requests.",
 		NotConclude:  "Servers that cannot be read still count: they have their own alerts.",
-		CannotFire:   "It had no requests for an hour (`VLLMModelWithoutServers`), the collector is down, its own telemetry (port 8888) is not scraped and no other server of the namespace is left, or a server of the namespace that was never read still starts.",
+		CannotFire:   "It had no requests for an hour (`VLLMModelWithoutServers`), the collector is down, its own telemetry (port 8888) is not scraped and no other server of the namespace is left, or a server of the namespace has been starting for less than ten minutes.",
 		NoMonitor:    "A query cannot find the models of an hour ago.",
 		FiresIn:      map[string][]string{"model lost": nil},
 	}

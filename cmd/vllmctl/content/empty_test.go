@@ -103,7 +103,8 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		"until a server is back":       {[][]series{a, between(5*hour, day, server("a2", "m", blue)), {found}}, 6 * hour, end + 2*minute, 5*hour - minute},
 		"while another server starts":  {[][]series{a, between(hour, 2*hour, []series{severity("a2", "", 1, blue)}), {found}}, 3 * hour, end + 2*minute, 3 * hour},
 		"while a collector is updated": {[][]series{a, {until(2*hour, found), from(2*hour+4*minute, kept("d", 0*minute, 0.))}}, 4 * hour, end + 2*minute, 2*hour - minute},
-		"once a start takes too long":  {[][]series{a, {found, steps(severity("a2", "", 0, blue).name, end, 1., 13*minute, 2.)}}, 2 * hour, 15 * minute, 2 * hour},
+		"once a start takes too long":  {[][]series{a, {found}, between(end, day, []series{severity("a2", "", 1, blue)})}, 2 * hour, end + 12*minute, 2 * hour},
+		"once a start has failed":      {[][]series{a, {found, steps(severity("a2", "", 0, blue).name, end, 1., end+4*minute, 2.)}}, 2 * hour, end + 6*minute, 2 * hour},
 	} {
 		for alert, requests := range map[string]float64{reported: 0, paged: 0.5} {
 			t.Run("it stays "+name+": "+alert, func(t *testing.T) {
