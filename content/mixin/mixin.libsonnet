@@ -63,7 +63,7 @@
           },
           {
             record: 'vllm_namespace:servers_known:group',
-            expr: 'group by (k8s_cluster_name, k8s_namespace_name) ( last_over_time(vllm_up{%(selector)s}[1h]) and on () ( max_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) > otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or last_over_time(vllm_up{%(selector)s}[1h]) and on (k8s_cluster_name) vllm_up{%(selector)s} and on () otelcol_receiver_vllm_discovered_targets{stage="kept"} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or vllm_up{%(selector)s} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[10m]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) ) unless on (k8s_cluster_name, k8s_namespace_name) ( vllm_diagnosis_severity{model_name="",%(selector)s} < 2 unless vllm_diagnosis_severity{model_name="",%(selector)s} offset 10m )' % $._config,
+            expr: 'group by (k8s_cluster_name, k8s_namespace_name) ( last_over_time(vllm_up{%(selector)s}[1h]) and on () ( max_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) > otelcol_receiver_vllm_discovered_targets{stage="kept"} ) unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or last_over_time(vllm_up{%(selector)s}[1h]) and on (k8s_cluster_name) vllm_up{%(selector)s} and on () otelcol_receiver_vllm_discovered_targets{stage="kept"} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[1h]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) or vllm_up{%(selector)s} unless on () ( last_over_time(otelcol_receiver_vllm_discovered_targets{stage="kept"}[10m]) unless otelcol_receiver_vllm_discovered_targets{stage="kept"} ) ) unless on (k8s_cluster_name, k8s_namespace_name) ( vllm_diagnosis_severity{model_name="",%(selector)s} < 2 unless vllm_diagnosis_severity{model_name="",%(selector)s} offset 10m )' % $._config,
           },
         ],
       },
@@ -704,7 +704,7 @@
         rules: [
           {
             alert: 'VLLMCollectorSilent',
-            expr: '( absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} ) ) unless on () ( sum(otelcol_receiver_vllm_discovered_targets{stage="kept"}) == 0 unless on () count( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) ) > 1 )' % $._config,
+            expr: '( absent(vllm_up{%(selector)s}) or on () ( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) unless on (k8s_cluster_name) vllm_up{%(selector)s} ) ) unless on (k8s_cluster_name) ( sum by (k8s_cluster_name) ( otelcol_receiver_vllm_discovered_targets{k8s_cluster_name!="",stage="kept"} ) == 0 ) unless on () ( sum(otelcol_receiver_vllm_discovered_targets{stage="kept"}) == 0 unless on () count( count by (k8s_cluster_name) (last_over_time(vllm_up{k8s_cluster_name!="",%(selector)s}[1d])) ) > 1 )' % $._config,
             'for': '10m',
             labels: {
               severity: 'page',

@@ -9,9 +9,10 @@ func collectorGroup(p parameters) Group {
 		Alerts: []Alert{
 			{
 				Name: "VLLMCollectorSilent", Severity: Page, For: 10 * minute,
-				// Of several clusters one may be silent; the page stays for a day. A collector that finds no server works, and
-				// stands for all where they read one cluster.
+				// Of several clusters one may be silent; the page stays for a day. A collector that finds no server works: it
+				// stands for its cluster, and without that name for all where they read one cluster.
 				Expr: "(absent(vllm_up) or on () (" + clusters + " unless on (k8s_cluster_name) vllm_up))" +
+					` unless on (k8s_cluster_name) (sum by (k8s_cluster_name) (otelcol_receiver_vllm_discovered_targets{stage="kept",k8s_cluster_name!=""}) == 0)` +
 					" unless on () (sum(" + discovered + ") == 0 unless on () count(" + clusters + ") > 1)",
 				Summary:     "No metrics of vLLM servers arrive",
 				Description: "No metrics of vLLM servers arrive, so no other alert of vLLM can fire.",

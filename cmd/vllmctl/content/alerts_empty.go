@@ -13,8 +13,8 @@ const (
 )
 
 // knownRecord is 1 where a collector that works tells which servers a namespace has, and so which it lost: one whose own
-// telemetry shows fewer targets than before or, with servers left in the cluster, while no collector has ended in the
-// hour or, with servers left in the namespace, none just now. A server without a model was never read: for ten minutes
+// telemetry shows fewer targets than before, or with servers left in the cluster, both while no collector has ended in
+// the hour; or, with servers left in the namespace, while none has ended just now. A server without a model was never read: for ten minutes
 // it may be the new one of a rollout.
 func knownRecord() Record {
 	const (
@@ -25,7 +25,7 @@ func knownRecord() Record {
 	return Record{
 		Name: serversKnown, Unit: "1",
 		Meaning: "1 where it is known which servers of the last hour a namespace still has.",
-		Expr: "group by (" + namespaceOnly + ") (last_over_time(vllm_up[1h]) and on () (" + fewer + ")" +
+		Expr: "group by (" + namespaceOnly + ") (last_over_time(vllm_up[1h]) and on () (" + fewer + ")" + ended +
 			" or last_over_time(vllm_up[1h]) and on (k8s_cluster_name) vllm_up and on () " + discovered + ended +
 			" or vllm_up" + justEnded + ") unless on (" + namespaceOnly + `) (vllm_diagnosis_severity{model_name=""} < 2` +
 			` unless vllm_diagnosis_severity{model_name=""} offset 10m)`,
