@@ -21,7 +21,7 @@ var changes = map[string]struct{ overlay, change, adds string }{
 	"image.pullPolicy":           {"agent", "image: {pullPolicy: Always}", "imagePullPolicy: Always"},
 	"image.pullSecrets":          {"agent", "image: {pullSecrets: [mine]}", "imagePullSecrets:\n        - name: mine"},
 	"backend.endpoint":           {"pool-label-scrape", "backend: {endpoint: \"https://a.site\"}", "OTLP_ENDPOINT: \"https://a.site\""},
-	"backend.preset":             {"pool-label-scrape", "backend: {preset: datadog}", "dd-otel-metric-config"},
+	"backend.preset":             {"pool-label-scrape", "env: [{name: DD_API_KEY, value: a}]\nbackend: {preset: datadog}", "dd-otel-metric-config"},
 	"networkPolicy.to":           {"agent", "networkPolicy: {to: [{ipBlock: {cidr: 10.0.0.0/8}}]}", "cidr: 10.0.0.0/8"},
 	"backend.authorization":      {"agent", "backend: {authorization: Other}", "OTLP_AUTHORIZATION: T3RoZXI="},
 	"backend.headers":            {"agent", "backend: {headers: [{name: X-Key, secret: s, key: k}]}", "X-Key: ${env:BACKEND_HEADER_0}"},
@@ -162,4 +162,37 @@ func TestTheSizeOfTheFleetSetsTheLimits(t *testing.T) {
 			assert.NotContains(t, strings.Join(texts, "\n"), "max_series", row.change)
 		}
 	}
+}
+
+// A request is never above its limit, which the API server would refuse.
+func TestRequestsFollowLimits(t *testing.T) {
+	for change, want := range map[string][4]string{
+		"{}":                                         {"100m", "2", "512Mi", "1Gi"},
+		"resources: {limits: {memory: 256Mi}}":       {"100m", "2", "256Mi", "256Mi"},
+		"resources: {limits: {cpu: 50m}}":            {"50m", "50m", "512Mi", "1Gi"},
+		"resources: {requests: {memory: 2Gi}}":       {"100m", "2", "2Gi", "2Gi"},
+		"resources: {requests: {cpu: 3}}":            {"3", "3", "512Mi", "1Gi"},
+		"resources: {limits: {cpu: 4, memory: 6Gi}}": {"100m", "4", "512Mi", "6Gi"},
+	} {
+		got := mustDecode(t, thin(t, "pool-label", change)).workloads()[0].ours()[0].Resources
+		assert.Equal(t, want, [4]string{got.Requests.Cpu().String(), got.Limits.Cpu().String(), got.Requests.Memory().String(), got.Limits.Memory().String()}, change)
+	}
+}
+
+// What a preset does for its vendor, such as taking staleness markers away, does not reach the Prometheus beside it.
+func TestAPrometheusBesideAVendorGetsTheMetricsAsTheyAre(t *testing.T) {
+	all := mustDecode(t, thin(t, "pool-label-scrape", "prometheus: {podMonitor: true}", "env: [{name: ANY, value: a}]", "backend: {preset: dynatrace}"))
+	w := all.workloads()[0]
+	texts, ok := configTexts(all.index(), w, w.ours()[0])
+	require.True(t, ok)
+	config := mergedConfig(t, texts)
+	metrics := at(config, "service", "pipelines", "metrics")
+	assert.Equal(t, []any{"memory_limiter", "vllm"}, metrics["processors"])
+	assert.ElementsMatch(t, []any{"prometheus", "forward"}, metrics["exporters"])
+	vendor := at(config, "service", "pipelines", "metrics/backend")
+	assert.Equal(t, []any{"filter/values", "transform/summaries", "filter/summaries", "transform/dimensions", "cumulative_to_delta"}, vendor["processors"])
+	assert.Equal(t, []any{"otlp_http"}, vendor["exporters"])
+	monitor, ok := all.index()[key("PodMonitor", "otelcol-vllm", "otelcol-vllm")].(*podMonitor)
+	require.True(t, ok)
+	assert.Equal(t, "vllm", monitor.Spec.PodMetricsEndpoints[0].Port, "a PodMonitor opens the page")
 }

@@ -275,3 +275,15 @@ func TestTheComparisonNoticesADifference(t *testing.T) {
 		assert.NotEqual(t, want, got, row.old)
 	}
 }
+
+// mergedConfig merges configurations as the collector does.
+func mergedConfig(t *testing.T, texts []string) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for _, text := range texts {
+		var next map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(text), &next))
+		merge(all, next)
+	}
+	return all
+}

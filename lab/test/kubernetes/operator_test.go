@@ -18,18 +18,21 @@ type podMonitor struct {
 	Spec              struct {
 		Selector            metav1.LabelSelector `json:"selector"`
 		PodMetricsEndpoints []struct {
-			Port              string `json:"port"`
-			Interval          string `json:"interval"`
-			HonorLabels       bool   `json:"honorLabels"`
-			MetricRelabelings []struct {
-				Action       string   `json:"action"`
-				Regex        string   `json:"regex"`
-				SourceLabels []string `json:"sourceLabels"`
-				TargetLabel  string   `json:"targetLabel"`
-				Replacement  string   `json:"replacement"`
-			} `json:"metricRelabelings"`
+			Port              string       `json:"port"`
+			Interval          string       `json:"interval"`
+			HonorLabels       bool         `json:"honorLabels"`
+			Relabelings       []relabeling `json:"relabelings"`
+			MetricRelabelings []relabeling `json:"metricRelabelings"`
 		} `json:"podMetricsEndpoints"`
 	} `json:"spec"`
+}
+
+type relabeling struct {
+	Action       string   `json:"action,omitempty"`
+	Regex        string   `json:"regex,omitempty"`
+	SourceLabels []string `json:"sourceLabels,omitempty"`
+	TargetLabel  string   `json:"targetLabel,omitempty"`
+	Replacement  string   `json:"replacement,omitempty"`
 }
 
 type prometheusRule struct {

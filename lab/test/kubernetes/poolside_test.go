@@ -64,35 +64,45 @@ func scrapes(t *testing.T, monitor *podMonitor, c *control.Cluster) string {
 	require.NoError(t, err)
 	var jobs []any
 	for i, endpoint := range monitor.Spec.PodMetricsEndpoints {
-		var targets, relabelings []any
+		var targets []any
 		for _, pod := range pods.Items {
 			for _, port := range pod.Spec.Containers[0].Ports {
 				if port.Name == endpoint.Port {
 					targets = append(targets, map[string]any{
 						"targets": []string{fmt.Sprintf("%s:%d", pod.Status.PodIP, port.ContainerPort)},
-						"labels":  map[string]string{"namespace": pod.Namespace, "pod": pod.Name, "container": pod.Spec.Containers[0].Name, "endpoint": port.Name},
+						"labels":  map[string]string{"__meta_kubernetes_pod_name": pod.Name, "namespace": pod.Namespace, "pod": pod.Name, "container": pod.Spec.Containers[0].Name, "endpoint": port.Name},
 					})
 				}
 			}
 		}
 		require.NotEmpty(t, targets, endpoint.Port)
-		for _, r := range endpoint.MetricRelabelings {
-			rule := map[string]any{"regex": r.Regex}
-			if r.Action != "" {
-				rule["action"] = r.Action
-			} else {
-				rule["source_labels"], rule["target_label"] = r.SourceLabels, r.TargetLabel
-			}
-			relabelings = append(relabelings, rule)
-		}
 		jobs = append(jobs, map[string]any{
 			"job_name": fmt.Sprintf("podMonitor/%s/%s/%d", monitor.Namespace, monitor.Name, i), "honor_labels": endpoint.HonorLabels,
-			"scrape_interval": endpoint.Interval, "static_configs": targets, "metric_relabel_configs": relabelings,
+			"scrape_interval": endpoint.Interval, "static_configs": targets,
+			"relabel_configs": rules(endpoint.Relabelings), "metric_relabel_configs": rules(endpoint.MetricRelabelings),
 		})
 	}
 	text, err := yaml.Marshal(jobs)
 	require.NoError(t, err)
 	return string(text)
+}
+
+// rules are relabelings in the words of Prometheus's configuration.
+func rules(of []relabeling) []map[string]any {
+	var all []map[string]any
+	for _, r := range of {
+		rule := map[string]any{}
+		for name, value := range map[string]any{"action": r.Action, "regex": r.Regex, "target_label": r.TargetLabel, "replacement": r.Replacement} {
+			if value != "" {
+				rule[name] = value
+			}
+		}
+		if len(r.SourceLabels) > 0 {
+			rule["source_labels"] = r.SourceLabels
+		}
+		all = append(all, rule)
+	}
+	return all
 }
 
 // labelsOf asks a Prometheus for the labels of the series of a query.
@@ -152,9 +162,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	require.NoError(t, err, out)
 	t.Logf("%s: the collector is ready", time.Since(began).Round(time.Second))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "check", "--running")
+	out, err = c.Exec(t.Context(), "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "check", "--running")
 	require.NoError(t, err, out)
 	t.Log(out)
 	assert.Contains(t, out, "0 problems")
@@ -165,18 +173,18 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	require.NoError(t, err)
 	monitor, ok := mustDecode(t, with).index()[key("PodMonitor", "otelcol-vllm", "otelcol-vllm")].(*podMonitor)
 	require.True(t, ok)
-	var rules []byte
+	var loaded []byte
 	for document := range strings.SplitSeq(string(with), "\n---") {
 		if strings.Contains(document, "\nkind: PrometheusRule\n") {
 			var rule map[string]any
 			require.NoError(t, yaml.Unmarshal([]byte(document), &rule))
-			rules, err = yaml.Marshal(rule["spec"])
+			loaded, err = yaml.Marshal(rule["spec"])
 			require.NoError(t, err)
 		}
 	}
-	require.NotEmpty(t, rules)
+	require.NotEmpty(t, loaded)
 	rulesFile := filepath.Join(t.TempDir(), "rules.yaml")
-	require.NoError(t, os.WriteFile(rulesFile, rules, 0o600))
+	require.NoError(t, os.WriteFile(rulesFile, loaded, 0o600))
 	_, prometheus := collector.Prometheus(t, fmt.Sprintf("global: {evaluation_interval: 15s}\nrule_files: [%q]\nscrape_configs:\n%s", rulesFile, scrapes(t, monitor, c)))
 	c.Wait(t, "all servers in Prometheus", func() bool { return len(labelsOf(t, prometheus, "vllm_up == 1")) == 4 })
 	c.Wait(t, "all engines judged", func() bool { return len(labelsOf(t, prometheus, "vllm_diagnosis_severity == 0")) == 4 })
@@ -187,7 +195,7 @@ func TestPoolsideFromAnEmptyClusterToAnAlert(t *testing.T) {
 	}
 	c.Wait(t, "the collector's own metrics", func() bool { return len(labelsOf(t, prometheus, "otelcol_receiver_vllm_targets")) == 1 })
 	assert.Empty(t, labelsOf(t, prometheus, "ALERTS"))
-	out, err = c.Exec(ctx, "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://"+fleet)
+	out, err = c.Exec(t.Context(), "otelcol-vllm", "otelcol-vllm-pool-0", "", "/vllmctl", "top", "--once", "--from", "http://"+fleet)
 	require.NoError(t, err, out)
 	assert.Regexp(t, `(?s)agent-large.*agent-small`, out)
 	t.Log(out)

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 )
@@ -196,7 +195,7 @@ func TestThePresetsAreTheExamplesOfTheBackends(t *testing.T) {
 	require.NotEmpty(t, files)
 	for _, file := range files {
 		preset := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		all := mustDecode(t, thin(t, "pool-label-scrape", "clusterName: east", "backend: {preset: "+preset+"}"))
+		all := mustDecode(t, thin(t, "pool-label-scrape", "clusterName: east", "env: [{name: ANY, value: a}]", "backend: {preset: "+preset+"}"))
 		w := all.workloads()[0]
 		container := w.ours()[0]
 		texts, ok := configTexts(all.index(), w, container)
@@ -204,6 +203,11 @@ func TestThePresetsAreTheExamplesOfTheBackends(t *testing.T) {
 		env := variables(all.index(), w, container)
 		output, err := validate(t, texts, env, gates(container)...)
 		require.NoError(t, err, "%s: %s", preset, output)
+		with := mustDecode(t, thin(t, "pool-label-scrape", "clusterName: east", "prometheus: {podMonitor: true}", "env: [{name: ANY, value: a}]", "backend: {preset: "+preset+"}"))
+		both, ok := configTexts(with.index(), with.workloads()[0], with.workloads()[0].ours()[0])
+		require.True(t, ok)
+		output, err = validate(t, both, env, gates(container)...)
+		require.NoError(t, err, "%s beside Prometheus: %s", preset, output)
 		got := mergedConfig(t, texts)
 		example, err := os.ReadFile(root + "/examples/backends/" + filepath.Base(file))
 		require.NoError(t, err)
@@ -226,16 +230,4 @@ func TestThePresetsAreTheExamplesOfTheBackends(t *testing.T) {
 		assert.Equal(t, at(want, "exporters", "otlp_http", "sending_queue")["num_consumers"], queue["num_consumers"])
 		assert.Equal(t, at(want, "exporters", "otlp_http", "sending_queue", "batch")["max_size"], at(queue, "batch")["max_size"])
 	}
-}
-
-// mergedConfig merges configurations as the collector does.
-func mergedConfig(t *testing.T, texts []string) map[string]any {
-	t.Helper()
-	all := map[string]any{}
-	for _, text := range texts {
-		var next map[string]any
-		require.NoError(t, yaml.Unmarshal([]byte(text), &next))
-		merge(all, next)
-	}
-	return all
 }

@@ -2,7 +2,7 @@
      other template may rely on it. */}}
 {{- define "otelcol-vllm.check" -}}
 {{- $v := .Values -}}
-{{- $address := "^(https?://[^/?#\\s]+.*)?$" -}}
+{{- $address := "^(https?://[^/?#\\s@]+([/?#][^\\s]*)?)?$" -}}
 {{- $name := "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" -}}
 {{- $optional := "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$" -}}
 {{- $memory := "^([1-9][0-9]*(Mi|Gi))?$" -}}
@@ -19,7 +19,7 @@
   (list "picker.endpoint" $v.picker.endpoint $address "Write the address of the endpoint picker, such as http://vllm-epp.vllm.svc:9090")
   (list "picker.namespace" $v.picker.namespace $optional "Write the name of a namespace")
   (list "shards.poolLabel" $v.shards.poolLabel "^.+$" "Write a label of the vLLM pods")
-  (list "budgetWindow" $v.budgetWindow $duration "Write a duration, such as 30d")
+  (list "budgetWindow" $v.budgetWindow "^[1-9][0-9]*(h|d|w)$" "Write hours, days or weeks, such as 30d")
   (list "queue.size" $v.queue.size "^([2-9]|[1-9][0-9]+)Gi$" "Write 2Gi or more: the queue has up to 800 MB, and its compaction as much again")
   (list "queue.storageClass" $v.queue.storageClass $optional "Write the name of a storage class")
   (list "queue.hostPath" $v.queue.hostPath "^(/.+)?$" "Write the path of a folder of the node, such as /var/lib/otelcol-vllm")
@@ -34,6 +34,18 @@
 {{- range $v.pools -}}
 {{- $rows = append $rows (list "pools: name" .name $name "Write the name of the InferencePool") -}}
 {{- $rows = append $rows (list "pools: picker" .picker "^https?://[^/?#\\s]+" "Write the address of its endpoint picker, such as http://vllm-epp.vllm.svc:9090") -}}
+{{- end -}}
+{{- range $label, $_ := $v.podLabels -}}
+{{- if has $label (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component") -}}
+{{- fail (printf "podLabels has %s, which the chart sets and selects its pods by. Take another label" $label) -}}
+{{- end -}}
+{{- end -}}
+{{- range $kind := list "cpu" "memory" "ephemeral-storage" -}}
+{{- $request := dig "requests" $kind "" $v.resources -}}
+{{- $limit := dig "limits" $kind "" $v.resources -}}
+{{- if and $request $limit (gt (float64 (include "otelcol-vllm.amount" $request)) (float64 (include "otelcol-vllm.amount" $limit))) -}}
+{{- fail (printf "resources.requests.%s is above resources.limits.%s. Lower the one or raise the other" $kind $kind) -}}
+{{- end -}}
 {{- end -}}
 {{- range $v.backend.headers -}}
 {{- $rows = append $rows (list "backend.headers: name" .name "^[A-Za-z0-9!#%&'*+.^_|~-]+$" "Write the name of an HTTP header, such as X-API-Key") -}}
@@ -62,6 +74,14 @@
 {{- fail (printf "objectives: the target of %q is %v. Write a share between 0 and 1, such as 0.99" .name .target) -}}
 {{- end -}}
 {{- end -}}
+{{- if not (regexMatch "^[a-z]" (include "otelcol-vllm.fullname" .)) -}}
+{{- fail (printf "the name of the release is %q, and a Service begins with a letter. Set fullnameOverride" .Release.Name) -}}
+{{- end -}}
+{{- if contains "." .Release.Name -}}
+{{- if not $v.fullnameOverride -}}
+{{- fail (printf "the name of the release is %q, and a Service has no dot. Set fullnameOverride" .Release.Name) -}}
+{{- end -}}
+{{- end -}}
 {{- if eq $v.mode "content" -}}
 {{- if not (or $v.rules.configMap $v.prometheus.rules $v.dashboards.configMaps) -}}
 {{- fail "the mode content has nothing to install. Set rules.configMap, prometheus.rules or dashboards.configMaps to true" -}}
@@ -86,6 +106,9 @@
 {{- $known = append $known (base $path | trimSuffix ".yaml") -}}
 {{- end -}}
 {{- fail (printf "backend.preset is %q. Write %s" . (join ", " $known)) -}}
+{{- end -}}
+{{- if not $v.env -}}
+{{- fail (printf "backend.preset %s reads variables, and env is empty. Set those of examples/backends/%s.yaml" . .) -}}
 {{- end -}}
 {{- end -}}
 {{- if or (not $v.models.namespaces) (ne (len $v.models.namespaces) (len (uniq $v.models.namespaces))) -}}

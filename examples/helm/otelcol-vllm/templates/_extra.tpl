@@ -3,22 +3,39 @@
 {{- if or .Values.backend.endpoint .Values.backend.preset -}}true{{- end -}}
 {{- end }}
 
-{{/* Whether a Prometheus can scrape the metrics: always where nothing else takes them. */}}
+{{/* Whether a Prometheus can scrape the metrics: always where nothing else takes them, or a PodMonitor says so. */}}
 {{- define "otelcol-vllm.scrape" -}}
-{{- if or .Values.prometheus.scrape (not (include "otelcol-vllm.sends" .)) -}}true{{- end -}}
+{{- if or .Values.prometheus.scrape .Values.prometheus.podMonitor (not (include "otelcol-vllm.sends" .)) -}}true{{- end -}}
 {{- end }}
 
 {{/* Whether metrics are sent, and can be scraped, too. */}}
 {{- define "otelcol-vllm.both" -}}
-{{- if and (include "otelcol-vllm.sends" .) .Values.prometheus.scrape -}}true{{- end -}}
+{{- if and (include "otelcol-vllm.sends" .) (include "otelcol-vllm.scrape" .) -}}true{{- end -}}
 {{- end }}
 
 {{/* What values add to the configuration of the mode, and config over it. Empty if nothing. */}}
 {{- define "otelcol-vllm.extra" -}}
 {{- $v := .Values -}}
 {{- $extra := dict -}}
+{{- $common := list "memory_limiter" "vllm" -}}
+{{- $preset := dict -}}
+{{- with $v.backend.preset -}}
+{{- $preset = $.Files.Get (printf "files/backends/%s.yaml" .) | fromYaml -}}
+{{- end -}}
+{{- $list := dig "service" "pipelines" "metrics" "processors" $common $preset -}}
 {{- if include "otelcol-vllm.both" . -}}
-{{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "exporters" (list "otlp_http" "prometheus"))))) -}}
+{{- $pipelines := dict "metrics" (dict "exporters" (list "otlp_http" "prometheus")) -}}
+{{- if $preset -}}
+{{- /* What a preset does for a vendor is not for Prometheus: it takes staleness markers and counters away. */ -}}
+{{- $vendor := $list -}}
+{{- range $common -}}{{- $vendor = without $vendor . -}}{{- end -}}
+{{- $list = $common -}}
+{{- $extra = dict "connectors" (dict "forward" dict) -}}
+{{- $pipelines = dict
+  "metrics" (dict "processors" $common "exporters" (list "prometheus" "forward"))
+  "metrics/backend" (dict "receivers" (list "forward") "processors" $vendor "exporters" (list "otlp_http")) -}}
+{{- end -}}
+{{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" $pipelines)) -}}
 {{- end -}}
 {{- if $v.backend.headers -}}
 {{- $headers := dict -}}
@@ -46,10 +63,6 @@
 {{- $extra = mergeOverwrite $extra (deepCopy $v.config) -}}
 {{- if $v.clusterName -}}
 {{- /* Last in the list, whoever has written it: metrics of pools have the name, too. */ -}}
-{{- $list := list "memory_limiter" "vllm" -}}
-{{- with $v.backend.preset -}}
-{{- $list = dig "service" "pipelines" "metrics" "processors" $list ($.Files.Get (printf "files/backends/%s.yaml" .) | fromYaml) -}}
-{{- end -}}
 {{- $list = dig "service" "pipelines" "metrics" "processors" $list $extra -}}
 {{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "processors" (append $list "transform/cluster" | uniq))))) -}}
 {{- end -}}

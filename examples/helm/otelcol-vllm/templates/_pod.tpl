@@ -9,9 +9,27 @@
 {{- $engines := int (include "otelcol-vllm.engines" .) -}}
 {{- $mib := max 512 (add 256 (div (mul $engines 768) 1000)) -}}
 {{- $memory := ternary (printf "%dGi" (div $mib 1024)) (printf "%dMi" $mib) (eq (mod $mib 1024) 0) -}}
+{{- $own := deepCopy .Values.resources -}}
 {{- $requests := dict "cpu" (printf "%dm" (max 50 (div $engines 10))) "memory" (printf "%dMi" (div $mib 2)) "ephemeral-storage" "64Mi" -}}
 {{- $limits := dict "cpu" (ternary "2" "1" (gt $mib 512)) "memory" $memory "ephemeral-storage" (ternary "2Gi" "256Mi" (eq .Values.mode "agent")) -}}
-{{- mergeOverwrite (dict "requests" $requests "limits" $limits) (deepCopy .Values.resources) | toYaml -}}
+{{- /* Whoever sets one side means it: the other one follows, because a request is never above its limit. */ -}}
+{{- range $kind := list "cpu" "memory" "ephemeral-storage" -}}
+{{- $request := dig "requests" $kind "" $own -}}
+{{- $limit := dig "limits" $kind "" $own -}}
+{{- if and $limit (not $request) (gt (float64 (include "otelcol-vllm.amount" (get $requests $kind))) (float64 (include "otelcol-vllm.amount" $limit))) -}}
+{{- $_ := set $requests $kind $limit -}}
+{{- else if and $request (not $limit) (gt (float64 (include "otelcol-vllm.amount" $request)) (float64 (include "otelcol-vllm.amount" (get $limits $kind)))) -}}
+{{- $_ := set $limits $kind $request -}}
+{{- end -}}
+{{- end -}}
+{{- mergeOverwrite (dict "requests" $requests "limits" $limits) $own | toYaml -}}
+{{- end }}
+
+{{/* A quantity as a number: cores, or MiB. */}}
+{{- define "otelcol-vllm.amount" -}}
+{{- $text := toString . -}}
+{{- $number := float64 (regexFind "^[0-9.]+" $text) -}}
+{{- if hasSuffix "m" $text }}{{ divf $number 1000 }}{{ else if hasSuffix "Gi" $text }}{{ mulf $number 1024 }}{{ else }}{{ $number }}{{ end -}}
 {{- end }}
 
 {{/* 25/32 of the memory limit, so that Go collects garbage before the kernel kills. */}}
