@@ -46,8 +46,8 @@ require (
 	helm.sh/helm/v4 v4.1.0
 	k8s.io/api v0.37.0
 	k8s.io/apimachinery v0.37.0
-	oras.land/oras-go/v2 v2.6.0
 	k8s.io/client-go v0.37.0
+	oras.land/oras-go/v2 v2.6.0
 	sigs.k8s.io/kustomize/api v0.21.1
 	sigs.k8s.io/kustomize/kyaml v0.21.1
 	sigs.k8s.io/yaml v1.6.0

@@ -52,15 +52,15 @@ var code = []figure{
 	{"connector and extensions", regexp.MustCompile(`^(connector|extension)/`), written, 4_350},
 	{"support of components' tests", regexp.MustCompile(`^internal/test/`), written, 1_050},
 	{"what components share", regexp.MustCompile(`^internal/`), written, 2_650},
-	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 30_900},
+	{"vllmctl", regexp.MustCompile(`^cmd/`), written, 31_650},
 	{"generators and content", regexp.MustCompile(`^` + generators), written, 5_950},
-	{"laboratory", regexp.MustCompile(`^lab/`), written, 53_800},
+	{"laboratory", regexp.MustCompile(`^lab/`), written, 55_500},
 }
 
 // tests are the same in files of tests.
 var tests = []figure{
 	{"tests of components", regexp.MustCompile(`^` + product), written, 67_700},
-	{"other tests", regexp.MustCompile(``), written, 66_850},
+	{"other tests", regexp.MustCompile(``), written, 69_200},
 }
 
 // others are counted in files of all kinds; a file counts for each that matches.
@@ -72,8 +72,8 @@ var others = []figure{
 	{"modules that vllmctl requires", regexp.MustCompile(`^cmd/vllmctl/go\.mod$`), matches(required), 202},
 	{"imports of cmd and lab by what a collector runs", regexp.MustCompile(`^` + product + `.*\.go$`), matches(ours + `(cmd|lab)/`), 0},
 	{"imports of components by what they share", regexp.MustCompile(`^internal/.*\.go$`), matches(ours + components), 0},
-	{"lines in content/", regexp.MustCompile(`^content/`), lines, 31_350},
-	{"lines of examples", regexp.MustCompile(`^examples/`), lines, 10_500},
+	{"lines in content/", regexp.MustCompile(`^content/`), lines, 31_700},
+	{"lines of examples", regexp.MustCompile(`^examples/`), lines, 11_300},
 	{processorTime, regexp.MustCompile(`^` + timeFile + `$`), number, 300},
 }
 
