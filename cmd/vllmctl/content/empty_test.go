@@ -70,7 +70,8 @@ func TestAModelWithoutServersIsReported(t *testing.T) {
 		}, nil},
 		"the collector starts again": {[][]series{away(4*minute, server("a", "m", blue)...), {kept("c", 0*minute, 1., end, 0., end+30*time.Second, 1.)}}, nil},
 		"a rollout that loads the model for nine minutes": {[][]series{
-			a, between(end+9*minute, day, server("a2", "m", blue)), server("b", "n", blue), {kept("c", 0*minute, 2., end, 1., end+minute, 2.)},
+			a, between(end+9*minute, day, server("a2", "m", blue)), server("b", "n", blue),
+			{kept("c", 0*minute, 2., end, 1., end+minute, 2.)},
 			between(end+minute, end+9*minute, []series{severity("a2", "", 1, blue)}),
 		}, nil},
 	} {
