@@ -57,7 +57,8 @@ func (r *runner) follow(ctx context.Context, p *corev1.Probe, verdict func(ok bo
 		return
 	}
 	var same int32
-	for last := false; ; {
+	var last bool
+	for {
 		ok := r.ask(ctx, p)
 		if ctx.Err() != nil {
 			return
