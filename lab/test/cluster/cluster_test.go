@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -44,50 +43,6 @@ func apply(t *testing.T, c *Cluster, file string) {
 	require.NoError(t, err, out)
 }
 
-// A collector in a pod finds two servers with the rights of its account; one that crashes runs again, a
-// Deployment of size 0 has no pods, and what is not allowed is refused.
-func TestPodsOfControllersRun(t *testing.T) {
-	binary := collector.Binary(t)
-	c := Start(t)
-	c.Node(t, "node", map[string]Image{
-		"vllm":         {Serve: server},
-		"otelcol-vllm": {Files: map[string]string{"/otelcol-vllm": binary}, Entrypoint: []string{"/otelcol-vllm"}, User: 10001},
-	})
-	apply(t, c, "pods.yaml")
-	c.Wait(t, "the pods", func() bool { return len(c.Ready(t, "models")) == 2 && len(c.Ready(t, "watch")) == 1 })
-	servers := c.Ready(t, "models")
-	for name, pod := range servers {
-		assert.NotEmpty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), name)
-	}
-	one := c.Ready(t, "watch")["collector-0"]
-	c.Wait(t, "what the collector finds", func() bool {
-		page := string(collector.Get(t, "http://"+one.Status.PodIP+":9464/metrics"))
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(servers)), func(name string) bool { return !strings.Contains(page, name) })
-	})
-
-	require.NoError(t, c.Kill("watch", "collector-0", ""))
-	c.Wait(t, "the restart", func() bool {
-		again := c.Ready(t, "watch")["collector-0"]
-		return len(again.Status.ContainerStatuses) == 1 && again.Status.ContainerStatuses[0].RestartCount == 1
-	})
-	status := c.Ready(t, "watch")["collector-0"].Status.ContainerStatuses[0]
-	assert.Equal(t, int32(137), status.LastTerminationState.Terminated.ExitCode)
-
-	out, err := c.Kubectl(t, "", "scale", "-n", "models", "deployment/chat", "--replicas=0")
-	require.NoError(t, err, out)
-	c.Wait(t, "the end of the servers", func() bool {
-		list, err := c.Client.CoreV1().Pods("models").List(t.Context(), metav1.ListOptions{})
-		return err == nil && len(list.Items) == 0
-	})
-	for name, pod := range servers {
-		assert.Empty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), "%s still answers", name)
-	}
-
-	out, err = c.Kubectl(t, "", "run", "-n", "watch", "root", "--image=vllm")
-	require.Error(t, err)
-	assert.Contains(t, out, `violates PodSecurity "restricted`)
-}
-
 // A program has the environment, the volumes, the user and the account that its pod says, is told to end, and
 // then its pod is gone and its claim is not.
 func TestAContainerHasWhatItsPodSays(t *testing.T) {
@@ -122,13 +77,14 @@ func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	assert.True(t, strings.HasSuffix(c.Logs("default", "shell", "main"), "\nkept\nkept\n"), "a claim outlives its pod")
 }
 
-// A DaemonSet has a pod on each node, a Job is done, and what cannot run or ends says so as a kubelet does.
-func TestPodsThatDoNotRunSayWhy(t *testing.T) {
+// A Deployment's pods run until it is scaled to 0; one that crashes or hangs runs again, and what does not run says why
+// as a kubelet does, or is refused.
+func TestPodsRunOrSayWhyNot(t *testing.T) {
 	c := Start(t)
-	c.Node(t, "one", map[string]Image{"shell": shell})
-	apply(t, c, "kinds.yaml")
-	pods := func(selector string) []corev1.Pod {
-		list, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	c.Node(t, "node", map[string]Image{"vllm": {Serve: server}, "shell": shell})
+	apply(t, c, "pods.yaml")
+	servers := func() []corev1.Pod {
+		list, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=chat"})
 		require.NoError(t, err)
 		return list.Items
 	}
@@ -140,32 +96,42 @@ func TestPodsThatDoNotRunSayWhy(t *testing.T) {
 		}
 		return pod.Status.ContainerStatuses[0]
 	}
-	waiting := func(name, reason string) {
-		c.Wait(t, reason, func() bool { w := state(name).State.Waiting; return w != nil && w.Reason == reason })
+	waits := func(name, reason, message string) {
+		c.Wait(t, name+": "+message, func() bool {
+			w := state(name).State.Waiting
+			return w != nil && w.Reason == reason && strings.Contains(w.Message, message)
+		})
 	}
-	waiting("absent", "ErrImagePull") // it is the last one, so the node has seen those for the other node
-	c.Node(t, "two", map[string]Image{"shell": shell})
-	c.Wait(t, "the pods of the DaemonSet and of the Job", func() bool {
-		var nodes []string
-		for _, pod := range pods("app=agent") {
-			if pod.Status.Phase == corev1.PodRunning {
-				nodes = append(nodes, pod.Spec.NodeName)
-			}
-		}
-		slices.Sort(nodes)
-		job, err := c.Client.BatchV1().Jobs("default").Get(t.Context(), "once", metav1.GetOptions{})
-		return err == nil && job.Status.Succeeded == 1 && slices.Equal(nodes, []string{"one", "two"})
+	c.Wait(t, "the servers", func() bool {
+		ready, all := c.Ready(t, "default"), servers()
+		return len(all) == 2 && !slices.ContainsFunc(all, func(pod corev1.Pod) bool { _, ok := ready[pod.Name]; return !ok })
 	})
-	assert.Equal(t, "two", pods("job-name=once")[0].Spec.NodeName)
-	waiting("waits", "CreateContainerConfigError")
-	assert.Contains(t, state("waits").State.Waiting.Message, `configmaps "later" not found`)
-	out, err := c.Kubectl(t, "", "create", "configmap", "later", "--from-literal=colour=red")
+	before := servers()
+	for _, pod := range before {
+		assert.NotEmpty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), pod.Name)
+	}
+	out, err := c.Kubectl(t, "", "scale", "deployment/chat", "--replicas=0")
+	require.NoError(t, err, out)
+	c.Wait(t, "the end of the servers", func() bool { return len(servers()) == 0 })
+	for _, pod := range before {
+		assert.Empty(t, collector.Get(t, "http://"+pod.Status.PodIP+":8000/metrics"), "%s still answers", pod.Name)
+	}
+
+	waits("absent", "ErrImagePull", "absent:1") // the last one: the node has seen the others
+	waits("ends", "ContainerCreating", "no pods that end")
+	elsewhere, err := c.Client.CoreV1().Pods("default").Get(t.Context(), "elsewhere", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, elsewhere.Spec.NodeName, "no node has the labels of its nodeSelector")
+	waits("waits", "CreateContainerConfigError", `configmaps "later" not found`)
+	out, err = c.Kubectl(t, "", "create", "configmap", "later", "--from-literal=colour=red")
 	require.NoError(t, err, out)
 	c.Wait(t, "the pod that waited", func() bool { return state("waits").Ready })
-	pod, err := c.Client.CoreV1().Pods("default").Get(t.Context(), "waits", metav1.GetOptions{})
-	require.NoError(t, err)
-	assert.Equal(t, "two", pod.Spec.NodeName, "an affinity as the controller of a DaemonSet writes it")
-	waiting("crashes", "CrashLoopBackOff")
+	waits("crashes", "CrashLoopBackOff", "back-off")
 	assert.Equal(t, int32(3), state("crashes").LastTerminationState.Terminated.ExitCode)
 	c.Wait(t, "the restart of the pod that hangs", func() bool { return state("hangs").RestartCount > 0 })
+	assert.Equal(t, int32(137), state("hangs").LastTerminationState.Terminated.ExitCode, "the first process of a container ignores SIGTERM")
+
+	out, err = c.Kubectl(t, "", "run", "-n", "watch", "root", "--image=vllm")
+	require.Error(t, err)
+	assert.Contains(t, out, `violates PodSecurity "restricted`)
 }

@@ -1,5 +1,5 @@
 // Package cluster runs a real control plane of Kubernetes in tests (etcd, an API server with RBAC and the admission of
-// pods, and the controllers), which "make cluster" builds, and a stand-in for its nodes: see Node.
+// pods, and the controllers), which "make cluster" builds, and a stand-in for a node: see Cluster.Node.
 package cluster
 
 import (
@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,8 +50,7 @@ type Cluster struct {
 	// Address is host and port of the API server.
 	Address string
 	dir     string
-	nodes   []*Node
-	pods    atomic.Int32
+	node    *node
 }
 
 // Start starts a control plane on loopback and waits until it answers. Without its programs the test is skipped.
@@ -152,7 +150,7 @@ func (c *Cluster) program(t *testing.T, name string, args ...string) *process {
 	return p
 }
 
-// Wait waits until ok, or fails the test after some minutes.
+// Wait waits until ok, or fails the test after three minutes.
 func (*Cluster) Wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(look) {
@@ -178,7 +176,8 @@ func (c *Cluster) Ready(t *testing.T, namespace string) map[string]corev1.Pod {
 	return pods
 }
 
-// Kubectl runs kubectl as the administrator, with a standard input, and returns what it prints on both outputs.
+// Kubectl runs kubectl as the administrator, with a standard input, and returns what it prints on both outputs, and an
+// error where it ends with another status than 0. Where it is not installed the test is skipped.
 func (c *Cluster) Kubectl(t *testing.T, input string, args ...string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("kubectl"); err != nil {

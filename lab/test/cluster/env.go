@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"regexp"
 
@@ -78,21 +77,17 @@ func (p *pod) valueFrom(ctx context.Context, from *corev1.EnvVarSource) (value s
 // data is what a ConfigMap or Secret of the pod's namespace has. An optional one may be absent.
 func (p *pod) data(ctx context.Context, kind, name string, optional *bool) (map[string]string, error) {
 	all, err := map[string]string{}, error(nil)
-	add := func(bytes map[string][]byte) {
-		for key, value := range bytes {
-			all[key] = string(value)
-		}
-	}
 	if client := p.node.cluster.Client.CoreV1(); kind == "Secret" {
 		var secret *corev1.Secret
 		if secret, err = client.Secrets(p.object.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
-			add(secret.Data)
+			for key, value := range secret.Data {
+				all[key] = string(value)
+			}
 		}
 	} else {
 		var configuration *corev1.ConfigMap
 		if configuration, err = client.ConfigMaps(p.object.Namespace).Get(ctx, name, metav1.GetOptions{}); err == nil {
-			maps.Copy(all, configuration.Data)
-			add(configuration.BinaryData)
+			all = configuration.Data
 		}
 	}
 	if apierrors.IsNotFound(err) && optional != nil && *optional {
@@ -103,21 +98,17 @@ func (p *pod) data(ctx context.Context, kind, name string, optional *bool) (map[
 
 var errNoField = errors.New("the stand-in for a node knows only fields of the pod, ConfigMaps and Secrets")
 
-var mapKey = regexp.MustCompile(`^metadata\.(labels|annotations)\['(.+)'\]$`)
+var label = regexp.MustCompile(`^metadata\.labels\['(.+)'\]$`)
 
 // field is a field of the pod, as the downward API gives it.
 func (p *pod) field(path string) (string, error) {
-	if key := mapKey.FindStringSubmatch(path); key != nil {
-		if key[1] == "labels" {
-			return p.object.Labels[key[2]], nil
-		}
-		return p.object.Annotations[key[2]], nil
+	if key := label.FindStringSubmatch(path); key != nil {
+		return p.object.Labels[key[1]], nil
 	}
 	value, ok := map[string]string{
 		"metadata.name": p.object.Name, "metadata.namespace": p.object.Namespace, "metadata.uid": string(p.object.UID),
 		"spec.nodeName": p.object.Spec.NodeName, "spec.serviceAccountName": p.object.Spec.ServiceAccountName,
-		"status.podIP": p.object.Status.PodIP, "status.podIPs": p.object.Status.PodIP,
-		"status.hostIP": p.object.Status.HostIP, "status.hostIPs": p.object.Status.HostIP,
+		"status.podIP": p.object.Status.PodIP,
 	}[path]
 	if !ok {
 		return "", fmt.Errorf("%s: %w", path, errNoField)
@@ -138,12 +129,4 @@ func expand(text string, env map[string]string) string {
 		}
 		return found
 	})
-}
-
-func expandAll(texts []string, env map[string]string) []string {
-	var out []string
-	for _, text := range texts {
-		out = append(out, expand(text, env))
-	}
-	return out
 }

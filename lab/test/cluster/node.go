@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -28,8 +22,8 @@ type Image struct {
 	// besides its volumes, /proc, /dev and /sys, so a program is linked statically, or the image has the folders
 	// /bin, /lib and so on of this machine.
 	Files map[string]string
-	// Entrypoint and Args are what runs where the container has no command or no args.
-	Entrypoint, Args []string
+	// Entrypoint is what runs where the container has no command.
+	Entrypoint []string
 	// User is who runs it where the pod names nobody.
 	User int64
 	// Serve runs instead of a program until ctx ends; an error is exit status 1. It listens on the address of the pod.
@@ -37,26 +31,13 @@ type Image struct {
 	Serve func(ctx context.Context, c Container) error
 }
 
-// Container is what a function of an Image gets.
+// Container is what a function of an Image gets: the address of its pod, and its command with its args.
 type Container struct {
-	Pod  *corev1.Pod
 	IP   string
 	Args []string
-	Env  map[string]string
-	Log  io.Writer
 }
 
-// Node is a stand-in for a kubelet, its runtime and the scheduler. It binds each pod that its labels fit, and runs what
-// the containers say, in a file system of its own, as the user that the pod says, with its environment, its
-// volumes and the token of its account. It keeps the status: probes (but gRPC), restarts and phases.
-//
-// What it does not have: networks. The addresses of pods are on loopback, so two pods that listen on the same port of
-// all addresses or of 127.0.0.1 collide (those with vllm_fleet do, also with one that runs on this machine); nothing
-// answers at the address of a Service, no name is resolved, and no NetworkPolicy counts. Resources have no limits;
-// security contexts count as far as user, groups and a root file system that is read-only. A volume is written once: a
-// changed ConfigMap reaches only new pods, and tokens are not renewed (they last an hour). Modes of files, hooks and
-// workingDir are ignored, and a pod with init containers does not start.
-type Node struct {
+type node struct {
 	cluster *Cluster
 	name    string
 	labels  map[string]string
@@ -68,31 +49,39 @@ type Node struct {
 	wait sync.WaitGroup
 }
 
-// Node registers a node that runs these images, and removes its pods with the test. It needs the rights of root on
-// Linux; without them the test is skipped.
+// Node registers the one node of the cluster, which runs these images, and removes its pods with the test. It needs the
+// rights of root on Linux; without them the test is skipped.
+//
+// It is a stand-in for a kubelet, its runtime and the scheduler. It binds each pod whose nodeSelector it meets (it has
+// the labels kubernetes.io/hostname, os and arch), and runs what the containers say, in a file system of its own, as
+// the user that the pod says, with its environment, its volumes and the token of its account. It keeps the status:
+// probes by exec and HTTP, restarts and phases.
+//
+// What it does not have: networks. The addresses of pods are on loopback, so two pods that listen on the same port of
+// all addresses or of 127.0.0.1 collide (those with vllm_fleet do, also with one that runs on this machine); nothing
+// answers at the address of a Service, no name is resolved, and no NetworkPolicy counts. Resources have no limits;
+// security contexts count as far as user, groups and a root file system that is read-only. A volume is written once: a
+// changed ConfigMap reaches only new pods, and tokens are not renewed (they last an hour). Affinities, taints, modes of
+// files, hooks, headers of probes, workingDir and binaryData are ignored. A pod with init containers, with the network
+// of the host, with volumes other than emptyDir, claims, ConfigMaps, Secrets and projections, or that may end (a Job's)
+// does not start and says why.
 func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) {
 	t.Helper()
+	require.Nil(t, c.node, "a cluster has one node")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "-m", "-u", "mount", "-t", "tmpfs", "tmpfs", "/mnt").CombinedOutput(); err != nil {
 		t.Skip("pods need the right to mount:", string(out), err)
 	}
 	labels := map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}
-	room := corev1.ResourceList{}
-	for _, kind := range []corev1.ResourceName{"cpu", "pods", "nvidia.com/gpu"} {
-		room[kind] = resource.MustParse("200")
-	}
-	room["memory"], room["ephemeral-storage"] = resource.MustParse("2Ti"), resource.MustParse("2Ti")
 	_, err := c.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{
-			Capacity: room, Allocatable: room,
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &Node{cluster: c, name: name, labels: labels, images: images, ctx: ctx, pods: map[types.UID]*pod{}}
-	c.nodes = append(c.nodes, n)
+	n := &node{cluster: c, name: name, labels: labels, images: images, ctx: ctx, pods: map[types.UID]*pod{}}
+	c.node = n
 	factory := informers.NewSharedInformerFactory(c.Client, 0)
 	informer := factory.Core().V1().Pods().Informer()
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -118,7 +107,7 @@ func (c *Cluster) Node(t *testing.T, name string, images map[string]Image) {
 }
 
 // changed binds a pod, starts it, or ends it.
-func (n *Node) changed(o any) {
+func (n *node) changed(o any) {
 	object, ok := o.(*corev1.Pod)
 	if !ok {
 		return
@@ -126,16 +115,12 @@ func (n *Node) changed(o any) {
 	switch known := n.known(object.UID); {
 	case object.Spec.NodeName == "":
 		if n.fits(object) {
-			// Another node may be first.
+			// It may be deleted before.
 			_ = n.cluster.Client.CoreV1().Pods(object.Namespace).Bind(n.ctx, &corev1.Binding{
 				ObjectMeta: metav1.ObjectMeta{Name: object.Name, UID: object.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: n.name},
 			}, metav1.CreateOptions{})
 		}
 	case object.Spec.NodeName != n.name:
-	case object.Status.Phase == corev1.PodSucceeded || object.Status.Phase == corev1.PodFailed:
-		if object.DeletionTimestamp != nil {
-			n.remove(object)
-		}
 	case known == nil:
 		p := n.newPod(object)
 		n.mu.Lock()
@@ -143,54 +128,33 @@ func (n *Node) changed(o any) {
 		n.mu.Unlock()
 		n.wait.Go(p.run)
 	case object.DeletionTimestamp != nil:
-		known.end(object.DeletionGracePeriodSeconds)
+		known.end(*object.DeletionGracePeriodSeconds)
 	}
 }
 
 // gone ends what is left of a pod that was removed by force.
-func (n *Node) gone(o any) {
+func (n *node) gone(o any) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj
 	}
 	if object, ok := o.(*corev1.Pod); ok {
 		if known := n.known(object.UID); known != nil {
-			known.end(new(int64))
+			known.end(0)
 		}
 	}
 }
 
-// remove removes the object of a pod of which nothing runs.
-func (n *Node) remove(object *corev1.Pod) {
-	err := n.cluster.Client.CoreV1().Pods(object.Namespace).Delete(n.ctx, object.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &object.UID},
-	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && n.ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, "the stand-in for a node cannot remove a pod:", err)
-	}
-}
-
-// fits reports whether a pod may run here, by its nodeSelector and by the name that the controller of a DaemonSet writes.
-func (n *Node) fits(object *corev1.Pod) bool {
+// fits reports whether a pod may run here, by its nodeSelector.
+func (n *node) fits(object *corev1.Pod) bool {
 	for name, value := range object.Spec.NodeSelector {
 		if n.labels[name] != value {
 			return false
 		}
 	}
-	var terms []corev1.NodeSelectorTerm
-	if a := object.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		terms = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	}
-	for _, term := range terms {
-		for _, field := range term.MatchFields {
-			if !slices.Contains(field.Values, n.name) {
-				return false
-			}
-		}
-	}
 	return object.DeletionTimestamp == nil
 }
 
-func (n *Node) known(uid types.UID) *pod {
+func (n *node) known(uid types.UID) *pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pods[uid]
@@ -198,17 +162,17 @@ func (n *Node) known(uid types.UID) *pod {
 
 var errNotHere = errors.New("no such container runs here")
 
-// find returns a container of a pod on any node, by its name, or without one the first.
+// find returns a container of the newest pod of a name, by its name, or without one the first.
 func (c *Cluster) find(namespace, name, container string) (*runner, error) {
 	var newest *pod
-	for _, n := range c.nodes {
-		n.mu.Lock()
-		for _, p := range n.pods {
+	if c.node != nil {
+		c.node.mu.Lock()
+		defer c.node.mu.Unlock()
+		for _, p := range c.node.pods {
 			if p.object.Namespace == namespace && p.object.Name == name && (newest == nil || newest.began.Before(p.began)) {
 				newest = p
 			}
 		}
-		n.mu.Unlock()
 	}
 	if newest != nil {
 		for _, r := range newest.containers {
@@ -229,25 +193,12 @@ func (c *Cluster) Logs(namespace, pod, container string) string {
 	return r.log.String()
 }
 
-// Exec runs a command in a container, as kubectl exec does, and returns both of its outputs.
+// Exec runs a command in a container, as kubectl exec does, and returns both of its outputs, and an error where the
+// container does not run or the command ends with another status than 0. Without a name it is the first container.
 func (c *Cluster) Exec(ctx context.Context, namespace, pod, container string, argv ...string) (string, error) {
 	r, err := c.find(namespace, pod, container)
 	if err != nil {
 		return "", err
 	}
 	return r.exec(ctx, argv)
-}
-
-// Kill ends a container as a crash or the lack of memory would.
-func (c *Cluster) Kill(namespace, pod, container string) error {
-	r, err := c.find(namespace, pod, container)
-	if err == nil {
-		err = r.crash()
-	}
-	return err
-}
-
-// folder is the folder of a volume or of a pod on this machine.
-func (n *Node) folder(parts ...string) string {
-	return filepath.Join(append([]string{n.cluster.dir, n.name}, parts...)...)
 }

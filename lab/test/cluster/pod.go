@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +18,8 @@ import (
 
 // pod is what runs of a pod.
 type pod struct {
-	node *Node
-	// object is the pod as it was when it was bound, with its addresses.
+	node *node
+	// object is the pod as it was when it was bound, with its address.
 	object     *corev1.Pod
 	began      time.Time
 	containers []*runner
@@ -25,89 +27,64 @@ type pod struct {
 	ctx    context.Context //nolint:containedctx // the life of the pod
 	cancel context.CancelFunc
 
-	mu sync.Mutex
-	// grace is how long its programs may take to end.
-	grace      time.Duration
-	deleted    bool
-	problem    string
+	// grace is how long its programs may take to end; it is short where the test ends.
+	grace   atomic.Int64
+	deleted atomic.Bool
+
+	mu         sync.Mutex
 	conditions []corev1.PodCondition
 }
 
-func (n *Node) newPod(object *corev1.Pod) *pod {
+func (n *node) newPod(object *corev1.Pod) *pod {
 	p := &pod{node: n, object: object.DeepCopy(), began: time.Now()}
 	p.ctx, p.cancel = context.WithCancel(n.ctx)
-	ip := "127.0.0.1"
-	if !object.Spec.HostNetwork {
-		// Runs of tests at one time have different addresses.
-		i := n.cluster.pods.Add(1)
-		ip = fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%250, i/250, 1+i%250)
-	}
-	p.object.Status.PodIP, p.object.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
-	p.object.Status.HostIP, p.object.Status.HostIPs = "127.0.0.1", []corev1.HostIP{{IP: "127.0.0.1"}}
+	p.grace.Store(int64(5 * time.Second))
+	// Runs of tests at one time have different addresses.
+	i := len(n.pods) + 1
+	p.object.Status.PodIP = fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%250, i/250, 1+i%250)
 	for i := range object.Spec.Containers {
-		p.containers = append(p.containers, newRunner(p, &p.object.Spec.Containers[i]))
+		r := &runner{pod: p, spec: &p.object.Spec.Containers[i]}
+		r.now.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+		p.containers = append(p.containers, r)
 	}
 	return p
 }
 
-// end asks the pod to end, and shortens the time that it has for that.
-func (p *pod) end(seconds *int64) {
-	grace := 30 * time.Second
-	if seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
-	p.mu.Lock()
-	if !p.deleted || grace < p.grace {
-		p.grace = grace
-	}
-	p.deleted = true
-	p.mu.Unlock()
+// end asks the pod to end within some seconds.
+func (p *pod) end(seconds int64) {
+	p.grace.Store(seconds * int64(time.Second))
+	p.deleted.Store(true)
 	p.cancel()
 }
 
 // limit is how long a program may take to end now.
-func (p *pod) limit() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.deleted {
-		return 5 * time.Second // the test ends
-	}
-	return p.grace
-}
+func (p *pod) limit() time.Duration { return time.Duration(p.grace.Load()) }
 
-// run runs the pod until its containers are over or it is removed.
+// run runs the pod until it is removed or the test ends.
 func (p *pod) run() {
-	defer p.cancel()
 	p.publish()
 	for err := p.writeVolumes(); err != nil && p.ctx.Err() == nil; err = p.writeVolumes() {
-		p.say(err.Error())
+		for _, r := range p.containers {
+			r.wait("ContainerCreating", err.Error())
+		}
 		pause(p.ctx, time.Second)
 	}
-	p.say("")
 	var all sync.WaitGroup
 	for _, r := range p.containers {
 		all.Go(r.run)
 	}
 	all.Wait()
-	if p.ctx.Err() == nil {
-		p.publish() // it has ended by itself
-	}
-	p.mu.Lock()
-	deleted := p.deleted
-	p.mu.Unlock()
-	if deleted {
-		p.node.remove(p.object)
+	if p.deleted.Load() {
+		p.node.complain("remove a pod", p.node.cluster.Client.CoreV1().Pods(p.object.Namespace).Delete(p.node.ctx, p.object.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &p.object.UID},
+		}))
 	}
 }
 
-// say publishes why the pod does not run, where it is news.
-func (p *pod) say(problem string) {
-	p.mu.Lock()
-	news := p.problem != problem
-	p.problem = problem
-	p.mu.Unlock()
-	if news {
-		p.publish()
+// complain tells of an error that is not because the pod or the test is over.
+func (n *node) complain(what string, err error) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && n.ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "the stand-in for a node cannot "+what+":", err)
 	}
 }
 
@@ -121,33 +98,21 @@ func (p *pod) publish() {
 		_, err = p.node.cluster.Client.CoreV1().Pods(p.object.Namespace).Patch(p.node.ctx, p.object.Name,
 			types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && p.node.ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, "the stand-in for a node cannot write a status:", err)
-	}
+	p.node.complain("write a status", err)
 }
 
 // status is the pod's status now, by the states of its containers.
 func (p *pod) status() corev1.PodStatus {
 	began := metav1.NewTime(p.began)
-	status := corev1.PodStatus{
-		Phase: corev1.PodPending, Message: p.problem, StartTime: &began, QOSClass: p.object.Status.QOSClass,
-		PodIP: p.object.Status.PodIP, PodIPs: p.object.Status.PodIPs, HostIP: p.object.Status.HostIP, HostIPs: p.object.Status.HostIPs,
-	}
-	ready, over, failed, run := true, true, false, false
+	status := corev1.PodStatus{Phase: corev1.PodPending, StartTime: &began, PodIP: p.object.Status.PodIP}
+	ready := true
 	for _, r := range p.containers {
 		one := r.status()
 		status.ContainerStatuses = append(status.ContainerStatuses, one)
-		ready, over = ready && one.Ready, over && r.over()
-		failed = failed || r.over() && one.State.Terminated.ExitCode != 0
-		run = run || one.State.Running != nil || one.LastTerminationState.Terminated != nil || r.over()
-	}
-	switch {
-	case over && failed:
-		status.Phase = corev1.PodFailed
-	case over:
-		status.Phase = corev1.PodSucceeded
-	case run:
-		status.Phase = corev1.PodRunning
+		ready = ready && one.Ready
+		if one.State.Running != nil || one.State.Terminated != nil || one.LastTerminationState.Terminated != nil {
+			status.Phase = corev1.PodRunning
+		}
 	}
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		next := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}
@@ -165,9 +130,9 @@ func (p *pod) status() corev1.PodStatus {
 	return status
 }
 
-// folder is a folder of the pod on this machine.
-func (p *pod) folder(parts ...string) string {
-	return p.node.folder(append([]string{"pods", string(p.object.UID)}, parts...)...)
+// folder is where this machine has what belongs to the pod.
+func (p *pod) folder() string {
+	return filepath.Join(p.node.cluster.dir, "pods", string(p.object.UID))
 }
 
 // pause waits, and reports whether ctx still lasts.

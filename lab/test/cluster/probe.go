@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"strconv"
@@ -19,16 +18,16 @@ func (r *runner) probe(ctx context.Context, one *instance) {
 	if r.spec.StartupProbe != nil {
 		started := false
 		r.follow(ctx, r.spec.StartupProbe, func(ok bool) bool {
-			if started = ok; !ok {
-				one.stop(r.pod.limit())
-				return false
-			}
-			r.change(func() { r.started, r.ready = true, r.spec.ReadinessProbe == nil })
+			started = ok
 			return false
 		})
 		if !started {
+			if ctx.Err() == nil {
+				one.stop(r.pod.limit())
+			}
 			return
 		}
+		r.change(func() { r.started, r.ready = true, r.spec.ReadinessProbe == nil })
 	}
 	var both sync.WaitGroup
 	if r.spec.ReadinessProbe != nil {
@@ -52,13 +51,13 @@ func (r *runner) probe(ctx context.Context, one *instance) {
 	both.Wait()
 }
 
-// follow asks a probe again and again, and passes each change of its verdict, until that returns false.
+// follow asks a probe again and again, and passes each verdict of enough answers, until that returns false.
 func (r *runner) follow(ctx context.Context, p *corev1.Probe, verdict func(ok bool) bool) {
 	if !pause(ctx, time.Duration(p.InitialDelaySeconds)*time.Second) {
 		return
 	}
 	var same int32
-	var last, said, told bool
+	var last bool
 	for {
 		ok := r.ask(ctx, p)
 		if ctx.Err() != nil {
@@ -72,19 +71,13 @@ func (r *runner) follow(ctx context.Context, p *corev1.Probe, verdict func(ok bo
 		if ok {
 			enough = max(1, p.SuccessThreshold)
 		}
-		if same >= enough && (!told || said != ok) {
-			told, said = true, ok
-			if !verdict(ok) {
-				return
-			}
-		}
-		if !pause(ctx, time.Duration(max(1, p.PeriodSeconds))*time.Second) {
+		if same == enough && !verdict(ok) || !pause(ctx, time.Duration(max(1, p.PeriodSeconds))*time.Second) {
 			return
 		}
 	}
 }
 
-// ask asks a probe once. One of gRPC is never answered.
+// ask asks a probe once. One of TCP, gRPC or HTTPS is never answered.
 func (r *runner) ask(ctx context.Context, p *corev1.Probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(1, p.TimeoutSeconds))*time.Second)
 	defer cancel()
@@ -92,22 +85,14 @@ func (r *runner) ask(ctx context.Context, p *corev1.Probe) bool {
 	case p.Exec != nil:
 		_, err := r.exec(ctx, p.Exec.Command)
 		return err == nil
-	case p.TCPSocket != nil:
-		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", r.target(p.TCPSocket.Host, p.TCPSocket.Port))
-		if err == nil {
-			_ = connection.Close()
-		}
-		return err == nil
-	case p.HTTPGet != nil:
-		path := strings.ToLower(string(p.HTTPGet.Scheme)) + "://" + r.target(p.HTTPGet.Host, p.HTTPGet.Port) + "/" + strings.TrimPrefix(p.HTTPGet.Path, "/")
+	case p.HTTPGet != nil && p.HTTPGet.Scheme == corev1.URISchemeHTTP:
+		path := "http://" + r.target(p.HTTPGet.Host, p.HTTPGet.Port) + "/" + strings.TrimPrefix(p.HTTPGet.Path, "/")
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 		if err != nil {
 			return false
 		}
-		for _, header := range p.HTTPGet.HTTPHeaders {
-			request.Header.Set(header.Name, header.Value)
-		}
-		response, err := prober.Do(request)
+		request.Close = true
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return false
 		}
@@ -116,11 +101,6 @@ func (r *runner) ask(ctx context.Context, p *corev1.Probe) bool {
 	}
 	return false
 }
-
-// prober does not look at certificates, as a kubelet does not.
-var prober = &http.Client{Transport: &http.Transport{
-	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
-}}
 
 // target is the address of a probe. A port may be the name of one.
 func (r *runner) target(host string, port intstr.IntOrString) string {

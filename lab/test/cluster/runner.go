@@ -37,37 +37,17 @@ type runner struct {
 	restarts       int32
 	started, ready bool
 	running        *instance
-	env            map[string]string
 }
 
 // instance is one run of a container.
 type instance struct {
 	ended <-chan struct{}
-	// stop asks it to end within a time and waits, kill ends it as a crash would, and code is its exit status then.
+	// stop asks it to end within a time and waits, and code is its exit status then.
 	stop func(time.Duration)
-	kill func()
 	code func() int32
 	// pid is 0 for a function.
 	pid int
-}
-
-func newRunner(p *pod, spec *corev1.Container) *runner {
-	r := &runner{pod: p, spec: spec}
-	r.now.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
-	return r
-}
-
-// again reports whether the container runs again after an exit status.
-func (r *runner) again(code int32) bool {
-	policy := r.pod.object.Spec.RestartPolicy
-	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
-}
-
-// over reports whether the container has ended and does not run again.
-func (r *runner) over() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now.Terminated != nil && !r.again(r.now.Terminated.ExitCode)
+	env []string
 }
 
 func (r *runner) status() corev1.ContainerStatus {
@@ -88,19 +68,27 @@ func (r *runner) change(how func()) {
 	r.pod.publish()
 }
 
+// enter puts the container into another state.
+func (r *runner) enter(state corev1.ContainerState) {
+	if r.now.Terminated != nil {
+		r.last = r.now
+	}
+	r.now = state
+}
+
 // wait says why the container does not run, where that is news.
 func (r *runner) wait(reason, message string) {
 	if now := r.status().State.Waiting; now == nil || now.Message != message {
 		r.change(func() {
-			r.now = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+			r.enter(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
 		})
 	}
 }
 
-// run runs the container until it is over or the pod has to end.
+// run runs the container until the pod has to end.
 func (r *runner) run() {
 	ctx, pauseNext := r.pod.ctx, time.Duration(0)
-	for ctx.Err() == nil {
+	for restarts := int32(0); ctx.Err() == nil; {
 		one, err := r.begin(ctx)
 		if err != nil {
 			reason := "CreateContainerConfigError"
@@ -116,7 +104,8 @@ func (r *runner) run() {
 		began := metav1.Now()
 		probing, endProbes := context.WithCancel(ctx)
 		r.change(func() {
-			r.now, r.running = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}, one
+			r.enter(corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}})
+			r.running, r.restarts = one, restarts
 			r.started, r.ready = r.spec.StartupProbe == nil, r.spec.StartupProbe == nil && r.spec.ReadinessProbe == nil
 		})
 		var probes sync.WaitGroup
@@ -134,25 +123,17 @@ func (r *runner) run() {
 			end.Reason = "Error"
 		}
 		r.change(func() {
-			r.now, r.running = corev1.ContainerState{Terminated: end}, nil
-			r.started, r.ready = false, false
+			r.enter(corev1.ContainerState{Terminated: end})
+			r.running, r.started, r.ready = nil, false, false
 		})
-		if ctx.Err() != nil || !r.again(code) {
-			return
-		}
-		r.mu.Lock()
-		r.last = corev1.ContainerState{Terminated: end}
-		r.mu.Unlock()
-		if pauseNext > 0 {
+		if pauseNext > 0 && ctx.Err() == nil {
 			r.wait("CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container", pauseNext))
 			if !pause(ctx, pauseNext) {
 				return
 			}
 		}
 		pauseNext = min(max(firstPause, 2*pauseNext), longestPause)
-		r.mu.Lock()
-		r.restarts++
-		r.mu.Unlock()
+		restarts++
 	}
 }
 
@@ -168,19 +149,16 @@ func (r *runner) begin(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	argv, args := r.spec.Command, r.spec.Args
+	argv := r.spec.Command
 	if len(argv) == 0 {
 		argv = image.Entrypoint
-		if len(args) == 0 {
-			args = image.Args
-		}
 	}
-	argv = expandAll(slices.Concat(argv, args), env)
-	r.mu.Lock()
-	r.env = env
-	r.mu.Unlock()
+	argv = slices.Concat(argv, r.spec.Args)
+	for i := range argv {
+		argv[i] = expand(argv[i], env)
+	}
 	if image.Serve != nil {
-		return r.beginFunction(image, argv, env), nil
+		return r.beginFunction(image, argv), nil
 	}
 	if len(argv) == 0 {
 		return nil, errors.New("neither the container nor its image has a command")
@@ -196,7 +174,10 @@ func (r *runner) begin(ctx context.Context) (*instance, error) {
 	script += "exec chroot --userspec=" + user + " --groups=" + groups + ` "$0" "$@"` + "\n"
 	command := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", append([]string{"-euc", script, r.root()}, argv...)...) //nolint:gosec // what the test's pod says
 	isolate(command)
-	command.Env, command.Stdout, command.Stderr = variables(env), &r.log, &r.log
+	for name, value := range env {
+		command.Env = append(command.Env, name+"="+value)
+	}
+	command.Stdout, command.Stderr = &r.log, &r.log
 	p, err := r.pod.node.cluster.start(command)
 	if err != nil {
 		return nil, err
@@ -206,32 +187,25 @@ func (r *runner) begin(ctx context.Context) (*instance, error) {
 	for inside := ""; inside != r.root() && !over(p.ended) && ctx.Err() == nil; time.Sleep(look / 20) {
 		inside, _ = os.Readlink(fmt.Sprintf("/proc/%d/root", pid))
 	}
-	return &instance{ended: p.ended, stop: p.stop, kill: p.kill, code: p.code, pid: pid}, nil
+	return &instance{ended: p.ended, stop: p.stop, code: p.code, pid: pid, env: command.Env}, nil
 }
 
 // beginFunction runs a function of the test.
-func (r *runner) beginFunction(image Image, argv []string, env map[string]string) *instance {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	ended, code, errKilled := make(chan struct{}), int32(0), errors.New("killed")
+func (r *runner) beginFunction(image Image, argv []string) *instance {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, code := make(chan struct{}), int32(0)
 	go func() {
 		defer close(ended)
-		err := image.Serve(ctx, Container{Pod: r.pod.object, IP: r.pod.object.Status.PodIP, Args: argv, Env: env, Log: &r.log})
-		switch {
-		case errors.Is(context.Cause(ctx), errKilled):
-			code = 137
-		case err != nil && ctx.Err() == nil:
+		if err := image.Serve(ctx, Container{IP: r.pod.object.Status.PodIP, Args: argv}); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(&r.log, err)
 			code = 1
 		}
 	}()
-	return &instance{
-		ended: ended, kill: func() { cancel(errKilled) }, code: func() int32 { return code },
-		stop: func(time.Duration) { cancel(nil); <-ended },
-	}
+	return &instance{ended: ended, code: func() int32 { return code }, stop: func(time.Duration) { cancel(); <-ended }}
 }
 
 // root is where this machine has the file system of the container.
-func (r *runner) root() string { return r.pod.folder("roots", r.spec.Name) }
+func (r *runner) root() string { return filepath.Join(r.pod.folder(), "roots", r.spec.Name) }
 
 // fileSystem is a script that makes the container's file system, in a mount namespace that ends with it.
 func (r *runner) fileSystem(image Image) (string, error) {
@@ -261,11 +235,7 @@ func (r *runner) fileSystem(image Image) (string, error) {
 	mounts := slices.Clone(r.spec.VolumeMounts)
 	slices.SortFunc(mounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, mount := range mounts {
-		from, err := r.pod.volume(mount.Name)
-		if err != nil {
-			return "", err
-		}
-		bind(filepath.Join(from, mount.SubPath), mount.MountPath, mount.ReadOnly)
+		bind(filepath.Join(r.pod.volume(mount.Name), mount.SubPath), mount.MountPath, mount.ReadOnly)
 	}
 	if context := r.spec.SecurityContext; context != nil && context.ReadOnlyRootFilesystem != nil && *context.ReadOnlyRootFilesystem {
 		script.WriteString("mount -o remount,ro \"$0\"\n")
@@ -305,7 +275,7 @@ func (r *runner) identity(image Image) (user, groups string, err error) {
 // exec runs a command in the container, as its user.
 func (r *runner) exec(ctx context.Context, argv []string) (string, error) {
 	r.mu.Lock()
-	one, env := r.running, r.env
+	one := r.running
 	r.mu.Unlock()
 	if one == nil || one.pid == 0 {
 		return "", fmt.Errorf("%s: %w", r.spec.Name, errNotHere)
@@ -319,26 +289,7 @@ func (r *runner) exec(ctx context.Context, argv []string) (string, error) {
 		`exec chroot --userspec=` + user + ` --groups=` + groups + ` "$0" "$@"`, r.root(),
 	}
 	command := exec.CommandContext(ctx, "nsenter", append(enter, argv...)...) //nolint:gosec // what the test says
-	command.Env, command.WaitDelay = variables(env), time.Second
+	command.Env, command.WaitDelay = one.env, time.Second
 	out, err := command.CombinedOutput()
 	return string(out), err
-}
-
-// crash kills what runs.
-func (r *runner) crash() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running == nil {
-		return errNotHere
-	}
-	r.running.kill()
-	return nil
-}
-
-func variables(env map[string]string) []string {
-	var out []string
-	for name, value := range env {
-		out = append(out, name+"="+value)
-	}
-	return out
 }

@@ -12,44 +12,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// volume is the folder of a volume on this machine. Those of claims and of the node outlive the pod.
-func (p *pod) volume(name string) (string, error) {
+// volume is the folder of a volume on this machine. That of a claim outlives the pod.
+func (p *pod) volume(name string) string {
 	for _, volume := range p.object.Spec.Volumes {
-		switch {
-		case volume.Name != name:
-		case volume.PersistentVolumeClaim != nil:
-			return filepath.Join(p.node.cluster.dir, "claims", p.object.Namespace, volume.PersistentVolumeClaim.ClaimName), nil
-		case volume.HostPath != nil:
-			return p.node.folder("host", volume.HostPath.Path), nil
-		default:
-			return p.folder("volumes", name), nil
+		if claim := volume.PersistentVolumeClaim; volume.Name == name && claim != nil {
+			return filepath.Join(p.node.cluster.dir, "claims", p.object.Namespace, claim.ClaimName)
 		}
 	}
-	return "", fmt.Errorf("the pod has no volume %s", name)
+	return filepath.Join(p.folder(), "volumes", name)
 }
 
 // writeVolumes makes the folders of the volumes. Owners and modes are those of a kubelet.
 func (p *pod) writeVolumes() error {
-	if len(p.object.Spec.InitContainers) > 0 {
-		return errors.New("the stand-in for a node runs no init containers")
+	if spec := p.object.Spec; len(spec.InitContainers) > 0 || spec.RestartPolicy != corev1.RestartPolicyAlways || spec.HostNetwork {
+		return errors.New("the stand-in for a node runs no init containers, no pods that end and none with the network of the host")
 	}
 	for _, volume := range p.object.Spec.Volumes {
-		folder, err := p.volume(volume.Name)
-		if err != nil {
-			return err
-		}
+		folder := p.volume(volume.Name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
+		err := errNoVolume
 		switch {
 		case volume.EmptyDir != nil:
 			err = os.Chmod(folder, 0o777) //nolint:gosec // as a kubelet does
-		case volume.HostPath != nil:
-			continue
 		case volume.PersistentVolumeClaim != nil:
 			_, err = p.node.cluster.Client.CoreV1().PersistentVolumeClaims(p.object.Namespace).Get(p.ctx, volume.PersistentVolumeClaim.ClaimName, metav1.GetOptions{})
-		default:
-			err = p.writeProjected(folder, projected(volume.VolumeSource))
+		case volume.ConfigMap != nil:
+			err = p.writeData(folder, "ConfigMap", volume.ConfigMap.Name, volume.ConfigMap.Items, volume.ConfigMap.Optional)
+		case volume.Secret != nil:
+			err = p.writeData(folder, "Secret", volume.Secret.SecretName, volume.Secret.Items, volume.Secret.Optional)
+		case volume.Projected != nil:
+			err = p.writeProjected(folder, volume.Projected)
 		}
 		if err == nil {
 			err = p.own(folder)
@@ -87,29 +81,13 @@ func (p *pod) writeData(folder, kind, name string, items []corev1.KeyToPath, opt
 	return nil
 }
 
-// projected is a volume as one that has a single source, which means the same.
-func projected(volume corev1.VolumeSource) *corev1.ProjectedVolumeSource {
-	one := corev1.VolumeProjection{}
-	switch {
-	case volume.Projected != nil:
-		return volume.Projected
-	case volume.ConfigMap != nil:
-		one.ConfigMap = &corev1.ConfigMapProjection{
-			LocalObjectReference: volume.ConfigMap.LocalObjectReference, Items: volume.ConfigMap.Items, Optional: volume.ConfigMap.Optional,
-		}
-	case volume.Secret != nil:
-		one.Secret = &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: volume.Secret.SecretName}, Items: volume.Secret.Items, Optional: volume.Secret.Optional,
-		}
-	}
-	return &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{one}}
-}
+var errNoVolume = errors.New("the stand-in for a node has no such kind of volume")
 
 func (p *pod) writeProjected(folder string, projected *corev1.ProjectedVolumeSource) error {
 	for _, source := range projected.Sources {
-		err := errors.New("the stand-in for a node has no such kind of volume")
+		err := errNoVolume
 		switch {
-		case source.ServiceAccountToken != nil:
+		case source.ServiceAccountToken != nil && source.ServiceAccountToken.Audience == "":
 			err = p.writeToken(folder, source.ServiceAccountToken)
 		case source.ConfigMap != nil:
 			err = p.writeData(folder, "ConfigMap", source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
@@ -142,9 +120,6 @@ func (p *pod) writeToken(folder string, source *corev1.ServiceAccountTokenProjec
 		ExpirationSeconds: source.ExpirationSeconds,
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.object.Name, UID: p.object.UID},
 	}}
-	if source.Audience != "" {
-		request.Spec.Audiences = []string{source.Audience}
-	}
 	token, err := p.node.cluster.Client.CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(p.ctx, p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 	if err != nil {
 		return err
