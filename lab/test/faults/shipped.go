@@ -56,7 +56,7 @@ func LoadShipped(folder, manifest string) (*Shipped, error) {
 	s := &Shipped{}
 	files := []string{filepath.Join(folder, "collector.yaml")}
 	if own := filepath.Join(folder, "receivers.yaml"); exists(own) {
-		files = []string{filepath.Join(folder, "..", "collector", "collector.yaml"), own}
+		files = []string{filepath.Join(folder, "..", "collector", "collector.yaml"), filepath.Join(folder, "..", "collector", "exporter.yaml"), own}
 	}
 	s.config = map[string]any{}
 	for _, file := range files {
@@ -150,7 +150,7 @@ func (s *Shipped) Config(setup *Setup) ([]byte, error) {
 	at := func(path ...string) map[string]any { return fleet.Section(c, path...) }
 	for name, extension := range at("extensions") {
 		check, _ := extension.(map[string]any)
-		if kind, _, _ := strings.Cut(name, "/"); kind != "health_check" {
+		if kind, _, _ := strings.Cut(name, "/"); kind != "health_check" && kind != "vllm_fleet" {
 			continue
 		}
 		if _, newer := check["http"]; newer {
