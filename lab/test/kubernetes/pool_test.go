@@ -212,12 +212,12 @@ func (f *fixture) apply(pods ...kubeapi.Pod) {
 	}
 }
 
-// start runs the overlay "pool" for it, with windows of two seconds in the place of a minute.
+// start runs the overlay "pool" with objectives for it, with windows of two seconds in the place of a minute.
 func (f *fixture) start(t *testing.T, settings ...string) func() {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("sesame"), 0o600))
-	_, stop := start(t, "pool", f.url, map[string]string{
+	_, stop := startOf(t, above(t, copied(t), "pool", "objectives"), f.url, map[string]string{
 		"${env:POOL_${env:POOL_INDEX}_PICKER}": f.front, "/var/run/secrets/otelcol-vllm/token": token,
 	}, append(settings, fmt.Sprintf(`
 receivers: {vllm: {discovery: {inference_pool: {api_server: %q}}}}
@@ -246,7 +246,7 @@ func TestThePoolIsDiagnosed(t *testing.T) {
 	eventually(t, "how unequal the servers are", func() bool { v, ok := f.seen.get("vllm.pool.imbalance.max_ratio"); return ok && v > 1 })
 	eventually(t, "the severity of the pool", f.seen.is("vllm.pool.diagnosis.severity", 2))
 	_, counted := f.seen.get("vllm.slo.target ttft")
-	assert.True(t, counted, "the objectives of the overlay are counted")
+	assert.True(t, counted, "the objectives of the component are counted")
 	stop()
 
 	f.seen.mu.Lock()
