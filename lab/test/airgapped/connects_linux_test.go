@@ -114,7 +114,7 @@ func connects(t *testing.T) {
 	}, seen.until(t, tcp("192.0.2.2:9")))
 }
 
-// dial tries to connect; nobody listens there.
+// dial tries to connect; nothing listens there.
 func dial(t *testing.T, address string) {
 	t.Helper()
 	_, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(t.Context(), "tcp4", address)

@@ -43,7 +43,7 @@ func apply(t *testing.T, c *Cluster, file string) {
 	require.NoError(t, err, out)
 }
 
-// A program has the environment, the volumes, the user and the account that its pod says, is told to end, and
+// A program has the environment, the volumes, the user and the account that its pod says, gets SIGTERM, and
 // then its pod is gone and its claim is not.
 func TestAContainerHasWhatItsPodSays(t *testing.T) {
 	c := Start(t)

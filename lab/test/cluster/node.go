@@ -24,7 +24,7 @@ type Image struct {
 	Files map[string]string
 	// Entrypoint is what runs where the container has no command.
 	Entrypoint []string
-	// User is who runs it where the pod names nobody.
+	// User is who runs it where the pod names no user.
 	User int64
 	// Serve runs instead of a program until ctx ends; an error is exit status 1. It listens on the address of the pod.
 	// Volumes and exec are for programs only.

@@ -30,11 +30,11 @@ func airgapped(t *testing.T, file string) map[string]any {
 	page := read(t, filepath.Join(root, airgappedPage))
 	block := settings.FindStringSubmatch(page)
 	require.NotNil(t, block, "the page has values")
-	var values, told map[string]any
+	var values, printed map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(read(t, file)), &values))
-	require.NoError(t, yaml.Unmarshal([]byte(block[1]), &told))
-	told["backend"] = map[string]any{"endpoint": "https://otlp.internal"}
-	for name, section := range told {
+	require.NoError(t, yaml.Unmarshal([]byte(block[1]), &printed))
+	printed["backend"] = map[string]any{"endpoint": "https://otlp.internal"}
+	for name, section := range printed {
 		before, _ := values[name].(map[string]any)
 		merged := maps.Clone(before)
 		if merged == nil {

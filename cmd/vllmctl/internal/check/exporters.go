@@ -65,15 +65,7 @@ var local = []string{"debug", "nop"}
 
 // askExporters asks the exporters of all pipelines, each for itself.
 func askExporters(ctx context.Context, file *configfile.File, host *configfile.Host, running bool) []Exporter {
-	var names []string
-	for _, p := range file.Pipelines {
-		for _, name := range p.Exporters {
-			if _, has := file.Exporters[name]; has && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
+	names := usedExporters(file)
 	out := make([]Exporter, len(names))
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Running returns what process 1, a collector in a container, was told to read, in its order. proc is /proc. An error is a
+// Running returns the configurations that process 1, a collector in a container, reads, in its order. proc is /proc. An error is a
 // sentence with what to do.
 func Running(proc string) ([]string, error) {
 	const instead = "; name its files with --config"
