@@ -35,8 +35,8 @@ type Metric struct {
 	Kind Kind
 	// Attributes are the names of the data point attributes it can carry.
 	Attributes []string
-	// Enabled is true if the metric is emitted by default.
-	Enabled bool
+	// Preset is the smallest preset that has the metric.
+	Preset Preset
 	// EmittedBy names the component: "receiver" or "processor". The processor may
 	// also derive a metric of the receiver if its input lacks it.
 	EmittedBy string

@@ -208,7 +208,7 @@ var attributeValues = map[string][]string{
 
 var metrics = []Metric{
 	{
-		Name: "exceptions_total_counter", Unit: "{exception}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "exceptions_total_counter", Unit: "{exception}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Exceptions raised while HTTP requests were handled.",
 		Attributes:  []string{"method", "path"},
 		Sources: []Source{
@@ -217,22 +217,22 @@ var metrics = []Metric{
 		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
-		Name: "gen_ai.server.request.duration", Unit: "s", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
+		Name: "gen_ai.server.request.duration", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Duration of a generative AI request on the server.",
 		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
 	},
 	{
-		Name: "gen_ai.server.time_per_output_token", Unit: "s", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
+		Name: "gen_ai.server.time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Time per output token after the first, per request.",
 		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
 	},
 	{
-		Name: "gen_ai.server.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
+		Name: "gen_ai.server.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Time to generate the first token of a response.",
 		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
 	},
 	{
-		Name: "http_request_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "http_request_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of HTTP requests by handler, with few buckets.",
 		Attributes:  []string{"handler", "method"},
 		Sources: []Source{
@@ -240,14 +240,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of all HTTP requests together, with many buckets.",
 		Sources: []Source{
 			{Family: "http_request_duration_highr_seconds", Since: "0.8.3"},
 		},
 	},
 	{
-		Name: "http_request_size", Unit: "By", Kind: KindSummary, Enabled: true, EmittedBy: "receiver",
+		Name: "http_request_size", Unit: "By", Kind: KindSummary, Preset: Standard, EmittedBy: "receiver",
 		Description: "Content length of HTTP requests. Has a sum and a count, no quantiles.",
 		Attributes:  []string{"handler"},
 		Sources: []Source{
@@ -255,7 +255,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "http_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "HTTP requests that the API server answered, by class of status.",
 		Attributes:  []string{"handler", "method", "status"},
 		Sources: []Source{
@@ -263,7 +263,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_response_size", Unit: "By", Kind: KindSummary, Enabled: true, EmittedBy: "receiver",
+		Name: "http_response_size", Unit: "By", Kind: KindSummary, Preset: Standard, EmittedBy: "receiver",
 		Description: "Content length of HTTP responses. Has a sum and a count, no quantiles.",
 		Attributes:  []string{"handler"},
 		Sources: []Source{
@@ -271,7 +271,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.energy", Unit: "J", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.energy", Unit: "J", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Energy that the GPU has used since its driver was loaded.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -280,7 +280,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.errors", Unit: "{error}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
 		Description: "Errors of the memory of the GPU (ECC).",
 		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -294,7 +294,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.gpu.memory.limit", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.gpu.memory.limit", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory of the GPU.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Partitions:  true,
@@ -305,7 +305,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.gpu.memory.usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.gpu.memory.usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory of the GPU that is in use.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Partitions:  true,
@@ -315,7 +315,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.gpu.utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.gpu.utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of time in which the GPU did any work, from 0 to 1.",
 		Attributes:  []string{"hw.gpu.task", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -326,7 +326,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.power", Unit: "W", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.power", Unit: "W", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Power that the GPU draws.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -337,7 +337,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "hw.temperature", Unit: "Cel", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "hw.temperature", Unit: "Cel", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Temperature of the GPU.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.sensor_location", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -349,7 +349,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.bbr.body_field_empty", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.bbr.body_field_empty", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests with an empty field in their body.",
 		Attributes:  []string{"field"},
 		Sources: []Source{
@@ -357,7 +357,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.bbr.body_field_not_found", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.bbr.body_field_not_found", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests without a field in their body.",
 		Attributes:  []string{"field"},
 		Sources: []Source{
@@ -365,21 +365,21 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.bbr.model_not_in_body", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.bbr.model_not_in_body", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests without a model name in their body.",
 		Sources: []Source{
 			{Family: "bbr_model_not_in_body_total"},
 		},
 	},
 	{
-		Name: "inference_gateway.bbr.model_not_parsed", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.bbr.model_not_parsed", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose model name could not be read.",
 		Sources: []Source{
 			{Family: "bbr_model_not_parsed_total"},
 		},
 	},
 	{
-		Name: "inference_gateway.bbr.plugin_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.bbr.plugin_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that one call of a plug-in took.",
 		Attributes:  []string{"extension_point", "plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -387,14 +387,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.bbr.success", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.bbr.success", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose model name was read from their body.",
 		Sources: []Source{
 			{Family: "bbr_success_total"},
 		},
 	},
 	{
-		Name: "inference_gateway.epp.datalayer.extract.errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.datalayer.extract.errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Failed attempts to parse data about the endpoints.",
 		Attributes:  []string{"extractor_type", "source_type"},
 		Sources: []Source{
@@ -404,7 +404,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.datalayer.poll.errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.datalayer.poll.errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Failed attempts to read data about the endpoints.",
 		Attributes:  []string{"source_type"},
 		Sources: []Source{
@@ -414,7 +414,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.disaggregatedset_revision_gating_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.disaggregatedset_revision_gating_share", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the requests that a revision may get, from 0 to 1.",
 		Attributes:  []string{"mode", "plugin_name", "plugin_type", "revision"},
 		Sources: []Source{
@@ -423,7 +423,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.disaggregatedset_strict_header_no_match", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.disaggregatedset_strict_header_no_match", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose header asked for an endpoint that did not exist.",
 		Attributes:  []string{"plugin_name", "plugin_type", "selector"},
 		Sources: []Source{
@@ -432,7 +432,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.disaggregation.decisions", Unit: "{decision}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.disaggregation.decisions", Unit: "{decision}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Decisions on which stages of a request run on different servers.",
 		Attributes:  []string{"decision_type", "model_name", "plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -442,7 +442,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.encoder_cache_hit_ratio", Unit: "1", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.encoder_cache_hit_ratio", Unit: "1", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the multi-modal items of a request that an endpoint probably has, from 0 to 1.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -451,7 +451,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.encoder_cache_hits", Unit: "{item}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.encoder_cache_hits", Unit: "{item}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Multi-modal items found in the picker's own index of encoder caches, by endpoint.",
 		Attributes:  []string{"modality", "plugin_name", "plugin_type", "pod"},
 		Sources: []Source{
@@ -460,7 +460,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.encoder_cache_queries", Unit: "{item}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.encoder_cache_queries", Unit: "{item}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Multi-modal items looked up in the picker's own index of encoder caches.",
 		Attributes:  []string{"modality", "plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -469,7 +469,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.endpoint.inflight_requests", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.endpoint.inflight_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the picker has sent to an endpoint and that have not ended.",
 		Attributes:  []string{"endpoint", "endpoint_namespace", "fairness_id", "priority", "producer_name"},
 		Sources: []Source{
@@ -478,7 +478,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.endpoint.inflight_tokens", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.endpoint.inflight_tokens", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens of the requests that the picker has sent to an endpoint and that have not ended.",
 		Attributes:  []string{"endpoint", "endpoint_namespace", "fairness_id", "priority", "producer_name"},
 		Sources: []Source{
@@ -487,7 +487,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.extproc_stream_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.extproc_stream_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a stream between the proxy and the picker stayed open.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_extproc_stream_duration_seconds"},
@@ -495,7 +495,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.extproc_streams", Unit: "{stream}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.extproc_streams", Unit: "{stream}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Streams between the proxy and the picker that ended, by their gRPC status.",
 		Attributes:  []string{"code"},
 		Sources: []Source{
@@ -504,7 +504,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.extproc_streams_inflight", Unit: "{stream}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.extproc_streams_inflight", Unit: "{stream}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Streams between the proxy and the picker that are open.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_extproc_streams_inflight"},
@@ -512,7 +512,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.capacity.byte_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.capacity.byte_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the byte limit of the picker's own queue in use, from 0 to 1.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
@@ -521,7 +521,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.capacity.request_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.capacity.request_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the request limit of the picker's own queue in use, from 0 to 1.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
@@ -530,7 +530,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.dispatch_cycle.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.dispatch_cycle.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time of one round of the loop that takes requests from the picker's own queue.",
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_dispatch_cycle_duration_seconds"},
@@ -539,7 +539,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.endpoint.stale", Unit: "{endpoint}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.endpoint.stale", Unit: "{endpoint}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Endpoints whose metrics were missing or stale when the saturation was last computed.",
 		Attributes:  []string{"detector"},
 		Sources: []Source{
@@ -548,7 +548,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.enqueue.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.enqueue.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that it took to put a request into the picker's own queue.",
 		Attributes:  []string{"fairness_id", "outcome", "priority"},
 		Sources: []Source{
@@ -558,7 +558,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.pool.saturation", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.pool.saturation", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Saturation of the pool: from 0 to 1 while it takes requests at once, more if it is oversubscribed.",
 		Attributes:  []string{"pool", "stage"},
 		Sources: []Source{
@@ -568,7 +568,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.queue.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.queue.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a request spent in the picker's own queue, from its arrival to its outcome.",
 		Attributes:  []string{"fairness_id", "model_name", "outcome", "pool", "priority", "target_model_name"},
 		Sources: []Source{
@@ -578,7 +578,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.queue.duration_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.flow_control.queue.duration_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean time that a served request spent in the picker's own queue.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
@@ -586,7 +586,7 @@ var metrics = []Metric{
 		BlindSpots:  "Refused and evicted requests are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.queue.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.flow_control.queue.duration_quantile", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Quantile of the time that a served request spent in the picker's own queue.",
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
@@ -594,7 +594,7 @@ var metrics = []Metric{
 		BlindSpots:  "Refused and evicted requests are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.queue.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "inference_gateway.epp.flow_control.queue.duration_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time that a served request spent in the picker's own queue.",
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.flow_control.queue.duration"},
@@ -602,7 +602,7 @@ var metrics = []Metric{
 		BlindSpots:  "Refused and evicted requests are left out, so it does not rise when all are refused: see `inference_gateway.epp.request.shed_ratio`. The last finite bound is 60 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.queue.size", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.queue.size", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests in the picker's own queue.",
 		Attributes:  []string{"fairness_id", "model_name", "pool", "priority", "target_model_name"},
 		Sources: []Source{
@@ -612,7 +612,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.queue.usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.queue.usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes of the requests in the picker's own queue.",
 		Attributes:  []string{"fairness_id", "model_name", "pool", "priority", "target_model_name"},
 		Sources: []Source{
@@ -622,7 +622,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control.requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control.requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that passed the picker's own queue, by their outcome.",
 		Attributes:  []string{"outcome", "pool", "priority"},
 		Sources: []Source{
@@ -631,7 +631,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_global_capacity_utilization_bytes", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_global_capacity_utilization_bytes", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the byte limit over all priorities in use, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -640,7 +640,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_global_capacity_utilization_requests", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_global_capacity_utilization_requests", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the request limit over all priorities in use, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -649,7 +649,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_pending_reclaim", Unit: "{saturation}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_pending_reclaim", Unit: "{saturation}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Saturation that evictions in progress should free.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -658,7 +658,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_reclaim_target", Unit: "{saturation}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_reclaim_target", Unit: "{saturation}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Saturation that the last evictions should free.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -667,7 +667,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_revocation_confirmation", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_revocation_confirmation", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the decision to evict a running request to the end of its stream.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -676,7 +676,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_revocations", Unit: "{revocation}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_revocations", Unit: "{revocation}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Finished evictions of running requests, by outcome.",
 		Attributes:  []string{"outcome", "pool"},
 		Sources: []Source{
@@ -685,7 +685,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.flow_control_revocations_issued", Unit: "{revocation}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.flow_control_revocations_issued", Unit: "{revocation}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Running requests that the picker began to evict, by the priority that needed room.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
@@ -694,7 +694,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.inference_request_metric", Unit: "{value}", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.inference_request_metric", Unit: "{value}", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "The newest of several measurements, by type: seconds for some, 0 or 1 for others.",
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name", "type"},
 		Sources: []Source{
@@ -704,7 +704,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_active_subscribers", Unit: "{subscriber}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_active_subscribers", Unit: "{subscriber}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Subscriptions to the cache events of servers, including those that try to connect.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_kv_cache_events_active_subscribers"},
@@ -712,7 +712,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_dedup_removed_hashes_forwarded", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_dedup_removed_hashes_forwarded", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Removed blocks that passed the filter for repeated events.",
 		Sources: []Source{
 			{Family: "kvcache_kvevents_dedup_removed_hashes_forwarded_total"},
@@ -721,7 +721,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_dedup_removed_hashes_suppressed", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_dedup_removed_hashes_suppressed", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Removed blocks that the filter for repeated events dropped.",
 		Sources: []Source{
 			{Family: "kvcache_kvevents_dedup_removed_hashes_suppressed_total"},
@@ -730,7 +730,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_messages_received", Unit: "{message}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_messages_received", Unit: "{message}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Messages with cache events that arrived.",
 		Attributes:  []string{"pod_identifier"},
 		Sources: []Source{
@@ -739,7 +739,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_pool_capacity", Unit: "{shard}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_pool_capacity", Unit: "{shard}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Workers that handle cache events.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_kv_cache_events_pool_capacity"},
@@ -747,7 +747,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_pool_queue_depth", Unit: "{message}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_pool_queue_depth", Unit: "{message}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Messages with cache events that wait for a worker.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_kv_cache_events_pool_queue_depth"},
@@ -755,7 +755,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_removals_skipped", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_removals_skipped", Unit: "{event}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Removals that the index ignored.",
 		Attributes:  []string{"cache_kind", "reason"},
 		Sources: []Source{
@@ -764,7 +764,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_stores_skipped", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_stores_skipped", Unit: "{event}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores that the index ignored.",
 		Attributes:  []string{"cache_kind", "reason"},
 		Sources: []Source{
@@ -773,7 +773,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_subscriber_reconnections", Unit: "{attempt}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_subscriber_reconnections", Unit: "{attempt}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Attempts to subscribe again to the cache events of a server.",
 		Attributes:  []string{"pod_identifier"},
 		Sources: []Source{
@@ -782,7 +782,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_events_zmq_errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_events_zmq_errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Errors of the subscriptions to cache events.",
 		Attributes:  []string{"operation", "pod_identifier"},
 		Sources: []Source{
@@ -791,7 +791,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_index_admissions", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_index_admissions", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that entered the picker's index of KV caches.",
 		Sources: []Source{
 			{Family: "kvcache_index_admissions_total"},
@@ -800,7 +800,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_index_evictions", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_index_evictions", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that left the picker's index of KV caches.",
 		Sources: []Source{
 			{Family: "kvcache_index_evictions_total"},
@@ -809,7 +809,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_index_lookup_hits", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_index_lookup_hits", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks found by lookups in the picker's index of KV caches.",
 		Sources: []Source{
 			{Family: "kvcache_index_lookup_hits_total"},
@@ -818,7 +818,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_index_lookup_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_index_lookup_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a lookup in the picker's index of KV caches.",
 		Sources: []Source{
 			{Family: "kvcache_index_lookup_latency_seconds"},
@@ -827,7 +827,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_index_lookup_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_index_lookup_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Lookups in the picker's index of KV caches.",
 		Sources: []Source{
 			{Family: "kvcache_index_lookup_requests_total"},
@@ -836,7 +836,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.kv_cache_index_max_pod_hit_count", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.kv_cache_index_max_pod_hit_count", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks found on the best endpoint of each lookup, added up.",
 		Sources: []Source{
 			{Family: "kvcache_index_max_pod_hit_count_total"},
@@ -845,7 +845,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.model_rewrite.decisions", Unit: "{decision}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.model_rewrite.decisions", Unit: "{decision}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose model name the picker replaced.",
 		Attributes:  []string{"model_name", "model_rewrite_name", "target_model_name"},
 		Sources: []Source{
@@ -855,7 +855,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.moriio_dns_ip_changed", Unit: "{change}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.moriio_dns_ip_changed", Unit: "{change}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Host name lookups by the proxy next to a prefill or decode server that returned a new address.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_moriio_dns_ip_changed_total"},
@@ -863,7 +863,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.moriio_dns_lookup_failures", Unit: "{lookup}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.moriio_dns_lookup_failures", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Failed host name lookups by the proxy next to a prefill or decode server.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_moriio_dns_lookup_failures_total"},
@@ -871,7 +871,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.moriio_dns_reresolve", Unit: "{lookup}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.moriio_dns_reresolve", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Host names that the proxy next to a prefill or decode server looked up again.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_moriio_dns_reresolve_total"},
@@ -879,7 +879,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.pd_decision", Unit: "{decision}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.pd_decision", Unit: "{decision}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Decisions on whether prefill and decode of a request run on different servers.",
 		Attributes:  []string{"decision_type", "model_name", "plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -889,7 +889,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.plugin.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.plugin.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that one call of a plug-in took.",
 		Attributes:  []string{"extension_point", "plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -899,7 +899,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.plugin_data_scope_violations", Unit: "{violation}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.plugin_data_scope_violations", Unit: "{violation}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Accesses of a plug-in to data that it did not declare.",
 		Attributes:  []string{"access", "extension_point", "plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -908,7 +908,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prediction.time_per_output_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prediction.time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Predicted time per output token.",
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
@@ -918,7 +918,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prediction.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prediction.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Predicted time to the first token.",
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
@@ -928,7 +928,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prediction.tpot_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prediction.tpot_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that it took to predict a time per output token.",
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
@@ -938,7 +938,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prediction.ttft_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prediction.ttft_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that it took to predict a time to the first token.",
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
@@ -948,7 +948,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prefix_index.hit_length", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prefix_index.hit_length", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Length of the prefix of a request that the index knows.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -958,7 +958,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prefix_index.hit_ratio", Unit: "1", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prefix_index.hit_ratio", Unit: "1", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the prefix of a request that the index knows, from 0 to 1.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -968,7 +968,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.prefix_index.size", Unit: "{entry}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.prefix_index.size", Unit: "{entry}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Entries in the picker's own index of prefixes.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -978,7 +978,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.processing.request.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.processing.request.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the picker itself spent on a request before it was sent on.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_request_processing_duration_seconds"},
@@ -986,7 +986,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.processing.response.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.processing.response.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the picker itself spent on a response, added up over its parts.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_response_processing_duration_seconds"},
@@ -994,7 +994,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.program_aware_attained_service_tokens", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.program_aware_attained_service_tokens", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Weighted tokens served to a program; older tokens count less.",
 		Attributes:  []string{"program_id"},
 		Sources: []Source{
@@ -1003,7 +1003,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.program_aware_avg_wait_time", Unit: "ms", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.program_aware_avg_wait_time", Unit: "ms", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean wait of a program's requests in the picker's own queue, since its start.",
 		Attributes:  []string{"program_id"},
 		Sources: []Source{
@@ -1012,7 +1012,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.program_aware_jains_fairness_index", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.program_aware_jains_fairness_index", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Jain's index of how equally programs wait, from 0 to 1.",
 		Sources: []Source{
 			{Family: "llm_d_router_epp_program_aware_jains_fairness_index"},
@@ -1020,7 +1020,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.cached_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.cached_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Input tokens of a request that the model server found in its cache, from the usage in its response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1030,7 +1030,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1041,35 +1041,35 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.duration_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.duration_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
 		BlindSpots:  "Only responses that were read to their end. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.duration_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.duration_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Quantile of the time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
 		BlindSpots:  "Only responses that were read to their end. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.duration_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.duration_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time from the arrival of a request at the endpoint picker to the end of its response.",
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.duration"},
 		BlindSpots:  "Only responses that were read to their end. The first bucket ends at 5 ms, the last finite bound is 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.error_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.error_ratio", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the requests that failed in the endpoint picker or at a model server, from 0 to 1.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
 		BlindSpots:  "Behind Envoy the picker does not see errors of the model servers, up to release 1.5.0 and in llm-d-router 0.10.0: add `vllm.http.error_ratio` of the servers. An error counts when its response ends, its request when it was scheduled. Requests beyond the limit of 1000 models of a picker are missing. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.errors", Unit: "{error}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
 		Description: "Requests that failed in the endpoint picker or that a model server answered with an error.",
 		Attributes:  []string{"error_code", "fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1080,7 +1080,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.input_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.input_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Input tokens of a request, from the usage in its response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1091,14 +1091,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.input_tokens_mean", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.input_tokens_mean", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean number of input tokens of a request.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.input_tokens"},
 		BlindSpots:  "Only responses that were read to their end and contain usage; streams must ask for it with stream_options.include_usage. Release 1.0.2 loses the usage of many streams. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.inter_token_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.inter_token_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time between two parts of the body of a streamed response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1107,7 +1107,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.normalized_time_per_output_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.normalized_time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a request divided by its output tokens.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1118,7 +1118,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.output_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.output_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Output tokens of a request, from the usage in its response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1129,14 +1129,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.output_tokens_mean", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.output_tokens_mean", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean number of output tokens of a request.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.output_tokens"},
 		BlindSpots:  "Like `inference_gateway.epp.request.input_tokens_mean`.",
 	},
 	{
-		Name: "inference_gateway.epp.request.running", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.running", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests in flight through this endpoint picker.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1147,14 +1147,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.shed_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.shed_ratio", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the requests that the endpoint picker refused because the pool had no room, from 0 to 1.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
 		BlindSpots:  "Only this error_code (up to release 1.0 InferencePoolResourceExhausted). Requests that found no endpoint have ServiceUnavailable, evicted ones can have another: see `inference_gateway.epp.flow_control.requests`. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.size", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.size", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Size of the body of a request.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1165,7 +1165,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.time_per_output_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per output token after the first, of streamed responses.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1175,7 +1175,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the arrival of a request at the endpoint picker to the first byte of its response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "streaming", "target_model_name"},
 		Sources: []Source{
@@ -1186,7 +1186,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean time from the arrival of a request at the endpoint picker to the first byte of its response.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
@@ -1194,7 +1194,7 @@ var metrics = []Metric{
 		BlindSpots:  "llm-d-router: only streamed responses, and the last finite bound is 120 s. Others: all responses, and 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Quantile of the time from the arrival of a request at the endpoint picker to the first byte of its response.",
 		Attributes:  []string{"model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
@@ -1202,7 +1202,7 @@ var metrics = []Metric{
 		BlindSpots:  "llm-d-router: only streamed responses, and the last finite bound is 120 s. Others: all responses, and 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time from the arrival of a request at the endpoint picker to the first byte of its response.",
 		Attributes:  []string{"bound", "model_name", "quantile", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.time_to_first_token"},
@@ -1210,7 +1210,7 @@ var metrics = []Metric{
 		BlindSpots:  "llm-d-router: only streamed responses, and the last finite bound is 120 s. Others: all responses, and 3600 s. Each replica of the picker counts its own requests, so ratios, means and quantiles of several replicas cannot be added up.",
 	},
 	{
-		Name: "inference_gateway.epp.request_control_plugin_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.request_control_plugin_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a plug-in of the request control took.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -1218,14 +1218,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.request_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "inference_gateway.epp.request_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Requests that the endpoint picker scheduled or refused, per second.",
 		Attributes:  []string{"model_name", "target_model_name"},
 		DerivedFrom: []string{"inference_gateway.epp.request.errors", "inference_gateway.epp.requests"},
 		BlindSpots:  "Requests that the proxy in front of the picker refuses.",
 	},
 	{
-		Name: "inference_gateway.epp.requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.requests", Unit: "{request}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
 		Description: "Requests that the endpoint picker scheduled.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1236,7 +1236,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.response.size", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.response.size", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Size of the body of a response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
@@ -1247,7 +1247,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.scheduler.attempts", Unit: "{attempt}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.scheduler.attempts", Unit: "{attempt}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Attempts to choose an endpoint, by their status, success or failure.",
 		Attributes:  []string{"endpoint", "endpoint_namespace", "endpoint_port", "status", "target_model_name"},
 		Sources: []Source{
@@ -1257,7 +1257,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.scheduler.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.scheduler.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the picker took to choose an endpoint.",
 		Sources: []Source{
 			{Family: "inference_extension_scheduler_e2e_duration_seconds"},
@@ -1266,7 +1266,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.scheduler_plugin_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.scheduler_plugin_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a plug-in of the scheduler took.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
@@ -1274,7 +1274,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.epp.slo.violations", Unit: "{violation}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.epp.slo.violations", Unit: "{violation}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that took longer than their objective, by the objective that they missed.",
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name", "type"},
 		Sources: []Source{
@@ -1284,7 +1284,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.lora.adapter.status", Unit: "{adapter}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.lora.adapter.status", Unit: "{adapter}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "1 for a LoRA adapter that the syncer has loaded, 0 for one that it has unloaded.",
 		Attributes:  []string{"adapter_name"},
 		Sources: []Source{
@@ -1292,7 +1292,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.endpoint.queue_size", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.endpoint.queue_size", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Waiting requests of one endpoint, as the picker last saw them.",
 		Attributes:  []string{"endpoint", "pool"},
 		Sources: []Source{
@@ -1302,7 +1302,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.endpoint.ready", Unit: "{endpoint}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.endpoint.ready", Unit: "{endpoint}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "Endpoints of the pool whose metrics are fresh.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1312,7 +1312,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.kv_cache.average_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.kv_cache.average_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean KV cache utilization of the endpoints with fresh metrics, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1322,7 +1322,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.kv_cache.utilization_stddev", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.kv_cache.utilization_stddev", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Standard deviation of the KV cache utilization of the endpoints, each from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1331,7 +1331,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.queue.average_size", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.queue.average_size", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean number of waiting requests per endpoint with fresh metrics.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1341,7 +1341,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.queue.size_stddev", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.queue.size_stddev", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Standard deviation of the number of waiting requests of the endpoints.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1350,7 +1350,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.request.average_running", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.request.average_running", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean number of running requests per endpoint with fresh metrics.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1360,7 +1360,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "inference_gateway.pool.request.running_stddev", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "inference_gateway.pool.request.running_stddev", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Standard deviation of the number of running requests of the endpoints.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
@@ -1369,7 +1369,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.active_memory_objs_count", Unit: "{object}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.active_memory_objs_count", Unit: "{object}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory objects in use.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1377,7 +1377,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.chunk_statistics_bloom_filter_fill_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_bloom_filter_fill_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the Bloom filter that is filled, from 0 to 1.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1386,7 +1386,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "lmcache.chunk_statistics_bloom_filter_size", Unit: "MiBy", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_bloom_filter_size", Unit: "MiBy", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory of the Bloom filter behind the chunk statistics.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1395,7 +1395,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"mb\", but the value is in units of 2^20 bytes: MiBy, which translates to \"_mebibytes\".",
 	},
 	{
-		Name: "lmcache.chunk_statistics_current_file_size", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_current_file_size", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Size of the file that the chunk statistics write to.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1404,7 +1404,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "lmcache.chunk_statistics_enabled", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_enabled", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 when chunk statistics are collected, else 0.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1412,7 +1412,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.chunk_statistics_file_count", Unit: "{file}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_file_count", Unit: "{file}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Files that the chunk statistics wrote.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1420,7 +1420,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.chunk_statistics_reuse_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_reuse_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of chunks seen before, from 0 to 1.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1429,7 +1429,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "lmcache.chunk_statistics_total_chunks", Unit: "{chunk}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_total_chunks", Unit: "{chunk}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Chunks that the chunk statistics processed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1437,7 +1437,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.chunk_statistics_total_requests", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_total_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the chunk statistics processed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1445,7 +1445,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.chunk_statistics_unique_chunks", Unit: "{chunk}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.chunk_statistics_unique_chunks", Unit: "{chunk}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Distinct chunks, estimated.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1453,7 +1453,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.connector_invalid_block_ids_count", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.connector_invalid_block_ids_count", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Invalid block ids that the connector holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1461,7 +1461,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.connector_kv_caches_count", Unit: "{cache}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.connector_kv_caches_count", Unit: "{cache}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "KV caches that the connector holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1469,7 +1469,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.connector_layerwise_retrievers_count", Unit: "{retriever}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.connector_layerwise_retrievers_count", Unit: "{retriever}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Layer-wise retrievers that the connector holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1477,7 +1477,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.connector_load_specs_count", Unit: "{spec}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.connector_load_specs_count", Unit: "{spec}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Load specifications that the connector holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1485,7 +1485,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.connector_request_trackers_count", Unit: "{tracker}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.connector_request_trackers_count", Unit: "{tracker}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Request trackers that the connector holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1493,7 +1493,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.connector_requests_priority_count", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.connector_requests_priority_count", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests with a priority that the connector holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1501,7 +1501,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.forced_unpin_count", Unit: "{object}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.forced_unpin_count", Unit: "{object}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Objects unpinned by force after a timeout.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1509,7 +1509,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.get_blocking_failed_count", Unit: "{failure}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.get_blocking_failed_count", Unit: "{failure}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocking reads that failed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1517,7 +1517,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.instrumented_connector_batched_get_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.instrumented_connector_batched_get_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a read spent in the connector.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1526,7 +1526,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.kv_msg_queue_size", Unit: "{message}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.kv_msg_queue_size", Unit: "{message}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Messages about KV chunks that wait to be sent.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1534,7 +1534,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.lmcache_is_healthy", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.lmcache_is_healthy", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 when LMCache is healthy, else 0.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1542,7 +1542,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.local_cache_usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_cache_usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes in the local CPU cache.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1551,7 +1551,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "lmcache.local_cpu_evict_count", Unit: "{eviction}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_cpu_evict_count", Unit: "{eviction}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Evictions from the local CPU cache.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1559,7 +1559,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.local_cpu_evict_failed_count", Unit: "{eviction}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_cpu_evict_failed_count", Unit: "{eviction}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Evictions from the local CPU cache that failed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1567,7 +1567,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.local_cpu_evict_keys_count", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_cpu_evict_keys_count", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys evicted from the local CPU cache.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1575,7 +1575,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.local_cpu_hot_cache_count", Unit: "{entry}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_cpu_hot_cache_count", Unit: "{entry}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Entries in the local CPU cache.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1583,7 +1583,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.local_cpu_keys_in_request_count", Unit: "{key}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_cpu_keys_in_request_count", Unit: "{key}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys of the local CPU cache that requests hold.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1591,7 +1591,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.local_storage_usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.local_storage_usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes in local storage.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1600,7 +1600,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "lmcache.lookup_0_hit_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.lookup_0_hit_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Lookups that found nothing.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1608,7 +1608,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.lookup_hit_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.lookup_hit_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Hit rate of recent lookups, from 0 to 1.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1617,7 +1617,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "lmcache.num_hit_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_hit_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that retrievals found.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1625,7 +1625,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_lookup_hits", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_lookup_hits", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that lookups found.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1633,7 +1633,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_lookup_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_lookup_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Lookups.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1641,7 +1641,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_lookup_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_lookup_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that lookups asked for.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1649,7 +1649,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_p2p_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_p2p_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Transfers between peers.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1657,7 +1657,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_p2p_transferred_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_p2p_transferred_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens transferred between peers.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1665,7 +1665,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_prompt_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_prompt_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prompt tokens that LMCache saw.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1673,7 +1673,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_remote_read", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_remote_read", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes read from remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1681,7 +1681,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_remote_read_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_remote_read_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Reads from remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1689,7 +1689,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_remote_write", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_remote_write", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes written to remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1697,7 +1697,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_remote_write_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_remote_write_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Writes to remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1705,7 +1705,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_requested_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_requested_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that retrievals asked for.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1713,7 +1713,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_retrieve_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_retrieve_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Retrievals.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1721,7 +1721,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_slow_retrieval_by_speed", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_slow_retrieval_by_speed", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Retrievals slower than the threshold of speed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1729,7 +1729,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_slow_retrieval_by_time", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_slow_retrieval_by_time", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Retrievals slower than the threshold of time.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1737,7 +1737,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_store_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_store_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1745,7 +1745,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_stored_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_stored_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stored tokens, including tokens that were evicted since.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1753,7 +1753,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.num_vllm_hit_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.num_vllm_hit_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that vLLM found in its own prefix cache.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1761,7 +1761,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.p2p_time_to_transfer", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.p2p_time_to_transfer", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a transfer between peers.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1770,7 +1770,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.p2p_transfer_speed", Unit: "{token}/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.p2p_transfer_speed", Unit: "{token}/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens transferred per second between peers, per transfer.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1779,7 +1779,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, tokens per second, which translates to \"_per_second\".",
 	},
 	{
-		Name: "lmcache.periodic_threads_active_count", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_active_count", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads that ran recently.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1787,7 +1787,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_critical_active", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_critical_active", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level critical that ran recently.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1795,7 +1795,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_critical_running", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_critical_running", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level critical that are running.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1803,7 +1803,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_critical_total", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_critical_total", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level critical that are registered.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1811,7 +1811,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_high_active", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_high_active", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level high that ran recently.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1819,7 +1819,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_high_running", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_high_running", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level high that are running.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1827,7 +1827,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_high_total", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_high_total", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level high that are registered.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1835,7 +1835,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_low_active", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_low_active", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level low that ran recently.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1843,7 +1843,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_low_running", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_low_running", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level low that are running.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1851,7 +1851,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_low_total", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_low_total", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level low that are registered.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1859,7 +1859,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_medium_active", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_medium_active", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level medium that ran recently.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1867,7 +1867,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_medium_running", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_medium_running", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level medium that are running.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1875,7 +1875,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_medium_total", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_medium_total", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads of level medium that are registered.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1883,7 +1883,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_running_count", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_running_count", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads that are running.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1891,7 +1891,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.periodic_threads_total_count", Unit: "{thread}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.periodic_threads_total_count", Unit: "{thread}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Periodic threads that are registered.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1899,7 +1899,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.pin_monitor_pinned_objects_count", Unit: "{object}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.pin_monitor_pinned_objects_count", Unit: "{object}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Objects that the pin monitor watches.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1907,7 +1907,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.pinned_memory_objs_count", Unit: "{object}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.pinned_memory_objs_count", Unit: "{object}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory objects that are pinned.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1915,7 +1915,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.put_failed_count", Unit: "{failure}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.put_failed_count", Unit: "{failure}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Writes that failed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1923,7 +1923,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.remote_backend_batched_get_blocking_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_backend_batched_get_blocking_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a read waited for a remote backend.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1932,7 +1932,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.remote_cache_usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_cache_usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes in the remote cache.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1941,7 +1941,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "lmcache.remote_ping_error_code", Unit: "{code}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_ping_error_code", Unit: "{code}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Error code of the last ping to remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1949,7 +1949,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.remote_ping_errors", Unit: "{ping}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_ping_errors", Unit: "{ping}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Pings to remote backends that failed.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1957,7 +1957,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.remote_ping_latency", Unit: "ms", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_ping_latency", Unit: "ms", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Latency of the last ping to remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1966,7 +1966,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
-		Name: "lmcache.remote_ping_successes", Unit: "{ping}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_ping_successes", Unit: "{ping}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Pings to remote backends that succeeded.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1974,7 +1974,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.remote_put_task_num", Unit: "{task}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_put_task_num", Unit: "{task}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Writes to remote backends in progress.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1982,7 +1982,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.remote_time_to_get", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_time_to_get", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a read from remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -1991,7 +1991,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
-		Name: "lmcache.remote_time_to_get_sync", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_time_to_get_sync", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a synchronous read from remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2000,7 +2000,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
-		Name: "lmcache.remote_time_to_put", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.remote_time_to_put", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a write to remote backends.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2009,7 +2009,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, milliseconds, which translates to \"_milliseconds\".",
 	},
 	{
-		Name: "lmcache.request_cache_hit_rate", Unit: "1", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.request_cache_hit_rate", Unit: "1", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Hit rate per request, from 0 to 1.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2017,7 +2017,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.request_cache_lifespan", Unit: "min", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.request_cache_lifespan", Unit: "min", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time since the tokens that a request hit were cached.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2026,7 +2026,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, minutes, which translates to \"_minutes\".",
 	},
 	{
-		Name: "lmcache.retrieve_broadcast_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.retrieve_broadcast_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per retrieval to broadcast its memory objects.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2035,7 +2035,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.retrieve_hit_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.retrieve_hit_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Hit rate of recent retrievals, from 0 to 1.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2044,7 +2044,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "lmcache.retrieve_process_tokens_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.retrieve_process_tokens_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per retrieval to process its tokens.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2053,7 +2053,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.retrieve_speed", Unit: "{token}/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.retrieve_speed", Unit: "{token}/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens retrieved per second, per retrieval.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2062,7 +2062,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, tokens per second, which translates to \"_per_second\".",
 	},
 	{
-		Name: "lmcache.retrieve_to_gpu_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.retrieve_to_gpu_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per retrieval to move data to the GPU.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2071,7 +2071,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.scheduler_unfinished_requests_count", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.scheduler_unfinished_requests_count", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Unfinished requests that the scheduler holds.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2079,7 +2079,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.storage_events_done_count", Unit: "{event}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.storage_events_done_count", Unit: "{event}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Storage events that are done.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2087,7 +2087,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.storage_events_not_found_count", Unit: "{event}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.storage_events_not_found_count", Unit: "{event}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Storage events that were not found.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2095,7 +2095,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.storage_events_ongoing_count", Unit: "{event}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.storage_events_ongoing_count", Unit: "{event}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Storage events in progress.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2103,7 +2103,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache.store_from_gpu_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.store_from_gpu_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per store to move data off the GPU.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2112,7 +2112,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.store_process_tokens_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.store_process_tokens_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per store to process its tokens.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2121,7 +2121,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.store_put_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.store_put_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per store to put its data into storage.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2130,7 +2130,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.store_speed", Unit: "{token}/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.store_speed", Unit: "{token}/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens stored per second, per store.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2139,7 +2139,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, tokens per second, which translates to \"_per_second\".",
 	},
 	{
-		Name: "lmcache.time_to_lookup", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.time_to_lookup", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a lookup.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2148,7 +2148,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.time_to_retrieve", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.time_to_retrieve", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a retrieval.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2157,7 +2157,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache.time_to_store", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache.time_to_store", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a store.",
 		Attributes:  []string{"model_name", "role", "served_model_name", "worker_id"},
 		Sources: []Source{
@@ -2166,35 +2166,35 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "lmcache_mp.active_prefetch_jobs", Unit: "{job}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.active_prefetch_jobs", Unit: "{job}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prefetch jobs in progress.",
 		Sources: []Source{
 			{Family: "lmcache_mp_active_prefetch_jobs"},
 		},
 	},
 	{
-		Name: "lmcache_mp.event_bus_drain_lag", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.event_bus_drain_lag", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Age of the oldest event that waits in the event bus.",
 		Sources: []Source{
 			{Family: "lmcache_mp_event_bus_drain_lag_seconds"},
 		},
 	},
 	{
-		Name: "lmcache_mp.event_bus_dropped_events", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.event_bus_dropped_events", Unit: "{event}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Events dropped because the event bus was full.",
 		Sources: []Source{
 			{Family: "lmcache_mp_event_bus_dropped_events_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.event_bus_queue_depth", Unit: "{event}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.event_bus_queue_depth", Unit: "{event}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Events that wait in the event bus.",
 		Sources: []Source{
 			{Family: "lmcache_mp_event_bus_queue_depth"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l0_block_allocated_blocks", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_block_allocated_blocks", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "KV cache blocks of the GPU whose allocation was reported.",
 		Attributes:  []string{"instance_id", "model_name"},
 		Sources: []Source{
@@ -2202,7 +2202,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l0_block_allocation_records", Unit: "{record}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_block_allocation_records", Unit: "{record}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Reports of block allocations on the GPU.",
 		Attributes:  []string{"instance_id", "model_name"},
 		Sources: []Source{
@@ -2210,7 +2210,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l0_block_idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_block_idle_before_evict", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a GPU block lay unused before it was evicted.",
 		Attributes:  []string{"instance_id", "model_name"},
 		Sources: []Source{
@@ -2218,7 +2218,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l0_block_lifetime", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_block_lifetime", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the allocation of a GPU block to its eviction.",
 		Attributes:  []string{"instance_id", "model_name"},
 		Sources: []Source{
@@ -2226,7 +2226,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l0_block_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_block_reuse_gap", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time between successive uses of a GPU block.",
 		Attributes:  []string{"instance_id", "model_name"},
 		Sources: []Source{
@@ -2234,7 +2234,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l0_l1_load_throughput", Unit: "GBy/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_l1_load_throughput", Unit: "GBy/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Rate of a load from the CPU cache to the GPU.",
 		Attributes:  []string{"device", "engine_id", "model_name"},
 		Sources: []Source{
@@ -2243,7 +2243,7 @@ var metrics = []Metric{
 		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
-		Name: "lmcache_mp.l0_l1_store_throughput", Unit: "GBy/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l0_l1_store_throughput", Unit: "GBy/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Rate of a store from the GPU to the CPU cache.",
 		Attributes:  []string{"device", "engine_id", "model_name"},
 		Sources: []Source{
@@ -2252,77 +2252,77 @@ var metrics = []Metric{
 		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
-		Name: "lmcache_mp.l1_chunk_evict_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_chunk_evict_reuse_gap", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the eviction of a chunk from the CPU cache to its next use.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_chunk_evict_reuse_gap_seconds"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_chunk_idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_chunk_idle_before_evict", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a chunk lay unused in the CPU cache before it was evicted.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_chunk_idle_before_evict_seconds"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_chunk_lifetime", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_chunk_lifetime", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the allocation of a chunk in the CPU cache to its eviction.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_chunk_lifetime_seconds"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_chunk_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_chunk_reuse_gap", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time between successive uses of a chunk in the CPU cache.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_chunk_reuse_gap_seconds"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_evicted_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_evicted_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys evicted from the CPU cache.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_evicted_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_eviction_loop_ticks", Unit: "{tick}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_eviction_loop_ticks", Unit: "{tick}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Rounds of the loop that evicts from the CPU cache.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_eviction_loop_ticks_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_memory_usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_memory_usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes in the CPU cache.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_memory_usage_bytes"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_read_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_read_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys read from the CPU cache.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_read_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_usage_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_usage_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the CPU cache in use, from 0 to 1.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_usage_ratio"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l1_write_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l1_write_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys written to the CPU cache.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l1_write_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_load_completed", Unit: "{task}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_load_completed", Unit: "{task}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Loads from second-level storage that completed.",
 		Attributes:  []string{"l2_name"},
 		Sources: []Source{
@@ -2330,7 +2330,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_load_throughput", Unit: "GBy/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_load_throughput", Unit: "GBy/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Rate of a load from second-level storage, queueing included.",
 		Attributes:  []string{"l2_name"},
 		Sources: []Source{
@@ -2339,56 +2339,56 @@ var metrics = []Metric{
 		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_failed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_failed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that second-level storage failed to load.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_failed_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_hit_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_hit_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys of a prefix that lookups found in second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_hit_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_load_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_load_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys asked of second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_load_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_load_tasks", Unit: "{task}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_load_tasks", Unit: "{task}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Loads asked of second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_load_tasks_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_loaded_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_loaded_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys loaded from second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_loaded_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_lookup_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_lookup_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys looked up in second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_lookup_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_prefetch_lookups", Unit: "{lookup}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_prefetch_lookups", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Lookups in second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_prefetch_lookups_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_store_completed", Unit: "{task}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_store_completed", Unit: "{task}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores to second-level storage that completed.",
 		Attributes:  []string{"l2_name"},
 		Sources: []Source{
@@ -2396,35 +2396,35 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_store_failed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_store_failed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that second-level storage failed to store.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_store_failed_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_store_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_store_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys handed to second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_store_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_store_succeeded_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_store_succeeded_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys stored in second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_store_succeeded_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_store_tasks", Unit: "{task}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_store_tasks", Unit: "{task}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores asked of second-level storage.",
 		Sources: []Source{
 			{Family: "lmcache_mp_l2_store_tasks_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.l2_store_throughput", Unit: "GBy/s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.l2_store_throughput", Unit: "GBy/s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Rate of a store to second-level storage, queueing included.",
 		Attributes:  []string{"l2_name"},
 		Sources: []Source{
@@ -2433,7 +2433,7 @@ var metrics = []Metric{
 		Exception: "The wire name has the unit twice, in two spellings of its own; GBy/s translates to \"_gigabytes_per_second\".",
 	},
 	{
-		Name: "lmcache_mp.lookup_hit_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.lookup_hit_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that lookups found in any level.",
 		Attributes:  []string{"cache_salt", "model_name"},
 		Sources: []Source{
@@ -2441,7 +2441,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.lookup_requested_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.lookup_requested_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that lookups asked for, in whole chunks.",
 		Attributes:  []string{"cache_salt", "model_name"},
 		Sources: []Source{
@@ -2449,7 +2449,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.real_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.real_reuse_gap", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the last use of a chunk to its next read.",
 		Attributes:  []string{"cache_salt"},
 		Sources: []Source{
@@ -2457,7 +2457,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.real_reuse_gap_chunks", Unit: "{access}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.real_reuse_gap_chunks", Unit: "{access}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Chunk accesses between two reads of the same chunk.",
 		Attributes:  []string{"cache_salt"},
 		Sources: []Source{
@@ -2465,91 +2465,91 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "lmcache_mp.sm_read_failed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.sm_read_failed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that a read through the storage manager missed.",
 		Sources: []Source{
 			{Family: "lmcache_mp_sm_read_failed_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.sm_read_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.sm_read_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests to read through the storage manager.",
 		Sources: []Source{
 			{Family: "lmcache_mp_sm_read_requests_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.sm_read_succeed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.sm_read_succeed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that a read through the storage manager found.",
 		Sources: []Source{
 			{Family: "lmcache_mp_sm_read_succeed_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.sm_write_failed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.sm_write_failed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that the storage manager could not reserve for writing.",
 		Sources: []Source{
 			{Family: "lmcache_mp_sm_write_failed_keys_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.sm_write_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.sm_write_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests to write through the storage manager.",
 		Sources: []Source{
 			{Family: "lmcache_mp_sm_write_requests_total"},
 		},
 	},
 	{
-		Name: "lmcache_mp.sm_write_succeed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "lmcache_mp.sm_write_succeed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that the storage manager reserved for writing.",
 		Sources: []Source{
 			{Family: "lmcache_mp_sm_write_succeed_keys_total"},
 		},
 	},
 	{
-		Name: "process_cpu", Unit: "s", Kind: KindSum, Enabled: false, EmittedBy: "receiver",
+		Name: "process_cpu", Unit: "s", Kind: KindSum, Preset: Full, EmittedBy: "receiver",
 		Description: "CPU time that the API server process used, user and system.",
 		Sources: []Source{
 			{Family: "process_cpu_seconds_total"},
 		},
 	},
 	{
-		Name: "process_max_fds", Unit: "{file_descriptor}", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "process_max_fds", Unit: "{file_descriptor}", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "Most file descriptors that the API server process may open.",
 		Sources: []Source{
 			{Family: "process_max_fds"},
 		},
 	},
 	{
-		Name: "process_open_fds", Unit: "{file_descriptor}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "process_open_fds", Unit: "{file_descriptor}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Open file descriptors of the API server process.",
 		Sources: []Source{
 			{Family: "process_open_fds"},
 		},
 	},
 	{
-		Name: "process_resident_memory", Unit: "By", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "process_resident_memory", Unit: "By", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "Resident memory of the API server process.",
 		Sources: []Source{
 			{Family: "process_resident_memory_bytes"},
 		},
 	},
 	{
-		Name: "process_start_time", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "process_start_time", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "When the API server process started, as a Unix time.",
 		Sources: []Source{
 			{Family: "process_start_time_seconds"},
 		},
 	},
 	{
-		Name: "process_virtual_memory", Unit: "By", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "process_virtual_memory", Unit: "By", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "Virtual memory of the API server process.",
 		Sources: []Source{
 			{Family: "process_virtual_memory_bytes"},
 		},
 	},
 	{
-		Name: "python_gc_collections", Unit: "{collection}", Kind: KindSum, Enabled: false, EmittedBy: "receiver",
+		Name: "python_gc_collections", Unit: "{collection}", Kind: KindSum, Preset: Full, EmittedBy: "receiver",
 		Description: "Garbage collections, by generation.",
 		Attributes:  []string{"generation"},
 		Sources: []Source{
@@ -2557,7 +2557,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "python_gc_objects_collected", Unit: "{object}", Kind: KindSum, Enabled: false, EmittedBy: "receiver",
+		Name: "python_gc_objects_collected", Unit: "{object}", Kind: KindSum, Preset: Full, EmittedBy: "receiver",
 		Description: "Objects that garbage collection freed, by generation.",
 		Attributes:  []string{"generation"},
 		Sources: []Source{
@@ -2565,7 +2565,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "python_gc_objects_uncollectable", Unit: "{object}", Kind: KindSum, Enabled: false, EmittedBy: "receiver",
+		Name: "python_gc_objects_uncollectable", Unit: "{object}", Kind: KindSum, Preset: Full, EmittedBy: "receiver",
 		Description: "Objects that garbage collection could not free, by generation.",
 		Attributes:  []string{"generation"},
 		Sources: []Source{
@@ -2573,7 +2573,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "python_info", Unit: "{info}", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "python_info", Unit: "{info}", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "The Python version, in its attributes. The value is always 1.",
 		Attributes:  []string{"implementation", "major", "minor", "patchlevel", "version"},
 		Sources: []Source{
@@ -2581,7 +2581,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "requests_total_counter", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "requests_total_counter", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "HTTP requests received.",
 		Attributes:  []string{"method", "path"},
 		Sources: []Source{
@@ -2590,7 +2590,7 @@ var metrics = []Metric{
 		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
-		Name: "responses_total_counter", Unit: "{response}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "responses_total_counter", Unit: "{response}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "HTTP responses sent.",
 		Attributes:  []string{"method", "path"},
 		Sources: []Source{
@@ -2599,7 +2599,7 @@ var metrics = []Metric{
 		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
-		Name: "status_codes_counter", Unit: "{response}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "status_codes_counter", Unit: "{response}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "HTTP responses by status code.",
 		Attributes:  []string{"method", "path", "status_code"},
 		Sources: []Source{
@@ -2608,7 +2608,7 @@ var metrics = []Metric{
 		Exception: "A counter of aioprometheus does not end in \"_total\".",
 	},
 	{
-		Name: "vllm.accelerator.activity", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.activity", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of cycles or time in which a part of the GPU was active, from 0 to 1.",
 		Attributes:  []string{"component", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Partitions:  true,
@@ -2627,7 +2627,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.bandwidth", Unit: "By/s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.bandwidth", Unit: "By/s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Rate of data over the links of the GPU.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "link", "network.io.direction", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2639,7 +2639,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.clock.frequency", Unit: "Hz", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.clock.frequency", Unit: "Hz", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Frequency of a clock of the GPU.",
 		Attributes:  []string{"clock_domain", "clock_index", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2650,7 +2650,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.clock.limit", Unit: "Hz", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.clock.limit", Unit: "Hz", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Highest frequency of a clock of the GPU.",
 		Attributes:  []string{"clock_domain", "clock_index", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2660,7 +2660,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.healthy", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.healthy", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 if the exporter holds the GPU for healthy, else 0.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2668,7 +2668,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.link.errors", Unit: "{error}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.link.errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Errors on the links of the GPU. Most are repaired by sending again.",
 		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "link", "link_index", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2685,7 +2685,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.occupancy", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.occupancy", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Warps on the multiprocessors as a share of the most that fit, from 0 to 1.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Partitions:  true,
@@ -2694,7 +2694,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.power_limit", Unit: "W", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.power_limit", Unit: "W", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Power that the GPU may draw.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2703,7 +2703,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.retired_pages", Unit: "{page}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.retired_pages", Unit: "{page}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Pages of memory that are not used any more because of errors, over the life of the GPU.",
 		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2712,7 +2712,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.row_remap.failed", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.row_remap.failed", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "1 if a row of memory could not be replaced.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2720,7 +2720,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.row_remap.pending", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.row_remap.pending", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 if a row of memory is replaced at the next reset of the GPU.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2728,7 +2728,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.row_remap.rows", Unit: "{row}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.row_remap.rows", Unit: "{row}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
 		Description: "Rows of memory that were replaced because of errors, over the life of the GPU.",
 		Attributes:  []string{"error.type", "hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2737,7 +2737,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.throttle.active", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.throttle.active", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 for each reason for which the clocks of the GPU are lowered now, 0 for the others.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2762,7 +2762,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.throttle.ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.throttle.ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of recent time in which the clocks of the GPU were lowered, from 0 to 1, by reason.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2774,7 +2774,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.throttle.recent", Unit: "{sample}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.throttle.recent", Unit: "{sample}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Readings within a sliding window that had a reason for lowered clocks.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile", "window_size_in_ms"},
 		Exporters: []Exported{
@@ -2782,7 +2782,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.throttle.reference", Unit: "{sample}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.throttle.reference", Unit: "{sample}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "All samples of the firmware about lowered clocks.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2790,7 +2790,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.throttle.residency", Unit: "{sample}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.throttle.residency", Unit: "{sample}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Samples of the firmware with lowered clocks, by reason.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2802,7 +2802,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.throttle.time", Unit: "s", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.throttle.time", Unit: "s", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time in which the clocks of the GPU were lowered, by reason.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "reason", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2815,13 +2815,13 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.workloads", Unit: "{workload}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.workloads", Unit: "{workload}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "Workloads that use the GPU.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile", "vllm.accelerator.sharing"},
 		Partitions:  true,
 	},
 	{
-		Name: "vllm.accelerator.xid.last", Unit: "{code}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.xid.last", Unit: "{code}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Number of the last error of the driver (XID); 0 if there was none.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile"},
 		Exporters: []Exported{
@@ -2829,7 +2829,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.accelerator.xid.recent", Unit: "{error}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.accelerator.xid.recent", Unit: "{error}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Errors of the driver (XID) within a sliding window, by number.",
 		Attributes:  []string{"hw.id", "hw.model", "hw.name", "hw.parent", "hw.type", "hw.vendor", "vllm.accelerator.partition_profile", "window_size_in_ms", "xid"},
 		Exporters: []Exported{
@@ -2837,7 +2837,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.admission_rejections", Unit: "{rejection}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.admission_rejections", Unit: "{rejection}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the server refused to admit because its queue was at a limit.",
 		Attributes:  []string{"model_name", "reason"},
 		Sources: []Source{
@@ -2845,14 +2845,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Requests that arrived per second: those that got a first token, plus the growth of the queue.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
 		BlindSpots:  "Requests cancelled before their first token. One that fails in its prefill counts, as does each choice of a request and each chunk of a session with streaming input.",
 	},
 	{
-		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.avg_generation_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean rate of output tokens, computed by the server.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -2861,7 +2861,7 @@ var metrics = []Metric{
 		Exception: "The wire name spells the unit as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
 	},
 	{
-		Name: "vllm.avg_prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.avg_prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean rate of prompt tokens, computed by the server.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -2870,20 +2870,20 @@ var metrics = []Metric{
 		Exception: "The wire name spells the unit as \"toks_per_s\"; {token}/s translates to \"_per_second\".",
 	},
 	{
-		Name: "vllm.canary.duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.canary.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time until a canary request was answered.",
 	},
 	{
-		Name: "vllm.canary.success", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.canary.success", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 when the newest canary request was answered with a token, else 0.",
 		Attributes:  []string{"outcome"},
 	},
 	{
-		Name: "vllm.canary.unanswered", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.canary.unanswered", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time since the first of at least two canary requests in a row that timed out was sent.",
 	},
 	{
-		Name: "vllm.corrupted_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.corrupted_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose logits contained NaN.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -2891,7 +2891,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.cpu_cache.utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.cpu_cache.utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the KV cache in CPU memory in use, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -2900,7 +2900,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.cpu_prefix_cache.hit_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.cpu_prefix_cache.hit_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Hit rate of the prefix cache in CPU memory, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -2910,56 +2910,56 @@ var metrics = []Metric{
 		Sentinel:  true,
 	},
 	{
-		Name: "vllm.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Whether a cause is present: 1 while it is, 0 afterwards. The series starts when the cause is first present.",
 		Attributes:  []string{"cause", "detail", "engine", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		BlindSpots:  "Causes whose signals the server does not export, and causes that look the same in all signals: see the runbook of each.",
 	},
 	{
-		Name: "vllm.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the present harm that a cause explains, from 0 to 1; 0 where no harm is reported. The series starts when the cause first explains some of it.",
 		Attributes:  []string{"cause", "engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		BlindSpots:  "An estimate by the learned costs of work. What they do not explain of a queue that does not end counts as `demand_exceeds_capacity`.",
 	},
 	{
-		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Whether the engine is in a condition: 1 for the present condition, 0 for former ones. Each series starts when the engine is first in the condition.",
 		Attributes:  []string{"condition", "engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		BlindSpots:  "Harm that is too small or ends before there is enough evidence, and what grows slowly, except for the time of a step.",
 	},
 	{
-		Name: "vllm.diagnosis.first_token_wait", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.diagnosis.first_token_wait", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Mean wait for the first token: of the requests that got it in the last 30 s, and of those that still wait.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.server_load", "vllm.time_to_first_token"},
 		BlindSpots:  "The wait before the first scrape that shows the request. Requests that neither the gauges nor `/load` nor open files show.",
 	},
 	{
-		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Severity of the condition: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
 		BlindSpots:  "Like `vllm.diagnosis.condition`.",
 	},
 	{
-		Name: "vllm.diagnosis.signal", Unit: "{value}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.diagnosis.signal", Unit: "{value}", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Value of a signal of the diagnosis, in the unit of that signal.",
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.canary.duration", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		BlindSpots:  "A signal without observations in the window is absent.",
 	},
 	{
-		Name: "vllm.diagnosis.signal_ratio", Unit: "1", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.diagnosis.signal_ratio", Unit: "1", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "A signal divided by its reference; can exceed 1.",
 		Attributes:  []string{"engine", "model_name", "signal"},
 		DerivedFrom: []string{"http_requests", "vllm.admission_rejections", "vllm.canary.duration", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token"},
 		BlindSpots:  "Which reference it is: see the log line of the change.",
 	},
 	{
-		Name: "vllm.diagnosis.user_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.diagnosis.user_share", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share, from 0 to 1, of the pool's users that an engine with severity 3 harms: of the pool's requests, or of those that come, the greater of the two; of one that stands still those that came before. 0 where no request was sent to it for a minute. The series starts when an engine of a pool first has severity 3.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.request.success", "vllm.server_load", "vllm.time_to_first_token"},
@@ -2967,7 +2967,7 @@ var metrics = []Metric{
 		BlindSpots:  "What is sent to a server that cannot be read: it is 0 then. One that stands still keeps its share for 15 minutes where neither `/load` nor open files show what is sent to it.",
 	},
 	{
-		Name: "vllm.diffusion.num_canvas_positions", Unit: "{position}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.diffusion.num_canvas_positions", Unit: "{position}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Canvas positions that a diffusion language model evaluated.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -2975,7 +2975,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.diffusion.num_committed_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.diffusion.num_committed_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that a diffusion language model committed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -2983,7 +2983,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.diffusion.num_denoising_steps", Unit: "{step}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.diffusion.num_denoising_steps", Unit: "{step}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Denoising steps of a diffusion language model.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -2991,7 +2991,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.drop_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.drop_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Requests per second that the server refused or dropped before it served them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
@@ -2999,7 +2999,7 @@ var metrics = []Metric{
 		BlindSpots:  "Requests that a gateway or a proxy refuses. If the gauge falls, it counts as a reset without an increase.",
 	},
 	{
-		Name: "vllm.e2e_request_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.e2e_request_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the arrival of a request to its end.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3007,28 +3007,28 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.e2e_request_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.e2e_request_latency_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean latency of a request from its arrival to its end.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Before 0.17 templating, tokenization and the download of media are missing.",
 	},
 	{
-		Name: "vllm.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Quantile of the latency of a request from its arrival to its end.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The first bucket ends at 0.3 s.",
 	},
 	{
-		Name: "vllm.e2e_request_latency_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.e2e_request_latency_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the latency of a request from its arrival to its end.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The first bucket ends at 0.3 s.",
 	},
 	{
-		Name: "vllm.energy_per_generated_token", Unit: "J/{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.energy_per_generated_token", Unit: "J/{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Energy that the GPUs of the engine used for each generated token, over the window. With several engines in a pod it is that of all of them.",
 		Attributes:  []string{"energy_source", "engine", "model_name"},
 		DerivedFrom: []string{"hw.energy", "hw.power", "vllm.generation_tokens"},
@@ -3036,7 +3036,7 @@ var metrics = []Metric{
 		BlindSpots:  "Energy for prompts and idle time is in it, energy of the host and of other pods of a multi-node engine is not. The window ends with the newest reading of the GPUs (every 30 s), so it lags where the load changes. Absent where no token was generated, and where a counter was reset within the window. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
-		Name: "vllm.engine.healthy", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.engine.healthy", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 while the engine is healthy, else 0.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3044,7 +3044,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.engine.sleep_state", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.engine.sleep_state", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 for the sleep state that the engine is in, 0 for the others.",
 		Attributes:  []string{"engine", "model_name", "sleep_state"},
 		Sources: []Source{
@@ -3052,7 +3052,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.estimated_flops_per_gpu", Unit: "{FLOP}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.estimated_flops_per_gpu", Unit: "{FLOP}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Estimated floating-point operations per GPU.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3060,7 +3060,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.estimated_read_bytes_per_gpu", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.estimated_read_bytes_per_gpu", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Estimated bytes read from memory per GPU.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3068,7 +3068,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.estimated_write_bytes_per_gpu", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.estimated_write_bytes_per_gpu", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Estimated bytes written to memory per GPU.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3076,7 +3076,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the tokens looked up through the KV connector that it found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
@@ -3084,7 +3084,7 @@ var metrics = []Metric{
 		BlindSpots:  "Only tokens that the local prefix cache missed are looked up.",
 	},
 	{
-		Name: "vllm.external_prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.external_prefix_cache.hits", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens found in the external prefix cache, through a KV connector.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3092,7 +3092,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.external_prefix_cache.queries", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.external_prefix_cache.queries", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens looked up in the external prefix cache, through a KV connector.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3100,14 +3100,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Requests per second that got their first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		BlindSpots:  "Like `vllm.arrival_rate`.",
 	},
 	{
-		Name: "vllm.frontend_overhead_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.frontend_overhead_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean time that a request spent outside of the queue and the engine.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
@@ -3115,14 +3115,14 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The time before the server accepted the connection is missing, before 0.17 also templating, tokenization and the download of media: it is a lower bound.",
 	},
 	{
-		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Generated tokens per second.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens"},
 		BlindSpots:  "It includes tokens of requests whose client is gone.",
 	},
 	{
-		Name: "vllm.generation_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.generation_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Output tokens generated.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3130,7 +3130,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.gpu.memory_usage", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.gpu.memory_usage", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Memory in use on the GPUs of the engine, added up. With several engines in a pod it is that of all of them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.gpu.memory.usage"},
@@ -3138,7 +3138,7 @@ var metrics = []Metric{
 		BlindSpots:  "vLLM reserves its KV cache when it starts, so this says little about the load: see `vllm.kv_cache.utilization`. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
-		Name: "vllm.gpu.power", Unit: "W", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.gpu.power", Unit: "W", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean power of the GPUs of the engine over the window, added up. With several engines in a pod it is that of all of them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.power"},
@@ -3146,7 +3146,7 @@ var metrics = []Metric{
 		BlindSpots:  "A mean of readings some 30 s apart; absent where readings are missing in the window. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
-		Name: "vllm.gpu.utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.gpu.utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean utilization of the GPUs of the engine over the window, from 0 to 1. With several engines in a pod it is that of all of them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"hw.gpu.utilization"},
@@ -3154,7 +3154,7 @@ var metrics = []Metric{
 		BlindSpots:  "The share of the time in which some kernel ran: near 1 for any busy engine. Absent where readings are missing in the window. Absent where a GPU is shared or cut in partitions, and where a pod has several servers.",
 	},
 	{
-		Name: "vllm.gpu_prefix_cache.hit_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.gpu_prefix_cache.hit_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Hit rate of the prefix cache in GPU memory, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -3164,7 +3164,7 @@ var metrics = []Metric{
 		Sentinel:  true,
 	},
 	{
-		Name: "vllm.gpu_prefix_cache.hits", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.gpu_prefix_cache.hits", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks found in the prefix cache.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3172,7 +3172,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.gpu_prefix_cache.queries", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.gpu_prefix_cache.queries", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks looked up in the prefix cache.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3180,11 +3180,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.healthy", Unit: "{state}", Kind: KindGauge, Enabled: false, EmittedBy: "receiver",
+		Name: "vllm.healthy", Unit: "{state}", Kind: KindGauge, Preset: Full, EmittedBy: "receiver",
 		Description: "1 when the server answers its /health endpoint with success, else 0.",
 	},
 	{
-		Name: "vllm.hf3fs.load_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hf3fs.load_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time to load KV values from HF3FS.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3192,7 +3192,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hf3fs.num_failed_load", Unit: "{load}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hf3fs.num_failed_load", Unit: "{load}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "HF3FS load operations that failed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3200,7 +3200,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hf3fs.num_failed_save", Unit: "{save}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hf3fs.num_failed_save", Unit: "{save}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "HF3FS save operations that failed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3208,7 +3208,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hf3fs.save_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hf3fs.save_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time to save KV values to HF3FS.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3216,7 +3216,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.cache_hits", Unit: "{hit}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.cache_hits", Unit: "{hit}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Lookups that HiSparse found in its hot buffer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3224,7 +3224,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.cache_misses", Unit: "{miss}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.cache_misses", Unit: "{miss}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Lookups that HiSparse did not find in its hot buffer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3232,7 +3232,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_block_idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_block_idle_before_evict", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a host block of HiSparse lay unused before it was evicted.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3240,7 +3240,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_block_lifetime", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_block_lifetime", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the allocation of a host block of HiSparse to its eviction.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3248,7 +3248,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_block_reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_block_reuse_gap", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time between successive uses of a host block of HiSparse.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3256,7 +3256,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_blocks_total", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_blocks_total", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks in the host pool of HiSparse.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3264,7 +3264,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_blocks_usage", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_blocks_usage", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the host pool of HiSparse in use, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3273,7 +3273,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.hisparse.host_blocks_used", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_blocks_used", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks in use in the host pool of HiSparse.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3281,7 +3281,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.host_cache_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_cache_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the host KV cache of HiSparse in use, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3290,7 +3290,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.hisparse.host_to_device", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.host_to_device", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes that HiSparse copied from host to GPU memory.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3298,7 +3298,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.pending_page_transfers", Unit: "{transfer}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.pending_page_transfers", Unit: "{transfer}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Transfers of pages between HiSparse and the host that have not ended.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3306,7 +3306,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.hisparse.pending_spills", Unit: "{spill}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.hisparse.pending_spills", Unit: "{spill}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks waiting to be spilled to the host by HiSparse.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3314,7 +3314,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.http.error_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.http.error_ratio", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the HTTP responses that have a status of this class, from 0 to 1.",
 		Attributes:  []string{"status_class"},
 		DerivedFrom: []string{"http_requests"},
@@ -3322,7 +3322,7 @@ var metrics = []Metric{
 		BlindSpots:  "A response counts when it ends; one that fails in mid-stream counts as 2xx. From 0.17 to 0.25 vLLM counts some 4xx as 5xx: there, and in unknown versions, both classes are absent while ended requests with an error do not explain all 5xx. They are there if an engine restarts or stands still, or the server reports that it is not healthy.",
 	},
 	{
-		Name: "vllm.input_output_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.input_output_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Prompt tokens per generated token of ended requests; can exceed 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.prompt_tokens"},
@@ -3330,7 +3330,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end. Cached prompt tokens count in full.",
 	},
 	{
-		Name: "vllm.inter_token_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.inter_token_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time between successive output tokens of a request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3339,35 +3339,35 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.inter_token_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.inter_token_latency_mean", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Mean time between two tokens of a request.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		BlindSpots:  "With speculative decoding it is the time between two steps, each of which can yield several tokens. Long answers weigh more than short ones.",
 	},
 	{
-		Name: "vllm.inter_token_latency_per_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.inter_token_latency_per_token_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean time per generated token after the first of its request.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.inter_token_latency", "vllm.time_to_first_token"},
 		BlindSpots:  "Inexact if the window has few tokens. Requests that fail in their prefill count as first tokens, so it is too high by at most their share of the tokens.",
 	},
 	{
-		Name: "vllm.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Quantile of the time between two tokens of a request.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		BlindSpots:  "With speculative decoding it is the time between two steps, each of which can yield several tokens. Long answers weigh more than short ones. The first bucket ends at 10 ms.",
 	},
 	{
-		Name: "vllm.inter_token_latency_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.inter_token_latency_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time between two tokens of a request.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
 		BlindSpots:  "With speculative decoding it is the time between two steps, each of which can yield several tokens. Long answers weigh more than short ones. The first bucket ends at 10 ms.",
 	},
 	{
-		Name: "vllm.iteration_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.iteration_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens processed per engine step.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3376,7 +3376,7 @@ var metrics = []Metric{
 		Exception: "The wire family is a histogram although it ends in \"_total\"; the name drops the suffix.",
 	},
 	{
-		Name: "vllm.kv_block.idle_before_evict", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_block.idle_before_evict", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a KV cache block lay unused before it was evicted.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3384,7 +3384,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_block.lifetime", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_block.lifetime", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the allocation of a KV cache block to its eviction.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3392,7 +3392,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_block.reuse_gap", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_block.reuse_gap", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time between successive uses of a KV cache block.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3400,7 +3400,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_cache.block_size", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_cache.block_size", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens per KV cache block.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3408,7 +3408,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_cache.capacity", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_cache.capacity", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that the KV cache can hold.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3419,7 +3419,7 @@ var metrics = []Metric{
 		BlindSpots:  "Where several engines report equal blocks, these are divided by the number of engines: since vLLM 0.9 each reports those of all. It is absent if the labels show a model with layers that keep a state, and too high for other models with several kinds of attention. Servers of vLLM 0.9 to 0.19 with several API servers report no blocks.",
 	},
 	{
-		Name: "vllm.kv_cache.free", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.kv_cache.free", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Tokens that still fit into the KV cache.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.capacity", "vllm.kv_cache.utilization"},
@@ -3427,7 +3427,7 @@ var metrics = []Metric{
 		BlindSpots:  "Blocks that hold reusable prefixes count as free: filling them costs cache hits. Computed from blocks it is too high for hybrid models. Before 0.10.2 it is absent while requests run and nothing is counted.",
 	},
 	{
-		Name: "vllm.kv_cache.num_gpu_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_cache.num_gpu_blocks", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks in the KV cache of the GPU.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3435,7 +3435,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_cache.utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_cache.utilization", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "Share of the KV cache blocks in use, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3445,7 +3445,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.kv_offload.allocation_failure", Unit: "{failure}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.allocation_failure", Unit: "{failure}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores that failed because the offload storage had no room.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3453,7 +3453,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.cpu_allocation_size", Unit: "{block}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_allocation_size", Unit: "{block}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "CPU blocks requested per store.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3461,7 +3461,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.cpu_blocks_per_chunk", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_blocks_per_chunk", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks of the GPU in one chunk of the CPU tier.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3469,7 +3469,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.cpu_cache_read_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_cache_read_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the KV space in CPU memory pinned by loads in flight, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3478,7 +3478,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.kv_offload.cpu_cache_size", Unit: "By", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_cache_size", Unit: "By", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory that the CPU tier has.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3486,7 +3486,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.cpu_cache_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_cache_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the KV space in CPU memory pinned by transfers, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3495,7 +3495,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.kv_offload.cpu_cache_write_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_cache_write_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the KV space in CPU memory pinned by stores in flight, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3504,7 +3504,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.kv_offload.cpu_capacity", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_capacity", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens that the CPU tier can hold.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3512,7 +3512,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.cpu_num_chunks", Unit: "{chunk}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.cpu_num_chunks", Unit: "{chunk}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Chunks that the CPU tier can hold.",
 		Attributes:  []string{"engine"},
 		Sources: []Source{
@@ -3520,7 +3520,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.load", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.load", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes loaded from offload storage to the GPU.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3528,7 +3528,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.load_size", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.load_size", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes per load from offload storage.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3537,7 +3537,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "vllm.kv_offload.load_time", Unit: "s", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.load_time", Unit: "s", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time spent loading from offload storage to the GPU.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3546,7 +3546,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "vllm.kv_offload.lookup_async_delay", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.lookup_async_delay", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the first deferral of a lookup to its answer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3554,7 +3554,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.lookup_sync_delay", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.lookup_sync_delay", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a single lookup in offload storage.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3562,7 +3562,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.size", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.size", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes per offload transfer, by direction.",
 		Attributes:  []string{"engine", "model_name", "transfer_type"},
 		Sources: []Source{
@@ -3571,7 +3571,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "vllm.kv_offload.store", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.store", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes stored from the GPU to offload storage.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3579,7 +3579,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.store_size", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.store_size", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes per store to offload storage.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3588,7 +3588,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, bytes, which translates to \"_bytes\".",
 	},
 	{
-		Name: "vllm.kv_offload.store_time", Unit: "s", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.store_time", Unit: "s", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time spent storing from the GPU to offload storage.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3597,7 +3597,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "vllm.kv_offload.stores_skipped", Unit: "{store}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.stores_skipped", Unit: "{store}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores skipped because the blocks had not been reused often enough.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3605,7 +3605,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_active_cascade_jobs", Unit: "{job}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_active_cascade_jobs", Unit: "{job}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Running jobs that pass data down to a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3613,7 +3613,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_active_promotion_jobs", Unit: "{job}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_active_promotion_jobs", Unit: "{job}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Running jobs that bring data up from a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3621,7 +3621,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_backpressure_blocks_dropped", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_backpressure_blocks_dropped", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that were not stored because a secondary tier was too slow.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3629,7 +3629,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_backpressure_store_latency_ema", Unit: "s/MiBy", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_backpressure_store_latency_ema", Unit: "s/MiBy", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Moving average of the time that a secondary tier takes to store one MiB.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3638,7 +3638,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, s/MiB, which translates to \"_seconds_per_MiBy\".",
 	},
 	{
-		Name: "vllm.kv_offload.tiering_backpressure_stores_dropped", Unit: "{store}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_backpressure_stores_dropped", Unit: "{store}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Stores that were left out because a secondary tier was too slow.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3646,7 +3646,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_cascade_job_failures", Unit: "{job}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_cascade_job_failures", Unit: "{job}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Jobs that failed to pass data down to a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3654,7 +3654,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_chunk_hits", Unit: "{chunk}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_chunk_hits", Unit: "{chunk}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Chunks found in a tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3663,7 +3663,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_chunk_queries", Unit: "{chunk}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_chunk_queries", Unit: "{chunk}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Chunks looked up in a tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3672,7 +3672,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_lookup_async_delay", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_lookup_async_delay", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the first deferral of a lookup in one tier to its answer.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3680,7 +3680,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_lookup_sync_delay", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_lookup_sync_delay", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a lookup in one tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3688,7 +3688,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_primary_read_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_primary_read_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the primary tier held by reads to a secondary tier, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3697,7 +3697,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.kv_offload.tiering_primary_write_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_primary_write_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of the primary tier held by writes from a secondary tier, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3706,7 +3706,7 @@ var metrics = []Metric{
 		Exception: "The wire name says \"perc\", but the value is a fraction from 0 to 1, so the unit is 1 and translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.kv_offload.tiering_promotion_allocation_failures", Unit: "{failure}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_promotion_allocation_failures", Unit: "{failure}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Promotions that failed because the primary tier had no room.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3714,7 +3714,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_promotion_job_failures", Unit: "{job}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_promotion_job_failures", Unit: "{job}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Jobs that failed to bring data up from a secondary tier.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3722,7 +3722,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_promotion_latency", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_promotion_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a promotion from a secondary tier, with the time in the queue of the tier.",
 		Attributes:  []string{"engine", "model_name", "result", "tier"},
 		Sources: []Source{
@@ -3730,7 +3730,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_read", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_read", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes read from a secondary tier into the primary one.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3738,7 +3738,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_read_time", Unit: "s", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_read_time", Unit: "s", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time spent reading from a secondary tier into the primary one.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3747,7 +3747,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "vllm.kv_offload.tiering_write", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_write", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes written from the primary tier to a secondary one.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3755,7 +3755,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kv_offload.tiering_write_time", Unit: "s", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.tiering_write_time", Unit: "s", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time spent writing from the primary tier to a secondary one.",
 		Attributes:  []string{"engine", "model_name", "tier"},
 		Sources: []Source{
@@ -3764,7 +3764,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "vllm.kv_offload.total", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.total", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes offloaded or loaded back, by direction.",
 		Attributes:  []string{"engine", "model_name", "transfer_type"},
 		Sources: []Source{
@@ -3773,7 +3773,7 @@ var metrics = []Metric{
 		Exception: "The wire name contains \"total\", and the translation removes every such word.",
 	},
 	{
-		Name: "vllm.kv_offload.total_time", Unit: "s", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kv_offload.total_time", Unit: "s", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time spent offloading or loading back, by direction.",
 		Attributes:  []string{"engine", "model_name", "transfer_type"},
 		Sources: []Source{
@@ -3782,7 +3782,7 @@ var metrics = []Metric{
 		Exception: "The wire name contains \"total\", and the translation removes every such word. It also lacks its unit, seconds, which translates to \"_seconds\".",
 	},
 	{
-		Name: "vllm.kvcr_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kvcr_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of the operations of KVCR and of their stages.",
 		Attributes:  []string{"engine", "model_name", "result", "scope"},
 		Sources: []Source{
@@ -3790,7 +3790,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kvcr_state", Unit: "{item}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kvcr_state", Unit: "{item}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "What KVCR has at the moment, by resource.",
 		Attributes:  []string{"engine", "model_name", "resource"},
 		Sources: []Source{
@@ -3798,7 +3798,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kvcr_transfer", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kvcr_transfer", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes that KVCR transferred.",
 		Attributes:  []string{"engine", "model_name", "operation"},
 		Sources: []Source{
@@ -3806,7 +3806,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.kvcr_transfer_blocks", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.kvcr_transfer_blocks", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks in the transfers of KVCR that succeeded.",
 		Attributes:  []string{"engine", "model_name", "operation"},
 		Sources: []Source{
@@ -3814,7 +3814,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.lora.adapter.running", Unit: "{adapter}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.lora.adapter.running", Unit: "{adapter}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 for each LoRA adapter that running requests use.",
 		Attributes:  []string{"adapter_name"},
 		Sources: []Source{
@@ -3822,7 +3822,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.lora.adapter.waiting", Unit: "{adapter}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.lora.adapter.waiting", Unit: "{adapter}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 for each LoRA adapter that waiting requests ask for.",
 		Attributes:  []string{"adapter_name"},
 		Sources: []Source{
@@ -3830,14 +3830,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.lora.max_adapters", Unit: "{adapter}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.lora.max_adapters", Unit: "{adapter}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "LoRA adapters that the server can hold in one batch.",
 		Sources: []Source{
 			{Family: "vllm:lora_requests_info", Since: "0.6.4", Label: "max_lora"},
 		},
 	},
 	{
-		Name: "vllm.memory_bandwidth_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.memory_bandwidth_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the GPU's peak memory bandwidth that the model used, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.estimated_read_bytes_per_gpu", "vllm.estimated_write_bytes_per_gpu", "vllm.generation_tokens"},
@@ -3845,7 +3845,7 @@ var metrics = []Metric{
 		BlindSpots:  "The work is an estimate of the server, and the peak is from the data sheet. An upper bound for models with latent attention before 0.24, a lower bound for quantized ones and with draft models.",
 	},
 	{
-		Name: "vllm.mm_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.mm_cache.hit_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the looked-up multi-modal items that the cache found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.mm_cache.hits", "vllm.mm_cache.queries"},
@@ -3853,7 +3853,7 @@ var metrics = []Metric{
 		BlindSpots:  "Items differ in size. Several engines share the cache: there is only the value over all of them.",
 	},
 	{
-		Name: "vllm.mm_cache.hits", Unit: "{item}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mm_cache.hits", Unit: "{item}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Items found in the cache of multi-modal inputs.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3861,7 +3861,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mm_cache.queries", Unit: "{item}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mm_cache.queries", Unit: "{item}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Items looked up in the cache of multi-modal inputs.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3869,7 +3869,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.model_execute_time", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.model_execute_time", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per execution of the model: forward pass, communication and sampling.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -3877,7 +3877,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.model_flops_utilization", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.model_flops_utilization", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the GPU's peak arithmetic that the model used, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.estimated_flops_per_gpu", "vllm.generation_tokens"},
@@ -3885,7 +3885,7 @@ var metrics = []Metric{
 		BlindSpots:  "The work is an estimate of the server, and the peak is from the data sheet. It is the dense peak at the data type of the computation. A lower bound for quantized models and with draft models, an upper bound for latent and sparse attention.",
 	},
 	{
-		Name: "vllm.model_forward_time", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.model_forward_time", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per forward pass of the model.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -3893,7 +3893,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_bytes_transferred", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_bytes_transferred", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes per Mooncake transfer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3901,7 +3901,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_num_descriptors", Unit: "{descriptor}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_num_descriptors", Unit: "{descriptor}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory descriptors per Mooncake transfer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3909,7 +3909,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_num_failed_recvs", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_num_failed_recvs", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose KV values did not arrive by Mooncake.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3917,7 +3917,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_num_failed_transfers", Unit: "{transfer}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_num_failed_transfers", Unit: "{transfer}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mooncake transfers that failed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3925,7 +3925,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_num_kv_expired_reqs", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_num_kv_expired_reqs", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose KV values expired on the prefill server before Mooncake sent them.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3933,7 +3933,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_store.operation", Unit: "{operation}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_store.operation", Unit: "{operation}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mooncake store operations.",
 		Attributes:  []string{"engine", "model_name", "operation", "status"},
 		Sources: []Source{
@@ -3941,7 +3941,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_store.operation_bytes", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_store.operation_bytes", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes that Mooncake store operations moved.",
 		Attributes:  []string{"engine", "model_name", "operation", "status"},
 		Sources: []Source{
@@ -3949,7 +3949,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_store.operation_failed_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_store.operation_failed_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys for which a Mooncake store operation failed.",
 		Attributes:  []string{"engine", "model_name", "operation", "status"},
 		Sources: []Source{
@@ -3957,7 +3957,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_store.operation_keys", Unit: "{key}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_store.operation_keys", Unit: "{key}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Keys that Mooncake store operations touched.",
 		Attributes:  []string{"engine", "model_name", "operation", "status"},
 		Sources: []Source{
@@ -3965,7 +3965,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_store.operation_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_store.operation_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a Mooncake store operation.",
 		Attributes:  []string{"engine", "model_name", "operation", "status"},
 		Sources: []Source{
@@ -3973,7 +3973,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.mooncake_xfer_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.mooncake_xfer_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a Mooncake transfer of KV values.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3981,7 +3981,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.bytes_transferred", Unit: "By", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.bytes_transferred", Unit: "By", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes per NIXL transfer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3989,7 +3989,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.num_descriptors", Unit: "{descriptor}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.num_descriptors", Unit: "{descriptor}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Memory descriptors per NIXL transfer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -3997,7 +3997,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.num_failed_notifications", Unit: "{notification}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.num_failed_notifications", Unit: "{notification}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "NIXL notifications that failed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4005,7 +4005,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.num_failed_transfers", Unit: "{transfer}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.num_failed_transfers", Unit: "{transfer}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "NIXL transfers that failed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4013,7 +4013,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.num_kv_expired_reqs", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.num_kv_expired_reqs", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose KV values expired on the prefill server before they were fetched.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4021,7 +4021,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.num_notifications_after_expiry", Unit: "{notification}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.num_notifications_after_expiry", Unit: "{notification}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "NIXL notifications of completed transfers whose request the prefill server had already given up.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4029,7 +4029,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.post_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.post_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time to post a NIXL transfer.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4037,7 +4037,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.nixl.xfer_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.nixl.xfer_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of a NIXL transfer of KV values.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4045,7 +4045,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_dropped", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_dropped", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests dropped because the queue was full, from a vendor build that types the family as a gauge.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4053,7 +4053,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_dropped_counter", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_dropped_counter", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests dropped because the queue was full, from a server that types the family as a counter.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4062,7 +4062,7 @@ var metrics = []Metric{
 		Exception: "The name without \"counter\" belongs to the gauge that vendor builds have.",
 	},
 	{
-		Name: "vllm.num_preemptions", Unit: "{preemption}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_preemptions", Unit: "{preemption}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests pushed out of the running batch because the KV cache was full.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4070,7 +4070,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_preemptions_gauge", Unit: "{preemption}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_preemptions_gauge", Unit: "{preemption}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Preempted requests, from a server that types the family as a gauge.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4079,7 +4079,7 @@ var metrics = []Metric{
 		Exception: "The name without \"gauge\" belongs to the counter of upstream vLLM.",
 	},
 	{
-		Name: "vllm.num_requests.kv_fetch_by_stage", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_requests.kv_fetch_by_stage", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Waiting requests that need KV values from a connector, by the stage of the load.",
 		Attributes:  []string{"engine", "model_name", "stage"},
 		Sources: []Source{
@@ -4087,7 +4087,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_requests.running", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_requests.running", Unit: "{request}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "Requests in the batches that the engine is executing.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4095,7 +4095,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_requests.swapped", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_requests.swapped", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests whose KV values were swapped out to CPU memory.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -4103,7 +4103,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_requests.waiting", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_requests.waiting", Unit: "{request}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "Requests that wait to be scheduled.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4111,7 +4111,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.num_requests.waiting_by_reason", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.num_requests.waiting_by_reason", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Waiting requests by the reason why they wait.",
 		Attributes:  []string{"engine", "model_name", "reason"},
 		Sources: []Source{
@@ -4119,15 +4119,15 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.pod.ready", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.pod.ready", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 while Kubernetes reports the pod of the target as ready, else 0.",
 	},
 	{
-		Name: "vllm.pod.terminating", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.pod.terminating", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 while the pod of the target is being deleted, else 0.",
 	},
 	{
-		Name: "vllm.pool.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.arrival_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Requests that arrived per second in the pool: those that got a first token, plus the growth of the queues.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.time_to_first_token"},
@@ -4135,7 +4135,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.arrival_rate`.",
 	},
 	{
-		Name: "vllm.pool.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.diagnosis.cause", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Whether a cause of the pool is present: 1 while it is, 0 afterwards. The series starts when the cause is first present.",
 		Attributes:  []string{"cause", "detail", "model_name", "role"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
@@ -4143,7 +4143,7 @@ var metrics = []Metric{
 		BlindSpots:  "Which server has the cause: see `vllm.diagnosis.cause`.",
 	},
 	{
-		Name: "vllm.pool.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.diagnosis.cause_share", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the present harm of the pool that a cause explains, from 0 to 1; 0 where no harm is reported. The series starts when the cause first explains some of it.",
 		Attributes:  []string{"cause", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
@@ -4151,7 +4151,7 @@ var metrics = []Metric{
 		BlindSpots:  "Which server has the cause: see `vllm.diagnosis.cause_share`.",
 	},
 	{
-		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.diagnosis.condition", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Whether the pool is in a condition: 1 for the present condition, 0 for former ones. Each series starts when the pool is first in the condition.",
 		Attributes:  []string{"condition", "model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
@@ -4159,7 +4159,7 @@ var metrics = []Metric{
 		BlindSpots:  "A single server that is worse than the pool: see `vllm.diagnosis.condition`.",
 	},
 	{
-		Name: "vllm.pool.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.diagnosis.severity", Unit: "{level}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Severity of the condition of the pool: 0 nothing to do, 1 unknown or a notice, 2 warning, 3 page.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"http_requests", "process_open_fds", "vllm.admission_rejections", "vllm.canary.duration", "vllm.canary.unanswered", "vllm.corrupted_requests", "vllm.e2e_request_latency", "vllm.engine.sleep_state", "vllm.estimated_flops_per_gpu", "vllm.generation_tokens", "vllm.healthy", "vllm.inter_token_latency", "vllm.kv_cache.utilization", "vllm.nixl.num_failed_transfers", "vllm.num_dropped", "vllm.num_dropped_counter", "vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.pod.terminating", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_cached", "vllm.request.generation_tokens", "vllm.request.inference_time", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.success", "vllm.scrape.failure", "vllm.server_load", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts", "vllm.time_to_first_token", "vllm.up"},
@@ -4167,7 +4167,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.pool.diagnosis.condition`.",
 	},
 	{
-		Name: "vllm.pool.drop_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.drop_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Requests per second that the servers of the pool refused or dropped before they served them.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.admission_rejections", "vllm.num_dropped", "vllm.num_dropped_counter"},
@@ -4175,7 +4175,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.drop_rate`.",
 	},
 	{
-		Name: "vllm.pool.e2e_request_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.e2e_request_latency_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean latency of a request from its arrival to its end, over the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
@@ -4183,7 +4183,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.e2e_request_latency_mean`.",
 	},
 	{
-		Name: "vllm.pool.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.e2e_request_latency_quantile", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Quantile of the latency of a request from its arrival to its end, over the pool.",
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.e2e_request_latency"},
@@ -4191,7 +4191,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.e2e_request_latency_quantile`.",
 	},
 	{
-		Name: "vllm.pool.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the tokens looked up through the KV connectors of the pool that they found, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
@@ -4199,7 +4199,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.external_prefix_cache.hit_ratio`.",
 	},
 	{
-		Name: "vllm.pool.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Requests per second that got their first token in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
@@ -4207,7 +4207,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.first_token_rate`.",
 	},
 	{
-		Name: "vllm.pool.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Generated tokens per second of the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.generation_tokens"},
@@ -4215,7 +4215,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.generation_throughput`.",
 	},
 	{
-		Name: "vllm.pool.imbalance.max_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.imbalance.max_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Largest value of a server of the pool divided by the mean of the pool; can exceed 1.",
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
@@ -4223,7 +4223,7 @@ var metrics = []Metric{
 		BlindSpots:  "Which server has the largest value.",
 	},
 	{
-		Name: "vllm.pool.imbalance.stddev_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.imbalance.stddev_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Population standard deviation over the servers of the pool divided by their mean; can exceed 1.",
 		Attributes:  []string{"model_name", "signal"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.kv_cache.utilization", "vllm.num_requests.running", "vllm.num_requests.waiting"},
@@ -4231,7 +4231,7 @@ var metrics = []Metric{
 		BlindSpots:  "Servers with different hardware are unequal by design.",
 	},
 	{
-		Name: "vllm.pool.inter_token_latency_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.inter_token_latency_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean time between two tokens of a request, over the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
@@ -4239,7 +4239,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.inter_token_latency_mean`.",
 	},
 	{
-		Name: "vllm.pool.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.inter_token_latency_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Quantile of the time between two tokens of a request, over the pool.",
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.inter_token_latency"},
@@ -4247,7 +4247,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.inter_token_latency_quantile`.",
 	},
 	{
-		Name: "vllm.pool.kv_cache.utilization_max", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.kv_cache.utilization_max", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the KV cache in use on the fullest server of the pool, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.utilization"},
@@ -4255,7 +4255,7 @@ var metrics = []Metric{
 		BlindSpots:  "Which server it is. The engines of a server are averaged.",
 	},
 	{
-		Name: "vllm.pool.kv_cache.utilization_mean", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.kv_cache.utilization_mean", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean share of the KV cache in use in the pool, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.kv_cache.utilization"},
@@ -4263,7 +4263,7 @@ var metrics = []Metric{
 		BlindSpots:  "All servers have the same weight, whatever the size of their caches. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
 	},
 	{
-		Name: "vllm.pool.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Preemptions per second in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
@@ -4271,7 +4271,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.preemption_rate`.",
 	},
 	{
-		Name: "vllm.pool.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Preemptions per request of the pool that got its first token.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.time_to_first_token"},
@@ -4279,7 +4279,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.preemptions_per_first_token`.",
 	},
 	{
-		Name: "vllm.pool.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Prompt tokens per second that the GPUs of the pool computed.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
@@ -4287,7 +4287,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.prefill_compute_throughput`.",
 	},
 	{
-		Name: "vllm.pool.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the prompt tokens looked up in the pool that a prefix cache found, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
@@ -4295,7 +4295,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.prefix_cache.hit_ratio`. Servers before 0.9.0, which count blocks, are left out.",
 	},
 	{
-		Name: "vllm.pool.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Prompt tokens per second of the pool, including those served from a cache.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
@@ -4303,7 +4303,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.prompt_throughput`. Prefill and decode servers count each request on both sides: give each side a pool of its own with `group_by`.",
 	},
 	{
-		Name: "vllm.pool.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the prompt tokens of the pool that came from a cache, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_cached"},
@@ -4311,7 +4311,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.prompt_tokens_cached_ratio`.",
 	},
 	{
-		Name: "vllm.pool.replicas", Unit: "{replica}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.replicas", Unit: "{replica}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Servers in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
@@ -4319,7 +4319,7 @@ var metrics = []Metric{
 		BlindSpots:  "A replica that disappeared without a staleness marker counts until `max_staleness`. Servers outside this pipeline are missing.",
 	},
 	{
-		Name: "vllm.pool.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the latency of the pool's ended requests that they spent in a queue, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.queue_time"},
@@ -4327,7 +4327,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.request.queue_time_ratio`.",
 	},
 	{
-		Name: "vllm.pool.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Estimated mean wait of a request that joins a queue of the pool now.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
@@ -4335,7 +4335,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.request.queue_wait_estimate`.",
 	},
 	{
-		Name: "vllm.pool.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.request_throughput", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Requests that ended per second in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
@@ -4343,7 +4343,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.request_throughput`. Prefill and decode servers count each request on both sides: give each side a pool of its own with `group_by`.",
 	},
 	{
-		Name: "vllm.pool.running", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.running", Unit: "{request}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Running requests in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.running"},
@@ -4351,7 +4351,7 @@ var metrics = []Metric{
 		BlindSpots:  "A replica that disappeared without a staleness marker counts until `max_staleness`. A server before 0.10.2, or of unknown version, that has requests and counts nothing is left out: its gauges can be frozen.",
 	},
 	{
-		Name: "vllm.pool.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the draft tokens of the pool that were accepted, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
@@ -4359,7 +4359,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.spec_decode.acceptance_ratio`.",
 	},
 	{
-		Name: "vllm.pool.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean time to first token, over the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
@@ -4367,7 +4367,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.time_to_first_token_mean`.",
 	},
 	{
-		Name: "vllm.pool.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Quantile of the time to first token, over the pool.",
 		Attributes:  []string{"model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
@@ -4375,7 +4375,7 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.time_to_first_token_quantile`.",
 	},
 	{
-		Name: "vllm.pool.waiting", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.pool.waiting", Unit: "{request}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Waiting requests in the pool.",
 		Attributes:  []string{"model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting"},
@@ -4383,21 +4383,21 @@ var metrics = []Metric{
 		BlindSpots:  "Requests that wait in a gateway. Servers whose gauges can be frozen are left out, as in `vllm.pool.running`.",
 	},
 	{
-		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.preemption_rate", Unit: "{preemption}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Preemptions per second.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge"},
 		BlindSpots:  "The cost: a preempted request is computed again, except for what is still in the prefix cache. It counts when it resumes, and never if it is cancelled before.",
 	},
 	{
-		Name: "vllm.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.preemptions_per_first_token", Unit: "{preemption}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Preemptions per request that got its first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_preemptions", "vllm.num_preemptions_gauge", "vllm.time_to_first_token"},
 		BlindSpots:  "Which requests are preempted: a few can be preempted many times.",
 	},
 	{
-		Name: "vllm.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.prefill_compute_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Prompt tokens per second that the GPU computed, without those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
@@ -4405,14 +4405,14 @@ var metrics = []Metric{
 		BlindSpots:  "A prompt counts as a whole at its first token. Tokens computed again after a preemption are missing.",
 	},
 	{
-		Name: "vllm.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the looked-up prompt tokens that the prefix cache found, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.gpu_prefix_cache.hits", "vllm.gpu_prefix_cache.queries", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
 		BlindSpots:  "Before 0.27 vLLM can count a waiting request again at each attempt to admit it. Such servers have the ratio of cached prompt tokens (0.16), which includes prompts that look nothing up. Without these counters it can be wrong by at most 0.05, and is absent where the counts do not prove this. Before 0.11.1 it is also absent in windows with preemptions.",
 	},
 	{
-		Name: "vllm.prefix_cache.hits", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prefix_cache.hits", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens found in the prefix cache.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4422,7 +4422,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.prefix_cache.queries", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prefix_cache.queries", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens looked up in the prefix cache.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4432,14 +4432,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.prompt_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Prompt tokens per second, including those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens"},
 		BlindSpots:  "A prompt counts as a whole at its first token, so long prompts make the value jump. Tokens computed again after a preemption are missing.",
 	},
 	{
-		Name: "vllm.prompt_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prompt_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prompt tokens processed, including those served from a cache.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4447,7 +4447,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.prompt_tokens_by_source", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prompt_tokens_by_source", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prompt tokens by where their KV values came from.",
 		Attributes:  []string{"engine", "model_name", "source"},
 		Sources: []Source{
@@ -4455,7 +4455,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.prompt_tokens_cached", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prompt_tokens_cached", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prompt tokens served from a cache, local and external together.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4463,7 +4463,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.prompt_tokens_cached_by_source", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prompt_tokens_cached_by_source", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prompt tokens found in a cache, by the tier that had them.",
 		Attributes:  []string{"engine", "model_name", "source"},
 		Sources: []Source{
@@ -4471,7 +4471,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.prompt_tokens_cached_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the prompt tokens that came from a cache, local or external, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.prompt_tokens", "vllm.prompt_tokens_cached"},
@@ -4479,7 +4479,7 @@ var metrics = []Metric{
 		BlindSpots:  "A prompt counts when its prefill ends. Tokens computed again after a preemption are missing.",
 	},
 	{
-		Name: "vllm.prompt_tokens_recomputed", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.prompt_tokens_recomputed", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Fully cached prompts, of which one token was computed again.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4487,14 +4487,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.cancelled_estimate", Unit: "{request}/s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.cancelled_estimate", Unit: "{request}/s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Requests per second that clients cancelled; an estimate where nothing counts them.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"http_requests", "vllm.num_requests.running", "vllm.request.success", "vllm.time_to_first_token"},
 		BlindSpots:  "The first formula needs vLLM 0.8.3, one engine and one API server behind the address, and no other path that answers, for example embeddings. Several choices or prompts, a beam search and the Rust front end make it too low. The second one covers requests that had their first token: small values are noise. Requests that failed before vLLM 0.13 and further chunks of a session with streaming input count as cancelled. Both are absent for five minutes after a restart or after engines were added.",
 	},
 	{
-		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.decode_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a request spent in decode, from its first token to its last.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4502,7 +4502,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.decode_time_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.decode_time_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean time that a request spent in decode.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
@@ -4510,7 +4510,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens.",
 	},
 	{
-		Name: "vllm.request.decode_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.decode_time_quantile", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Quantile of the time that a request spent in decode.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
@@ -4518,7 +4518,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 0.3 s.",
 	},
 	{
-		Name: "vllm.request.decode_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.decode_time_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time that a request spent in decode.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.decode_time", "vllm.request.generation_tokens"},
@@ -4526,7 +4526,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 0.3 s.",
 	},
 	{
-		Name: "vllm.request.finished_ratio", Unit: "1", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.finished_ratio", Unit: "1", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Share of the ended requests that ended for this reason, from 0 to 1.",
 		Attributes:  []string{"engine", "finished_reason", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
@@ -4534,7 +4534,7 @@ var metrics = []Metric{
 		BlindSpots:  "Clients that disconnect are in no reason, not even in `abort`, except with the Rust front end. The reason `error` exists since 0.13. Through Ray it is absent where versions before 0.21 count all under the last reason.",
 	},
 	{
-		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.generation_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Output tokens per finished request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4542,7 +4542,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.generation_tokens_mean", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.generation_tokens_mean", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean number of tokens generated for a request.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
@@ -4550,7 +4550,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end, so a change to longer answers shows late.",
 	},
 	{
-		Name: "vllm.request.generation_tokens_quantile", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.generation_tokens_quantile", Unit: "{token}", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Quantile of the number of output tokens of a request.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
@@ -4558,7 +4558,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
-		Name: "vllm.request.generation_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.generation_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the number of output tokens of a request.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens"},
@@ -4566,7 +4566,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
-		Name: "vllm.request.inference_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.inference_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a request was running: prefill and decode together.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4574,7 +4574,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.max_num_generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.max_num_generation_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Largest number of output tokens among the sequences of a request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4583,7 +4583,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.num_preemptions", Unit: "{preemption}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.num_preemptions", Unit: "{preemption}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Preemptions per finished request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4591,7 +4591,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.params_best_of", Unit: "{sequence}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.params_best_of", Unit: "{sequence}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Value of the request parameter best_of.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4599,7 +4599,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.params_max_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.params_max_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Value of the request parameter max_tokens.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4607,7 +4607,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.params_n", Unit: "{sequence}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.params_n", Unit: "{sequence}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Value of the request parameter n, the sequences asked for per prompt.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4615,7 +4615,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.prefill_kv_computed_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.prefill_kv_computed_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens per request whose KV values were computed in prefill, cached ones excluded.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4623,7 +4623,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.prefill_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.prefill_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a request spent in prefill, from first being scheduled to its first token.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4631,7 +4631,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.prefill_time_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.prefill_time_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean time that a request spent in prefill.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.prefill_time"},
@@ -4639,7 +4639,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. With chunked prefill it includes the decode steps of others.",
 	},
 	{
-		Name: "vllm.request.prefill_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.prefill_time_quantile", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Quantile of the time that a request spent in prefill.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prefill_time"},
@@ -4647,7 +4647,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. With chunked prefill it includes the decode steps of others. The first bucket ends at 0.3 s.",
 	},
 	{
-		Name: "vllm.request.prefill_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.prefill_time_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time that a request spent in prefill.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prefill_time"},
@@ -4655,7 +4655,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. With chunked prefill it includes the decode steps of others. The first bucket ends at 0.3 s.",
 	},
 	{
-		Name: "vllm.request.prompt_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.prompt_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Prompt tokens per finished request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4663,7 +4663,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.prompt_tokens_mean", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.prompt_tokens_mean", Unit: "{token}", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Mean number of prompt tokens of a request.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
@@ -4671,7 +4671,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end. `vllm.prompt_throughput` / `vllm.first_token_rate` is live.",
 	},
 	{
-		Name: "vllm.request.prompt_tokens_quantile", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.prompt_tokens_quantile", Unit: "{token}", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Quantile of the number of prompt tokens of a request.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
@@ -4679,7 +4679,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
-		Name: "vllm.request.prompt_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.prompt_tokens_quantile_bound", Unit: "{token}", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the number of prompt tokens of a request.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.prompt_tokens"},
@@ -4687,7 +4687,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end. The buckets widen in steps of 1, 2, 5, 10, so the value can be wrong by more than half.",
 	},
 	{
-		Name: "vllm.request.queue_time", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.queue_time", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a request waited before it was first scheduled.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4696,7 +4696,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.queue_time_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.queue_time_mean", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Mean time that a request waited in the queue.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
@@ -4704,7 +4704,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing.",
 	},
 	{
-		Name: "vllm.request.queue_time_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.queue_time_quantile", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Quantile of the time that a request waited in the queue.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
@@ -4712,7 +4712,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
 	},
 	{
-		Name: "vllm.request.queue_time_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.queue_time_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time that a request waited in the queue.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.queue_time"},
@@ -4720,7 +4720,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing. The first bucket ends at 0.3 s: an idle server's 0.95 quantile reads 0.285 s.",
 	},
 	{
-		Name: "vllm.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.queue_time_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the latency of ended requests that they spent in the queue, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.queue_time"},
@@ -4728,14 +4728,14 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The wait after a preemption is missing.",
 	},
 	{
-		Name: "vllm.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.queue_wait_estimate", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Estimated wait of a request that joins the queue now, at the present rate of first tokens.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.time_to_first_token"},
 		BlindSpots:  "Absent while no request gets a first token, however long the queue is. It assumes that requests leave the queue at the rate of first tokens.",
 	},
 	{
-		Name: "vllm.request.success", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.success", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Finished requests by reason, including aborted and failed ones.",
 		Attributes:  []string{"engine", "finished_reason", "model_name"},
 		Sources: []Source{
@@ -4743,7 +4743,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.time_per_output_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Mean time per output token after the first, one observation per finished request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4751,7 +4751,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.time_per_output_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request.time_per_output_token_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean time per output token after the first, each request counting once.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
@@ -4759,7 +4759,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens.",
 	},
 	{
-		Name: "vllm.request.time_per_output_token_quantile", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.time_per_output_token_quantile", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Quantile of the time per output token after the first, each request counting once.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
@@ -4767,7 +4767,7 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 10 ms.",
 	},
 	{
-		Name: "vllm.request.time_per_output_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.request.time_per_output_token_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time per output token after the first, each request counting once.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.request.generation_tokens", "vllm.request.time_per_output_token"},
@@ -4775,14 +4775,14 @@ var metrics = []Metric{
 		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. Requests with at most one token are excluded, which needs the histogram of generated tokens. Through Ray it is absent in windows with requests of one or two tokens. The first bucket ends at 10 ms.",
 	},
 	{
-		Name: "vllm.request_throughput", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.request_throughput", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Requests that ended per second, for whatever reason.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.request.success"},
 		BlindSpots:  "It counts completions, so it stays constant while a queue grows. Requests that the client cancelled are missing.",
 	},
 	{
-		Name: "vllm.rl_weight_update_operation_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.rl_weight_update_operation_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of one operation that transfers new weights to the server.",
 		Attributes:  []string{"operation"},
 		Sources: []Source{
@@ -4790,7 +4790,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.rl_weight_update_operations_in_flight", Unit: "{operation}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.rl_weight_update_operations_in_flight", Unit: "{operation}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Operations in progress that transfer new weights to the server.",
 		Attributes:  []string{"operation"},
 		Sources: []Source{
@@ -4798,24 +4798,24 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.scrape.duration", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.scrape.duration", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the last scrape of the target took.",
 	},
 	{
-		Name: "vllm.scrape.failure", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.scrape.failure", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "1 while the last scrape of the target failed, by the kind of failure.",
 		Attributes:  []string{"outcome"},
 	},
 	{
-		Name: "vllm.scrape.samples", Unit: "{sample}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.scrape.samples", Unit: "{sample}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Samples in the body of the last scrape, before any were dropped.",
 	},
 	{
-		Name: "vllm.server_load", Unit: "{request}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.server_load", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the server says it works on, from its path /load.",
 	},
 	{
-		Name: "vllm.simple_kv_offload.capacity_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.capacity_blocks", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector can hold.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4823,7 +4823,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.load_blocks", Unit: "{block}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.load_blocks", Unit: "{block}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector loaded.",
 		Attributes:  []string{"engine", "model_name", "phase"},
 		Sources: []Source{
@@ -4831,7 +4831,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.pending_store_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.pending_store_blocks", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector still has to store.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4839,7 +4839,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.save_outcomes", Unit: "{store}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.save_outcomes", Unit: "{store}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Decisions of the simple CPU offload connector on what to store, by outcome.",
 		Attributes:  []string{"engine", "model_name", "outcome"},
 		Sources: []Source{
@@ -4847,7 +4847,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.simple_kv_offload.used_blocks", Unit: "{block}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.simple_kv_offload.used_blocks", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Blocks that the simple CPU offload connector has pinned.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4855,7 +4855,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.sleep_mode_operation_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.sleep_mode_operation_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of one operation that puts the engine to sleep or wakes it.",
 		Attributes:  []string{"operation"},
 		Sources: []Source{
@@ -4863,7 +4863,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.sleep_mode_operations_in_flight", Unit: "{operation}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.sleep_mode_operations_in_flight", Unit: "{operation}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Operations in progress that put the engine to sleep or wake it.",
 		Attributes:  []string{"operation"},
 		Sources: []Source{
@@ -4871,7 +4871,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.slo.attainment", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.attainment", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the observations within the threshold of an objective, from 0 to 1.",
 		Attributes:  []string{"bound", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
@@ -4879,7 +4879,7 @@ var metrics = []Metric{
 		BlindSpots:  "With few observations the share is coarse.",
 	},
 	{
-		Name: "vllm.slo.burn_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.burn_rate", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "How fast the error budget is used: at 1 it is used up exactly at the end of its window; can exceed 1.",
 		Attributes:  []string{"bound", "model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
@@ -4887,7 +4887,7 @@ var metrics = []Metric{
 		BlindSpots:  "When events happened while the collector was down. `storage` keeps the data from before.",
 	},
 	{
-		Name: "vllm.slo.coverage", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.coverage", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of a window that was observed, from 0 to 1.",
 		Attributes:  []string{"model_name", "objective", "window"},
 		DerivedFrom: []string{"vllm.slo.valid"},
@@ -4895,7 +4895,7 @@ var metrics = []Metric{
 		BlindSpots:  "Time without requests counts as observed; time without successful scrapes does not.",
 	},
 	{
-		Name: "vllm.slo.error_budget_remaining", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.error_budget_remaining", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the error budget that is left: 1 is all of it; can be negative.",
 		Attributes:  []string{"bound", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
@@ -4903,7 +4903,7 @@ var metrics = []Metric{
 		BlindSpots:  "The time before the first observation: a new collector starts with the whole budget.",
 	},
 	{
-		Name: "vllm.slo.good", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.good", Unit: "{event}", Kind: KindSum, Preset: Essential, EmittedBy: "processor",
 		Description: "Observations that were certainly within the threshold of an objective.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
@@ -4911,7 +4911,7 @@ var metrics = []Metric{
 		BlindSpots:  "The part of `vllm.slo.undecided` that was within the threshold.",
 	},
 	{
-		Name: "vllm.slo.joint_attainment", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.joint_attainment", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the ended requests within the thresholds of all objectives at once, from 0 to 1.",
 		Attributes:  []string{"bound", "model_name"},
 		DerivedFrom: []string{"vllm.slo.good", "vllm.slo.undecided", "vllm.slo.valid"},
@@ -4919,7 +4919,7 @@ var metrics = []Metric{
 		BlindSpots:  "Which request missed which threshold: the result is the widest possible interval.",
 	},
 	{
-		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.target", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Share of the observations that an objective requires to be within its threshold, from 0 to 1.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
@@ -4927,7 +4927,7 @@ var metrics = []Metric{
 		BlindSpots:  "Collectors with different configurations report different targets.",
 	},
 	{
-		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.threshold", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Longest time that is within an objective, by the latency that it is about.",
 		Attributes:  []string{"metric", "model_name", "objective"},
 		DerivedFrom: []string{"vllm.slo.valid"},
@@ -4935,7 +4935,7 @@ var metrics = []Metric{
 		BlindSpots:  "Whether it is a bucket bound of the histogram: `vllm.slo.undecided` shows that.",
 	},
 	{
-		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.undecided", Unit: "{event}", Kind: KindSum, Preset: Essential, EmittedBy: "processor",
 		Description: "Observations in the bucket that contains the threshold of an objective.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
@@ -4943,7 +4943,7 @@ var metrics = []Metric{
 		BlindSpots:  "Where in the bucket they are.",
 	},
 	{
-		Name: "vllm.slo.valid", Unit: "{event}", Kind: KindSum, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.slo.valid", Unit: "{event}", Kind: KindSum, Preset: Essential, EmittedBy: "processor",
 		Description: "Observations that an objective covers.",
 		Attributes:  []string{"model_name", "objective"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.inter_token_latency", "vllm.request.decode_time", "vllm.request.generation_tokens", "vllm.request.prefill_time", "vllm.request.queue_time", "vllm.request.time_per_output_token", "vllm.time_to_first_token"},
@@ -4951,7 +4951,7 @@ var metrics = []Metric{
 		BlindSpots:  "Requests that the histogram misses, mostly those that the client cancelled.",
 	},
 	{
-		Name: "vllm.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.spec_decode.acceptance_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the draft tokens that were accepted, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
@@ -4959,7 +4959,7 @@ var metrics = []Metric{
 		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines.",
 	},
 	{
-		Name: "vllm.spec_decode.draft_acceptance_rate", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.draft_acceptance_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Share of draft tokens that were accepted, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -4968,7 +4968,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.spec_decode.efficiency", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.efficiency", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Emitted tokens divided by the most that the drafts could have yielded, from 0 to 1.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -4977,7 +4977,7 @@ var metrics = []Metric{
 		Exception: "The wire name lacks its unit, a fraction from 0 to 1, which translates to \"_ratio\".",
 	},
 	{
-		Name: "vllm.spec_decode.mean_acceptance_length", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.spec_decode.mean_acceptance_length", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean number of tokens that a step with a draft yields, including the one that is always accepted.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_drafts"},
@@ -4985,7 +4985,7 @@ var metrics = []Metric{
 		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. The cost of a draft is not exported, so it does not show whether speculation pays.",
 	},
 	{
-		Name: "vllm.spec_decode.num_accepted_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.num_accepted_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Draft tokens that the model accepted.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4993,7 +4993,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.spec_decode.num_accepted_tokens_per_pos", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.num_accepted_tokens_per_pos", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Draft tokens that the model accepted, by their position in the draft.",
 		Attributes:  []string{"engine", "model_name", "position"},
 		Sources: []Source{
@@ -5001,7 +5001,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.spec_decode.num_draft_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.num_draft_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens proposed in drafts.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -5009,7 +5009,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.spec_decode.num_drafts", Unit: "{draft}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.num_drafts", Unit: "{draft}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Drafts proposed.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -5017,7 +5017,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.spec_decode.num_emitted_tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.spec_decode.num_emitted_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Tokens emitted under speculative decoding.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -5025,7 +5025,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.spec_decode.position_acceptance_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.spec_decode.position_acceptance_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the drafts that were accepted at least up to this position, from 0 to 1.",
 		Attributes:  []string{"engine", "model_name", "position"},
 		DerivedFrom: []string{"vllm.spec_decode.num_accepted_tokens_per_pos", "vllm.spec_decode.num_drafts"},
@@ -5033,7 +5033,7 @@ var metrics = []Metric{
 		BlindSpots:  "Where one engine has the drafts of all, there is only the value over all engines. Through Ray it is absent where versions before 0.21 count all positions under the last.",
 	},
 	{
-		Name: "vllm.time_to_first_token", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time from the arrival of a request to its first output token.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -5041,28 +5041,28 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Mean time to first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before 0.17 templating, tokenization and the download of media are missing.",
 	},
 	{
-		Name: "vllm.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Quantile of the time to first token.",
 		Attributes:  []string{"engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before vLLM 0.8.4 the last finite bound is 10 s.",
 	},
 	{
-		Name: "vllm.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Enabled: false, EmittedBy: "processor",
+		Name: "vllm.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
 		Description: "Bounds of the bucket that holds the quantile of the time to first token.",
 		Attributes:  []string{"bound", "engine", "model_name", "quantile"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
 		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before vLLM 0.8.4 the last finite bound is 10 s.",
 	},
 	{
-		Name: "vllm.tokens", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "A counter of tokens that vLLM registered and never increased.",
 		Attributes:  []string{"model_name"},
 		Sources: []Source{
@@ -5070,7 +5070,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.tokens_per_iteration", Unit: "{token}", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.tokens_per_iteration", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Mean number of tokens that a step of the engine processed.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.iteration_tokens", "vllm.prompt_tokens_cached"},
@@ -5078,7 +5078,7 @@ var metrics = []Metric{
 		BlindSpots:  "Steps without output; a prompt in chunks counts in its last step. Before 0.16 it is absent once the prefix cache has found anything. With several API servers (`--api-server-count`), which 0.12 and later do not show, it is a lower bound.",
 	},
 	{
-		Name: "vllm.tool_call_parser.invocations", Unit: "{call}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.tool_call_parser.invocations", Unit: "{call}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Runs of the tool call parser.",
 		Attributes:  []string{"mode", "model_name", "outcome", "request_type"},
 		Sources: []Source{
@@ -5086,7 +5086,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.umbp_transfer", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.umbp_transfer", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Bytes that UMBP transferred.",
 		Attributes:  []string{"engine", "model_name", "operation"},
 		Sources: []Source{
@@ -5094,7 +5094,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.umbp_transfer_completed", Unit: "{object}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.umbp_transfer_completed", Unit: "{object}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Objects that UMBP transferred.",
 		Attributes:  []string{"engine", "model_name", "operation"},
 		Sources: []Source{
@@ -5102,7 +5102,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.umbp_transfer_failed", Unit: "{object}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.umbp_transfer_failed", Unit: "{object}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Objects that UMBP could not transfer.",
 		Attributes:  []string{"engine", "model_name", "operation"},
 		Sources: []Source{
@@ -5110,7 +5110,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.umbp_transfer_submitted", Unit: "{object}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.umbp_transfer_submitted", Unit: "{object}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Objects that were given to UMBP to be transferred.",
 		Attributes:  []string{"engine", "model_name", "operation"},
 		Sources: []Source{
@@ -5118,11 +5118,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.up", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.up", Unit: "{state}", Kind: KindGauge, Preset: Essential, EmittedBy: "receiver",
 		Description: "1 when the last scrape of the target succeeded, else 0.",
 	},
 	{
-		Name: "vllm.wasted_tokens_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
+		Name: "vllm.wasted_tokens_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
 		Description: "Share of the processed tokens that no client received, by reason, from 0 to 1.",
 		Attributes:  []string{"bound", "engine", "model_name", "reason"},
 		DerivedFrom: []string{"vllm.generation_tokens", "vllm.num_requests.running", "vllm.prompt_tokens", "vllm.request.prompt_tokens", "vllm.spec_decode.num_accepted_tokens", "vllm.spec_decode.num_draft_tokens"},
@@ -5130,7 +5130,7 @@ var metrics = []Metric{
 		BlindSpots:  "The prompt lengths of running requests are unknown, so the result is an interval. Never add up the reasons: their denominators differ. abandoned_prefill is absent for five minutes after a restart or after engines were added.",
 	},
 	{
-		Name: "vllm.watermark_requests", Unit: "{request}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.watermark_requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Finished requests by whether their output has a watermark.",
 		Attributes:  []string{"engine", "model_name", "status"},
 		Sources: []Source{
@@ -5138,21 +5138,21 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.websocket.connection_duration", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.websocket.connection_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Duration of WebSocket connections.",
 		Sources: []Source{
 			{Family: "vllm:websocket_connection_duration_seconds", Since: "0.18.0"},
 		},
 	},
 	{
-		Name: "vllm.websocket.connections", Unit: "{connection}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.websocket.connections", Unit: "{connection}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "WebSocket connections opened.",
 		Sources: []Source{
 			{Family: "vllm:websocket_connections_total", Since: "0.18.0"},
 		},
 	},
 	{
-		Name: "vllm.websocket.connections_active", Unit: "{connection}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.websocket.connections_active", Unit: "{connection}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Open WebSocket connections.",
 		Sources: []Source{
 			{Family: "vllm:websocket_connections_active", Since: "0.18.0"},

@@ -115,7 +115,7 @@ var conditions = []Condition{
 		Next: []Step{
 			{Text: "See whether tokens still come. If not, the engine hangs: open the runbook of `stalled`.", Queries: []string{"rate(vllm_generation_tokens_total[1m])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause. It can come later than the harm.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes"},
-			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_mean`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
+			{Text: "See how many requests wait (`vllm.num_requests.waiting`) and how long the first token takes (`vllm.time_to_first_token_quantile`).", Queries: []string{"vllm_num_requests_waiting", "vllm_time_to_first_token_quantile_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
 			{Text: "Without a cause, find out what changed: a release, the arrivals or the length of prompts, both against their median of a day.", Queries: []string{"sum by (model_name) (vllm_arrival_rate_per_second) / quantile_over_time(0.5, (sum by (model_name) (vllm_arrival_rate_per_second))[1d:5m])", "avg by (model_name) (vllm_request_prompt_tokens_mean) / quantile_over_time(0.5, (avg by (model_name) (vllm_request_prompt_tokens_mean))[1d:5m])"}},
 			{Text: "See whether others have room. If they have none, add servers."},
 		},
@@ -128,7 +128,7 @@ var conditions = []Condition{
 		Signals:  []string{"time_to_first_token_mean", "inter_token_latency_mean", "queue_wait_estimate", "error_ratio", "dropped_ratio"},
 		Next: []Step{
 			{Text: "Read `vllm.diagnosis.cause` with `role` primary, and open the runbook of that cause.", Queries: []string{"vllm_diagnosis_cause{role=\"primary\"} == 1"}, Board: "vllm-overview", Panel: "Causes"},
-			{Text: "See whether users wait for the first token (`vllm.time_to_first_token_mean`) or between tokens (`vllm.inter_token_latency_mean`).", Queries: []string{"vllm_time_to_first_token_mean_seconds", "vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
+			{Text: "See whether users wait for the first token (`vllm.time_to_first_token_quantile`) or between tokens (`vllm.inter_token_latency_mean`).", Queries: []string{"vllm_time_to_first_token_quantile_seconds", "vllm_inter_token_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Time to first token, p95"},
 			{Text: "Without a cause, find out what changed: a release, the arrivals or the length of prompts."},
 		},
 		NotSeparable: "Without an objective, a service that was always slow looks healthy: the baseline knows only what is usual.",
@@ -261,7 +261,7 @@ var causes = []Cause{
 		Sentence: "The API server in front of the engine is slow: requests lose time before and after the engine.",
 		Signals:  []string{"frontend_overhead_mean", "time_to_first_token_mean"},
 		Next: []Step{
-			{Text: "Compare `vllm.frontend_overhead_mean` with `vllm.time_to_first_token_mean`.", Queries: []string{"vllm_frontend_overhead_mean_seconds / vllm_time_to_first_token_mean_seconds"}, Board: "vllm-engine", Panel: "API server overhead, mean"},
+			{Text: "Compare `vllm.frontend_overhead_mean` with `vllm.time_to_first_token_quantile`.", Queries: []string{"vllm_frontend_overhead_mean_seconds / ignoring (quantile) vllm_time_to_first_token_quantile_seconds{quantile=\"0.5\"}"}, Board: "vllm-engine", Panel: "API server overhead, mean"},
 			{Text: "Look at the CPU of the server and of its host, and at what else runs there."},
 			{Text: "Consider more API server processes (`--api-server-count`), or fewer images and less tokenization per server."},
 		},
@@ -411,7 +411,7 @@ var causes = []Cause{
 		Sentence: "Many clients cancel their requests, although the engine is as fast as usual: users may press stop, or a timeout may be too short.",
 		Signals:  []string{"cancelled_ratio", "arrival_rate", "output_tokens_per_request"},
 		Next: []Step{
-			{Text: "Compare how long whole answers take, `vllm.e2e_request_latency_mean`, with the timeouts of clients, gateways and proxies. Cancelled requests are not in it.", Queries: []string{"vllm_e2e_request_latency_mean_seconds"}, Board: "vllm-engine", Panel: "Mean time by request phase"},
+			{Text: "Compare how long whole answers take, `vllm.e2e_request_latency_quantile`, with the timeouts of clients, gateways and proxies. Cancelled requests are not in it.", Queries: []string{"vllm_e2e_request_latency_quantile_seconds"}, Board: "vllm-engine", Panel: "Mean time by request phase"},
 			{Text: "Look for a new release of a client, with another timeout or a new way to stop an answer."},
 			{Text: "See at the gateway who cancels: to the server, a timeout of the gateway looks like a client that left. `inference_gateway.epp.request.errors` has some of these.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))"}, Board: "vllm-pool", Panel: "Gateway errors by code"},
 			{Text: "See the rate of cancelled requests: `vllm.request.cancelled_estimate`, which is off by default, or vLLM's own counters.", Queries: []string{"sum by (job, instance) (rate(http_requests_total{status=\"2xx\", handler=~\"/v1/(chat/)?completions\"}[5m])) - on (job, instance) sum by (job, instance) (rate(vllm_request_success_total[5m]))"}},

@@ -157,7 +157,7 @@ func TestTheMetricsOfTheDiagnosisHaveItsAttributes(t *testing.T) {
 		require.True(t, found, name)
 		assert.Equal(t, KindGauge, m.Kind, name)
 		assert.Equal(t, w.unit, m.Unit, name)
-		assert.Equal(t, w.enabled, m.Enabled, name)
+		assert.Equal(t, w.enabled, m.In(Standard), name)
 		assert.ElementsMatch(t, append([]string{"engine", "model_name"}, w.extra...), m.Attributes, name)
 		_, ofPool := ByName("vllm.pool." + name)
 		assert.Equal(t, w.enabled, ofPool, "%s: pools have what is on by default", name)

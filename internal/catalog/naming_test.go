@@ -166,7 +166,7 @@ func TestOnlyListedMetricsAreOffByDefault(t *testing.T) {
 		off := m.Name == "vllm.healthy" || strings.HasPrefix(m.Name, "gen_ai.") ||
 			m.Name == "inference_gateway.epp.inference_request_metric" ||
 			m.Name != "process_open_fds" && slices.ContainsFunc(DisabledPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) })
-		assert.Equal(t, off, !m.Enabled, m.Name)
+		assert.Equal(t, off, !m.In(Standard), m.Name)
 	}
 	assert.ElementsMatch(t, []string{
 		"go_", "process_", "python_",

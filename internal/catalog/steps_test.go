@@ -43,7 +43,7 @@ func TestStepsThatNameADisabledMetricAreLeftOut(t *testing.T) {
 func TestEveryConditionAndCauseKeepsAStepByDefault(t *testing.T) {
 	enabled := func(metric string) bool {
 		m, _ := ByName(metric)
-		return m.Enabled
+		return m.In(Standard)
 	}
 	for _, c := range conditions {
 		assert.NotEmpty(t, StepsWith(c.Next, enabled), c.Name)

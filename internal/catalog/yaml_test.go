@@ -102,7 +102,11 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 	for key, value := range fields {
 		switch key {
 		case "enabled":
-			m.Enabled = value.(bool)
+			if !value.(bool) {
+				m.Preset = Full
+			}
+		case "preset":
+			assert.NoError(t, m.Preset.UnmarshalText([]byte(text(value))), name)
 		case "description":
 			m.Description = text(value)
 		case "unit":

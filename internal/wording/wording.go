@@ -178,7 +178,7 @@ func also(d *Diagnosis) string {
 // EnabledByDefault reports whether a metric is on without a configuration.
 func EnabledByDefault(metric string) bool {
 	m, known := catalog.ByName(metric)
-	return known && m.Enabled
+	return known && m.In(catalog.Standard)
 }
 
 // Signal is a number that a diagnosis was judged by. Usual is NaN where it is not known.

@@ -41,7 +41,9 @@ type Config struct {
 	// Storage is the extension that keeps the objectives and the baselines of the
 	// diagnosis over a restart; nil without one.
 	Storage *component.ID `mapstructure:"storage"`
-	// Metrics switches derived metrics on and off by name.
+	// Preset is what leaves the processor without a switch.
+	Preset catalog.Preset `mapstructure:"preset"`
+	// Metrics switches metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 	// Pool adds up servers; there are no pools without it.
 	Pool configoptional.Optional[stages.PoolsConfig] `mapstructure:"pool"`
@@ -57,7 +59,7 @@ type Config struct {
 
 // MetricConfig switches one metric.
 type MetricConfig struct {
-	// Enabled is nil where the catalogue's default holds.
+	// Enabled is nil where the preset holds.
 	Enabled *bool `mapstructure:"enabled"`
 
 	_ struct{}
@@ -155,22 +157,38 @@ func (c *Config) Validate() error {
 	return errors.Join(append(errs, objective.ValidateAll(c.Objectives, c.BudgetWindow, c.BurnWindows))...)
 }
 
-func (c *Config) enabled(name string) bool {
+// Switched reports whether the preset or a switch has a metric. What it needs can be missing.
+func (c *Config) Switched(name string) bool {
 	if chosen := c.Metrics[name].Enabled; chosen != nil {
 		return *chosen
 	}
 	metric, known := catalog.ByName(name)
-	return known && (metric.Enabled || c.Derived.Switches(name))
+	return known && (metric.In(c.Preset) || c.Derived.Switches(name))
+}
+
+// drops returns the metrics of the input that do not leave the processor; nil where all do.
+func (c *Config) drops() func(m *catalog.Metric) bool {
+	some := c.Preset == catalog.Essential
+	for name := range c.Metrics {
+		metric, known := catalog.ByName(name)
+		some = some || known && metric.EmittedBy == "receiver" && !c.Switched(name)
+	}
+	if !some {
+		return nil
+	}
+	return func(m *catalog.Metric) bool {
+		return !c.Switched(m.Name) && (c.Preset == catalog.Essential || c.Metrics[m.Name].Enabled != nil)
+	}
 }
 
 // emits reports whether a metric is switched on and the configuration has all that the
 // metric needs.
-func (c *Config) emits(name string) bool { return c.enabled(name) && c.lacks(name) == "" }
+func (c *Config) emits(name string) bool { return c.Switched(name) && c.lacks(name) == "" }
 
 func (c *Config) checkMetrics(invalid stages.Invalid) {
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		key := "metrics::" + name
-		if mistake := unknownMetric(name); mistake != "" {
+		if mistake := c.unknownMetric(name, c.Metrics[name].Enabled); mistake != "" {
 			invalid(key, "%s", mistake)
 		} else if c.Metrics[name].Enabled == nil {
 			invalid(key, "write {enabled: true} or {enabled: false}")
@@ -198,15 +216,14 @@ func (c *Config) lacks(name string) string {
 	return ""
 }
 
-// unknownMetric says what is wrong with the name of a switch; empty where the processor
-// derives the metric.
-func unknownMetric(name string) string {
+// unknownMetric says what is wrong with the name of a switch; empty where the switch has an effect.
+func (c *Config) unknownMetric(name string, chosen *bool) string {
 	const receivers = "write the switch under receivers::vllm::metrics"
 	if metric, known := catalog.ByName(name); known {
-		if metric.Derived() {
+		if metric.Derived() || c.Preset == catalog.Essential || chosen != nil && !*chosen {
 			return ""
 		}
-		return "the receiver emits this metric; " + receivers
+		return "the receiver emits this metric, and it passes with this preset; " + receivers
 	}
 	if matches := catalog.BySource(name); len(matches) > 0 {
 		return fmt.Sprintf("this is vLLM's own name of %s, which the receiver emits; %s", matches[0].Metric.Name, receivers)

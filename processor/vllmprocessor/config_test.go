@@ -144,7 +144,7 @@ func TestMistakes(t *testing.T) {
 		{`metrics: {vllm_prompt_throughput: {enabled: true}}`, "metrics::vllm_prompt_throughput: no metric has this name; did you mean vllm.prompt_throughput?"},
 		{
 			`metrics: {vllm.prompt_tokens: {enabled: true}}`,
-			"metrics::vllm.prompt_tokens: the receiver emits this metric; write the switch under receivers::vllm::metrics",
+			"metrics::vllm.prompt_tokens: the receiver emits this metric, and it passes with this preset; write the switch under receivers::vllm::metrics",
 		},
 		{
 			`metrics: {"vllm:prompt_tokens_total": {enabled: true}}`,
@@ -272,8 +272,8 @@ func TestDetailedPercentilesAreFourMore(t *testing.T) {
 	detailed := configured(t, "percentiles: {detailed: true}")
 	var more []string
 	for _, m := range catalog.All() {
-		assert.True(t, detailed.enabled(m.Name) || !plain.enabled(m.Name), m.Name)
-		if detailed.enabled(m.Name) && !plain.enabled(m.Name) {
+		assert.True(t, detailed.Switched(m.Name) || !plain.Switched(m.Name), m.Name)
+		if detailed.Switched(m.Name) && !plain.Switched(m.Name) {
 			more = append(more, m.Name)
 		}
 	}
@@ -282,13 +282,17 @@ func TestDetailedPercentilesAreFourMore(t *testing.T) {
 		"vllm.request.queue_time_quantile", "vllm.request.time_per_output_token_quantile",
 	}, more)
 	without := configured(t, "{percentiles: {detailed: true}, metrics: {vllm.request.queue_time_quantile: {enabled: false}}}")
-	assert.False(t, without.enabled("vllm.request.queue_time_quantile"))
-	assert.True(t, without.enabled("vllm.request.prompt_tokens_quantile"))
+	assert.False(t, without.Switched("vllm.request.queue_time_quantile"))
+	assert.True(t, without.Switched("vllm.request.prompt_tokens_quantile"))
 }
 
 // What the reference says about which component a metric's switch belongs to.
-func TestEveryDerivedMetricHasASwitch(t *testing.T) {
+func TestEveryMetricHasASwitchWhereItHasAnEffect(t *testing.T) {
+	on, off := true, false
+	standard, essential := configured(t, ""), configured(t, "preset: essential")
 	for _, m := range catalog.All() {
-		assert.Equal(t, m.Derived(), unknownMetric(m.Name) == "", m.Name)
+		assert.Equal(t, m.Derived(), standard.unknownMetric(m.Name, &on) == "", m.Name)
+		assert.Empty(t, standard.unknownMetric(m.Name, &off), m.Name)
+		assert.Empty(t, essential.unknownMetric(m.Name, &on), m.Name)
 	}
 }

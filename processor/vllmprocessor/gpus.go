@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/processor/processorhelper"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
@@ -73,9 +72,9 @@ func gpuFields(found *gpuReadings, metrics pmetric.Metrics, outcome gpu.Outcome,
 
 // dropUnmatched removes the GPUs that belong to no server here, where the configuration asks
 // for it. Where nothing is left, nothing is sent.
-func (p *vllmProcessor) dropUnmatched(found *gpuReadings, metrics pmetric.Metrics) error {
+func (p *vllmProcessor) dropUnmatched(found *gpuReadings, metrics pmetric.Metrics) {
 	if p.config.Accelerators.Unmatched != stages.Drop {
-		return nil
+		return
 	}
 	keep := map[int]bool{}
 	for i := range found.Batches {
@@ -90,8 +89,4 @@ func (p *vllmProcessor) dropUnmatched(found *gpuReadings, metrics pmetric.Metric
 		at++
 		return drop[at]
 	})
-	if metrics.ResourceMetrics().Len() == 0 {
-		return processorhelper.ErrSkipProcessingData
-	}
-	return nil
 }

@@ -13,8 +13,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/defectlog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/archive"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/collect"
@@ -36,6 +38,8 @@ type vllmProcessor struct {
 	status    *archive.Status
 	// stages are what the processor derives, in the order of addStages.
 	stages []stages.Stage
+	// dropper removes input that does not leave the processor; nil where all leaves.
+	dropper *collect.Dropper
 	// readers are for reuse. Without them a batch of one server takes 1.3 times the processor
 	// time and allocates twice the bytes.
 	readers sync.Pool
@@ -88,11 +92,14 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 
 		engines: quota.New(max(config.MaxSeries/seriesOfEngine, leastEngines)),
 	}
+	if drops := config.drops(); drops != nil {
+		p.dropper = collect.NewDropper(drops, config.Preset == catalog.Essential)
+	}
 	p.readers.New = func() any { return &collect.Reader{} }
 	now := func() time.Time { return p.now() }
 	err = p.addStages(&stages.Processor{
 		Settings: settings, Next: next, Window: config.Window, MaxStaleness: config.MaxStaleness, Telemetry: own,
-		Accelerators: p.accelerators, Now: now, Every: by.Every, Each: p.each, Enabled: config.enabled, Emits: config.emits,
+		Accelerators: p.accelerators, Now: now, Every: by.Every, Each: p.each, Enabled: config.Switched, Emits: config.emits,
 		Archive: archive.Settings{
 			Shared: archives, ID: settings.ID, Extension: config.Storage, Status: p.status, Now: now, Every: by.Every, Logger: settings.Logger,
 			Failed:  func() { own.ProcessorVllmFailedSaves.Add(context.Background(), 1) },
@@ -168,11 +175,17 @@ func (p *vllmProcessor) process(ctx context.Context, metrics pmetric.Metrics) (p
 		p.batch(ctx, r, &stages.Batch{Batch: batch, Now: now}, metrics, left[batch.Resource])
 		p.release(r)
 	}
-	if found == nil {
-		return metrics, nil
+	if found != nil {
+		p.observeGPUs(ctx, found, metrics, now.UnixNano(), true)
+		p.dropUnmatched(found, metrics)
 	}
-	p.observeGPUs(ctx, found, metrics, now.UnixNano(), true)
-	return metrics, p.dropUnmatched(found, metrics)
+	if p.dropper != nil {
+		p.dropper.Remove(metrics)
+	}
+	if metrics.ResourceMetrics().Len() == 0 && (found != nil || p.dropper != nil) {
+		return metrics, processorhelper.ErrSkipProcessingData
+	}
+	return metrics, nil
 }
 
 // batch takes one batch into the state of its resource and adds what is derived. later is

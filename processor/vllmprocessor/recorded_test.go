@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 )
 
@@ -210,6 +211,7 @@ func TestDerivedValuesOfRecordedServersMatchTheirClients(t *testing.T) {
 			r := record(t, scenario)
 			first, last, seconds := r.between()
 			got := r.play(t, r.file, func(c *Config) {
+				c.Preset = catalog.Full
 				on := true
 				c.Metrics = map[string]MetricConfig{"vllm.e2e_request_latency_quantile_bound": {Enabled: &on}}
 			})

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/message"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
 )
@@ -51,6 +52,15 @@ func runStory(t *testing.T, folder string) {
 		require.NoError(t, err)
 	}
 	chosen := configured(t, string(config))
+	// Many stories show windows by means that are off by default.
+	for _, m := range catalog.All() {
+		if on := true; strings.HasSuffix(m.Name, "_mean") && m.Derived() && !m.In(catalog.Standard) && chosen.lacks(m.Name) == "" {
+			if chosen.Metrics == nil {
+				chosen.Metrics = map[string]MetricConfig{}
+			}
+			chosen.Metrics[m.Name] = MetricConfig{Enabled: &on}
+		}
+	}
 	if !strings.Contains(string(config), "diagnosis:") {
 		chosen.Diagnosis.Enabled = false
 	}

@@ -97,7 +97,10 @@ func (m metric) facts(usual []string) string {
 	case !all:
 		text += " only by " + codeList(m.Attributes)
 	}
-	if !*m.Enabled {
+	switch m.preset() {
+	case "Essential":
+		text += ", essential"
+	case "Full":
 		text += ", off"
 	}
 	return text

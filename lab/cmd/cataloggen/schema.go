@@ -97,6 +97,7 @@ type infoFamily struct {
 
 type metric struct {
 	Enabled               *bool         `yaml:"enabled"`
+	Preset                string        `yaml:"preset"`
 	Description           string        `yaml:"description"`
 	ExtendedDocumentation string        `yaml:"extended_documentation"`
 	Unit                  string        `yaml:"unit"`
@@ -150,6 +151,18 @@ func (m metric) kind() string {
 		return "summary"
 	default:
 		return "gauge"
+	}
+}
+
+// preset is the Go name of the smallest preset that has the metric.
+func (m metric) preset() string {
+	switch {
+	case m.Preset != "":
+		return "Essential"
+	case *m.Enabled:
+		return "Standard"
+	default:
+		return "Full"
 	}
 }
 

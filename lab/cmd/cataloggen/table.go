@@ -110,8 +110,8 @@ func writeInfoFamilies(b *bytes.Buffer, d *document) {
 }
 
 func writeMetric(b *bytes.Buffer, name string, m metric) {
-	fmt.Fprintf(b, "{\nName: %q, Unit: %q, Kind: %s, Enabled: %t, EmittedBy: %q,\n",
-		name, m.Unit, kindConstants[m.kind()], *m.Enabled, m.EmittedBy)
+	fmt.Fprintf(b, "{\nName: %q, Unit: %q, Kind: %s, Preset: %s, EmittedBy: %q,\n",
+		name, m.Unit, kindConstants[m.kind()], m.preset(), m.EmittedBy)
 	fmt.Fprintf(b, "Description: %q,\n", m.Description)
 	if len(m.Attributes) > 0 {
 		fmt.Fprintf(b, "Attributes: %s,\n", stringSlice(m.Attributes))

@@ -100,6 +100,7 @@ func (d *document) problems(name string, m metric) []string {
 	}
 	check(namePattern.MatchString(name), "the name must be lower-case words joined by dots and underscores")
 	check(m.Enabled != nil, "enabled is missing")
+	check(m.Preset == "" || m.Preset == "essential" && m.Enabled != nil && *m.Enabled, "preset can only be essential, and needs enabled: true")
 	check(m.Description != "", "description is missing")
 	check(m.Unit != "", "unit is missing")
 	check(slices.Contains(stabilities, m.Stability), "stability must be one of development, alpha, beta, stable")

@@ -102,7 +102,7 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 		case !ok:
 			free = append(free, f)
 		case !agrees(r.metric.Kind, f.kind):
-			if !r.metric.Enabled {
+			if !r.metric.In(catalog.Standard) {
 				fates.setAll(f.lines(), Disabled)
 				continue
 			}
@@ -126,7 +126,7 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	for _, m := range order {
 		used[m.Name] = true
 		f := winners[m].family
-		if !m.Enabled || offByDefault(f.name) && (isGateways(fs) || router) {
+		if !m.In(catalog.Standard) || offByDefault(f.name) && (isGateways(fs) || router) {
 			fates.setAll(f.lines(), Disabled)
 			continue
 		}
@@ -180,7 +180,7 @@ func (e *expectation) wire(fs *families, fates *fates) {
 	for _, f := range fs.list {
 		off := offByDefault(f.name)
 		if r := catalogued[plainName(f.name)]; len(r) > 0 {
-			off = !r[0].metric.Enabled
+			off = !r[0].metric.In(catalog.Standard)
 		}
 		switch {
 		case f.kind == "gaugehistogram":

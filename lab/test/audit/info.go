@@ -95,7 +95,7 @@ func (e *expectation) process(labels []label) []label {
 
 func (e *expectation) fromLabels(name string, f *family, points []*point) {
 	m, ok := catalog.ByName(name)
-	if ok && m.Enabled && len(points) > 0 {
+	if ok && m.In(catalog.Standard) && len(points) > 0 {
 		e.metrics = append(e.metrics, &metric{name: m.Name, unit: m.Unit, kind: m.Kind, wire: f.name, points: points})
 	}
 }

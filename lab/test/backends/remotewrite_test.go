@@ -90,7 +90,7 @@ func plain(body []byte) map[string]bool {
 			}
 		}
 		for _, match := range catalog.BySource(name) {
-			if !match.Metric.Enabled {
+			if !match.Metric.In(catalog.Standard) {
 				delete(found, name)
 			}
 		}

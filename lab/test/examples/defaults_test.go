@@ -96,7 +96,7 @@ func withoutEffect(t *testing.T, defaults func() otel.Config, settings map[strin
 			}
 			delete(within, key)
 			metric, known := catalog.ByName(strings.TrimSuffix(strings.TrimPrefix(prefix, "metrics::"), confmap.KeyDelimiter))
-			if assert.ObjectsAreEqual(whole, decoded()) || known && key == "enabled" && value == metric.Enabled {
+			if assert.ObjectsAreEqual(whole, decoded()) || known && key == "enabled" && value == metric.In(catalog.Standard) {
 				found = append(found, prefix+key)
 			}
 			within[key] = value

@@ -51,13 +51,7 @@ func derived(h *have, cfg *vllmprocessor.Config, processed map[string]int, missi
 
 // isOn reports whether a configuration emits a metric if its inputs are there.
 func isOn(m *catalog.Metric, cfg *vllmprocessor.Config) bool {
-	if chosen := cfg.Metrics[m.Name].Enabled; chosen != nil {
-		return *chosen
-	}
-	if !cfg.Diagnosis.Enabled && strings.Contains(m.Name, ".diagnosis.") {
-		return false
-	}
-	return m.Enabled || cfg.Derived.Switches(m.Name)
+	return cfg.Switched(m.Name) && (cfg.Diagnosis.Enabled || !strings.Contains(m.Name, ".diagnosis."))
 }
 
 func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed map[string]int, why map[string]Missing) (state, reason string) {

@@ -247,6 +247,6 @@ func judgeMissing(f *findings, missing []Missing, version string) {
 // isInput reports whether a derived metric that is on by default needs a metric.
 func isInput(name string) bool {
 	return slices.ContainsFunc(catalog.All(), func(m catalog.Metric) bool {
-		return m.Enabled && m.Derived() && slices.Contains(m.DerivedFrom, name)
+		return m.In(catalog.Standard) && m.Derived() && slices.Contains(m.DerivedFrom, name)
 	})
 }

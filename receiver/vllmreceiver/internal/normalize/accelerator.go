@@ -131,7 +131,7 @@ func (a *accelerators) find(family *exposition.Family) []place {
 // choose plans the points that a family becomes in one metric. more returns the attributes that the
 // labels of a series become.
 func (a *accelerators) choose(family *exposition.Family, places []place, e exported, more func([]exposition.Label) []exposition.Label) {
-	if !a.options.enabled(e.metric.Name, e.metric.Enabled) {
+	if !a.options.enabled(e.metric) {
 		a.explain(ReasonDisabled, family.Series...)
 		return
 	}
@@ -155,15 +155,17 @@ func (a *accelerators) choose(family *exposition.Family, places []place, e expor
 func (a *accelerators) chooseUnknown(family *exposition.Family, places []place) {
 	name := a.exporter.Unknown + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(a.exporterKey(a.exporter, family.Name), "DCGM_")), ":", "_")
 	kind := wireKind(family.Kind)
-	if a.options.enabled(name, false) {
-		if known, is := a.unknown[name]; is && known != kind {
-			// Another family has this name but for its case, and became a metric of another kind.
-			a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
-			a.explain(ReasonTypeConflict, family.Series...)
-			return
-		}
-		a.unknown[name] = kind
+	if !a.options.Enabled[name] {
+		a.explain(ReasonDisabled, family.Series...)
+		return
 	}
+	if known, is := a.unknown[name]; is && known != kind {
+		// Another family has this name but for its case, and became a metric of another kind.
+		a.plan.Conflicts = append(a.plan.Conflicts, family.Name)
+		a.explain(ReasonTypeConflict, family.Series...)
+		return
+	}
+	a.unknown[name] = kind
 	a.choose(family, places, exported{
 		metric: &catalog.Metric{Name: name, Kind: kind, Description: family.Help, Partitions: true}, source: &catalog.Exported{}, convert: plain,
 	}, withoutRoles)
@@ -292,7 +294,7 @@ type planMetric struct {
 // them. A device that several workloads share is in the resource of each.
 func (a *accelerators) addMembership(add func(int, Metric, Point)) {
 	metric, ok := catalog.ByName(workloadsMetric)
-	if !ok || !a.options.enabled(metric.Name, metric.Enabled) {
+	if !ok || !a.options.enabled(metric) {
 		return
 	}
 	for i := range a.devices {

@@ -43,7 +43,7 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 		}
 		c, ok := winners[source]
 		metric, known := catalog.ByName(mirror.name)
-		if !ok || !known || !b.options.enabled(mirror.name, true) {
+		if on, set := b.options.Enabled[mirror.name]; !ok || !known || set && !on {
 			continue
 		}
 		m := metricOf(metric)

@@ -71,7 +71,7 @@ func (b *builder) addInfo(i infoBody) {
 // addNumbers plans one metric, with a point per engine, from a label that holds a number.
 func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Family) {
 	metric, ok := catalog.ByName(number.Metric)
-	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
+	if !ok || !b.options.enabled(metric) {
 		return
 	}
 	m := metricOf(metric)
@@ -122,7 +122,7 @@ func equalOnAll(family *exposition.Family, name string) (string, bool) {
 // server never removes old label sets from its body.
 func (b *builder) addList(list catalog.InfoList, family *exposition.Family) {
 	metric, ok := catalog.ByName(list.Metric)
-	if !ok || !b.options.enabled(metric.Name, metric.Enabled) {
+	if !ok || !b.options.enabled(metric) {
 		return
 	}
 	m := metricOf(metric)

@@ -163,9 +163,9 @@ func (b *builder) planWire() {
 	for i := range b.layout.Families {
 		family := &b.layout.Families[i]
 		match, known := b.match(b.withTotal(b.keys[i], family.Kind))
-		on := b.options.enabled(family.Name, !offByPrefix(family.Name))
+		on := b.options.unknown(family.Name, !offByPrefix(family.Name))
 		if known {
-			on = b.options.enabled(match.Metric.Name, match.Metric.Enabled)
+			on = b.options.enabled(match.Metric)
 		}
 		switch {
 		case len(family.Series) == 0:
@@ -267,7 +267,8 @@ func wireKind(wire exposition.Kind) catalog.Kind {
 func (b *builder) addKnown(c candidate) {
 	m := c.metric
 	// What every program has tells something about a server of vLLM only.
-	if !b.options.enabled(m.Name, m.Enabled && (b.plan.Server == KindServer || b.plan.Server == KindSimulator || !offByPrefix(c.family.Name))) {
+	ours := b.plan.Server == KindServer || b.plan.Server == KindSimulator || b.options.Enabled[m.Name]
+	if !b.options.enabled(m) || !ours && offByPrefix(c.family.Name) {
 		b.drop(ReasonDisabled, c.family)
 		return
 	}
@@ -289,13 +290,13 @@ func (b *builder) addClaimed(c *claim) {
 	switch {
 	case c.metric != nil:
 		b.plan.Conflicts = append(b.plan.Conflicts, c.family.Name)
-		on = b.options.enabled(c.metric.Name, c.metric.Enabled)
+		on = b.options.enabled(c.metric)
 	case c.router:
 		// The families of a router are not reported as unknown: the catalogue need not
 		// have them.
-		on = b.options.enabled(c.name, true)
+		on = b.options.unknown(c.name, true)
 	default:
-		on = b.options.enabled(c.name, !offByPrefix(c.family.Name))
+		on = b.options.unknown(c.name, !offByPrefix(c.family.Name))
 		if on && !offByPrefix(c.family.Name) {
 			b.plan.Unknown = append(b.plan.Unknown, c.family.Name)
 		}

@@ -12,7 +12,9 @@ import (
 type Options struct {
 	// Wire keeps the names of the wire instead of the canonical ones.
 	Wire bool
-	// Enabled overrides the catalogue's default per metric name.
+	// Preset is what is emitted without a switch.
+	Preset catalog.Preset
+	// Enabled overrides the preset per metric name.
 	Enabled map[string]bool
 	// Prefixes are further prefixes that the deployment may add to family names, next
 	// to the known ones.
@@ -37,10 +39,16 @@ type Options struct {
 	MaxDevices int
 }
 
-// enabled reports whether a metric of this canonical name is emitted.
-func (o *Options) enabled(name string, byDefault bool) bool {
+// enabled reports whether a metric of the catalogue is emitted.
+func (o *Options) enabled(m *catalog.Metric) bool {
+	on, set := o.Enabled[m.Name]
+	return on || !set && m.Feeds(o.Preset)
+}
+
+// unknown reports whether a metric that the catalogue does not have is emitted under a canonical name.
+func (o *Options) unknown(name string, byDefault bool) bool {
 	on, set := o.Enabled[name]
-	return on || !set && byDefault
+	return on || !set && byDefault && o.Preset != catalog.Essential
 }
 
 // versionIn reports whether the server's version is known and in [since, until). An

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/settings"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/discover"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
@@ -69,6 +70,8 @@ type Config struct {
 	CapacityFromBlocks bool `mapstructure:"capacity_from_blocks"`
 	// GenAI mirrors three histograms under the OpenTelemetry conventions.
 	GenAI GenAIConfig `mapstructure:"gen_ai"`
+	// Preset is what is emitted: the metrics of a preset, and those that the processor computes them from.
+	Preset catalog.Preset `mapstructure:"preset"`
 	// Metrics switches metrics on and off by name.
 	Metrics map[string]MetricConfig `mapstructure:"metrics"`
 	// ResourceAttributes switches resource attributes on and off by name.
@@ -133,7 +136,7 @@ type GatewayConfig struct {
 
 // MetricConfig switches one metric.
 type MetricConfig struct {
-	// Enabled is nil if the default of the catalogue applies.
+	// Enabled is nil if the preset applies.
 	Enabled *bool `mapstructure:"enabled"`
 
 	_ struct{}

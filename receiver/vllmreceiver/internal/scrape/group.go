@@ -213,7 +213,7 @@ func (s *Server) Credentials() bool { return hasCredentials(&s.Client, s.Address
 // planOptions returns the settings that change a plan.
 func planOptions(cfg *Config) normalize.Options {
 	return normalize.Options{
-		Wire: cfg.Naming == NamingWire, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
+		Wire: cfg.Naming == NamingWire, Preset: cfg.Preset, Enabled: switches(cfg), Prefixes: cfg.Prefixes,
 		CapacityFromBlocks: cfg.CapacityFromBlocks,
 		GenAI:              cfg.GenAI.Enabled,
 		Source:             cfg.Source, KeepFairness: cfg.Gateway.FairnessID,
@@ -240,7 +240,7 @@ func ownMetrics(cfg *Config) map[string]*catalog.Metric {
 		if !ok {
 			continue
 		}
-		if enabled, set := on[name]; enabled || !set && (metric.Enabled || name == emit.MetricHealthy && cfg.HealthCheck) {
+		if enabled, set := on[name]; enabled || !set && (metric.Feeds(cfg.Preset) || name == emit.MetricHealthy && cfg.HealthCheck) {
 			out[name] = metric
 		}
 	}
