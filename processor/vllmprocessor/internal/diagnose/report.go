@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/wording"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/derive"
@@ -42,10 +43,10 @@ func Rows() (all []*derive.Row) {
 	return append(all, engineRows.wait, engineRows.users, engineRows.signal, engineRows.ratio)
 }
 
-// reportedSeries are the series that an engine has ever had. Inactive series keep
-// reporting 0, so that an alert ends by a number and not by a gap.
+// reportedSeries are the series of an engine. Inactive series report 0 for some time, so that an alert ends by a
+// number and not by a gap.
 type reportedSeries struct {
-	conditions []Condition
+	conditions []reportedCondition
 	causes     []reportedCause
 	// shares are the causes that have ever had a share of the harm worth a series.
 	shares [NumCauses]bool
@@ -56,23 +57,53 @@ type reportedSeries struct {
 // leastShare is the least share of the harm that gives a cause a series: less reads as 0 %.
 const leastShare = 0.005
 
+// inactiveFor is how long a condition or cause that has ended reports 0: longer than Prometheus looks back, and than
+// the shipped alerts and monitors do.
+const inactiveFor = 15 * time.Minute
+
+// presence is whether something is reported now.
+type presence struct {
+	on bool
+	// ended is when it was reported last, in Unix nanoseconds.
+	ended int64
+}
+
+func (p *presence) end(at int64) {
+	if p.on {
+		*p = presence{ended: at}
+	}
+}
+
+// past reports whether it ended so long before a time that it has no series any more.
+func (p *presence) past(at int64) bool { return !p.on && at-p.ended > int64(inactiveFor) }
+
+type reportedCondition struct {
+	condition Condition
+	presence
+}
+
 type reportedCause struct {
 	cause  Cause
 	role   string
 	detail string
-	on     bool
+	presence
 }
 
 func (t *reportedSeries) any() bool { return len(t.conditions) > 0 }
 
 // add adds the series of the present verdict and marks the others as inactive.
 func (t *reportedSeries) add(e *engine) {
-	if !slices.Contains(t.conditions, e.Reported.Condition) {
-		t.conditions = append(t.conditions, e.Reported.Condition)
+	for i := range t.conditions {
+		t.conditions[i].end(e.at)
 	}
 	for i := range t.causes {
-		t.causes[i].on = false
+		t.causes[i].end(e.at)
 	}
+	at := slices.IndexFunc(t.conditions, func(c reportedCondition) bool { return c.condition == e.Reported.Condition })
+	if at < 0 {
+		at, t.conditions = len(t.conditions), append(t.conditions, reportedCondition{condition: e.Reported.Condition})
+	}
+	t.conditions[at].on = true
 	for c := range NumCauses {
 		switch {
 		case e.Reported.Explained && e.Reported.Primary == c:
@@ -100,7 +131,13 @@ func (t *reportedSeries) cause(c Cause, role, detail string) {
 			return
 		}
 	}
-	t.causes = append(t.causes, reportedCause{c, role, detail, true})
+	t.causes = append(t.causes, reportedCause{c, role, detail, presence{on: true}})
+}
+
+// forget removes what ended long before a time.
+func (t *reportedSeries) forget(at int64) {
+	t.conditions = slices.DeleteFunc(t.conditions, func(c reportedCondition) bool { return c.past(at) })
+	t.causes = slices.DeleteFunc(t.causes, func(c reportedCause) bool { return c.past(at) })
 }
 
 // Values returns the values of all engines of a resource, for the enabled metrics.
@@ -119,6 +156,7 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool) (values
 }
 
 func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
+	e.memory.forget(e.at)
 	values = slices.Grow(values, 1+len(e.memory.conditions)+len(e.memory.causes))
 	add := func(row *derive.Row, extra derive.Extra, number float64) {
 		if enabled[row] {
@@ -127,7 +165,7 @@ func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []deriv
 	}
 	add(rows.severity, derive.Extra{}, float64(e.Reported.Severity))
 	for _, c := range e.memory.conditions {
-		add(rows.condition, derive.Extra{c.String()}, truth(c == e.Reported.Condition))
+		add(rows.condition, derive.Extra{c.condition.String()}, truth(c.on))
 	}
 	for _, c := range e.memory.causes {
 		add(rows.cause, derive.Extra{c.cause.String(), c.role, c.detail}, truth(c.on))
@@ -352,7 +390,7 @@ func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
 		r.judged.follow(c, j.Details[c], j.At, settings.HoldTime())
 	}
 	*r.described = r.judged.Reported
-	r.last.At, r.last.Signals = j.At, j.Signals
+	r.at, r.last.At, r.last.Signals = j.At, j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
 	return s.transitions

@@ -173,7 +173,7 @@ func TestAStableLevelIsRelearned(t *testing.T) {
 	} {
 		s, c := &State{}, settings(2)
 		e := &engine{baseline: learned(10), saved: saved{Reported: Verdict{Condition: Degraded, Severity: 2}}}
-		e.memory.conditions = []Condition{Degraded}
+		e.memory.conditions = []reportedCondition{{Degraded, presence{on: true}}}
 		began := int64(time.Hour)
 		relearned := int64(0)
 		for at := began; at < began+int64(2*time.Hour) && relearned == 0; at += scrape {
@@ -202,7 +202,7 @@ func TestWhatGetsWorseIsNotRelearned(t *testing.T) {
 	t.Parallel()
 	s, c := &State{}, settings(2)
 	e := &engine{baseline: learned(10), saved: saved{Reported: Verdict{Condition: Degraded, Severity: 2}}}
-	e.memory.conditions = []Condition{Degraded}
+	e.memory.conditions = []reportedCondition{{Degraded, presence{on: true}}}
 	slow := 0.5
 	for n := range 4 * 240 {
 		r := healthyReading(int64(time.Hour) + int64(n)*scrape)

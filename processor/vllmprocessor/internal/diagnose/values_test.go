@@ -29,9 +29,8 @@ func (r *rig) values(engine string, rows map[*derive.Row]bool) map[string]float6
 	return all
 }
 
-// A condition and a cause that an engine has had keep reporting 0, so that its end is a
-// number and not a gap.
-func TestInactiveSeriesKeepReporting0(t *testing.T) {
+// A condition and a cause that an engine had report 0, so that its end is a number and not a gap.
+func TestInactiveSeriesReport0(t *testing.T) {
 	t.Parallel()
 	rows := map[*derive.Row]bool{engineRows.severity: true, engineRows.condition: true, engineRows.cause: true}
 	r := newRig(t)
@@ -47,8 +46,8 @@ func TestInactiveSeriesKeepReporting0(t *testing.T) {
 	well.counts[input.Dropped] = 0
 	r.minutes(4, answers(1), well)
 	assert.Equal(t, map[string]float64{
-		"severity": 0, "condition healthy": 1, "condition unknown": 0, "condition degraded": 0, "cause requests_dropped primary": 0,
-	}, r.values("0", rows))
+		"severity": 0, "condition healthy": 1, "condition degraded": 0, "cause requests_dropped primary": 0,
+	}, r.values("0", rows), "unknown ended more than 15 minutes before")
 	frozen := rests("0")
 	frozen.gauges[input.KVCacheUtilization] = 0.9
 	r.minutes(5, answers(1), frozen)
@@ -108,6 +107,31 @@ func TestOnlyWhatCanBeReadAsAShareHasASeries(t *testing.T) {
 	assert.Equal(t, map[string]float64{"slow_steps": 0.001, "decode_load": 0, "prefill_heavy": 0.7}, series())
 	e.Reported.Condition = Unreachable
 	assert.Equal(t, map[string]float64{"slow_steps": 0, "decode_load": 0, "prefill_heavy": 0}, series())
+}
+
+// What has ended reports 0 for a while, and then has no series. It gets one again when it is reported again.
+func TestWhatEndedLongAgoHasNoSeries(t *testing.T) {
+	t.Parallel()
+	e := &engine{baseline: learned(10)}
+	at := func(minute int, v Verdict) map[string]float64 {
+		e.at = int64(minute) * int64(time.Minute)
+		e.Reported = v
+		e.memory.add(e)
+		all := map[string]float64{}
+		for _, v := range e.values(engineRows, map[*derive.Row]bool{engineRows.condition: true, engineRows.cause: true}, nil) {
+			all[strings.Join(v.Extra[:], " ")] = v.Number
+		}
+		return all
+	}
+	well := Verdict{Condition: Healthy}
+	slow := Verdict{Condition: Degraded, Severity: 2, Explained: true, Primary: SlowSteps}
+	assert.Equal(t, map[string]float64{"healthy  ": 1}, at(1, well))
+	assert.Equal(t, map[string]float64{"healthy  ": 0, "degraded  ": 1, "slow_steps primary ": 1}, at(2, slow))
+	ended := map[string]float64{"healthy  ": 1, "degraded  ": 0, "slow_steps primary ": 0}
+	assert.Equal(t, ended, at(3, well))
+	assert.Equal(t, ended, at(18, well), "15 minutes after the end")
+	assert.Equal(t, map[string]float64{"healthy  ": 1}, at(19, well))
+	assert.Equal(t, map[string]float64{"healthy  ": 0, "degraded  ": 1, "slow_steps primary ": 1}, at(20, slow))
 }
 
 // The causes after the primary one are named in the order of their shares.

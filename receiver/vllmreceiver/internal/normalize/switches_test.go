@@ -1,6 +1,10 @@
 package normalize
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+)
 
 func TestSwitchesGoByTheEmittedName(t *testing.T) {
 	on := func(names ...string) Options {
@@ -50,6 +54,17 @@ func TestSwitchesGoByTheEmittedName(t *testing.T) {
 			name: "LoRA adapters can be switched off", options: off("vllm.lora.adapter.running", "vllm.lora.max_adapters"),
 			body: gauge("vllm:lora_requests_info", `max_lora="4",running_lora_adapters="a",waiting_lora_adapters="b"`, 1),
 			want: []string{"vllm.lora.adapter.waiting gauge {adapter} {adapter_name=b} = 1", "dropped info 1"},
+		},
+		{
+			name: "essential is what is looked at first, and what that is computed from", options: Options{Preset: catalog.Essential},
+			body: gauge("vllm:num_requests_running", "", 1) + counter("vllm:generation_tokens_total", "", 2) + counter("vllm:tool_call_parser_invocations_total", "", 3) +
+				gauge("vllm:new_depth", "", 4),
+			want: []string{"vllm.generation_tokens sum {token} {} = 2", "vllm.num_requests.running gauge {request} {} = 1", "dropped disabled 2"},
+		},
+		{
+			name: "a switch wins over essential", options: Options{Preset: catalog.Essential, Enabled: map[string]bool{"vllm.new_depth": true, "vllm.num_requests.running": false}},
+			body: gauge("vllm:num_requests_running", "", 1) + gauge("vllm:new_depth", "", 4),
+			want: []string{"vllm.new_depth gauge no-unit {} = 4", "dropped disabled 1"},
 		},
 	})
 }

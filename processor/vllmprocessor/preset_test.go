@@ -1,0 +1,53 @@
+package vllmprocessor
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/processor/processortest"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/metadata"
+)
+
+// What leaves the processor for a server, by name. lab/test/cost has the values and the numbers of series.
+func leaving(t *testing.T, config string) (names []string) {
+	t.Helper()
+	p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
+	var out pmetric.Metrics
+	for _, scrape := range scraped(t, "plain") {
+		var err error
+		out, err = p.process(t.Context(), scrape)
+		require.NoError(t, err)
+	}
+	for _, sm := range out.ResourceMetrics().At(0).ScopeMetrics().All() {
+		for _, m := range sm.Metrics().All() {
+			names = append(names, m.Name())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func TestASwitchWinsOverThePreset(t *testing.T) {
+	const counter, histogram, mean, quantile = "vllm.generation_tokens", "vllm.time_to_first_token", "vllm.time_to_first_token_mean", "vllm.time_to_first_token_quantile"
+	for config, want := range map[string][]string{
+		"":                    {counter, histogram, quantile},
+		"{preset: full}":      {counter, histogram, mean, quantile},
+		"{preset: essential}": {quantile},
+		"{preset: essential, metrics: {vllm.generation_tokens: {enabled: true}, vllm.time_to_first_token_mean: {enabled: true}, vllm.time_to_first_token_quantile: {enabled: false}}}": {counter, mean},
+		"{metrics: {vllm.time_to_first_token: {enabled: false}}}": {counter, quantile},
+	} {
+		names := leaving(t, config)
+		got := slices.DeleteFunc(names, func(name string) bool { return !slices.Contains([]string{counter, histogram, mean, quantile}, name) })
+		assert.Equal(t, want, got, config)
+	}
+}
+
+func TestAnUnknownPreset(t *testing.T) {
+	cfg, err := decode(t, "preset: small")
+	require.NoError(t, err)
+	assert.ErrorContains(t, cfg.Validate(), `preset: "small" is unknown; write essential, standard or full`)
+}
