@@ -31,6 +31,8 @@ type Sent struct {
 	PointsPerMinute int `json:"points_per_minute,omitempty"`
 	// BytesPerDay is the estimated size of the requests in bytes a day, compressed as configured; absent where it is not known.
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
+	// Presets are those of the processors that derive what it sends; absent without such a processor.
+	Presets []string `json:"presets,omitempty"`
 	// Before are processors that may make it less; absent for most.
 	Before []string `json:"before,omitempty"`
 }
@@ -145,6 +147,9 @@ func (s *Sent) measure(file *configfile.File, seen []Seen, receivers []string) {
 			continue
 		}
 		s.Targets++
+		if p := t.Processor; p != nil && !slices.Contains(s.Presets, p.Preset.String()) {
+			s.Presets = append(s.Presets, p.Preset.String())
+		}
 		add(&t.Batch, t.ReceiverConfig.Controller.CollectionInterval)
 		for key, l := range t.Pools {
 			if of := (pool{t.Processor, key}); l.points > pools[of].points {
@@ -172,6 +177,9 @@ func (s *Sent) words(targets int) string {
 	}
 	if s.Targets < targets {
 		out = fmt.Sprintf("%d of them: ", s.Targets) + out
+	}
+	if len(s.Presets) > 0 {
+		out += "; preset " + strings.Join(s.Presets, ", ")
 	}
 	if len(s.Before) > 0 {
 		out += "; less behind " + strings.Join(s.Before, ", ")

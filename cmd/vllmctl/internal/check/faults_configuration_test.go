@@ -81,6 +81,9 @@ func configurationFaults() []fault {
 		{"window below two scrapes", []string{check.CodeWindow}, func(t world) string {
 			return configuration(t, "endpoint: "+serve(t, healthy(t)), "window: 59s")
 		}},
+		{"small preset before a larger one", []string{check.CodePreset}, func(t world) string {
+			return configuration(t, "preset: essential, endpoint: "+serve(t, healthy(t)), "")
+		}},
 		{"connector without the diagnosis", []string{check.CodeNoDiagnosis}, func(t world) string {
 			return written(t, "receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+"}}\nprocessors: {vllm: {diagnosis: {enabled: false}}}\n"+
 				"connectors: {vllm_diagnosis: {}}\nexporters: {debug: {}}\nservice: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], "+

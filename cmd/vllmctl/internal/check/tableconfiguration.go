@@ -35,6 +35,10 @@ var configurationCodes = []Code{
 		"A single missed scrape leaves nothing to derive. Raise window of the processor, or lower collection_interval of the receiver.",
 	},
 	{
+		CodePreset, Configuration, Warning, "A receiver with the preset essential does not emit all that the processor's preset is computed from.",
+		"Set preset: essential in the processor, too, or remove it from the receiver.",
+	},
+	{
 		CodeNoDiagnosis, Configuration, Warning, "The vllm_diagnosis connector emits nothing, because the diagnosis is off.",
 		"Remove diagnosis::enabled from the processor, or the connector from the pipelines.",
 	},

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
 )
@@ -87,6 +88,9 @@ func adds(file *configfile.File, name string) bool {
 func judgeProcessor(f *findings, file *configfile.File, p *configfile.Pipeline, config *vllmprocessor.Config, name string) {
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
+		if slices.Contains(p.Receivers, r.Name) && r.Config.Preset == catalog.Essential && config.Preset > r.Config.Preset {
+			f.add(CodePreset, fmt.Sprintf("The preset of receivers::%s is essential, and that of processors::%s is %s.", r.Name, name, config.Preset))
+		}
 		if interval := r.Config.Controller.CollectionInterval; slices.Contains(p.Receivers, r.Name) && config.Window < 2*interval {
 			f.add(CodeWindow, fmt.Sprintf("The window of processors::%s (%s) is shorter than two intervals of receivers::%s (%s).",
 				name, config.Window, r.Name, 2*interval))

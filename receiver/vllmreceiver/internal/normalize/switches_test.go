@@ -64,7 +64,7 @@ func TestSwitchesGoByTheEmittedName(t *testing.T) {
 		{
 			name: "a switch wins over essential", options: Options{Preset: catalog.Essential, Enabled: map[string]bool{"vllm.new_depth": true, "vllm.num_requests.running": false}},
 			body: gauge("vllm:num_requests_running", "", 1) + gauge("vllm:new_depth", "", 4),
-			want: []string{"vllm.new_depth gauge no-unit {} = 4", "dropped disabled 1"},
+			want: []string{"vllm.new_depth gauge no-unit {} = 4", "dropped disabled 1", "unknown vllm:new_depth"},
 		},
 	})
 }
