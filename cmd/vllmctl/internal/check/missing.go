@@ -51,8 +51,10 @@ func newHave(s *Seen) *have {
 	for _, p := range cumulative(r.Emitted) {
 		h.untouched = h.untouched && p.value == 0
 	}
-	for name, m := range s.ReceiverConfig.Metrics {
-		h.off[name] = m.Enabled != nil && !*m.Enabled
+	for i := range catalog.All() {
+		m := &catalog.All()[i]
+		chosen := s.ReceiverConfig.Metrics[m.Name].Enabled
+		h.off[m.Name] = chosen != nil && !*chosen || chosen == nil && m.In(catalog.Standard) && !m.Feeds(s.ReceiverConfig.Preset)
 	}
 	return h
 }
