@@ -4,6 +4,7 @@ package backends
 
 import (
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -22,8 +23,9 @@ import (
 )
 
 var (
-	// A section of the page names its file first, then has a block of queries, one a line.
-	cloudSection = regexp.MustCompile(`(?s)\n## [^\n]*\n\n\[([a-z-]+\.yaml)\].*?\n` + "```(promql|sql|text)\n(.*?)```")
+	// The table of the page has a file by the name of a backend. Names stand before a block of queries, one a line.
+	cloudFile    = regexp.MustCompile(`(?m)^\| \[([^]]+)\]\([./]*examples/backends/([a-z-]+\.yaml)\)`)
+	cloudQueries = regexp.MustCompile(`(?s)\n\n([A-Z][^\n]*):\n\n` + "```(promql|sql|text)\n(.*?)```")
 	// What a query in another language than PromQL asks: names of metrics, groups, and conditions.
 	asksFor = regexp.MustCompile(`vllm\.[a-z_.]+[a-z]`)
 	groups  = regexp.MustCompile(`(?:FACET |by: \{)([a-z.]+)`)
@@ -106,10 +108,20 @@ func unfound(query string, sent map[string][]point) (why []string) {
 func TestTheQueriesForCloudsFindWhatTheExamplesSend(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "start", "clouds.md"))
 	require.NoError(t, err)
-	sections := cloudSection.FindAllStringSubmatch(string(page), -1)
-	require.Len(t, sections, strings.Count(string(page), "\n## "), "a section has no file or no query")
-	for _, section := range sections {
-		file, language, queries := section[1], section[2], strings.Split(strings.TrimSpace(section[3]), "\n")
+	files := map[string]string{}
+	for _, row := range cloudFile.FindAllStringSubmatch(string(page), -1) {
+		files[row[1]] = row[2]
+	}
+	require.Len(t, files, 8)
+	queries, languages := map[string][]string{}, map[string]string{}
+	for _, block := range cloudQueries.FindAllStringSubmatch(string(page), -1) {
+		for _, name := range strings.Split(block[1], ", ") {
+			queries[files[name]], languages[files[name]] = strings.Split(strings.TrimSpace(block[3]), "\n"), block[2]
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Values(files)), slices.Collect(maps.Keys(queries)))
+	for file, queries := range queries {
+		language := languages[file]
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			require.Len(t, queries, 2)
