@@ -104,7 +104,7 @@ func unfound(query string, sent map[string][]point) (why []string) {
 	return why
 }
 
-// The queries of the page about managed backends have an answer in what the file of the section sends.
+// The queries of the page about managed backends have an answer in what the example of the backend sends.
 func TestTheQueriesForCloudsFindWhatTheExamplesSend(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "start", "clouds.md"))
 	require.NoError(t, err)
@@ -138,12 +138,8 @@ func TestTheQueriesForCloudsFindWhatTheExamplesSend(t *testing.T) {
 				env["GRAFANA_CLOUD_OTLP_ENDPOINT"] = translated.url
 			}
 			env["VLLM_ENDPOINT"] = vllm.URL
-			exporter := "otlp_http"
-			if b.env["REMOTE_WRITE_URL"] != "" {
-				exporter = "otlp_http/outbox"
-			}
 			c := collector.Collector(t, env, b.config(), "yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms",
-				"yaml:processors::vllm::window: 4s", fmt.Sprintf("yaml:exporters::%s::sending_queue::batch::flush_timeout: 500ms", exporter))
+				"yaml:processors::vllm::window: 4s", fmt.Sprintf("yaml:exporters::%s::sending_queue::batch::flush_timeout: 500ms", b.queued()))
 			missing := func() (why []string) {
 				got := backend.received()
 				stored := translated
