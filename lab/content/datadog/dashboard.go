@@ -94,7 +94,6 @@ func groups() []group {
 			{title: "Arriving requests, per second", kind: "timeseries", lines: one(of("sum", "vllm.arrival_rate", perModel))},
 			p95("Time to first token, p95", "vllm.time_to_first_token_quantile"),
 			p95("Inter-token latency, p95", "vllm.inter_token_latency_quantile"),
-			p95("Request latency, p95", "vllm.e2e_request_latency_quantile"),
 			{
 				title: "Queue time, mean", kind: "timeseries", unit: seconds, about: "Of each server, of the requests that ended in the last minute.",
 				lines: one(of("max", "vllm.request.queue_time_mean", perServer)),

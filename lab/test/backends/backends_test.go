@@ -37,11 +37,11 @@ func environment(t *testing.T, b backend, url string) map[string]string {
 	return env
 }
 
-// feed is an override with an OTLP receiver instead of vllm, and with a shorter wait for a
+// feed is an override with an OTLP receiver instead of vllm, all metrics, and a shorter wait for a
 // batch to fill than in production.
 func (b backend) feed(addr string) string {
 	return "yaml:" + fmt.Sprintf(`{receivers: {otlp/test: {protocols: {http: {endpoint: %q}}}},
-		exporters: {%s: {sending_queue: {batch: {flush_timeout: 500ms}}}},
+		processors: {vllm: {preset: full}}, exporters: {%s: {sending_queue: {batch: {flush_timeout: 500ms}}}},
 		service: {pipelines: {metrics: {receivers: [otlp/test]}}}}`, addr, b.queued())
 }
 
