@@ -79,7 +79,7 @@ help: ## List the targets
 build: compile-$(SMALL) programs ## Build bin/otelcol-vllm (the first build takes some minutes)
 
 .PHONY: build-full
-build-full: compile-$(FULL) ## Build bin/otelcol-vllm-full (adds Kubernetes and load balancing)
+build-full: compile-$(FULL) ## Build bin/otelcol-vllm-full (adds Kubernetes, load balancing and the signature of AWS)
 
 .PHONY: build-tiers
 build-tiers: compile-$(TIERS) ## Build bin/otelcol-vllm-tiers (adds load balancing and Kafka, for tiers of collectors)

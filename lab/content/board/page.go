@@ -2,14 +2,65 @@ package board
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // Parts returns the generated parts of the pages about dashboards.
 func Parts() map[string]map[string]string {
-	return map[string]map[string]string{"docs/reference/dashboards.md": {"boards": table(), "panels": panels()}}
+	return map[string]map[string]string{
+		"docs/reference/dashboards.md": {"boards": table(), "panels": panels()},
+		"docs/start/clouds.md":         {"presets": presets()},
+	}
+}
+
+// presets says what has data where receiver and processor have a preset.
+func presets() string {
+	var b strings.Builder
+	b.WriteString("| Shipped | `essential` | `standard` |\n|---|---|---|\n| [alerts](../alerts.md) |")
+	for _, preset := range []catalog.Preset{catalog.Essential, catalog.Standard} {
+		rest := ""
+		for _, group := range content.Groups() {
+			for _, a := range group.Alerts {
+				if a.Set == content.Stable && !has(preset, a.Expr) {
+					rest += ", " + a.Name
+				}
+			}
+		}
+		fmt.Fprintf(&b, " all%s |", strings.Replace(rest, ",", " but", 1))
+	}
+	b.WriteByte('\n')
+	for _, board := range content.Boards() {
+		if board.Set == content.Wire {
+			continue // It is for a Prometheus that scrapes vLLM itself.
+		}
+		var all, essential, standard int
+		for _, row := range board.Rows {
+			for _, p := range row.Panels {
+				all++
+				without := func(preset catalog.Preset) bool {
+					return slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !q.AsThreshold && !has(preset, q.Expr) })
+				}
+				if !without(catalog.Essential) {
+					essential++
+				}
+				if !without(catalog.Standard) {
+					standard++
+				}
+			}
+		}
+		fmt.Fprintf(&b, "| [`%s`](../reference/dashboards.md#%s), %d panels | %d | %d |\n", board.UID, board.UID, all, essential, standard)
+	}
+	return b.String()
+}
+
+// has reports whether a preset has all that a query reads.
+func has(preset catalog.Preset, expr string) bool {
+	used := Metrics(content.Panel{Queries: []content.Query{{Expr: expr}}})
+	return !slices.ContainsFunc(used, func(m *catalog.Metric) bool { return !m.In(preset) })
 }
 
 func table() string {

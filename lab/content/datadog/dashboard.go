@@ -70,14 +70,6 @@ func p95(title, metric string) widget {
 	}
 }
 
-// share is a quotient of counts, so that servers count by their traffic.
-func share(title, about, over, under string) widget {
-	return widget{
-		title: title, kind: "timeseries", unit: fraction, about: about,
-		lines: []line{{formula: "a / b", queries: []string{of("sum", over, perModel) + ".as_count()", of("sum", under, perModel) + ".as_count()"}}},
-	}
-}
-
 func groups() []group {
 	severity := []limit{{3, "white_on_red"}, {2, "white_on_yellow"}, {0, "white_on_green"}}
 	good, undecided, valid := of("sum", "vllm.slo.good", "model_name,objective")+".as_count()",
@@ -99,10 +91,9 @@ func groups() []group {
 			{title: "Condition", kind: "timeseries", about: "Servers in each condition.", lines: one(of("sum", "vllm.diagnosis.condition", "condition"))},
 		}},
 		{"Traffic and latency", []widget{
-			{title: "Finished requests, per second", kind: "timeseries", lines: one(of("sum", "vllm.request.success", "model_name,finished_reason") + ".as_rate()")},
+			{title: "Arriving requests, per second", kind: "timeseries", lines: one(of("sum", "vllm.arrival_rate", perModel))},
 			p95("Time to first token, p95", "vllm.time_to_first_token_quantile"),
 			p95("Inter-token latency, p95", "vllm.inter_token_latency_quantile"),
-			p95("Request latency, p95", "vllm.e2e_request_latency_quantile"),
 			{
 				title: "Queue time, mean", kind: "timeseries", unit: seconds, about: "Of each server, of the requests that ended in the last minute.",
 				lines: one(of("max", "vllm.request.queue_time_mean", perServer)),
@@ -130,10 +121,13 @@ func groups() []group {
 				title: "KV cache usage", kind: "timeseries", unit: fraction, about: "A full cache without preemptions and without waiting requests is used well.",
 				lines: one(of("max", "vllm.kv_cache.utilization", perServer)),
 			},
-			{title: "Preemptions, per second", kind: "timeseries", lines: one(of("sum", "vllm.num_preemptions", perServer) + ".as_rate()")},
-			{title: "Generated tokens, per second", kind: "timeseries", lines: one(of("sum", "vllm.generation_tokens", perModel) + ".as_rate()")},
-			{title: "Prompt tokens, per second", kind: "timeseries", lines: one(of("sum", "vllm.prompt_tokens", perModel) + ".as_rate()")},
-			share("Prefix cache hit ratio", "The share of prompt tokens that need no prefill.", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries"),
+			{title: "Preemptions, per second", kind: "timeseries", lines: one(of("sum", "vllm.preemption_rate", perServer))},
+			{title: "Generated tokens, per second", kind: "timeseries", lines: one(of("sum", "vllm.generation_throughput", perModel))},
+			{title: "Prompt tokens, per second", kind: "timeseries", lines: one(of("sum", "vllm.prompt_throughput", perModel))},
+			{
+				title: "Prefix cache hit ratio", kind: "timeseries", unit: fraction, about: "Of each server: the share of prompt tokens that need no prefill.",
+				lines: one(of("max", "vllm.prefix_cache.hit_ratio", perServer)),
+			},
 		}},
 		{"Gateway", []widget{
 			{title: "Error ratio", kind: "timeseries", unit: fraction, about: "The share of what arrived, also of what was refused.", lines: []line{{

@@ -41,10 +41,11 @@ type recorder struct {
 	refusing bool
 }
 
-// request is the path and the headers of a request.
+// request is the path and the headers of a request, and the data points and bytes, before compression, of one with OTLP.
 type request struct {
-	path   string
-	header http.Header
+	path          string
+	header        http.Header
+	points, bytes int
 }
 
 // accessToken is the token that the recorder issues.
@@ -117,6 +118,8 @@ func (r *recorder) takeOTLP(content []byte, err error) error {
 		return err
 	}
 	r.otlp = append(r.otlp, export.Metrics())
+	last := &r.requests[len(r.requests)-1]
+	last.points, last.bytes = export.Metrics().DataPointCount(), len(content)
 	return nil
 }
 

@@ -37,16 +37,20 @@ func environment(t *testing.T, b backend, url string) map[string]string {
 	return env
 }
 
-// feed is an override with an OTLP receiver instead of vllm, and with a shorter wait for a
+// feed is an override with an OTLP receiver instead of vllm, all metrics, and a shorter wait for a
 // batch to fill than in production.
 func (b backend) feed(addr string) string {
-	exporter := "otlp_http"
-	if b.env["REMOTE_WRITE_URL"] != "" {
-		exporter = "otlp_http/outbox"
-	}
 	return "yaml:" + fmt.Sprintf(`{receivers: {otlp/test: {protocols: {http: {endpoint: %q}}}},
-		exporters: {%s: {sending_queue: {batch: {flush_timeout: 500ms}}}},
-		service: {pipelines: {metrics: {receivers: [otlp/test]}}}}`, addr, exporter)
+		processors: {vllm: {preset: full}}, exporters: {%s: {sending_queue: {batch: {flush_timeout: 500ms}}}},
+		service: {pipelines: {metrics: {receivers: [otlp/test]}}}}`, addr, b.queued())
+}
+
+// queued is the exporter that has the queue on disk.
+func (b backend) queued() string {
+	if b.env["REMOTE_WRITE_URL"] != "" {
+		return "otlp_http/outbox"
+	}
+	return "otlp_http"
 }
 
 func (b backend) config() string { return filepath.Join(root, "examples", "backends", b.file) }

@@ -131,7 +131,7 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 	c := collector.Collector(t, env, b.config(),
 		"yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms",
 		"yaml:exporters::otlp_http::sending_queue::batch::flush_timeout: 500ms",
-		`yaml:{processors: {vllm: {window: 4s, pool: {interval: 1s}, burn_windows: [5m, 30m, 1h, 2h, 6h, 1d, 3d],
+		`yaml:{processors: {vllm: {metrics: {vllm.time_to_first_token: {enabled: true}}, window: 4s, pool: {interval: 1s}, burn_windows: [5m, 30m, 1h, 2h, 6h, 1d, 3d],
 			objectives: [{name: ttft, metric: vllm.time_to_first_token, threshold: 2.5s, target: 0.95}]}}}`)
 	elsewhere := func(query string) bool {
 		return strings.Contains(query, "inference_gateway.") || strings.Contains(query, "vllm.diagnosis.cause{") ||

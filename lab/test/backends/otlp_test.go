@@ -127,8 +127,8 @@ func (p *otlpPrometheus) translate(md pmetric.Metrics) error {
 	return nil
 }
 
-// names returns the names of the metrics that a query finds at a time.
-func (p *otlpPrometheus) names(t *testing.T, query string, at time.Time) []string {
+// ask returns the samples that a query finds at a time.
+func (p *otlpPrometheus) ask(t *testing.T, query string, at time.Time) promql.Vector {
 	t.Helper()
 	q, err := p.engine.NewInstantQuery(t.Context(), p.db, nil, query, at)
 	require.NoError(t, err)
@@ -137,8 +137,14 @@ func (p *otlpPrometheus) names(t *testing.T, query string, at time.Time) []strin
 	require.NoError(t, result.Err)
 	vector, err := result.Vector()
 	require.NoError(t, err)
+	return slices.Clone(vector)
+}
+
+// names returns the names of the metrics that a query finds at a time.
+func (p *otlpPrometheus) names(t *testing.T, query string, at time.Time) []string {
+	t.Helper()
 	found := map[string]bool{}
-	for _, sample := range vector {
+	for _, sample := range p.ask(t, query, at) {
 		found[sample.Metric.Get(model.MetricNameLabel)] = true
 	}
 	return sorted(found)

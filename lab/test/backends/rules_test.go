@@ -76,6 +76,18 @@ func kinds(allowed ...pmetric.MetricType) func(received) []string {
 	})
 }
 
+// requests limits the data points and the bytes, before compression, of a request.
+func requests(points, bytes int) func(received) []string {
+	return func(got received) (broken []string) {
+		for _, r := range got.requests {
+			if r.points > points || r.bytes > bytes {
+				broken = append(broken, fmt.Sprintf("%d points and %d bytes", r.points, r.bytes))
+			}
+		}
+		return broken
+	}
+}
+
 // explicit requires histograms with their buckets.
 var explicit = each(func(p point) string {
 	if p.kind == pmetric.MetricTypeHistogram && (p.bounds != len(bounds) || p.buckets != p.bounds+1) {

@@ -29,6 +29,7 @@ const (
 	delta      = pmetric.AggregationTemporalityDelta
 	cumulative = pmetric.AggregationTemporalityCumulative
 
+	cloudWatch  = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-OTLPEndpoint.html"
 	googleNames = "https://docs.cloud.google.com/stackdriver/docs/otlp-metrics/overview"
 
 	dottedName = `^[a-zA-Z][a-zA-Z0-9_.]*$`
@@ -142,6 +143,19 @@ var backends = []backend{
 			{"at most 10 dimensions", "https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/metrics-custom-overview", attributeCount(10)},
 			{"the resource still distinguishes replicas", ours, resource(map[string]string{"service.instance.id": "vllm-1:8000", "k8s.pod.name": "vllm-1"})},
 			{"cumulative, for PromQL", "https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/prometheus-opentelemetry-best-practices", temporalities(cumulative, cumulative)},
+			{"no summaries, as nothing is said of them", ours, kinds(gauges, sums, histograms)},
+		},
+	},
+	{
+		file:    "cloudwatch.yaml",
+		env:     map[string]string{"CLOUDWATCH_METRICS_ENDPOINT": "URL/v1/metrics", "CLOUDWATCH_API_KEY": "secret"},
+		path:    "/v1/metrics",
+		headers: map[string]string{"Authorization": "Bearer secret", "Content-Encoding": "gzip"},
+		rules: []rule{
+			complete, deriving, starting, buckets, valuesOnly,
+			{"at most 1000 data points and 1 MB in a request", cloudWatch, requests(1000, 1e6)},
+			{"at most 150 labels", cloudWatch, attributeCount(150)},
+			{"cumulative, for PromQL", "https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL.html", temporalities(cumulative, cumulative)},
 			{"no summaries, as nothing is said of them", ours, kinds(gauges, sums, histograms)},
 		},
 	},

@@ -38,22 +38,17 @@ func TestTheNamesOfDatadogsAgentAreComparedCorrectly(t *testing.T) {
 	}
 }
 
-// The filter that keeps only what monitors and the dashboard read keeps all of that, and
-// drops something.
-func TestTheCheapestConfigurationForDatadogKeepsWhatItsContentReads(t *testing.T) {
-	kept := regexp.MustCompile(`not IsMatch\(metric\.name, "([^"]+)"\)`).FindStringSubmatch(read(t, datadogPage))
-	require.NotNil(t, kept)
-	keeps := regexp.MustCompile(kept[1])
+// The example has the preset essential, so nothing that the monitors and the dashboard read may be outside of it.
+func TestTheContentForDatadogReadsOnlyWhatIsEssential(t *testing.T) {
 	queries, err := datadog.Queries()
 	require.NoError(t, err)
+	require.Greater(t, len(queries), 30)
 	for _, query := range queries {
 		uses, err := datadog.Uses(query)
 		require.NoError(t, err)
 		for _, use := range uses {
-			assert.True(t, keeps.MatchString(use.Metric), "%s is dropped, but %s reads it", use.Metric, query)
+			m, known := catalog.ByName(use.Metric)
+			assert.True(t, known && m.In(catalog.Essential), "%s, in %s", use.Metric, query)
 		}
-	}
-	for _, dropped := range []string{"http_requests", "vllm.tokens_per_iteration", "vllm.request.params_n"} {
-		assert.False(t, keeps.MatchString(dropped), dropped)
 	}
 }

@@ -31,7 +31,7 @@ func TestTheConfigurationsOfTheFirstPagesAreValid(t *testing.T) {
 			pages = append(pages, page)
 		}
 	}
-	require.Len(t, pages, 12)
+	require.Len(t, pages, 13)
 	tried := 0
 	for _, page := range pages {
 		for _, block := range yamlBlock.FindAllStringSubmatch(read(t, page), -1) {

@@ -36,6 +36,7 @@ var ours = map[string]func() otel.Config{
 
 // taught are the defaults that a page is about, which a reader is told to change.
 var taught = map[string][]string{
+	"docs/start/datadog.md":                                     {"preset", "preset"}, // over an example's
 	"docs/start/prometheus.md":                                  {"service_name"},
 	"examples/kubernetes/components/objectives/objectives.yaml": {"budget_window"},
 	"examples/objectives.yaml":                                  {"budget_window"},

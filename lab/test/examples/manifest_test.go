@@ -116,6 +116,7 @@ func TestEveryComponentOfThisModuleIsInAllDistributions(t *testing.T) {
 var older = map[string]string{
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter":               "v0.160.0",
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter":       "v0.160.0",
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/sigv4authextension":         "v0.155.0",
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor":     "v0.160.0",
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor": "v0.160.0",
 	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver":               "v0.160.0",
