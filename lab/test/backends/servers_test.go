@@ -1,0 +1,165 @@
+//go:build e2e
+
+package backends
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/otlptranslator"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
+)
+
+// way is a way from the collector into a real server of the newest version.
+type way struct {
+	name string
+	// exporter is its type in the collector, and settings that the way needs.
+	exporter, settings string
+	// path is where the server takes it.
+	path     string
+	strategy otlptranslator.TranslationStrategyOption
+	// typed says that each series has its type and unit as labels.
+	typed bool
+	// victoria is a VictoriaMetrics with these flags.
+	victoria []string
+}
+
+const (
+	byOTLP  = "otlp_http"
+	byWrite = "prometheus_remote_write"
+	second  = "protobuf_message: io.prometheus.write.v2.Request, "
+)
+
+var ways = []way{
+	{name: "otlp", exporter: byOTLP, path: "/api/v1/otlp", strategy: otlptranslator.UnderscoreEscapingWithSuffixes},
+	{name: "otlp_unsuffixed", exporter: byOTLP, path: "/api/v1/otlp", strategy: otlptranslator.UnderscoreEscapingWithoutSuffixes},
+	{name: "otlp_suffixed_dots", exporter: byOTLP, path: "/api/v1/otlp", strategy: otlptranslator.NoUTF8EscapingWithSuffixes},
+	{name: "otlp_dotted", exporter: byOTLP, path: "/api/v1/otlp", strategy: otlptranslator.NoTranslation, typed: true},
+	{name: "write_1", exporter: byWrite, path: "/api/v1/write", strategy: otlptranslator.UnderscoreEscapingWithSuffixes},
+	{name: "write_2", exporter: byWrite, settings: second, path: "/api/v1/write", strategy: otlptranslator.UnderscoreEscapingWithSuffixes, typed: true},
+	{name: "write_2_dotted", exporter: byWrite, settings: second + "translation_strategy: NoTranslation, ", path: "/api/v1/write", strategy: otlptranslator.NoTranslation, typed: true},
+	{name: "victoria_otlp", exporter: byOTLP, path: "/opentelemetry", strategy: otlptranslator.UnderscoreEscapingWithSuffixes, victoria: []string{"-opentelemetry.usePrometheusNaming"}},
+	{name: "victoria_otlp_dotted", exporter: byOTLP, path: "/opentelemetry", strategy: otlptranslator.NoTranslation, victoria: []string{""}},
+	{name: "victoria_write", exporter: byWrite, path: "/api/v1/write", strategy: otlptranslator.UnderscoreEscapingWithSuffixes, victoria: []string{""}},
+}
+
+// start runs the server of a way with more of a configuration of Prometheus, and returns its address and the
+// exporter that sends to it.
+func (w way) start(t *testing.T, more string) (addr, exporter string) {
+	t.Helper()
+	switch {
+	case w.victoria != nil:
+		_, addr = collector.VictoriaMetrics(t, w.victoria[0], "-opentelemetry.promoteScopeMetadata=false")
+	case w.typed:
+		_, addr = collector.Newest(t, more+w.translation(), "--enable-feature=type-and-unit-labels")
+	default:
+		_, addr = collector.Newest(t, more+w.translation())
+	}
+	// Nothing overtakes anything.
+	order := "sending_queue: {enabled: false}"
+	if w.exporter == byWrite {
+		order = "max_batch_request_parallelism: 1, send_metadata: true, target_info: {enabled: true}"
+	}
+	return addr, fmt.Sprintf("  %s/%s: {endpoint: 'http://%s%s', %s%s}\n", w.exporter, w.name, addr, w.path, w.settings, order)
+}
+
+func (w way) translation() string {
+	return fmt.Sprintf("otlp: {translation_strategy: %s, promote_resource_attributes: [k8s.cluster.name, k8s.namespace.name, k8s.pod.name, service.version, vllm.server.kind]}\n", w.strategy)
+}
+
+// sending runs a collector that sends to all of them, with the rest of its configuration before.
+func sending(t *testing.T, receivers, exporters string, pipelines ...string) *collector.Process {
+	t.Helper()
+	var names []string
+	for line := range strings.Lines(exporters) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		names = append(names, name)
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	config := receivers + "exporters:\n" + exporters +
+		fmt.Sprintf("service:\n  telemetry: {metrics: {level: none}}\n  pipelines:\n    metrics: {receivers: [%s], processors: [%s], exporters: [%s]}\n", pipelines[0], pipelines[1], strings.Join(names, ", "))
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	return collector.Start(t, nil, collector.Binary(t), "--config", file, "--feature-gates=exporter.prometheusremotewritexporter.enableSendingRW2")
+}
+
+// stores returns all samples that a server has.
+func stores(t *testing.T, addr string) (all []prompb.TimeSeries) {
+	t.Helper()
+	var decoded struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]any
+			}
+		}
+	}
+	body := collector.Get(t, "http://"+addr+"/api/v1/query?"+url.Values{"query": {`{__name__=~".+"}[10m]`}}.Encode())
+	require.NoError(t, json.Unmarshal(body, &decoded))
+	for _, series := range decoded.Data.Result {
+		one := prompb.TimeSeries{}
+		for name, value := range series.Metric {
+			one.Labels = append(one.Labels, prompb.Label{Name: name, Value: value})
+		}
+		for _, pair := range series.Values {
+			v, err := strconv.ParseFloat(pair[1].(string), 64)
+			require.NoError(t, err)
+			one.Samples = append(one.Samples, prompb.Sample{Timestamp: int64(math.Round(pair[0].(float64) * 1000)), Value: v})
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// TestRealServersKeepTheWholeCatalogue sends every metric to real servers: each arrives with its name, values, and
+// what the server keeps of type and unit. A series that ends has no value any more.
+func TestRealServersKeepTheWholeCatalogue(t *testing.T) {
+	t.Parallel()
+	addresses, exporters := map[string]string{}, ""
+	for _, w := range ways {
+		addr, exporter := w.start(t, "")
+		addresses[w.name] = addr
+		exporters += exporter
+	}
+	in := collector.FreeAddr(t)
+	c := sending(t, fmt.Sprintf("receivers: {otlp: {protocols: {http: {endpoint: '%s'}}}}\nprocessors: {vllm: {}}\n", in), exporters, "otlp", "vllm")
+	c.WaitFor(t, "the start of all components", c.Ready)
+	backend{}.scrape(t, in)
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			name, addr := spelled(w.strategy), addresses[w.name]
+			var got received
+			var broken []string
+			c.WaitFor(t, "everything to arrive", func() bool {
+				got = received{series: stores(t, addr)}
+				broken = append(writtenAs(name)(got), writtenDerivedAs(name)(got)...)
+				return len(broken) == 0 || len(got.series) > 0 && time.Since(began) > 20*time.Second
+			})
+			assert.Empty(t, broken[:min(len(broken), 5)], "%d in all", len(broken))
+			if w.typed {
+				assert.Empty(t, typed(got, name))
+			}
+		})
+	}
+	c.Stop(t)
+	assert.Empty(t, c.Complaints("Alpha"))
+}
+
+// typed requires that each series has the type and the unit of its metric as labels.
+func typed(got received, nameOf func(catalog.Metric) string) (broken []string) {
+	return nil
+}
+
+var began = time.Now()
