@@ -356,7 +356,9 @@ func follow(values map[string][]float64, nameOf func(catalog.Metric) string) []s
 }
 
 // prometheusName returns a metric's name after the standard translation.
-func prometheusName(m catalog.Metric) string { return spelled(otlptranslator.UnderscoreEscapingWithSuffixes)(m) }
+func prometheusName(m catalog.Metric) string {
+	return spelled(otlptranslator.UnderscoreEscapingWithSuffixes)(m)
+}
 
 // spelled names metrics as a strategy of Prometheus's does.
 func spelled(strategy otlptranslator.TranslationStrategyOption) func(catalog.Metric) string {

@@ -63,16 +63,16 @@ func Server(t *testing.T, name string) string {
 // Newest runs the newest Prometheus, which takes OTLP and remote writes of both versions, and returns its address.
 func Newest(t *testing.T, config string, flags ...string) (*Process, string) {
 	t.Helper()
-	return start(t, Server(t, "prometheus"), t.TempDir(), FreeAddr(t), config, append(flags, "--web.enable-otlp-receiver",
-		"--web.remote-write-receiver.accepted-protobuf-messages=prometheus.WriteRequest,io.prometheus.write.v2.Request")...)
+	return start(t, Server(t, "prometheus"), t.TempDir(), FreeAddr(t), config, append(flags, "--web.enable-otlp-receiver")...)
 }
 
-// VictoriaMetrics runs one of a single node and returns its address. Answers have the newest samples.
+// VictoriaMetrics runs one of a single node and returns its address. Answers have the newest samples, and gaps
+// between them as long as Prometheus's.
 func VictoriaMetrics(t *testing.T, flags ...string) (*Process, string) {
 	t.Helper()
 	addr := FreeAddr(t)
 	p := Start(t, nil, Server(t, "victoria-metrics"), append(flags, "-storageDataPath="+t.TempDir(), "-httpListenAddr="+addr,
-		"-search.latencyOffset=0s", "-loggerLevel=WARN")...)
+		"-search.latencyOffset=0s", "-search.minStalenessInterval=5m", "-loggerLevel=WARN")...)
 	p.WaitFor(t, "VictoriaMetrics", func() bool { return len(Get(t, "http://"+addr+"/health")) > 0 })
 	return p, addr
 }
