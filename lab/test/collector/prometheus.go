@@ -66,13 +66,13 @@ func Newest(t *testing.T, config string, flags ...string) (*Process, string) {
 	return start(t, Server(t, "prometheus"), t.TempDir(), FreeAddr(t), config, append(flags, "--web.enable-otlp-receiver")...)
 }
 
-// VictoriaMetrics runs one of a single node and returns its address. Answers have the newest samples, and gaps
-// between them as long as Prometheus's.
+// VictoriaMetrics runs one of a single node and returns its address. Its answers have the newest
+// series and samples, and look back as far as Prometheus's.
 func VictoriaMetrics(t *testing.T, flags ...string) (*Process, string) {
 	t.Helper()
 	addr := FreeAddr(t)
 	p := Start(t, nil, Server(t, "victoria-metrics"), append(flags, "-storageDataPath="+t.TempDir(), "-httpListenAddr="+addr,
-		"-search.latencyOffset=0s", "-search.minStalenessInterval=5m", "-loggerLevel=WARN")...)
+		"-search.latencyOffset=0s", "-search.minStalenessInterval=5m", "-storage.cacheSizeIndexDBTagFilters=1", "-loggerLevel=WARN")...)
 	p.WaitFor(t, "VictoriaMetrics", func() bool { return len(Get(t, "http://"+addr+"/health")) > 0 })
 	return p, addr
 }
