@@ -53,7 +53,7 @@ func TestRealServersReportTheServerThatDied(t *testing.T) {
 		exporters += exporter
 		stored = append(stored, addr)
 		if w.victoria != nil {
-			addr = startVMAlert(t, addr, file, managed, w.name)
+			addr = collector.VMAlert(t, addr, file, "-notifier.url=http://"+managed, "-external.label=way="+w.name)
 		}
 		rulers[w.name] = addr
 	}
@@ -87,15 +87,4 @@ func TestRealServersReportTheServerThatDied(t *testing.T) {
 	}
 	c.Stop(t)
 	manager.Stop(t)
-}
-
-// startVMAlert runs VictoriaMetrics's evaluation of rules, and returns its address.
-func startVMAlert(t *testing.T, victoria, rules, managed, name string) string {
-	t.Helper()
-	addr := collector.FreeAddr(t)
-	p := collector.Start(t, nil, collector.Server(t, "vmalert"), "-rule="+rules, "-evaluationInterval=500ms", "-rule.evalDelay=0s",
-		"-datasource.url=http://"+victoria, "-remoteWrite.url=http://"+victoria, "-notifier.url=http://"+managed,
-		"-external.label=way="+name, "-httpListenAddr="+addr, "-loggerLevel=WARN")
-	p.WaitFor(t, "vmalert", func() bool { return len(collector.Get(t, "http://"+addr+"/health")) > 0 })
-	return addr
 }

@@ -77,6 +77,16 @@ func VictoriaMetrics(t *testing.T, flags ...string) (*Process, string) {
 	return p, addr
 }
 
+// VMAlert evaluates rules on a VictoriaMetrics twice a second, and returns its address.
+func VMAlert(t *testing.T, victoria, rules string, flags ...string) string {
+	t.Helper()
+	addr := FreeAddr(t)
+	p := Start(t, nil, Server(t, "vmalert"), append(flags, "-rule="+rules, "-evaluationInterval=500ms", "-rule.evalDelay=0s",
+		"-datasource.url=http://"+victoria, "-remoteWrite.url=http://"+victoria, "-httpListenAddr="+addr, "-loggerLevel=WARN")...)
+	p.WaitFor(t, "vmalert", func() bool { return len(Get(t, "http://"+addr+"/health")) > 0 })
+	return addr
+}
+
 // start runs a Prometheus of either version.
 func start(t *testing.T, program, dir, addr, config string, flags ...string) (*Process, string) {
 	t.Helper()
