@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,4 +212,46 @@ func mistyped(got typeAndUnit, nameOf func(catalog.Metric) string) (broken []str
 		}
 	}
 	return broken
+}
+
+// The examples deliver everything to a real server that is away at first.
+func TestRealServersTakeTheExamples(t *testing.T) {
+	t.Parallel()
+	for _, b := range backends {
+		if !strings.HasPrefix(b.file, "prometheus-") {
+			continue
+		}
+		t.Run(b.file, func(t *testing.T) {
+			t.Parallel()
+			const needs = "storage: {tsdb: {out_of_order_time_window: 2h}}"
+			example, err := os.ReadFile(b.config())
+			require.NoError(t, err)
+			require.Contains(t, string(example), needs, "the header says what the server needs")
+			_, addr := collector.Newest(t, needs)
+			behind, err := url.Parse("http://" + addr)
+			require.NoError(t, err)
+			var back atomic.Bool
+			proxy := httputil.NewSingleHostReverseProxy(behind)
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !back.Load() {
+					http.Error(w, "come back later", http.StatusServiceUnavailable)
+					return
+				}
+				proxy.ServeHTTP(w, r)
+			}))
+			t.Cleanup(front.Close)
+			in := collector.FreeAddr(t)
+			c := collector.Collector(t, environment(t, b, front.URL), b.config(), b.feed(in))
+			c.WaitFor(t, "the start of all components", c.Ready)
+			b.scrape(t, in)
+			time.Sleep(time.Second)
+			require.Empty(t, stores(t, addr))
+			back.Store(true)
+			c.WaitFor(t, "everything to arrive", func() bool {
+				got := received{series: stores(t, addr)}
+				return len(written(got)) == 0 && len(writtenDerived(got)) == 0
+			})
+			c.Stop(t)
+		})
+	}
 }
