@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -156,10 +157,14 @@ func TestRealServersKeepTheWholeCatalogue(t *testing.T) {
 			now := time.Now()
 			assert.Empty(t, namesIn(ask(t, addr, `{__name__=~"vllm.test.*gone.*"}`, now, now)), "they ended")
 			assert.NotEmpty(t, namesIn(ask(t, addr, `{__name__=~"vllm.test.not_numbers"}`, now, now)))
-			switch {
-			case w.victoria != nil:
+			// As docs/reference/backends.md says.
+			assert.Equal(t, w.victoria == nil || w.exporter == byWrite, len(ask(t, addr, `{job="vllm",instance="vllm-1:8000"}`, now, now)) > 0)
+			if w.victoria != nil {
 				assert.Empty(t, mistyped(described(t, addr), name))
-			case w.typed:
+				return
+			}
+			assert.Empty(t, described(t, addr))
+			if w.typed {
 				assert.Empty(t, mistyped(labelled(got), name))
 			}
 		})
@@ -217,13 +222,16 @@ func mistyped(got typeAndUnit, nameOf func(catalog.Metric) string) (broken []str
 // The examples deliver everything to a real server that is away at first, and that takes samples in order only.
 func TestRealServersTakeTheExamples(t *testing.T) {
 	t.Parallel()
-	for _, b := range backends {
-		if !strings.HasPrefix(b.file, "prometheus-") {
-			continue
-		}
-		t.Run(b.file, func(t *testing.T) {
+	prometheus := func(t *testing.T) (*collector.Process, string) { return collector.Newest(t, "") }
+	victoria := func(t *testing.T) (*collector.Process, string) { return collector.VictoriaMetrics(t) }
+	for name, run := range map[string]func(*testing.T) (*collector.Process, string){
+		"prometheus-otlp.yaml": prometheus, "prometheus-remote-write.yaml": prometheus, "prometheus-remote-write.yaml VictoriaMetrics": victoria,
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, addr := collector.Newest(t, "")
+			file, _, _ := strings.Cut(name, " ")
+			b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.file == file })]
+			_, addr := run(t)
 			behind, err := url.Parse("http://" + addr)
 			require.NoError(t, err)
 			var back atomic.Bool
