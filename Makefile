@@ -475,6 +475,24 @@ prometheus: ## Fetch a Prometheus server and an Alertmanager for the end-to-end 
 		{ echo '==> apt-get cannot fetch the packages'; [ "$$(id -u)" -ne 0 ]; }; \
 	fi
 
+# The newest Prometheus, Alertmanager and VictoriaMetrics. The tests of backends run them, where they are.
+SERVERS := $(TOOLS)/servers/v0.316.0-v0.34.1-v1.151.0
+.PHONY: servers
+servers: $(SERVERS) ## Build the newest Prometheus, Alertmanager and VictoriaMetrics for tests (some minutes)
+
+$(SERVERS): lab/test/collector/servers.sh
+	$(say) 'building Prometheus, Alertmanager and VictoriaMetrics into $@ (once, some minutes)'
+	@rm -rf $(@D) && GO='$(GO)' sh $< $@ $(subst -, ,$(@F)) || { rm -rf $@; echo 'they cannot be built; is the module proxy reachable (GOPROXY)?' >&2; exit 1; }
+	@touch $@
+
+# The newest servers take the place of Debian's in each of these tests. The numbers that promtool
+# plays are those of Prometheus 2, whose ranges include their first moment.
+.PHONY: test-servers
+test-servers: build servers ## Test what is sent, boards and rules with the newest Prometheus, Alertmanager and VictoriaMetrics
+	@PATH="$(CURDIR)/$(SERVERS):$$PATH" OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_REQUIRED=1 \
+		$(GO) test -tags e2e -count 1 -timeout 15m -run 'Prometheus|PromtoolAccepts|RealServers|AMessage|TheAlert|ThePagesRoute|AfterAnEnd' ./lab/test/backends ./lab/test/content \
+		> build/test-servers.log 2>&1; code=$$?; grep -E '^ *(---|ok|FAIL)' build/test-servers.log; exit $$code
+
 # A test of examples/probes/envoy.yaml runs it, where it is there.
 ENVOY_VERSION := 1.40.0
 .PHONY: envoy

@@ -77,22 +77,25 @@ func broken(t *testing.T, addr string) (errors []string) {
 	return errors
 }
 
+// serve runs a simulated server at an address.
+func serve(t *testing.T, address string) *httptest.Server {
+	t.Helper()
+	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000})
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: &moving{simulated: simulated}, ReadHeaderTimeout: time.Minute}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
 // Two servers behind the collector of the quick start, read by a Prometheus with the
 // example's scrape configuration and the shipped alerts. One server dies: the alert fires
 // with its name only, and ends when the server is back.
 func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	t.Parallel()
-	serve := func(address string) *httptest.Server {
-		simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000})
-		require.NoError(t, err)
-		listener, err := net.Listen("tcp", address)
-		require.NoError(t, err)
-		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: &moving{simulated: simulated}, ReadHeaderTimeout: time.Minute}}
-		server.Start()
-		t.Cleanup(server.Close)
-		return server
-	}
-	healthy, dying := serve("127.0.0.1:0"), serve("127.0.0.1:0")
+	healthy, dying := serve(t, "127.0.0.1:0"), serve(t, "127.0.0.1:0")
 	exporter := collector.FreeAddr(t)
 	example, err := os.ReadFile(filepath.Join(root, "examples", "prometheus", "prometheus.yml"))
 	require.NoError(t, err)
@@ -135,7 +138,7 @@ func TestTheAlertNamesTheServerThatDied(t *testing.T) {
 	c.WaitFor(t, "the alert of the other Prometheus", func() bool { return len(firing(t, mixed, "VLLMServerNotServing")) > 0 })
 	assert.Equal(t, []string{exporter}, firing(t, mixed, "VLLMServerNotServing"), "without honor_labels the alert names the collector")
 
-	serve(name)
+	serve(t, name)
 	c.WaitFor(t, "the end of the alert", func() bool { return len(firing(t, addr, "VLLMServerNotServing")) == 0 })
 	c.Stop(t)
 	prometheus.Stop(t)

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/golang/snappy"
+	"github.com/prometheus/otlptranslator"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -159,12 +160,20 @@ func (p point) derived() bool {
 	return !sent && derivedNames()[p.name]
 }
 
-// derivedNames are the names of derived metrics, including their Prometheus names.
+// strategies are Prometheus's ways to translate names.
+var strategies = []otlptranslator.TranslationStrategyOption{
+	otlptranslator.UnderscoreEscapingWithSuffixes, otlptranslator.UnderscoreEscapingWithoutSuffixes,
+	otlptranslator.NoUTF8EscapingWithSuffixes, otlptranslator.NoTranslation,
+}
+
+// derivedNames are the names of derived metrics in each of them.
 var derivedNames = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, m := range catalog.All() {
 		if m.Derived() {
-			names[m.Name], names[prometheusName(m)] = true, true
+			for _, strategy := range strategies {
+				names[nameIn(m, strategy)] = true
+			}
 		}
 	}
 	return names

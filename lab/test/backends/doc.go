@@ -4,5 +4,6 @@
 // published rules. One more test compares the answers of a real Prometheus that scrapes a
 // server directly with those for the collector's page of the same server.
 //
-// A stand-in proves what is sent, not that the vendor accepts it.
+// A stand-in proves what is sent, not that the vendor accepts it. The tests RealServers send to a real Prometheus 3 and
+// VictoriaMetrics, which "make servers" builds.
 package backends

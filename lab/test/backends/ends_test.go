@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/otlptranslator"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -74,17 +75,11 @@ func (s *shrinking) leaveOut(pattern string) {
 	s.less = regexp.MustCompile(pattern)
 }
 
-const endsConfig = `
+const endsReceivers = `
 receivers:
   vllm: {collection_interval: 1s, timeout: 900ms, gen_ai: {enabled: true}, targets: [{endpoint: 'http://%s'}, {endpoint: 'http://%s'}, {endpoint: 'http://%s'}]}
 processors:
   vllm: {window: 4500ms, max_staleness: 10s, pool: {interval: 1s}}
-exporters:
-  prometheus_remote_write: {endpoint: 'http://%s/api/v1/write', max_batch_request_parallelism: 1, target_info: {enabled: true}}
-  otlp_http: {endpoint: '%s'}
-service:
-  pipelines:
-    metrics: {receivers: [vllm], processors: [vllm], exporters: [prometheus_remote_write, otlp_http]}
 `
 
 // A target that is down still has its state and its identity.
@@ -97,15 +92,44 @@ var ofTheTarget = regexp.MustCompile(`^(vllm_up|vllm_scrape_.*|target_info|vllm_
 // translator for remote write.
 func TestNothingAnswersAfterAnEnd(t *testing.T) {
 	t.Parallel()
-	prometheus, addr := collector.Prometheus(t, "global: {scrape_interval: 1m}\n")
+	_, addr := collector.Prometheus(t, "global: {scrape_interval: 1m}\n")
 	otlp := startOTLP(t)
-	away, families, engines := startShrinking(t, "away"), startShrinking(t, "families"), startShrinking(t, "engines")
-	c := collector.RunWith(t, fmt.Sprintf(endsConfig, away.instance, families.instance, engines.instance, addr, otlp.url))
-	readers := []reader{
-		{"remote write", func(query string) []string { return namesIn(ask(t, addr, query, time.Now(), time.Now())) }},
+	nothingAnswers(t, fmt.Sprintf(`
+  prometheus_remote_write: {endpoint: 'http://%s/api/v1/write', max_batch_request_parallelism: 1, target_info: {enabled: true}}
+  otlp_http: {endpoint: '%s'}
+`, addr, otlp.url), []reader{
+		server(t, "remote write", addr),
 		{"OTLP", func(query string) []string { return otlp.names(t, query, time.Now()) }},
 		{"contrib's translator", otlp.translated},
+	})
+}
+
+// The same holds for real servers of the newest versions, which get the series by each protocol or scrape them.
+func TestRealServersAnswerNothingAfterAnEnd(t *testing.T) {
+	t.Parallel()
+	page := collector.FreeAddr(t)
+	_, scraping := collector.Newest(t, fmt.Sprintf("scrape_configs: [{job_name: c, honor_labels: true, scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n", page))
+	exporters, readers := fmt.Sprintf("  prometheus: {endpoint: '%s'}\n", page), []reader{server(t, "scrape", scraping)}
+	for _, w := range ways {
+		if w.strategy == otlptranslator.UnderscoreEscapingWithSuffixes && w.name != "victoria_otlp" {
+			addr, exporter := w.start(t, "")
+			exporters += exporter
+			readers = append(readers, server(t, w.name, addr))
+		}
 	}
+	nothingAnswers(t, exporters, readers)
+}
+
+// server reads what a server has now.
+func server(t *testing.T, name, addr string) reader {
+	t.Helper()
+	return reader{name, func(query string) []string { return namesIn(ask(t, addr, query, time.Now(), time.Now())) }}
+}
+
+func nothingAnswers(t *testing.T, exporters string, readers []reader) {
+	t.Helper()
+	away, families, engines := startShrinking(t, "away"), startShrinking(t, "families"), startShrinking(t, "engines")
+	c := sending(t, fmt.Sprintf(endsReceivers, away.instance, families.instance, engines.instance), exporters, "vllm")
 	// What must end, by a query. A name of each form must be present before.
 	ends := []struct {
 		what, query string
@@ -169,7 +193,6 @@ func TestNothingAnswersAfterAnEnd(t *testing.T) {
 		}
 	}
 	c.Stop(t)
-	prometheus.Stop(t)
 }
 
 // reader answers which names of metrics a query finds now.

@@ -369,13 +369,22 @@ func follow(values map[string][]float64, nameOf func(catalog.Metric) string) []s
 
 // prometheusName returns a metric's name after the standard translation.
 func prometheusName(m catalog.Metric) string {
+	return spelled(otlptranslator.UnderscoreEscapingWithSuffixes)(m)
+}
+
+// spelled names metrics as a strategy of Prometheus's does.
+func spelled(strategy otlptranslator.TranslationStrategyOption) func(catalog.Metric) string {
+	return func(m catalog.Metric) string { return nameIn(m, strategy) }
+}
+
+func nameIn(m catalog.Metric, strategy otlptranslator.TranslationStrategyOption) string {
 	types := map[catalog.Kind]otlptranslator.MetricType{
 		catalog.KindGauge:     otlptranslator.MetricTypeGauge,
 		catalog.KindSum:       otlptranslator.MetricTypeMonotonicCounter,
 		catalog.KindHistogram: otlptranslator.MetricTypeHistogram,
 		catalog.KindSummary:   otlptranslator.MetricTypeSummary,
 	}
-	namer := otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
+	namer := otlptranslator.NewMetricNamer("", strategy)
 	name, err := namer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: types[m.Kind]})
 	if err != nil {
 		return "untranslatable"

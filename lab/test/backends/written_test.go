@@ -27,7 +27,14 @@ func label(series prompb.TimeSeries, name string) string {
 
 // written requires every metric of the catalogue under its translated name, a
 // sample of every scrape and, after the last one, its value.
-func written(got received) []string {
+func written(got received) []string { return writtenAs(prometheusName)(got) }
+
+// writtenAs is written with other names.
+func writtenAs(nameOf func(catalog.Metric) string) func(received) []string {
+	return func(got received) []string { return unwritten(got, nameOf) }
+}
+
+func unwritten(got received, nameOf func(catalog.Metric) string) []string {
 	last, samples := map[string]prompb.Sample{}, map[string]int{}
 	for _, series := range got.series {
 		name := label(series, "__name__")
@@ -54,7 +61,7 @@ func written(got received) []string {
 	}
 	const n = scrapeCount
 	for _, m := range catalog.All() {
-		name := prometheusName(m)
+		name := nameOf(m)
 		switch m.Kind {
 		case catalog.KindGauge:
 			demand(name, 0.25*n)
@@ -76,7 +83,15 @@ func written(got received) []string {
 }
 
 // writtenDerived requires the derived values of the test's scrapes.
-func writtenDerived(got received) []string {
+func writtenDerived(got received) []string { return writtenDerivedAs(prometheusName)(got) }
+
+// writtenDerivedAs is writtenDerived with other names.
+func writtenDerivedAs(nameOf func(catalog.Metric) string) func(received) []string {
+	return func(got received) []string { return follow(derivedSamples(got), nameOf) }
+}
+
+// derivedSamples are the values that the processor derived, by name and quantile.
+func derivedSamples(got received) map[string][]float64 {
 	values := map[string][]float64{}
 	for _, series := range got.series {
 		name := label(series, "__name__")
@@ -90,7 +105,7 @@ func writtenDerived(got received) []string {
 			values[name] = append(values[name], sample.Value)
 		}
 	}
-	return follow(values, prometheusName)
+	return values
 }
 
 // labelForm requires valid names, sorted labels without doubles, and the labels

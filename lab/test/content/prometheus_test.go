@@ -5,6 +5,7 @@ package content
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/content"
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/spelling"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/content/shipped"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/history"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
@@ -50,18 +53,92 @@ func TestPanelsBehindTheShippedPrometheus(t *testing.T) {
 			"--config", filepath.Join(root, "examples", "quickstart.yaml"), "--config", "yaml:"+settings,
 			"--config", "yaml:receivers::vllm::naming: "+naming,
 			"--config", "yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: "+host+", port: "+port+"}}}}]")
-		client, err := api.NewClient(api.Config{Address: "http://" + addr})
-		require.NoError(t, err)
-		asked[to] = prometheus{v1.NewAPI(client)}
+		asked[to] = connect(t, addr)
 	}
 	time.Sleep(time.Until(began.Add(seen)))
-	now := time.Now()
 	for to, from := range asked {
-		got := filledPanels(t, to, data{from, now.Add(-5 * time.Minute), now})
-		for _, name := range slices.Sorted(maps.Keys(got)) {
-			assert.Equal(t, withoutData[name] == "", got[name], "%s, %s has data: %t; reason to have none: %q", to, name, got[name], withoutData[name])
+		filledBy(t, string(to), to, from)
+	}
+}
+
+// filledBy checks which panels have data in a server.
+func filledBy(t *testing.T, name string, to spelling.Spelling, from prometheus) {
+	t.Helper()
+	now := time.Now()
+	got := filledPanels(t, to, data{from, now.Add(-5 * time.Minute), now})
+	for _, panel := range slices.Sorted(maps.Keys(got)) {
+		assert.Equal(t, withoutData[panel] == "", got[panel], "%s, %s has data: %t; reason to have none: %q", name, panel, got[panel], withoutData[panel])
+	}
+}
+
+// The newest Prometheus with each way to write names, and VictoriaMetrics, get the same by OTLP and remote write. Each
+// panel has data there too, and each shipped rule can be evaluated.
+func TestRealServersFillTheBoards(t *testing.T) {
+	t.Parallel()
+	dir, own := t.TempDir(), collector.FreeAddr(t)
+	require.NoError(t, shipped.WriteIn(dir, spelling.All()...))
+	itself := fmt.Sprintf("scrape_configs: [{job_name: otelcol-vllm-itself, scrape_interval: 15s, static_configs: [{targets: [%q]}]}]\n", own)
+	scraped := filepath.Join(dir, "scrape.yml")
+	require.NoError(t, os.WriteFile(scraped, []byte(itself), 0o600))
+	const write = `prometheus_remote_write/%s: {endpoint: "http://%s/api/v1/write", max_batch_request_parallelism: 1, resource_constant_labels: {included: ["*"]}%s}`
+	const otlp = `otlp_http/%s: {endpoint: "http://%s/api/v1/otlp", sending_queue: {enabled: false}%s}`
+	type server struct {
+		to           spelling.Spelling
+		asked, rules prometheus
+	}
+	servers, names, exporters := map[string]server{}, []string{}, []string{}
+	add := func(name string, to spelling.Spelling, exporter, more, addr, rules string) {
+		servers[name] = server{to, connect(t, addr), connect(t, rules)}
+		exporters = append(exporters, fmt.Sprintf(exporter, name, addr, more))
+		kind, _, _ := strings.Cut(exporter, "/")
+		names = append(names, kind+"/"+name)
+	}
+	ruleFile := func(to spelling.Spelling) string { return filepath.Join(dir, "rules", string(to), "vllm.yaml") }
+	for to, strategy := range map[spelling.Spelling]string{
+		spelling.Suffixed: "UnderscoreEscapingWithSuffixes", spelling.Unsuffixed: "UnderscoreEscapingWithoutSuffixes", spelling.Dotted: "NoTranslation",
+	} {
+		_, addr := collector.Newest(t, itself+fmt.Sprintf("rule_files: [%q]\notlp: {translation_strategy: %s, promote_resource_attributes: [%s]}\n",
+			ruleFile(to), strategy, strings.Join(content.PromotedAttributes(), ", ")))
+		add(string(to), to, otlp, "", addr, addr)
+	}
+	_, addr := collector.Newest(t, itself+fmt.Sprintf("rule_files: [%q]\n", ruleFile(spelling.Suffixed)))
+	add("write", spelling.Suffixed, write, ", protobuf_message: io.prometheus.write.v2.Request", addr, addr)
+	_, addr = collector.VictoriaMetrics(t, "-promscrape.config="+scraped)
+	add("victoria", spelling.Suffixed, write, "", addr, collector.VMAlert(t, addr, ruleFile(spelling.Suffixed), "-notifier.blackhole"))
+
+	began := time.Now()
+	host, port, _ := strings.Cut(own, ":")
+	collector.Start(t, map[string]string{"PROMETHEUS_ADDR": collector.FreeAddr(t)}, collector.Binary(t),
+		"--config", filepath.Join(root, "examples", "quickstart.yaml"), "--config", "yaml:"+simulatedTargets(t),
+		"--config", "yaml:exporters: {"+strings.Join(exporters, ", ")+"}",
+		"--config", "yaml:service::pipelines::metrics::exporters: [otlp_http, vllm_diagnosis, "+strings.Join(names, ", ")+"]",
+		"--config", "yaml:service::telemetry::metrics::readers: [{pull: {exporter: {prometheus: {host: "+host+", port: "+port+"}}}}]",
+		"--feature-gates=exporter.prometheusremotewritexporter.enableSendingRW2")
+	time.Sleep(time.Until(began.Add(seen)))
+	for name, s := range servers {
+		filledBy(t, name, s.to, s.asked)
+		all, err := s.rules.api.Rules(t.Context(), nil)
+		require.NoError(t, err)
+		assert.NotEmpty(t, all.Groups, name)
+		for _, group := range all.Groups {
+			for _, rule := range group.Rules {
+				switch r := rule.(type) {
+				case v1.AlertingRule:
+					assert.Empty(t, r.LastError, "%s: %s", name, r.Name)
+				case v1.RecordingRule:
+					assert.Empty(t, r.LastError, "%s: %s", name, r.Name)
+				}
+			}
 		}
 	}
+}
+
+// connect asks a server at an address.
+func connect(t *testing.T, addr string) prometheus {
+	t.Helper()
+	client, err := api.NewClient(api.Config{Address: "http://" + addr})
+	require.NoError(t, err)
+	return prometheus{v1.NewAPI(client)}
 }
 
 // simulatedTargets starts the servers of the showcase with their exporters, gateway and syncers, and

@@ -41,6 +41,7 @@ var nightly = []string{
 	"make newest",
 	"make govulncheck",
 	"make test-cluster",
+	"make test-servers",
 }
 
 // problems lists what is wrong with the workflows, each in words that name its place.
