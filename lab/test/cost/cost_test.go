@@ -38,6 +38,9 @@ func settings(preset catalog.Preset, more map[string]any) map[string]any {
 	return all
 }
 
+// Pools are emitted every 15 s, too.
+const scrapesPerMinute = int(time.Minute / recorded.Interval)
+
 // measured is what a server of the recorded answers costs in its last scrape. Bytes are for a minute of four scrapes.
 func measured(t *testing.T, server string, servers int, receives, processes map[string]any) (ofServers, ofPools load) {
 	t.Helper()
@@ -52,8 +55,11 @@ func measured(t *testing.T, server string, servers int, receives, processes map[
 	w.clock.Advance(answers[len(answers)-1].At.Add(recorded.Interval))
 	require.NoError(t, w.processor.Shutdown(t.Context()))
 	ofServers = loadOf(left)
-	ofServers.bytes *= int(time.Minute / recorded.Interval)
-	return ofServers, loadOf(w.pools)
+	ofPools = loadOf(w.pools)
+	for _, l := range []*load{&ofServers, &ofPools} {
+		l.bytes, l.packed = l.bytes*scrapesPerMinute, l.packed*scrapesPerMinute
+	}
+	return ofServers, ofPools
 }
 
 var objectives = map[string]any{"objectives": []any{
@@ -83,7 +89,6 @@ func TestTheCostPageIsCurrent(t *testing.T) {
 	}
 	for _, preset := range presets {
 		_, l := measured(t, "plain", 2, settings(preset, nil), settings(preset, map[string]any{"pool": map[string]any{}}))
-		l.bytes *= 4 // interval is 15 s.
 		writeRow(&b, "a pool, in addition to its servers", preset, l)
 	}
 	writeForms(&b)
@@ -123,15 +128,17 @@ Measured on recorded answers of simulated servers, vLLM 0.24, scraped every 15 s
 
 - *Series* are those of OTLP; each is a point at each scrape. In *Prometheus* each bucket of a histogram is a series, and a sample at each scrape.
 - *Custom metrics* are Datadog's: a distribution counts as five.
-- *Bytes a minute* are those of OTLP requests with gzip.
+- *Bytes a minute* are those of OTLP requests without compression, and with gzip.
 
-| Server | Preset | Series | In Prometheus | Custom metrics | Bytes a minute |
-|---|---|---|---|---|---|
+| Server | Preset | Series | In Prometheus | Custom metrics | Bytes a minute | with gzip |
+|---|---|---|---|---|---|---|
 `
 
 func writeRow(b *bytes.Buffer, name string, preset catalog.Preset, l load) {
-	fmt.Fprintf(b, "| %s | `%s` | %d | %s | %d | %s |\n", name, preset, l.series, humanize.Comma(int64(l.prometheus)), l.custom, humanize.Comma(int64(l.bytes)))
+	fmt.Fprintf(b, "| %s | `%s` | %d | %s | %s | %s | %s |\n", name, preset, l.series, count(l.prometheus), count(l.custom), count(l.bytes), count(l.packed))
 }
+
+func count(n int) string { return humanize.Comma(int64(n)) }
 
 // writeForms says for each histogram of requests in which forms a preset has it.
 func writeForms(b *bytes.Buffer) {

@@ -116,8 +116,8 @@ type load struct {
 	series, prometheus int
 	// custom are Datadog's custom metrics: a distribution counts as five.
 	custom int
-	// bytes are those of a request of OTLP with gzip.
-	bytes int
+	// bytes are those of a request of OTLP, packed those with gzip.
+	bytes, packed int
 }
 
 // loadOf returns what metrics cost. Staleness markers cost nothing, because the examples remove them or Prometheus
@@ -152,7 +152,7 @@ func loadOf(metrics pmetric.Metrics) (l load) {
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(wire)
 	_ = z.Close()
-	l.bytes = packed.Len()
+	l.bytes, l.packed = len(wire), packed.Len()
 	return l
 }
 
