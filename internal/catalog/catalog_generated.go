@@ -3050,6 +3050,8 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:engine_sleep_state", Since: "0.11.1"},
 		},
+		HideZero:  "vllm.engine.sleep_state",
+		ZeroShown: "awake",
 	},
 	{
 		Name: "vllm.estimated_flops_per_gpu", Unit: "{FLOP}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3058,6 +3060,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:estimated_flops_per_gpu_total", Since: "0.17.0"},
 		},
+		HideZero: "vllm.estimated_flops_per_gpu",
 	},
 	{
 		Name: "vllm.estimated_read_bytes_per_gpu", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3066,6 +3069,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:estimated_read_bytes_per_gpu_total", Since: "0.17.0"},
 		},
+		HideZero: "vllm.estimated_flops_per_gpu",
 	},
 	{
 		Name: "vllm.estimated_write_bytes_per_gpu", Unit: "By", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3074,6 +3078,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:estimated_write_bytes_per_gpu_total", Since: "0.17.0"},
 		},
+		HideZero: "vllm.estimated_flops_per_gpu",
 	},
 	{
 		Name: "vllm.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3090,6 +3095,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:external_prefix_cache_hits_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.external_prefix_cache.queries",
 	},
 	{
 		Name: "vllm.external_prefix_cache.queries", Unit: "{token}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3098,6 +3104,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:external_prefix_cache_queries_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.external_prefix_cache.queries",
 	},
 	{
 		Name: "vllm.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Enabled: true, EmittedBy: "processor",
@@ -3859,6 +3866,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:mm_cache_hits_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.mm_cache.queries",
 	},
 	{
 		Name: "vllm.mm_cache.queries", Unit: "{item}", Kind: KindSum, Enabled: true, EmittedBy: "receiver",
@@ -3867,6 +3875,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:mm_cache_queries_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.mm_cache.queries",
 	},
 	{
 		Name: "vllm.model_execute_time", Unit: "ms", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",

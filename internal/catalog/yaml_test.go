@@ -115,6 +115,10 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.Partitions = value.(bool)
 		case "sentinel":
 			m.Sentinel = value.(bool)
+		case "hide_zero":
+			m.HideZero = value.(string)
+		case "zero_shown":
+			m.ZeroShown = value.(string)
 		case "gauge":
 			m.Kind = KindGauge
 		case "sum":

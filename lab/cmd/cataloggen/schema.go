@@ -113,6 +113,8 @@ type metric struct {
 	Partitions            bool          `yaml:"partitions"`
 	Exception             string        `yaml:"exception"`
 	Sentinel              bool          `yaml:"sentinel"`
+	HideZero              string        `yaml:"hide_zero"`
+	ZeroShown             string        `yaml:"zero_shown"`
 	AlsoDerived           bool          `yaml:"also_derived"`
 	DerivedFrom           []string      `yaml:"derived_from"`
 	Formula               string        `yaml:"formula"`

@@ -151,6 +151,12 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 	if m.Sentinel {
 		b.WriteString("Sentinel: true,\n")
 	}
+	if m.HideZero != "" {
+		fmt.Fprintf(b, "HideZero: %q,\n", m.HideZero)
+	}
+	if m.ZeroShown != "" {
+		fmt.Fprintf(b, "ZeroShown: %q,\n", m.ZeroShown)
+	}
 	b.WriteString("},\n")
 }
 
