@@ -111,8 +111,8 @@ type InfoFamily struct {
 	Resource []InfoAttribute
 }
 
-// InfoNumber is a label whose number becomes the value of a metric.
-type InfoNumber struct{ Label, Metric string }
+// InfoNumber is a label whose number becomes the value of a metric. It is not emitted where the label Unless is a number, which then replaces it.
+type InfoNumber struct{ Label, Metric, Unless string }
 
 // InfoList is a label that holds names joined by commas: each name becomes one
 // series of the metric, with the value 1 and the name in the attribute.

@@ -130,9 +130,9 @@ var InfoFamilies = []InfoFamily{
 	{
 		Family: "vllm:cache_config_info",
 		Numbers: []InfoNumber{
-			{Label: "block_size", Metric: "vllm.kv_cache.block_size"},
-			{Label: "kv_cache_size_tokens", Metric: "vllm.kv_cache.capacity"},
-			{Label: "num_gpu_blocks", Metric: "vllm.kv_cache.num_gpu_blocks"},
+			{Label: "block_size", Metric: "vllm.kv_cache.block_size", Unless: "kv_cache_size_tokens"},
+			{Label: "kv_cache_size_tokens", Metric: "vllm.kv_cache.capacity", Unless: ""},
+			{Label: "num_gpu_blocks", Metric: "vllm.kv_cache.num_gpu_blocks", Unless: "kv_cache_size_tokens"},
 		},
 		Resource: []InfoAttribute{
 			{Label: "cache_dtype", Attribute: "vllm.cache_config.cache_dtype"},
@@ -151,16 +151,16 @@ var InfoFamilies = []InfoFamily{
 	{
 		Family: "vllm:kv_offload_config_info",
 		Numbers: []InfoNumber{
-			{Label: "cpu_blocks_per_chunk", Metric: "vllm.kv_offload.cpu_blocks_per_chunk"},
-			{Label: "cpu_kv_cache_size_bytes", Metric: "vllm.kv_offload.cpu_cache_size"},
-			{Label: "cpu_kv_cache_size_tokens", Metric: "vllm.kv_offload.cpu_capacity"},
-			{Label: "cpu_num_chunks", Metric: "vllm.kv_offload.cpu_num_chunks"},
+			{Label: "cpu_blocks_per_chunk", Metric: "vllm.kv_offload.cpu_blocks_per_chunk", Unless: ""},
+			{Label: "cpu_kv_cache_size_bytes", Metric: "vllm.kv_offload.cpu_cache_size", Unless: ""},
+			{Label: "cpu_kv_cache_size_tokens", Metric: "vllm.kv_offload.cpu_capacity", Unless: ""},
+			{Label: "cpu_num_chunks", Metric: "vllm.kv_offload.cpu_num_chunks", Unless: ""},
 		},
 	},
 	{
 		Family: "vllm:lora_requests_info",
 		Numbers: []InfoNumber{
-			{Label: "max_lora", Metric: "vllm.lora.max_adapters"},
+			{Label: "max_lora", Metric: "vllm.lora.max_adapters", Unless: ""},
 		},
 		Lists: []InfoList{
 			{Label: "running_lora_adapters", Metric: "vllm.lora.adapter.running", Attribute: "adapter_name"},
@@ -170,7 +170,7 @@ var InfoFamilies = []InfoFamily{
 	{
 		Family: "vllm:simple_kv_offload_info",
 		Numbers: []InfoNumber{
-			{Label: "capacity_blocks", Metric: "vllm.simple_kv_offload.capacity_blocks"},
+			{Label: "capacity_blocks", Metric: "vllm.simple_kv_offload.capacity_blocks", Unless: ""},
 		},
 		Resource: []InfoAttribute{
 			{Label: "backend", Attribute: "vllm.simple_kv_offload.backend"},
@@ -240,14 +240,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
 		Description: "Duration of all HTTP requests together, with many buckets.",
 		Sources: []Source{
 			{Family: "http_request_duration_highr_seconds", Since: "0.8.3"},
 		},
 	},
 	{
-		Name: "http_request_size", Unit: "By", Kind: KindSummary, Enabled: true, EmittedBy: "receiver",
+		Name: "http_request_size", Unit: "By", Kind: KindSummary, Enabled: false, EmittedBy: "receiver",
 		Description: "Content length of HTTP requests. Has a sum and a count, no quantiles.",
 		Attributes:  []string{"handler"},
 		Sources: []Source{
@@ -263,7 +263,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_response_size", Unit: "By", Kind: KindSummary, Enabled: true, EmittedBy: "receiver",
+		Name: "http_response_size", Unit: "By", Kind: KindSummary, Enabled: false, EmittedBy: "receiver",
 		Description: "Content length of HTTP responses. Has a sum and a count, no quantiles.",
 		Attributes:  []string{"handler"},
 		Sources: []Source{
@@ -3045,7 +3045,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.engine.sleep_state", Unit: "{state}", Kind: KindGauge, Enabled: true, EmittedBy: "receiver",
-		Description: "1 for the sleep state that the engine is in, 0 for the others.",
+		Description: "1 for the sleep state that the engine is in.",
 		Attributes:  []string{"engine", "model_name", "sleep_state"},
 		Sources: []Source{
 			{Family: "vllm:engine_sleep_state", Since: "0.11.1"},
@@ -4583,7 +4583,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.max_num_generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.max_num_generation_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
 		Description: "Largest number of output tokens among the sequences of a request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4616,7 +4616,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.params_n", Unit: "{sequence}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.params_n", Unit: "{sequence}", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
 		Description: "Value of the request parameter n, the sequences asked for per prompt.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4624,7 +4624,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.prefill_kv_computed_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: true, EmittedBy: "receiver",
+		Name: "vllm.request.prefill_kv_computed_tokens", Unit: "{token}", Kind: KindHistogram, Enabled: false, EmittedBy: "receiver",
 		Description: "Tokens per request whose KV values were computed in prefill, cached ones excluded.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{

@@ -83,6 +83,7 @@ type infoFamily struct {
 	Numbers     []struct {
 		Label  string `yaml:"label"`
 		Metric string `yaml:"metric"`
+		Unless string `yaml:"unless"`
 	} `yaml:"numbers"`
 	Lists []struct {
 		Label     string `yaml:"label"`

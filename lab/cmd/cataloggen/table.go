@@ -86,7 +86,7 @@ func writeInfoFamilies(b *bytes.Buffer, d *document) {
 		if len(f.Numbers) > 0 {
 			b.WriteString("Numbers: []InfoNumber{\n")
 			for _, n := range f.Numbers {
-				fmt.Fprintf(b, "{Label: %q, Metric: %q},\n", n.Label, n.Metric)
+				fmt.Fprintf(b, "{Label: %q, Metric: %q, Unless: %q},\n", n.Label, n.Metric, n.Unless)
 			}
 			b.WriteString("},\n")
 		}

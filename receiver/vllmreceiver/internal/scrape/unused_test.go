@@ -61,9 +61,8 @@ func TestARestartEndsWhatIsNotUsedAnyMore(t *testing.T) {
 }
 
 func TestUnusedMetricsCanBeSwitchedOn(t *testing.T) {
-	on := true
 	r := newRig(t, func(cfg *Config) {
-		cfg.Metrics = map[string]MetricConfig{"vllm.mm_cache.hits": {Enabled: &on}}
+		cfg.Metrics = map[string]MetricConfig{"vllm.mm_cache.hits": {Enabled: new(true)}}
 	})
 	out := r.scrape(cacheBody(0, 0))
 	assert.NotEmpty(t, seen(out, "vllm.mm_cache.hits"))
