@@ -63,6 +63,11 @@ type Metric struct {
 	Exception string
 	// Sentinel is true where the wire value -1 means "not available".
 	Sentinel bool
+	// HideZero is a metric of the receiver: a series of this one that is 0 is not emitted while that
+	// one's series with the same attributes is 0, too, because the server does not use what it
+	// counts. It is empty where 0 is news. Series with an attribute of the value ZeroShown are
+	// always emitted.
+	HideZero, ZeroShown string
 }
 
 // Derived reports whether the processor can compute the metric from others.
@@ -106,8 +111,8 @@ type InfoFamily struct {
 	Resource []InfoAttribute
 }
 
-// InfoNumber is a label whose number becomes the value of a metric.
-type InfoNumber struct{ Label, Metric string }
+// InfoNumber is a label whose number becomes the value of a metric. It is not emitted where the label Unless is a number, which then replaces it.
+type InfoNumber struct{ Label, Metric, Unless string }
 
 // InfoList is a label that holds names joined by commas: each name becomes one
 // series of the metric, with the value 1 and the name in the attribute.

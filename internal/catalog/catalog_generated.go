@@ -130,9 +130,9 @@ var InfoFamilies = []InfoFamily{
 	{
 		Family: "vllm:cache_config_info",
 		Numbers: []InfoNumber{
-			{Label: "block_size", Metric: "vllm.kv_cache.block_size"},
-			{Label: "kv_cache_size_tokens", Metric: "vllm.kv_cache.capacity"},
-			{Label: "num_gpu_blocks", Metric: "vllm.kv_cache.num_gpu_blocks"},
+			{Label: "block_size", Metric: "vllm.kv_cache.block_size", Unless: "kv_cache_size_tokens"},
+			{Label: "kv_cache_size_tokens", Metric: "vllm.kv_cache.capacity", Unless: ""},
+			{Label: "num_gpu_blocks", Metric: "vllm.kv_cache.num_gpu_blocks", Unless: "kv_cache_size_tokens"},
 		},
 		Resource: []InfoAttribute{
 			{Label: "cache_dtype", Attribute: "vllm.cache_config.cache_dtype"},
@@ -151,16 +151,16 @@ var InfoFamilies = []InfoFamily{
 	{
 		Family: "vllm:kv_offload_config_info",
 		Numbers: []InfoNumber{
-			{Label: "cpu_blocks_per_chunk", Metric: "vllm.kv_offload.cpu_blocks_per_chunk"},
-			{Label: "cpu_kv_cache_size_bytes", Metric: "vllm.kv_offload.cpu_cache_size"},
-			{Label: "cpu_kv_cache_size_tokens", Metric: "vllm.kv_offload.cpu_capacity"},
-			{Label: "cpu_num_chunks", Metric: "vllm.kv_offload.cpu_num_chunks"},
+			{Label: "cpu_blocks_per_chunk", Metric: "vllm.kv_offload.cpu_blocks_per_chunk", Unless: ""},
+			{Label: "cpu_kv_cache_size_bytes", Metric: "vllm.kv_offload.cpu_cache_size", Unless: ""},
+			{Label: "cpu_kv_cache_size_tokens", Metric: "vllm.kv_offload.cpu_capacity", Unless: ""},
+			{Label: "cpu_num_chunks", Metric: "vllm.kv_offload.cpu_num_chunks", Unless: ""},
 		},
 	},
 	{
 		Family: "vllm:lora_requests_info",
 		Numbers: []InfoNumber{
-			{Label: "max_lora", Metric: "vllm.lora.max_adapters"},
+			{Label: "max_lora", Metric: "vllm.lora.max_adapters", Unless: ""},
 		},
 		Lists: []InfoList{
 			{Label: "running_lora_adapters", Metric: "vllm.lora.adapter.running", Attribute: "adapter_name"},
@@ -170,7 +170,7 @@ var InfoFamilies = []InfoFamily{
 	{
 		Family: "vllm:simple_kv_offload_info",
 		Numbers: []InfoNumber{
-			{Label: "capacity_blocks", Metric: "vllm.simple_kv_offload.capacity_blocks"},
+			{Label: "capacity_blocks", Metric: "vllm.simple_kv_offload.capacity_blocks", Unless: ""},
 		},
 		Resource: []InfoAttribute{
 			{Label: "backend", Attribute: "vllm.simple_kv_offload.backend"},
@@ -240,14 +240,14 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Name: "http_request_duration_highr", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Duration of all HTTP requests together, with many buckets.",
 		Sources: []Source{
 			{Family: "http_request_duration_highr_seconds", Since: "0.8.3"},
 		},
 	},
 	{
-		Name: "http_request_size", Unit: "By", Kind: KindSummary, Preset: Standard, EmittedBy: "receiver",
+		Name: "http_request_size", Unit: "By", Kind: KindSummary, Preset: Full, EmittedBy: "receiver",
 		Description: "Content length of HTTP requests. Has a sum and a count, no quantiles.",
 		Attributes:  []string{"handler"},
 		Sources: []Source{
@@ -263,7 +263,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "http_response_size", Unit: "By", Kind: KindSummary, Preset: Standard, EmittedBy: "receiver",
+		Name: "http_response_size", Unit: "By", Kind: KindSummary, Preset: Full, EmittedBy: "receiver",
 		Description: "Content length of HTTP responses. Has a sum and a count, no quantiles.",
 		Attributes:  []string{"handler"},
 		Sources: []Source{
@@ -3045,11 +3045,13 @@ var metrics = []Metric{
 	},
 	{
 		Name: "vllm.engine.sleep_state", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "1 for the sleep state that the engine is in, 0 for the others.",
+		Description: "1 for the sleep state that the engine is in.",
 		Attributes:  []string{"engine", "model_name", "sleep_state"},
 		Sources: []Source{
 			{Family: "vllm:engine_sleep_state", Since: "0.11.1"},
 		},
+		HideZero:  "vllm.engine.sleep_state",
+		ZeroShown: "awake",
 	},
 	{
 		Name: "vllm.estimated_flops_per_gpu", Unit: "{FLOP}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
@@ -3058,6 +3060,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:estimated_flops_per_gpu_total", Since: "0.17.0"},
 		},
+		HideZero: "vllm.estimated_flops_per_gpu",
 	},
 	{
 		Name: "vllm.estimated_read_bytes_per_gpu", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
@@ -3066,6 +3069,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:estimated_read_bytes_per_gpu_total", Since: "0.17.0"},
 		},
+		HideZero: "vllm.estimated_flops_per_gpu",
 	},
 	{
 		Name: "vllm.estimated_write_bytes_per_gpu", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
@@ -3074,6 +3078,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:estimated_write_bytes_per_gpu_total", Since: "0.17.0"},
 		},
+		HideZero: "vllm.estimated_flops_per_gpu",
 	},
 	{
 		Name: "vllm.external_prefix_cache.hit_ratio", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
@@ -3090,6 +3095,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:external_prefix_cache_hits_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.external_prefix_cache.queries",
 	},
 	{
 		Name: "vllm.external_prefix_cache.queries", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
@@ -3098,6 +3104,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:external_prefix_cache_queries_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.external_prefix_cache.queries",
 	},
 	{
 		Name: "vllm.first_token_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
@@ -3859,6 +3866,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:mm_cache_hits_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.mm_cache.queries",
 	},
 	{
 		Name: "vllm.mm_cache.queries", Unit: "{item}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
@@ -3867,6 +3875,7 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "vllm:mm_cache_queries_total", Since: "0.11.1"},
 		},
+		HideZero: "vllm.mm_cache.queries",
 	},
 	{
 		Name: "vllm.model_execute_time", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
@@ -4574,7 +4583,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.max_num_generation_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Name: "vllm.request.max_num_generation_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Largest number of output tokens among the sequences of a request.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4607,7 +4616,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.params_n", Unit: "{sequence}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Name: "vllm.request.params_n", Unit: "{sequence}", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Value of the request parameter n, the sequences asked for per prompt.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{
@@ -4615,7 +4624,7 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "vllm.request.prefill_kv_computed_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Name: "vllm.request.prefill_kv_computed_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
 		Description: "Tokens per request whose KV values were computed in prefill, cached ones excluded.",
 		Attributes:  []string{"engine", "model_name"},
 		Sources: []Source{

@@ -119,6 +119,10 @@ func metricOf(t *testing.T, name string, fields map[string]any) Metric {
 			m.Partitions = value.(bool)
 		case "sentinel":
 			m.Sentinel = value.(bool)
+		case "hide_zero":
+			m.HideZero = value.(string)
+		case "zero_shown":
+			m.ZeroShown = value.(string)
 		case "gauge":
 			m.Kind = KindGauge
 		case "sum":
@@ -211,7 +215,7 @@ func gatewayOf(fields map[string]any) GatewayRules {
 func infoFamilyOf(fields map[string]any) InfoFamily {
 	f := InfoFamily{Family: text(fields["family"])}
 	for _, n := range mapsOf(fields["numbers"]) {
-		f.Numbers = append(f.Numbers, InfoNumber{Label: text(n["label"]), Metric: text(n["metric"])})
+		f.Numbers = append(f.Numbers, InfoNumber{Label: text(n["label"]), Metric: text(n["metric"]), Unless: text(n["unless"])})
 	}
 	for _, l := range mapsOf(fields["lists"]) {
 		f.Lists = append(f.Lists, InfoList{Label: text(l["label"]), Metric: text(l["metric"]), Attribute: text(l["attribute"])})

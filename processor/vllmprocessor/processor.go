@@ -32,7 +32,6 @@ type vllmProcessor struct {
 	config    *Config
 	window    window.Settings
 	logger    *zap.Logger
-	version   string
 	now       func() time.Time
 	telemetry *stages.Telemetry
 	status    *archive.Status
@@ -80,7 +79,6 @@ func newProcessor(config *Config, settings processor.Settings, next consumer.Met
 		config:    config,
 		window:    window.Settings{Window: config.Window, MaxStaleness: config.MaxStaleness},
 		logger:    settings.Logger,
-		version:   settings.BuildInfo.Version,
 		now:       by.Now,
 		telemetry: own,
 		status:    &archive.Status{},
@@ -288,6 +286,6 @@ func (p *vllmProcessor) move(r *resource, batch *stages.Batch, attributes pcommo
 
 // put adds an output to the metrics: of a new batch, or of one that is sent again.
 func (p *vllmProcessor) put(ctx context.Context, r *resource, out *emit.Output, batch *stages.Batch, metrics pmetric.Metrics) {
-	values, ends := r.history.Put(out, emit.CallOf(ctx), metrics, batch.Batch, p.version)
+	values, ends := r.history.Put(out, emit.CallOf(ctx), metrics, batch.Batch)
 	p.telemetry.Derived(ctx, values, ends)
 }

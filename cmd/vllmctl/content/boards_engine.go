@@ -197,20 +197,15 @@ func kvPanels() []Panel {
 			"", one(ofEngine("vllm_preemptions_per_first_token"), "{{instance}} {{engine}} {{model_name}}")),
 		Panel{
 			Title: "Configuration", Kind: Table, Unit: "{token}", Width: 24, Height: 6,
-			About:   "What differs between servers of one model is worth a look. The capacity is what vLLM found room for at its start.",
-			NoValue: noServer,
+			About: "What differs between servers of one model is worth a look. The capacity is what vLLM found room for at its start.",
 			Queries: []Query{
 				{Expr: "max by (instance, engine, service_version) (" + server("vllm_kv_cache_capacity") + ")", Instant: true},
-				{Expr: "max by (instance, engine) (" + server("vllm_kv_cache_num_gpu_blocks") + ")", Instant: true},
-				{Expr: "max by (instance, engine) (" + server("vllm_kv_cache_block_size") + ")", Instant: true},
 			},
 			Columns: []Column{
 				{Label: "instance", Title: "Server"},
 				{Label: "engine", Title: "Engine"},
 				{Label: "service_version", Title: "vLLM"},
 				{Label: ValueColumn, Title: "KV cache, tokens"},
-				{Label: ValueColumn, Query: 1, Title: "GPU blocks"},
-				{Label: ValueColumn, Query: 2, Title: "Block size, tokens"},
 			},
 		},
 	)

@@ -154,6 +154,8 @@ func TestMistakesInTheCatalogueAreReported(t *testing.T) {
 		"two kinds":                              {"gauge: {value_type: double}", "gauge: {value_type: double}\n    summary: {}", "needs exactly one of"},
 		"an integer":                             {"gauge: {value_type: double}", "gauge: {value_type: int}", "a gauge is written as"},
 		"a delta":                                {"temporality: cumulative", "temporality: delta", "a sum is written as"},
+		"unused by another's number":             {"attributes: [engine]", "attributes: [engine]\n    hide_zero: vllm.slo.good", "hide_zero needs two gauges or sums of the receiver"},
+		"shown without being hidden":             {"attributes: [engine]", "attributes: [engine]\n    zero_shown: a", "hide_zero needs two gauges or sums of the receiver"},
 		"an undeclared attribute":                {"attributes: [engine]", "attributes: [motor]", `attribute "motor" is not declared under attributes`},
 		"attributes out of order":                {"attributes: [engine]", "attributes: [engine, adapter]", "attributes must be sorted"},
 		"an unused attribute":                    {"attributes:\n", "attributes:\n  a: {description: A., type: string}\n", "attribute a: no metric carries it"},

@@ -33,8 +33,8 @@ func (d *document) derivationProblems(name string, m metric) []string {
 		problems = append(problems, d.inputProblems(name, from)...)
 	}
 	if m.EmittedBy == componentProcessor {
-		check(len(m.Sources) == 0 && m.Exception == "" && !m.Sentinel,
-			"sources, exception and sentinel are for what is read from the wire")
+		check(len(m.Sources) == 0 && m.Exception == "" && !m.Sentinel && m.HideZero == "",
+			"sources, exception, sentinel and hide_zero are for what is read from the wire")
 		check(m.Gauge != nil || m.Sum != nil, "the processor emits gauges and sums only")
 	}
 	return problems

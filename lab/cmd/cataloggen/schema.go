@@ -83,6 +83,7 @@ type infoFamily struct {
 	Numbers     []struct {
 		Label  string `yaml:"label"`
 		Metric string `yaml:"metric"`
+		Unless string `yaml:"unless"`
 	} `yaml:"numbers"`
 	Lists []struct {
 		Label     string `yaml:"label"`
@@ -114,6 +115,8 @@ type metric struct {
 	Partitions            bool          `yaml:"partitions"`
 	Exception             string        `yaml:"exception"`
 	Sentinel              bool          `yaml:"sentinel"`
+	HideZero              string        `yaml:"hide_zero"`
+	ZeroShown             string        `yaml:"zero_shown"`
 	AlsoDerived           bool          `yaml:"also_derived"`
 	DerivedFrom           []string      `yaml:"derived_from"`
 	Formula               string        `yaml:"formula"`

@@ -86,7 +86,7 @@ func writeInfoFamilies(b *bytes.Buffer, d *document) {
 		if len(f.Numbers) > 0 {
 			b.WriteString("Numbers: []InfoNumber{\n")
 			for _, n := range f.Numbers {
-				fmt.Fprintf(b, "{Label: %q, Metric: %q},\n", n.Label, n.Metric)
+				fmt.Fprintf(b, "{Label: %q, Metric: %q, Unless: %q},\n", n.Label, n.Metric, n.Unless)
 			}
 			b.WriteString("},\n")
 		}
@@ -150,6 +150,12 @@ func writeMetric(b *bytes.Buffer, name string, m metric) {
 	}
 	if m.Sentinel {
 		b.WriteString("Sentinel: true,\n")
+	}
+	if m.HideZero != "" {
+		fmt.Fprintf(b, "HideZero: %q,\n", m.HideZero)
+	}
+	if m.ZeroShown != "" {
+		fmt.Fprintf(b, "ZeroShown: %q,\n", m.ZeroShown)
 	}
 	b.WriteString("},\n")
 }

@@ -113,6 +113,10 @@ func (d *document) problems(name string, m metric) []string {
 		_, declared := d.Attributes[a]
 		check(declared, fmt.Sprintf("attribute %q is not declared under attributes in metadata.yaml", a))
 	}
+	if other := d.Metrics[m.HideZero]; m.HideZero != "" || m.ZeroShown != "" {
+		check(other.received() && m.Histogram == nil && other.Histogram == nil && m.Summary == nil && other.Summary == nil,
+			"hide_zero needs two gauges or sums of the receiver, or one")
+	}
 	for _, s := range m.Sources {
 		check(s.Family != "", "a source has no family")
 		for _, v := range []string{s.Since, s.Until} {

@@ -158,7 +158,6 @@ func TestTablesJoinTheirQueries(t *testing.T) {
 		require.NoError(t, err)
 		for board, want := range map[string]map[string][]string{
 			"vllm-overview": {"Servers": {cluster, "instance", "model_name"}, "Models": {"model_name"}},
-			"vllm-engine":   {"Configuration": {"instance", "engine"}},
 			"vllm-objectives": {"Objectives": {
 				"objective", "model_name", "job", strings.Replace(cluster, "cluster", "namespace", 1), cluster,
 			}},
@@ -194,7 +193,7 @@ func TestTablesJoinTheirQueries(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 8, joined)
+	assert.Equal(t, 6, joined)
 }
 
 // Two lines of one colour cannot be distinguished: a fixed colour is of one series, and stands once. Few series get

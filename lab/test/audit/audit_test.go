@@ -39,11 +39,15 @@ vllm:time_to_first_token_seconds_count{engine="0",model_name="m"} 6.0
 # TYPE vllm:e2e_request_latency_seconds histogram
 vllm:e2e_request_latency_seconds_bucket{le="1.0",model_name="m"} 2.0
 vllm:e2e_request_latency_seconds_count{model_name="m"} 2.0
-# TYPE http_request_size_bytes summary
-http_request_size_bytes_count{handler="/v1/completions"} 2.0
-http_request_size_bytes_sum{handler="/v1/completions"} 300.0
+# TYPE vllm:answer_size_bytes summary
+vllm:answer_size_bytes_count{handler="/v1/completions"} 2.0
+vllm:answer_size_bytes_sum{handler="/v1/completions"} 300.0
 # TYPE vllm:cache_config_info gauge
 vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="0",num_gpu_blocks="100"} 1.0
+# TYPE vllm:simple_kv_offload_info gauge
+vllm:simple_kv_offload_info{backend="cpu",engine="0"} 1.0
+# TYPE vllm:mm_cache_queries_total counter
+vllm:mm_cache_queries_total{engine="0",model_name="m"} 0.0
 # TYPE vllm:new_thing_seconds_total counter
 vllm:new_thing_seconds_total{job="x"} 9.0
 # TYPE vllm:gpu_prefix_cache_hits_total gauge
@@ -58,7 +62,7 @@ var scrapedAt = pcommon.NewTimestampFromTime(time.Unix(2000, 0))
 // pointsOfPage is what the receiver must make of the page, written by hand.
 func pointsOfPage() pmetric.ResourceMetrics {
 	rm := pmetric.NewResourceMetrics()
-	rm.Resource().Attributes().PutStr("vllm.cache_config.cache_dtype", "auto")
+	rm.Resource().Attributes().PutStr("vllm.simple_kv_offload.backend", "cpu")
 	metrics := rm.ScopeMetrics().AppendEmpty().Metrics()
 	gauge := func(name, unit string) pmetric.NumberDataPointSlice {
 		m := metrics.AppendEmpty()
@@ -95,7 +99,7 @@ func pointsOfPage() pmetric.ResourceMetrics {
 	add(gauge("vllm.whatever_is_free", ""), 640, 0, "server", "a")
 	add(gauge("vllm.up", "{state}"), 1, 0)
 	add(gauge("vllm.scrape.duration", "s"), 0.01, 0)
-	add(gauge("vllm.scrape.samples", "{sample}"), 23, 0)
+	add(gauge("vllm.scrape.samples", "{sample}"), 25, 0)
 
 	ttft := metrics.AppendEmpty()
 	ttft.SetName("vllm.time_to_first_token")
@@ -112,7 +116,7 @@ func pointsOfPage() pmetric.ResourceMetrics {
 	attribute(h.Attributes(), "engine", "0", "model_name", "m")
 
 	size := metrics.AppendEmpty()
-	size.SetName("http_request_size")
+	size.SetName("vllm.answer_size")
 	size.SetUnit("By")
 	size.SetDescription("d")
 	s := size.SetEmptySummary().DataPoints().AppendEmpty()
@@ -137,7 +141,7 @@ func TestWhatTheBodySaysPasses(t *testing.T) {
 		// Two running, one utilization, three counters, five lines of a histogram,
 		// two of a summary, one router's gauge.
 		Emitted: 14,
-		BadLine: 1, Duplicate: 1, Alias: 1, StartTime: 1, NaNCounter: 1, Sentinel: 1, BadHistogram: 2, Info: 1,
+		BadLine: 1, Duplicate: 1, Alias: 1, StartTime: 1, NaNCounter: 1, Sentinel: 1, BadHistogram: 2, Info: 2, Unused: 1,
 		Disabled: 1,
 	}, report.Fates)
 	assert.Equal(t, 14, report.Points)
@@ -205,10 +209,10 @@ func TestEveryFalsificationIsFound(t *testing.T) {
 			histogram(rm).Exemplars().AppendEmpty().SetDoubleValue(1)
 		}, "exemplars"},
 		{"a summary's count", func(rm pmetric.ResourceMetrics) {
-			found(rm, "http_request_size").Summary().DataPoints().At(0).SetCount(3)
+			found(rm, "vllm.answer_size").Summary().DataPoints().At(0).SetCount(3)
 		}, "the count is 3, not 2"},
 		{"a summary with a quantile from nowhere", func(rm pmetric.ResourceMetrics) {
-			found(rm, "http_request_size").Summary().DataPoints().At(0).QuantileValues().AppendEmpty()
+			found(rm, "vllm.answer_size").Summary().DataPoints().At(0).QuantileValues().AppendEmpty()
 		}, "1 quantiles, not 0"},
 		{"an added point", func(rm pmetric.ResourceMetrics) {
 			p := found(rm, "vllm.num_requests.running").Gauge().DataPoints().AppendEmpty()
@@ -275,11 +279,11 @@ func TestEveryFalsificationIsFound(t *testing.T) {
 			found(rm, "vllm.kv_cache.block_size").Gauge().DataPoints().At(0).SetDoubleValue(32)
 		}, "the value is 32, not 16"},
 		{"a resource attribute", func(rm pmetric.ResourceMetrics) {
-			rm.Resource().Attributes().PutStr("vllm.cache_config.cache_dtype", "fp8")
-		}, "vllm.cache_config.cache_dtype"},
+			rm.Resource().Attributes().PutStr("vllm.simple_kv_offload.backend", "disk")
+		}, "vllm.simple_kv_offload.backend"},
 		{"a resource attribute too few", func(rm pmetric.ResourceMetrics) {
-			rm.Resource().Attributes().Remove("vllm.cache_config.cache_dtype")
-		}, "vllm.cache_config.cache_dtype"},
+			rm.Resource().Attributes().Remove("vllm.simple_kv_offload.backend")
+		}, "vllm.simple_kv_offload.backend"},
 		{"a resource attribute too many", func(rm pmetric.ResourceMetrics) {
 			rm.Resource().Attributes().PutStr("vllm.cache_config.sliding_window", "1")
 		}, "vllm.cache_config.sliding_window"},

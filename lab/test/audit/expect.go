@@ -134,6 +134,7 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 			name: m.Name, unit: m.Unit, kind: m.Kind, wire: f.name, points: points(f, m.Kind, m.Name, m.Sentinel, e.ray, fates),
 		})
 	}
+	e.hide(fates)
 	claims := map[string]int{}
 	for _, f := range free {
 		name, _ := mechanical(f)
@@ -141,6 +142,30 @@ func (e *expectation) canonical(fs *families, s Scrape, fates *fates, now float6
 	}
 	for _, f := range free {
 		e.unknown(f, used, claims, fates)
+	}
+}
+
+// hide leaves out the points that are 0 because the server does not use what they count.
+func (e *expectation) hide(fates *fates) {
+	used := map[string]bool{}
+	for _, m := range e.metrics {
+		for _, p := range m.points {
+			used[m.name+p.key] = p.value != 0
+		}
+	}
+	for _, m := range e.metrics {
+		known, ok := catalog.ByName(m.name)
+		if !ok || known.HideZero == "" {
+			continue
+		}
+		m.points = slices.DeleteFunc(m.points, func(p *point) bool {
+			always := slices.ContainsFunc(p.attributes, func(l label) bool { return l.value == known.ZeroShown })
+			if always || used[m.name+p.key] || used[known.HideZero+p.key] {
+				return false
+			}
+			fates.setAll(p.lines, Unused)
+			return true
+		})
 	}
 }
 

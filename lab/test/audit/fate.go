@@ -28,6 +28,8 @@ const (
 	TypeConflict Fate = "dropped: type conflict"
 	// BadHistogram lines are of a histogram or summary that does not add up.
 	BadHistogram Fate = "dropped: does not add up"
+	// Unused lines are 0, of what the server does not use.
+	Unused Fate = "unused"
 	// Sentinel lines have the value -1 that means absent.
 	Sentinel Fate = "dropped: sentinel"
 	// NaNCounter lines are counters that are not numbers.

@@ -36,6 +36,9 @@ func (e *expectation) info(info *catalog.InfoFamily, f *family, now float64) {
 		var points []*point
 		seen := map[string]bool{}
 		for _, s := range all {
+			if _, err := strconv.ParseFloat(get(s.labels, n.Unless), 64); err == nil {
+				continue
+			}
 			value, err := strconv.ParseFloat(get(s.labels, n.Label), 64)
 			if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
 				continue
@@ -67,6 +70,9 @@ func (e *expectation) info(info *catalog.InfoFamily, f *family, now float64) {
 		e.fromLabels(l.Metric, f, points)
 	}
 	for _, r := range info.Resource {
+		if strings.HasPrefix(r.Attribute, "vllm.cache_config.") {
+			continue // off by default
+		}
 		value := get(f.series[0].labels, r.Label)
 		for _, s := range f.series {
 			if get(s.labels, r.Label) != value {

@@ -134,7 +134,7 @@ func TestTheExampleOfAMetric(t *testing.T) {
 	require.NotEmpty(t, entry, "%s is not in the table", name)
 	assert.Regexp(t, `Unit: +"\{request\}"`, entry)
 	assert.Regexp(t, `Kind: +KindSum\b`, entry)
-	assert.Regexp(t, `Enabled: +true`, entry)
+	assert.Regexp(t, `Preset: +Standard`, entry)
 	assert.Regexp(t, `Family: +"vllm:structured_output_timeouts_total", +Since: +"0\.31\.0"`, entry)
 	assert.Regexp(t, `Attributes: +\[\]string\{"engine", "model_name"\}`, entry)
 }

@@ -156,3 +156,19 @@ func TestEverythingIsOfOneCollectorRelease(t *testing.T) {
 		}
 	}
 }
+
+// The collector adds no scope to its own metrics (shown by TestTwoCollectorsOnOneMachineServeTheirOwnMetrics) unless it is
+// told to, and then each upgrade renames them.
+func TestNoExampleAddsScopesToTheCollectorsOwnMetrics(t *testing.T) {
+	readers := 0
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "examples"), func(at string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(at)
+		readers += strings.Count(string(text), "readers:")
+		assert.NotRegexp(t, `without_scope_info["']?: *false`, string(text), at)
+		return err
+	}))
+	assert.Positive(t, readers)
+}

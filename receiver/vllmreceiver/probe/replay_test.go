@@ -97,7 +97,7 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 	step("after junk", later, "0.21.0")
 	step("a series less", "vllm:num_requests_running{model_name=\"m\"} 1\n", "0.21.0")
 	step("NaN and infinity", "vllm:num_requests_running{model_name=\"m\"} NaN\nvllm:prompt_tokens_total{model_name=\"m\"} +Inf\n", "")
-	assert.Greater(t, points, 1000)
+	assert.Greater(t, points, 700)
 	assert.GreaterOrEqual(t, bytes, 6)
 
 	// The reason is not recorded; all else is the same.

@@ -85,7 +85,7 @@ func stateOf(h *have, m *catalog.Metric, cfg *vllmprocessor.Config, processed ma
 	}
 	for _, input := range m.DerivedFrom {
 		absent, is := why[input]
-		if !is || h.replaced(m, input) || h.optional(m, input) || outlived(m, absent, why) {
+		if !is || h.unused(input) || h.replaced(m, input) || h.optional(m, input) || outlived(m, absent, why) {
 			continue
 		}
 		words := fmt.Sprintf("needs %s (%s)", input, absent.Why)

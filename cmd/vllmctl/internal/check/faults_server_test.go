@@ -162,7 +162,7 @@ func metricFaults() []fault {
 		}},
 		odd("no traffic now", vllmsim.Config{}, func(s *simulated) { s.idle = true }, check.CodeNoTraffic),
 		limited("more series than allowed", "limits: {series: 20}", vllmsim.Config{}, check.CodeSeriesLimit),
-		limited("nearly more series than allowed", "limits: {series: 70}", vllmsim.Config{}, check.CodeSeriesNear),
+		limited("nearly more series than allowed", "limits: {series: 49}", vllmsim.Config{}, check.CodeSeriesNear),
 		{"more adapters than allowed", []string{check.CodeAdapters}, func(t world) string {
 			s := newSimulated(t, vllmsim.Config{LoRA: true})
 			s.edit = func(_ int, body string) string {

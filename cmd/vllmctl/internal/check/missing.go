@@ -35,7 +35,7 @@ type have struct {
 	known bool
 	// untouched is true where no request has moved a counter yet.
 	untouched bool
-	// off has the metrics that the configuration switches off.
+	// off has the metrics that are off, by default or by the configuration.
 	off map[string]bool
 }
 
@@ -54,7 +54,7 @@ func newHave(s *Seen) *have {
 	for i := range catalog.All() {
 		m := &catalog.All()[i]
 		chosen := s.ReceiverConfig.Metrics[m.Name].Enabled
-		h.off[m.Name] = chosen != nil && !*chosen || chosen == nil && m.In(catalog.Standard) && !m.Feeds(s.ReceiverConfig.Preset)
+		h.off[m.Name] = chosen != nil && !*chosen || chosen == nil && (!m.Feeds(s.ReceiverConfig.Preset) || h.replacedByLabel(m.Name))
 	}
 	return h
 }
@@ -103,7 +103,7 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 	_, label := labelled(newest)
 	switch {
 	case h.off[m.Name]:
-		return reasonOff, "it is switched off in the configuration"
+		return reasonOff, "it is off; `metrics` of the receiver switches it on"
 	case h.reading.Kind != "":
 		return reasonRole, "a " + strings.ReplaceAll(h.reading.Kind, "_", " ") + " does not have it"
 	case isImitator(h.reading):
@@ -114,6 +114,8 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonType, "its family has another type than vLLM gives it"
 	case declared && h.reading.Dropped["series_limit"] > 0:
 		return reasonLimit, "its series are more than limits::series"
+	case h.unused(m.Name) && !needs:
+		return reasonFlag, "it is 0 and not emitted while the server does not use it"
 	case declared && !label:
 		return reasonIdle, "it has no series yet; it appears with its first request"
 	case h.known && !now && oldest:
@@ -147,6 +149,25 @@ func (h *have) reason(m *catalog.Metric, newest *catalog.Source) (reason, why st
 		return reasonUnknown, "servers with the other metrics of this one have it; the reason is unknown"
 	}
 	return reasonUnknown, "servers of this version have it; the reason is unknown"
+}
+
+// unused reports whether the receiver leaves a metric out because it is 0 while the server does not use it.
+func (h *have) unused(name string) bool {
+	m, known := catalog.ByName(name)
+	return known && m.HideZero != "" && !h.metric(name) &&
+		slices.ContainsFunc(m.Sources, func(x catalog.Source) bool { return h.declared[x.Family] })
+}
+
+// replacedByLabel reports whether the receiver leaves a number out because another label of its family says it better.
+func (h *have) replacedByLabel(name string) bool {
+	for _, f := range catalog.InfoFamilies {
+		for _, n := range f.Numbers {
+			if n.Metric == name && n.Unless != "" {
+				return slices.ContainsFunc(f.Numbers, func(other catalog.InfoNumber) bool { return other.Label == n.Unless && h.metric(other.Metric) })
+			}
+		}
+	}
+	return false
 }
 
 // feeds reports whether a server of this version feeds a metric from a source. Some families

@@ -96,7 +96,7 @@ func compare(t *testing.T, w *world, seed uint64, count, other map[string]int) {
 			written, metrics := emit.NewOutput(batch.Time, 0), pmetric.NewMetrics()
 			written.Append(&memory, evaluator.Evaluate(settings, resource), resource.Time())
 			scopes := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics()
-			new(emit.History).Put(written, nil, metrics, &input.Batch{Ends: -1}, "")
+			new(emit.History).Put(written, nil, metrics, &input.Batch{Ends: -1})
 			out := pmetric.NewMetricSlice()
 			if scopes.Len() > 0 {
 				out = scopes.At(0).Metrics()

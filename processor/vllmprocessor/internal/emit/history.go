@@ -78,10 +78,10 @@ func (h *History) Keep(o *Output) {
 // Put appends an output to the metrics that its batch belongs to, for a call of the next
 // consumer, and returns the number of values and of ends. With the newest time go the ends
 // that were refused before. An older output is the same as the first time, because what has
-// ended in it may live again. version is that of the scope.
-func (h *History) Put(o *Output, call *Call, metrics pmetric.Metrics, batch *input.Batch, version string) (values, ends int) {
+// ended in it may live again.
+func (h *History) Put(o *Output, call *Call, metrics pmetric.Metrics, batch *input.Batch) (values, ends int) {
 	o.call = call
-	written := o.write(version)
+	written := o.write()
 	ends = o.ends
 	if n := len(h.outputs); (n == 0 || o.time >= h.outputs[n-1].time) && (o.ends > 0 || !h.ends.Idle()) {
 		metrics.ResourceMetrics().At(batch.Source).Resource().CopyTo(written.ResourceMetrics().At(0).Resource())

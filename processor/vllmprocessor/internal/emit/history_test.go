@@ -61,7 +61,7 @@ func (s *server) put(out *Output, call *Call) pmetric.Metrics {
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	s.attributes.CopyTo(rm.Resource().Attributes())
 	rm.ScopeMetrics().AppendEmpty().Scope().SetName("of the server")
-	s.history.Put(out, call, metrics, &input.Batch{Ends: -1}, "1.2.3")
+	s.history.Put(out, call, metrics, &input.Batch{Ends: -1})
 	return metrics
 }
 
@@ -84,7 +84,7 @@ func enginesOf(metrics pmetric.Metrics) (all []string) {
 					if p.Flags().NoRecordedValue() {
 						name = "-" + name
 					}
-					if sm.Scope().Name() != metadata.ScopeName || sm.Scope().Version() != "1.2.3" {
+					if sm.Scope().Name() != metadata.ScopeName || sm.Scope().Version() != "" {
 						name += " in the scope " + sm.Scope().Name()
 					}
 					all = append(all, name)

@@ -79,7 +79,7 @@ func (o *Output) Empty() bool { return len(o.sections) == 0 }
 
 // write returns the metrics of an output. The first resource is that of the batch, without
 // its attributes.
-func (o *Output) write(version string) pmetric.Metrics {
+func (o *Output) write() pmetric.Metrics {
 	written := pmetric.NewMetrics()
 	all := written.ResourceMetrics()
 	all.AppendEmpty()
@@ -96,9 +96,8 @@ func (o *Output) write(version string) pmetric.Metrics {
 		}
 		scopes := all.At(at).ScopeMetrics()
 		if scopes.Len() == 0 {
-			scope := scopes.AppendEmpty().Scope()
-			scope.SetName(metadata.ScopeName)
-			scope.SetVersion(version)
+			// Without a version: backends for which a scope is labels would have other series after each upgrade.
+			scopes.AppendEmpty().Scope().SetName(metadata.ScopeName)
 		}
 		metrics := scopes.At(0).Metrics()
 		first := metrics.Len()

@@ -213,7 +213,7 @@ func TestWhatIsSaidGoesWithItsMetric(t *testing.T) {
 	o.Say("vllm.prompt_throughput", said)
 	for range 2 {
 		with := 0
-		for _, metric := range o.write("").ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		for _, metric := range o.write().ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
 			for _, read := range message.Read(metric.Metadata()) {
 				with++
 				assert.Equal(t, "vllm.prompt_throughput", metric.Name())

@@ -110,7 +110,7 @@ func (s *server) at(seconds float64, samples ...sample) points {
 	written.Append(&s.memory, s.evaluator.Evaluate(&s.settings, s.resource), s.resource.Time())
 	metrics := pmetric.NewMetrics()
 	scopes := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics()
-	new(emit.History).Put(written, nil, metrics, &input.Batch{Ends: -1}, "")
+	new(emit.History).Put(written, nil, metrics, &input.Batch{Ends: -1})
 	if scopes.Len() == 0 {
 		return out
 	}

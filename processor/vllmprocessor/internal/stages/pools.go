@@ -277,7 +277,7 @@ func (s *Pools) Collect(ctx context.Context, call *emit.Call) pmetric.Metrics {
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	s.resource.CopyTo(rm.Resource())
 	rm.SetSchemaUrl(catalog.SchemaURL)
-	values, ends := s.history.Put(out, call, metrics, &input.Batch{Ends: -1}, s.BuildInfo.Version)
+	values, ends := s.history.Put(out, call, metrics, &input.Batch{Ends: -1})
 	s.Telemetry.Derived(ctx, values, ends)
 	return metrics
 }

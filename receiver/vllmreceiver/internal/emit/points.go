@@ -72,6 +72,10 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 		b.target.endSeries(open.metric, point, st)
 		return
 	}
+	if b.unused(point) {
+		b.hide(open.metric, point, st)
+		return
+	}
 	var reason normalize.Reason
 	switch open.metric.Kind {
 	case catalog.KindGauge:
@@ -91,6 +95,26 @@ func (b *builder) point(open *openMetric, point *normalize.Point, st *state) {
 	}
 	st.live = true
 	b.report.Points++
+}
+
+// unused reports whether a point says only that the server does not use what it counts.
+func (b *builder) unused(point *normalize.Point) bool {
+	for i := range point.Unused {
+		if b.values[point.Unused[i].Value] != 0 {
+			return false
+		}
+	}
+	return len(point.Unused) > 0
+}
+
+// hide ends a series while it is unused. It starts here when it is used: a delta since then is all of it.
+func (b *builder) hide(metric *normalize.Metric, point *normalize.Point, st *state) {
+	b.report.Dropped[normalize.ReasonDisabled]++
+	b.target.endSeries(metric, point, st)
+	if metric.Kind != catalog.KindGauge {
+		b.advance(st, point, 0)
+		st.start = b.now
+	}
 }
 
 // admitAdapter reports whether an adapter is in use and within the limit. Adapters

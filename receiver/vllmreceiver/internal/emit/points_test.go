@@ -17,7 +17,7 @@ import (
 var inf = math.Inf(1)
 
 func TestEachKindHasItsOwnPoint(t *testing.T) {
-	r := newRig(t, Settings{ScopeName: "scope", ScopeVersion: "1", SchemaURL: "url"})
+	r := newRig(t, Settings{ScopeName: "scope", SchemaURL: "url"})
 	plan := planOf(
 		metricOf(catalog.KindHistogram, "h", pointWith("0", buckets())),
 		metricOf(catalog.KindGauge, "g", pointWith("1", value(5)), normalize.Point{Constant: 7}),
@@ -31,7 +31,7 @@ func TestEachKindHasItsOwnPoint(t *testing.T) {
 	assert.Equal(t, Report{Points: 5}, report)
 	assert.Equal(t, "url", out.ResourceMetrics().At(0).SchemaUrl())
 	scope := out.ResourceMetrics().At(0).ScopeMetrics().At(0).Scope()
-	assert.Equal(t, "scope 1", scope.Name()+" "+scope.Version())
+	assert.Equal(t, "scope", scope.Name()+scope.Version(), "an upgrade renames no series")
 	metrics := metricsOf(t, out)
 	require.Equal(t, 4, metrics.Len())
 	for i, name := range []string{"h", "g", "c", "s"} {

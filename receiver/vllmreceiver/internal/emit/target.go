@@ -13,7 +13,9 @@ import (
 
 // Settings are what all scrapes of a target have in common.
 type Settings struct {
-	ScopeName, ScopeVersion string
+	// ScopeName is that of the instrumentation scope. The scope has no version: backends for which
+	// a scope is labels would have other series after each upgrade.
+	ScopeName string
 	// SchemaURL is that of the resource; see catalog.SchemaURL.
 	SchemaURL string
 	// MaxSeries is the maximum number of points in one scrape of the target; a histogram
@@ -210,6 +212,5 @@ func (t *Target) scope(out pmetric.Metrics) pmetric.MetricSlice {
 	resource.SetSchemaUrl(t.settings.SchemaURL)
 	scope := resource.ScopeMetrics().AppendEmpty()
 	scope.Scope().SetName(t.settings.ScopeName)
-	scope.Scope().SetVersion(t.settings.ScopeVersion)
 	return scope.Metrics()
 }

@@ -69,16 +69,16 @@ func (s *server) body() string {
 			}
 		}
 	}
-	b.WriteString("# TYPE vllm:request_params_n histogram\n")
+	b.WriteString("# TYPE vllm:request_params_max_tokens histogram\n")
 	for i, n := range s.events {
 		if n == 0 {
 			continue
 		}
 		engine := fmt.Sprintf("engine=%q", fmt.Sprint(i))
-		line("vllm:request_params_n_bucket", engine+`,le="1.0"`, n/2)
-		line("vllm:request_params_n_bucket", engine+`,le="+Inf"`, n)
-		line("vllm:request_params_n_count", engine, n)
-		line("vllm:request_params_n_sum", engine, 2*n)
+		line("vllm:request_params_max_tokens_bucket", engine+`,le="1.0"`, n/2)
+		line("vllm:request_params_max_tokens_bucket", engine+`,le="+Inf"`, n)
+		line("vllm:request_params_max_tokens_count", engine, n)
+		line("vllm:request_params_max_tokens_sum", engine, 2*n)
 	}
 	return b.String()
 }
@@ -207,7 +207,7 @@ func TestDeltasAddUpToWhatTheScrapesSaw(t *testing.T) {
 		for i := range truth {
 			want := float64(truth[i] + seen[i])
 			assert.InDelta(t, want, c.total[fmt.Sprintf("vllm.generation_tokens%d", i)], 0, "counter of engine %d, seed %d", i, seed)
-			assert.InDelta(t, want, c.total[fmt.Sprintf("vllm.request.params_n%d", i)], 0, "histogram of engine %d, seed %d", i, seed)
+			assert.InDelta(t, want, c.total[fmt.Sprintf("vllm.request.params_max_tokens%d", i)], 0, "histogram of engine %d, seed %d", i, seed)
 		}
 		if t.Failed() {
 			return

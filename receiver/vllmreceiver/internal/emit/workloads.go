@@ -27,7 +27,7 @@ func (t *Target) emitWorkloads(s Scrape, out pmetric.Metrics, report *Report) {
 		}
 		room -= w.Plan.Points
 		if of == nil {
-			of = New(Settings{ScopeName: t.settings.ScopeName, ScopeVersion: t.settings.ScopeVersion, SchemaURL: t.settings.SchemaURL})
+			of = New(Settings{ScopeName: t.settings.ScopeName, SchemaURL: t.settings.SchemaURL})
 			of.resource = t.settings.Workload(t.resource, w.Resource)
 		}
 		kept[w.Key] = of

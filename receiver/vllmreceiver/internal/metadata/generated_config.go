@@ -135,37 +135,37 @@ func DefaultResourceAttributesConfig() ResourceAttributesConfig {
 			Enabled: true,
 		},
 		VllmCacheConfigCacheDtype: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigCPUOffloadGb: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigEnablePrefixCaching: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigGpuMemoryUtilization: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigKvCacheMemoryBytes: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigKvOffloadingBackend: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigKvOffloadingSize: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigMambaCacheMode: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigPrefixCachingHashAlgo: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigSlidingWindow: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmCacheConfigSwapSpaceBytes: ResourceAttributeConfig{
-			Enabled: true,
+			Enabled: false,
 		},
 		VllmServerKind: ResourceAttributeConfig{
 			Enabled: true,

@@ -29,11 +29,12 @@ func TestOfAnOldAndANewFamilyTheNewOneWins(t *testing.T) {
 				// Only the simulator has it.
 				alone, both = append(alone, "resource vllm.server.kind=simulator"), append(both, "resource vllm.server.kind=simulator")
 			}
+			options := Options{Enabled: map[string]bool{"vllm.request.max_num_generation_tokens": true}} // off by default
 			runPlanCases(t, []planCase{
-				{name: "old alone", body: r.family(r.old, 1), want: alone},
-				{name: "new alone", body: r.family(r.latest, 2), want: []string{r.want + " = 2"}},
-				{name: "old first", body: r.family(r.old, 1) + r.family(r.latest, 2), want: both},
-				{name: "new first", body: r.family(r.latest, 2) + r.family(r.old, 1), want: both},
+				{name: "old alone", options: options, body: r.family(r.old, 1), want: alone},
+				{name: "new alone", options: options, body: r.family(r.latest, 2), want: []string{r.want + " = 2"}},
+				{name: "old first", options: options, body: r.family(r.old, 1) + r.family(r.latest, 2), want: both},
+				{name: "new first", options: options, body: r.family(r.latest, 2) + r.family(r.old, 1), want: both},
 			})
 		})
 	}

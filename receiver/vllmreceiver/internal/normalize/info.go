@@ -82,6 +82,9 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 	seen := map[SeriesKey]bool{}
 	for i := range family.Series {
 		labels := family.Series[i].Labels
+		if _, replaced := numberLabel(labels, number.Unless); replaced && !b.options.Enabled[metric.Name] {
+			continue
+		}
 		attributes := b.ray.identity(family, labels)
 		value, ok := numberLabel(labels, number.Label)
 		if !ok && frontEnds != nil {

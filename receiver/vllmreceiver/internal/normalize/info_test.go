@@ -19,10 +19,16 @@ func TestTheCacheConfigurationBecomesNumbersPerEngine(t *testing.T) {
 			body: gauge(cacheInfo, `block_size="16",engine="0",kv_cache_size_tokens="1600",num_gpu_blocks="100"`, 1) +
 				cacheInfo + `{block_size="32",engine="1",kv_cache_size_tokens="3200",num_gpu_blocks="50"} 1` + "\n",
 			want: []string{
-				"vllm.kv_cache.block_size gauge {token} {engine=0} = 16", "vllm.kv_cache.block_size gauge {token} {engine=1} = 32",
 				"vllm.kv_cache.capacity gauge {token} {engine=0} = 1600", "vllm.kv_cache.capacity gauge {token} {engine=1} = 3200",
-				"vllm.kv_cache.num_gpu_blocks gauge {block} {engine=0} = 100", "vllm.kv_cache.num_gpu_blocks gauge {block} {engine=1} = 50",
 				"dropped info 2",
+			},
+		},
+		{
+			name: "blocks beside the capacity, switched on", options: Options{Enabled: map[string]bool{"vllm.kv_cache.block_size": true}},
+			body: gauge(cacheInfo, `block_size="16",engine="0",kv_cache_size_tokens="1600",num_gpu_blocks="100"`, 1),
+			want: []string{
+				"vllm.kv_cache.block_size gauge {token} {engine=0} = 16", "vllm.kv_cache.capacity gauge {token} {engine=0} = 1600",
+				"dropped info 1",
 			},
 		},
 		{
@@ -57,10 +63,7 @@ func TestTheCacheConfigurationBecomesNumbersPerEngine(t *testing.T) {
 		{
 			name: "the server's own capacity goes first", options: Options{CapacityFromBlocks: true},
 			body: gauge(cacheInfo, `block_size="16",kv_cache_size_tokens="900",num_gpu_blocks="100"`, 1),
-			want: []string{
-				"vllm.kv_cache.block_size gauge {token} {} = 16", "vllm.kv_cache.num_gpu_blocks gauge {block} {} = 100",
-				"vllm.kv_cache.capacity gauge {token} {} = 900", "dropped info 1",
-			},
+			want: []string{"vllm.kv_cache.capacity gauge {token} {} = 900", "dropped info 1"},
 		},
 		{
 			name: "without blocks there is nothing to multiply", options: Options{CapacityFromBlocks: true},

@@ -56,7 +56,7 @@ func TestTheTypeLineDecidesTheKind(t *testing.T) {
 			want: []string{"vllm.prompt_tokens sum {token} {} = 5", "dropped alias 1"},
 		},
 		{
-			name: "a summary",
+			name: "a summary", options: Options{Enabled: map[string]bool{"http_request_size": true}},
 			body: summary("http_request_size_bytes", `handler="/v1"`, 5),
 			want: []string{"http_request_size summary By {handler=/v1} = 5"},
 		},
@@ -87,7 +87,7 @@ func TestSeriesThatCannotBecomeAPointAreCounted(t *testing.T) {
 			want: []string{"dropped no_count 1", "unknown vllm:new_seconds"},
 		},
 		{
-			name: "a summary without a count",
+			name: "a summary without a count", options: Options{Enabled: map[string]bool{"http_request_size": true}},
 			body: "# TYPE http_request_size_bytes summary\nhttp_request_size_bytes_sum 1\n",
 			want: []string{"dropped no_count 1"},
 		},

@@ -29,6 +29,9 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 	default:
 		b.planCanonical()
 	}
+	if !options.Wire {
+		b.hideUnused()
+	}
 	if b.ray.agent {
 		// This is the start of the agent, and not of the vLLM processes behind it.
 		b.plan.ProcessStart = exposition.NoSlot
@@ -313,6 +316,32 @@ func (b *builder) addClaimed(c *claim) {
 		help = plainHelp(help)
 	}
 	b.add(Metric{Name: c.name, Description: help, Unit: c.unit, Kind: wireKind(c.family.Kind)}, c.family)
+}
+
+// hideUnused marks the points that are not emitted while they are 0, unless the user switches their metric on.
+func (b *builder) hideUnused() {
+	for i := range b.plan.Metrics {
+		m := &b.plan.Metrics[i]
+		known, ok := catalog.ByName(m.Name)
+		if !ok || known.HideZero == "" || !m.Engine || b.options.Enabled[m.Name] {
+			continue
+		}
+		used := map[SeriesKey][]exposition.Series{}
+		for j := range b.plan.Metrics {
+			if other := &b.plan.Metrics[j]; other.Name == known.HideZero && other.Engine {
+				for k := range other.Points {
+					used[pointKey("", 0, other.Points[k].Attributes)] = other.Points[k].Parts
+				}
+			}
+		}
+		for k := range m.Points {
+			p := &m.Points[k]
+			if !slices.ContainsFunc(p.Attributes, func(l exposition.Label) bool { return l.Value == known.ZeroShown }) {
+				// Without the other metric, its own number counts.
+				p.Unused = slices.Concat(p.Parts, used[pointKey("", 0, p.Attributes)])
+			}
+		}
+	}
 }
 
 // metricOf returns a metric of the catalogue without its points.

@@ -173,6 +173,9 @@ type Point struct {
 	// Bounds, if not nil, are the bucket bounds to which a histogram is reduced. Every
 	// part has all of them.
 	Bounds []float64
+	// Unused, if not empty, are series with one Value each. While they and the point are 0, the server does not use
+	// what the point counts, and the point is not emitted.
+	Unused []exposition.Series
 }
 
 // seed makes the hashes of series hard to collide on purpose.

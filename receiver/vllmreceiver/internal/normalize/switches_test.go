@@ -75,7 +75,7 @@ func TestWireNamingKeepsNamesAndLabels(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{name: "a counter", options: wire, body: counter("vllm:prompt_tokens_total", `engine="0"`, 1), want: []string{"vllm:prompt_tokens_total sum no-unit {engine=0} = 1"}},
 		{name: "a histogram", options: wire, body: histogram("vllm:time_to_first_token_seconds", "", 1, "1"), want: []string{"vllm:time_to_first_token_seconds histogram no-unit {} = 1"}},
-		{name: "a summary", options: wire, body: summary("http_request_size_bytes", "", 1), want: []string{"http_request_size_bytes summary no-unit {} = 1"}},
+		{name: "a summary", options: Options{Wire: true, Enabled: map[string]bool{"http_request_size": true}}, body: summary("http_request_size_bytes", "", 1), want: []string{"http_request_size_bytes summary no-unit {} = 1"}},
 		{
 			name: "nothing is folded", options: wire,
 			body: gauge("vllm:gpu_cache_usage_perc", "", 1) + gauge("vllm:kv_cache_usage_perc", "", 2),

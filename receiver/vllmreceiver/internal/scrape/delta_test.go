@@ -113,16 +113,16 @@ func xCounter(series ...any) string {
 
 // xHistogram is a histogram whose buckets and _count have different counts.
 func xHistogram(buckets, count any) string {
-	return fmt.Sprintf("# TYPE vllm:request_params_n histogram\n"+
-		"vllm:request_params_n_bucket{le=\"1.0\"} %v\nvllm:request_params_n_bucket{le=\"+Inf\"} %v\n"+
-		"vllm:request_params_n_count %v\nvllm:request_params_n_sum 1\n", buckets, buckets, count)
+	return fmt.Sprintf("# TYPE vllm:request_params_max_tokens histogram\n"+
+		"vllm:request_params_max_tokens_bucket{le=\"1.0\"} %v\nvllm:request_params_max_tokens_bucket{le=\"+Inf\"} %v\n"+
+		"vllm:request_params_max_tokens_count %v\nvllm:request_params_max_tokens_sum 1\n", buckets, buckets, count)
 }
 
 // The first usable value of a series that was there before is a baseline: neither
 // of a server that is a day old nor of one without a known start is its whole life
 // an increase.
 func TestTheFirstUsableValueIsNotAnIncrease(t *testing.T) {
-	const sum, histogram = "vllm.prompt_tokens", "vllm.request.params_n"
+	const sum, histogram = "vllm.prompt_tokens", "vllm.request.params_max_tokens"
 	for _, tt := range []struct {
 		name, metric string
 		bodies       []string
@@ -133,11 +133,11 @@ func TestTheFirstUsableValueIsNotAnIncrease(t *testing.T) {
 		{"a torn histogram", histogram, []string{xHistogram(5, 3), xHistogram(1001, 1001), xHistogram(1003, 1003)}, 2},
 		{"a histogram that is not a number", histogram, []string{xHistogram("NaN", 3), xHistogram(1001, 1001), xHistogram(1003, 1003)}, 2},
 		{"a histogram without its last bucket", histogram, []string{
-			"# TYPE vllm:request_params_n histogram\nvllm:request_params_n_bucket{le=\"1.0\"} 5\nvllm:request_params_n_count 7\n",
+			"# TYPE vllm:request_params_max_tokens histogram\nvllm:request_params_max_tokens_bucket{le=\"1.0\"} 5\nvllm:request_params_max_tokens_count 7\n",
 			xHistogram(1001, 1001), xHistogram(1003, 1003),
 		}, 2},
 		{"a histogram without a count", histogram, []string{
-			"# TYPE vllm:request_params_n histogram\nvllm:request_params_n_bucket{le=\"+Inf\"} 5\n",
+			"# TYPE vllm:request_params_max_tokens histogram\nvllm:request_params_max_tokens_bucket{le=\"+Inf\"} 5\n",
 			xHistogram(1001, 1001), xHistogram(1003, 1003),
 		}, 2},
 		{"a histogram of which one line cannot be read", histogram, []string{

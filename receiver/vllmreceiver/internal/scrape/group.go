@@ -131,7 +131,7 @@ func NewGroup(cfg *Config, settings receiver.Settings) (*Group, error) {
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		places:  fetch.NewPlaces(largeBodies), canaries: make(chan struct{}, MaxCanaries),
 		emission: emit.Settings{
-			ScopeName: metadata.ScopeName, ScopeVersion: settings.BuildInfo.Version,
+			ScopeName: metadata.ScopeName,
 			SchemaURL: catalog.SchemaURL,
 			MaxSeries: cfg.Limits.Series, MaxAdapters: cfg.Limits.Adapters, Own: ownMetrics(cfg),
 		},

@@ -55,16 +55,16 @@ func TestAGaugeTypedAsACounterDoesNotShowARestart(t *testing.T) {
 func TestADroppedHistogramDoesNotShowARestart(t *testing.T) {
 	r := newRig(t)
 	body := func(tokens, bucket, count string) string {
-		return counter(tokens) + "# TYPE vllm:request_params_n histogram\n" +
-			`vllm:request_params_n_bucket{le="1.0"} ` + bucket + "\n" +
-			`vllm:request_params_n_bucket{le="+Inf"} ` + bucket + "\n" +
-			`vllm:request_params_n_count ` + count + "\n" +
-			`vllm:request_params_n_sum 1` + "\n"
+		return counter(tokens) + "# TYPE vllm:request_params_max_tokens histogram\n" +
+			`vllm:request_params_max_tokens_bucket{le="1.0"} ` + bucket + "\n" +
+			`vllm:request_params_max_tokens_bucket{le="+Inf"} ` + bucket + "\n" +
+			`vllm:request_params_max_tokens_count ` + count + "\n" +
+			`vllm:request_params_max_tokens_sum 1` + "\n"
 	}
 	r.scrape(body("100", "5", "5"))
 	r.scrape(body("101", "6", "6"))
 	out := r.scrape(body("102", "7", "2"))
-	require.Contains(t, strings.Join(points(out, "vllm.request.params_n"), ""), "end", "it is dropped")
+	require.Contains(t, strings.Join(points(out, "vllm.request.params_max_tokens"), ""), "end", "it is dropped")
 	start := sums(t, out, "vllm.prompt_tokens")["0"].StartTimestamp()
 	assert.InDelta(t, 0, seconds(start), 0)
 }

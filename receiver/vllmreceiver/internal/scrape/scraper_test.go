@@ -11,12 +11,12 @@ import (
 )
 
 func TestASeriesThatVanishesEndsWithOnePoint(t *testing.T) {
-	r := newRig(t)
-	histogram := "# TYPE vllm:request_params_n histogram\n" +
-		"vllm:request_params_n_bucket{le=\"+Inf\"} 1\nvllm:request_params_n_count 1\nvllm:request_params_n_sum 1\n"
+	r := newRig(t, func(cfg *Config) { cfg.Metrics = map[string]MetricConfig{"http_request_size": {Enabled: new(true)}} })
+	histogram := "# TYPE vllm:request_params_max_tokens histogram\n" +
+		"vllm:request_params_max_tokens_bucket{le=\"+Inf\"} 1\nvllm:request_params_max_tokens_count 1\nvllm:request_params_max_tokens_sum 1\n"
 	summary := "# TYPE http_request_size_bytes summary\nhttp_request_size_bytes_count 1\nhttp_request_size_bytes_sum 1\n"
 	assert.Empty(t, ends(r.scrape(gauge("1")+counter("5")+histogram+summary)))
-	assert.ElementsMatch(t, []string{"vllm.prompt_tokens", "vllm.request.params_n", "http_request_size"}, ends(r.scrape(gauge("1"))))
+	assert.ElementsMatch(t, []string{"vllm.prompt_tokens", "vllm.request.params_max_tokens", "http_request_size"}, ends(r.scrape(gauge("1"))))
 	assert.Empty(t, ends(r.scrape(gauge("1"))))
 }
 
@@ -46,13 +46,13 @@ func TestOneSeriesOfSeveralVanishes(t *testing.T) {
 func TestAPointThatIsDroppedEndsItsSeries(t *testing.T) {
 	r := newRig(t)
 	body := func(inf string) string {
-		return "# TYPE vllm:request_params_n histogram\nvllm:request_params_n_bucket{le=\"1\"} 2\n" +
-			"vllm:request_params_n_bucket{le=\"+Inf\"} " + inf + "\nvllm:request_params_n_count 3\nvllm:request_params_n_sum 4\n"
+		return "# TYPE vllm:request_params_max_tokens histogram\nvllm:request_params_max_tokens_bucket{le=\"1\"} 2\n" +
+			"vllm:request_params_max_tokens_bucket{le=\"+Inf\"} " + inf + "\nvllm:request_params_max_tokens_count 3\nvllm:request_params_max_tokens_sum 4\n"
 	}
 	assert.Empty(t, ends(r.scrape(body("3"))))
-	assert.Equal(t, []string{"vllm.request.params_n"}, ends(r.scrape(body("1"))))
+	assert.Equal(t, []string{"vllm.request.params_max_tokens"}, ends(r.scrape(body("1"))))
 	assert.Empty(t, ends(r.scrape(body("1"))))
-	assert.Len(t, points(r.scrape(body("3")), "vllm.request.params_n"), 1)
+	assert.Len(t, points(r.scrape(body("3")), "vllm.request.params_max_tokens"), 1)
 }
 
 func TestATargetThatGoesDownEndsItsSeriesAndStaysVisible(t *testing.T) {
@@ -160,7 +160,7 @@ func TestTheVersionIsAskedOncePerRunOfTheProcess(t *testing.T) {
 
 // A late version must not make a second stream of each series.
 func TestTheResourceDoesNotChangeWhileTheProcessRuns(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(cfg *Config) { cfg.ResourceAttributes.VllmCacheConfigCacheDtype.Enabled = true })
 	before := r.scrape(counter("5")).ResourceMetrics().At(0).Resource()
 	r.version = "0.20.0"
 	config := "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{engine=\"0\",cache_dtype=\"fp8\"} 1\n"
@@ -185,6 +185,9 @@ func TestResourceAttributes(t *testing.T) {
 	r := newRig(t, func(cfg *Config) {
 		cfg.ServiceName = "chat"
 		cfg.ResourceAttributes.URLScheme.Enabled = false
+		cfg.ResourceAttributes.VllmCacheConfigCacheDtype.Enabled = true
+		cfg.ResourceAttributes.VllmCacheConfigGpuMemoryUtilization.Enabled = true
+		cfg.ResourceAttributes.VllmCacheConfigSlidingWindow.Enabled = true
 	})
 	r.scraper.identity.configured = map[string]any{"k8s.pod.name": "vllm-1", "replica": 3, "service.instance.id": "mine"}
 	config := func(engine, blocks string) string {

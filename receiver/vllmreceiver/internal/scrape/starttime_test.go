@@ -225,13 +225,13 @@ func TestAfterAnOutage(t *testing.T) {
 }
 
 func TestHistogramsAndSummariesResetByTheirCount(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, func(cfg *Config) { cfg.Metrics = map[string]MetricConfig{"http_request_size": {Enabled: new(true)}} })
 	body := func(count, sum string) string {
-		return "# TYPE vllm:request_params_n histogram\n" +
-			`vllm:request_params_n_bucket{le="1.0"} ` + count + "\n" +
-			`vllm:request_params_n_bucket{le="+Inf"} ` + count + "\n" +
-			`vllm:request_params_n_count ` + count + "\n" +
-			`vllm:request_params_n_sum ` + sum + "\n" +
+		return "# TYPE vllm:request_params_max_tokens histogram\n" +
+			`vllm:request_params_max_tokens_bucket{le="1.0"} ` + count + "\n" +
+			`vllm:request_params_max_tokens_bucket{le="+Inf"} ` + count + "\n" +
+			`vllm:request_params_max_tokens_count ` + count + "\n" +
+			`vllm:request_params_max_tokens_sum ` + sum + "\n" +
 			"# TYPE http_request_size_bytes summary\n" +
 			`http_request_size_bytes_count{handler="/"} ` + count + "\n" +
 			`http_request_size_bytes_sum{handler="/"} ` + sum + "\n"
@@ -239,7 +239,7 @@ func TestHistogramsAndSummariesResetByTheirCount(t *testing.T) {
 	r.scrape(body("5", "7"))
 	r.scrape(body("6", "9"))
 	out := r.scrape(body("2", "3"))
-	for _, name := range []string{"vllm.request.params_n", "http_request_size"} {
+	for _, name := range []string{"vllm.request.params_max_tokens", "http_request_size"} {
 		lines := points(out, name)
 		require.Len(t, lines, 1)
 		assert.Contains(t, lines[0], "from 2027-01-01T00:00:15.000000 @30 count=2 sum=3", name)

@@ -22,7 +22,7 @@ func Render(metrics pmetric.Metrics) string {
 	for _, rm := range metrics.ResourceMetrics().All() {
 		fmt.Fprintf(&b, "resource %s\n", Attributes(rm.Resource().Attributes()))
 		for _, sm := range rm.ScopeMetrics().All() {
-			fmt.Fprintf(&b, "scope %s %s\n", sm.Scope().Name(), sm.Scope().Version())
+			fmt.Fprintf(&b, "scope %s\n", strings.TrimSpace(sm.Scope().Name()+" "+sm.Scope().Version()))
 			for _, m := range sm.Metrics().All() {
 				for _, line := range RenderMetric(m) {
 					fmt.Fprintf(&b, "%s %s %s %s\n", m.Name(), KindOf(m), m.Unit(), line)
