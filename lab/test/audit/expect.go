@@ -205,7 +205,7 @@ func (e *expectation) wire(fs *families, fates *fates) {
 	for _, f := range fs.list {
 		off := offByDefault(f.name)
 		if r := catalogued[plainName(f.name)]; len(r) > 0 {
-			off = !r[0].metric.In(catalog.Standard)
+			off = off && !r[0].metric.In(catalog.Standard)
 		}
 		switch {
 		case f.kind == "gaugehistogram":

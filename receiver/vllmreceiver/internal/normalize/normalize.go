@@ -29,7 +29,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 	default:
 		b.planCanonical()
 	}
-	if !options.Wire {
+	if !options.Wire && options.Preset != catalog.Full {
 		b.hideUnused()
 	}
 	if b.ray.agent {
@@ -161,14 +161,15 @@ func (b *builder) planCanonical() {
 
 // planWire plans every family under its own name and labels, for dashboards that
 // query these. Old and new names stay separate metrics. No metric gets a unit, because
-// a translation to Prometheus would append it to the name. The switches are by canonical name.
+// a translation to Prometheus would append it to the name. The switches are by canonical name. What nothing here
+// reads may be read by those dashboards, so it is on.
 func (b *builder) planWire() {
 	for i := range b.layout.Families {
 		family := &b.layout.Families[i]
 		match, known := b.match(b.withTotal(b.keys[i], family.Kind))
 		on := b.options.unknown(family.Name, !offByPrefix(family.Name))
 		if known {
-			on = b.options.enabled(match.Metric)
+			on = b.options.enabled(match.Metric) || b.options.unknown(match.Metric.Name, !offByPrefix(family.Name))
 		}
 		switch {
 		case len(family.Series) == 0:

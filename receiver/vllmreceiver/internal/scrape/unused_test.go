@@ -69,7 +69,9 @@ func TestUnusedMetricsCanBeSwitchedOn(t *testing.T) {
 	assert.Empty(t, seen(out, "vllm.mm_cache.queries"))
 	// vLLM's own names have vLLM's own series.
 	r = newRig(t, func(cfg *Config) { cfg.Naming = NamingWire })
-	assert.NotEmpty(t, seen(r.scrape(cacheBody(0, 0)), "vllm:mm_cache_hits_total"))
+	out = r.scrape(cacheBody(0, 0, "# TYPE http_request_size_bytes summary\nhttp_request_size_bytes_count 1\nhttp_request_size_bytes_sum 1\n"))
+	assert.NotEmpty(t, seen(out, "vllm:mm_cache_hits_total"))
+	assert.NotEmpty(t, seen(out, "http_request_size_bytes"))
 }
 
 // "awake" says both that the engine serves and that it sleeps. The levels of sleep are series while it is in them.
