@@ -99,7 +99,7 @@ func TestEveryDerivationLeadsToTheReceiver(t *testing.T) {
 			}
 			if input.EmittedBy == "receiver" {
 				// The receiver itself makes the metrics about a scrape and about paths beside it.
-				own := slices.Contains([]string{"vllm.up", "vllm.healthy", "vllm.scrape.failure", "vllm.server_load", "vllm.pod.terminating"}, name)
+				own := slices.Contains([]string{"vllm.up", "vllm.healthy", "vllm.scrape.failure", "vllm.server_load", "vllm.pod.ready", "vllm.pod.terminating", "vllm.accelerator.workloads"}, name)
 				assert.Equal(t, own, len(input.Sources)+len(input.Exporters) == 0, "%s from %s", m.Name, name)
 				continue
 			}

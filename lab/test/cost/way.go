@@ -96,8 +96,10 @@ func (w *way) ConsumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
 func (w *way) scrape(ctx context.Context, at time.Time, body, version string) (pmetric.Metrics, error) {
 	w.clock.Advance(at)
 	for _, server := range w.servers {
-		scraped := server.Fail(at, "refused")
-		if body != "" {
+		var scraped pmetric.Metrics
+		if body == "" {
+			scraped = server.Fail(at, "refused")
+		} else {
 			scraped = server.Scrape(at, []byte(body), version)
 		}
 		if err := w.processor.ConsumeMetrics(ctx, scraped); err != nil {

@@ -93,11 +93,12 @@ func (t *reportedSeries) any() bool { return len(t.conditions) > 0 }
 
 // add adds the series of the present verdict and marks the others as inactive.
 func (t *reportedSeries) add(e *engine) {
+	now := max(e.at, e.last.At) // A pool has the second only.
 	for i := range t.conditions {
-		t.conditions[i].end(e.at)
+		t.conditions[i].end(now)
 	}
 	for i := range t.causes {
-		t.causes[i].end(e.at)
+		t.causes[i].end(now)
 	}
 	at := slices.IndexFunc(t.conditions, func(c reportedCondition) bool { return c.condition == e.Reported.Condition })
 	if at < 0 {
@@ -156,7 +157,7 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool) (values
 }
 
 func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
-	e.memory.forget(e.at)
+	e.memory.forget(max(e.at, e.last.At))
 	values = slices.Grow(values, 1+len(e.memory.conditions)+len(e.memory.causes))
 	add := func(row *derive.Row, extra derive.Extra, number float64) {
 		if enabled[row] {
@@ -390,7 +391,7 @@ func (r *Report) Observe(settings *Settings, j Judgement) []Transition {
 		r.judged.follow(c, j.Details[c], j.At, settings.HoldTime())
 	}
 	*r.described = r.judged.Reported
-	r.at, r.last.At, r.last.Signals = j.At, j.At, j.Signals
+	r.last.At, r.last.Signals = j.At, j.Signals
 	var s State
 	r.report(&Settings{Window: settings.Window, Hold: 1}, &s, j.Condition, j.At, &symptoms{})
 	return s.transitions
