@@ -35,6 +35,9 @@ var formulas = map[string][]string{
 	"vllm.input_output_ratio":              {`G(vllm.request.prompt_tokens sum) / G(vllm.request.generation_tokens sum)`},
 	"vllm.preemptions_per_first_token":     {`G(vllm.num_preemptions) / G(vllm.time_to_first_token count)`},
 	"vllm.tokens_per_iteration":            {`G(vllm.iteration_tokens sum) / G(vllm.iteration_tokens count)`},
+	"vllm.tokens_per_iteration before 0.23": {
+		`(G(vllm.iteration_tokens sum) - G(vllm.prompt_tokens_cached)) / G(vllm.iteration_tokens count)`,
+	},
 	"vllm.frontend_overhead_mean": {
 		`(G(vllm.e2e_request_latency sum) - G(vllm.request.queue_time sum) - G(vllm.request.inference_time sum)) / G(vllm.e2e_request_latency count)`,
 	},
@@ -71,14 +74,20 @@ func meanOfSeveralTokens(name string) string {
 	return `G(` + name + ` sum) / (G(` + name + ` count) - G(vllm.request.generation_tokens bucketless{le=~"1(.0)?"}))`
 }
 
+// correct is the first version whose steps do not count cached tokens.
+var correct, _ = catalog.ParseRelease("0.23.0")
+
 // withheld are derived quantiles that one query cannot express, because requests of one token are
 // taken out of their first bucket.
 var withheld = []string{"vllm.request.decode_time_quantile", "vllm.request.time_per_output_token_quantile"}
 
-// formula returns the PromQL of a derived metric for a page with these families; empty where there
-// is none.
-func formula(metric string, families map[string]bool) string {
+// formula returns the PromQL of a derived metric for a page of a version with these families; empty
+// where there is none.
+func formula(metric, version string, families map[string]bool) string {
 	candidates := formulas[metric]
+	if release, known := catalog.ParseRelease(version); known && release.Compare(correct) < 0 {
+		candidates = slices.Concat(formulas[metric+" before 0.23"], candidates)
+	}
 	if base, is := strings.CutSuffix(metric, "_mean"); is && candidates == nil {
 		candidates = []string{`G(` + base + ` sum) / G(` + base + ` count)`}
 	}

@@ -45,7 +45,7 @@ func prometheuses(t *testing.T) (programs []string) {
 }
 
 // evaluate compares the derived values with those of each Prometheus.
-func (r *Report) evaluate(t *testing.T, families map[string]bool, scrapes []scrape, values []pmetric.ResourceMetrics, times []time.Time) {
+func (r *Report) evaluate(t *testing.T, version string, families map[string]bool, scrapes []scrape, values []pmetric.ResourceMetrics, times []time.Time) {
 	t.Helper()
 	r.Derived = map[string][]Derived{}
 	for _, program := range prometheuses(t) {
@@ -62,7 +62,7 @@ func (r *Report) evaluate(t *testing.T, families map[string]bool, scrapes []scra
 		p.WaitFor(t, "all pages in Prometheus", h.done)
 		var build struct{ Data struct{ Version string } }
 		require.NoError(t, json.Unmarshal(collector.Get(t, "http://"+addr+"/api/v1/status/buildinfo"), &build))
-		e := evaluation{report: r, addr: addr, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
+		e := evaluation{report: r, addr: addr, version: version, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
 		for n, at := range times {
 			from := slices.IndexFunc(times, func(t time.Time) bool { return t.After(at.Add(-window)) }) - 1
 			if from >= 0 {
@@ -81,6 +81,7 @@ func (r *Report) evaluate(t *testing.T, families map[string]bool, scrapes []scra
 type evaluation struct {
 	report   *Report
 	addr     string
+	version  string
 	families map[string]bool
 	found    map[string]*Derived
 	answers  map[string]map[string]float64
@@ -94,7 +95,7 @@ func (e *evaluation) compare(t *testing.T, rm pmetric.ResourceMetrics, at time.T
 			continue
 		}
 		for _, m := range sm.Metrics().All() {
-			promql := formula(m.Name(), e.families)
+			promql := formula(m.Name(), e.version, e.families)
 			if promql == "" || m.Type() != pmetric.MetricTypeGauge {
 				add(&e.report.Uncompared, m.Name())
 				continue
