@@ -29,7 +29,7 @@ import (
 )
 
 var (
-	targets = flag.String("conform.targets", "", "programs as \"name=http://host:port name=...\"; a path is that of the page, /metrics without one")
+	targets = flag.String("conform.targets", "", "programs as \"name=http://host:port name=...\"; a path is that of the page, /metrics without one; \",http://host:port\" behind it takes the requests")
 	length  = flag.Duration("conform.for", 40*time.Second, "how long a program is observed")
 	keep    = flag.Bool("conform.keep", false, "keep what is found in results")
 )
@@ -63,6 +63,10 @@ func TestForeignPrograms(t *testing.T) {
 	}
 	for _, target := range strings.Fields(*targets) {
 		name, address, _ := strings.Cut(target, "=")
+		address, front, elsewhere := strings.Cut(address, ",")
+		if !elsewhere {
+			front = address
+		}
 		t.Run(name, func(t *testing.T) {
 			tap, err := NewTap(address)
 			require.NoError(t, err)
@@ -71,7 +75,7 @@ func TestForeignPrograms(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			load(ctx, t, strings.TrimSuffix(address, tap.Path()))
+			load(ctx, t, strings.TrimSuffix(front, tap.Path()))
 			r := observe(t, name, tap, *length)
 			if *keep {
 				require.NoError(t, r.Write("results"))
@@ -182,7 +186,7 @@ func timeOf(t *testing.T, rm pmetric.ResourceMetrics) time.Time {
 }
 
 // load sends requests to a server of models until ctx ends. A program that answers none of them, as a
-// picker, is left to what its user sends.
+// picker behind a proxy of another address, is left to what its user sends.
 func load(ctx context.Context, t *testing.T, base string) {
 	t.Helper()
 	var models struct{ Data []struct{ ID string } }
