@@ -3,6 +3,7 @@
 package conformance
 
 import (
+	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -60,8 +61,7 @@ func (r *Report) evaluate(t *testing.T, version string, families map[string]bool
 		p := collector.Start(t, nil, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 			"--web.listen-address="+addr, "--log.level=warn")
 		p.WaitFor(t, "all pages in Prometheus", h.done)
-		var build struct{ Data struct{ Version string } }
-		require.NoError(t, json.Unmarshal(collector.Get(t, "http://"+addr+"/api/v1/status/buildinfo"), &build))
+		of := versionOf(t, program, addr)
 		e := evaluation{report: r, addr: addr, version: version, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
 		for n, at := range times {
 			from := slices.IndexFunc(times, func(t time.Time) bool { return t.After(at.Add(-window)) }) - 1
@@ -70,11 +70,29 @@ func (r *Report) evaluate(t *testing.T, version string, families map[string]bool
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.found)) {
-			r.Derived[build.Data.Version] = append(r.Derived[build.Data.Version], *e.found[name])
+			r.Derived[of] = append(r.Derived[of], *e.found[name])
 		}
 		p.Stop(t)
 		pages.Close()
 	}
+}
+
+// versionOf is the version of a Prometheus: what it says, or that of the module that it was built from.
+func versionOf(t *testing.T, program, addr string) string {
+	t.Helper()
+	var build struct{ Data struct{ Version string } }
+	require.NoError(t, json.Unmarshal(collector.Get(t, "http://"+addr+"/api/v1/status/buildinfo"), &build))
+	if build.Data.Version != "" {
+		return build.Data.Version
+	}
+	info, err := buildinfo.ReadFile(program)
+	require.NoError(t, err)
+	for _, dep := range append(info.Deps, &info.Main) {
+		if dep.Path == "github.com/prometheus/prometheus" {
+			return dep.Version
+		}
+	}
+	return "of an unknown version"
 }
 
 // evaluation is that of one Prometheus.
