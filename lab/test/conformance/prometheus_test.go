@@ -26,7 +26,7 @@ import (
 )
 
 const prometheusConfig = `
-global: {scrape_interval: 200ms, scrape_timeout: 200ms}
+global: {scrape_interval: 300ms, scrape_timeout: 300ms}
 scrape_configs: [{job_name: program, static_configs: [{targets: [%q]}]}]
 `
 
@@ -63,6 +63,8 @@ func (r *Report) evaluate(t *testing.T, version string, families map[string]bool
 		p.WaitFor(t, "all pages in Prometheus", h.done)
 		of := versionOf(t, program, addr)
 		e := evaluation{report: r, addr: addr, version: version, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
+		stored := e.query(t, "count_over_time("+counted+"[1h])", times[len(times)-1])
+		require.Equal(t, map[string]float64{"": float64(len(times))}, stored, "Prometheus lacks pages")
 		for n, at := range times {
 			from := slices.IndexFunc(times, func(t time.Time) bool { return t.After(at.Add(-window)) }) - 1
 			if from >= 0 {
@@ -180,24 +182,32 @@ func (e *evaluation) ask(t *testing.T, metric, promql string, at time.Time) map[
 	}
 	out := map[string]float64{}
 	for _, by := range groupingsOf(metric) {
-		parameters := url.Values{"query": {strings.ReplaceAll(promql, "BY", by)}, "time": {fmt.Sprintf("%.3f", float64(at.UnixMilli())/1e3)}}
-		body := collector.Get(t, "http://"+e.addr+"/api/v1/query?"+parameters.Encode())
-		require.NotEmpty(t, body, "Prometheus refuses %s", parameters.Get("query"))
-		var decoded struct {
-			Data struct {
-				Result []struct {
-					Metric map[string]string
-					Value  [2]any
-				}
-			}
-		}
-		require.NoError(t, json.Unmarshal(body, &decoded))
-		for _, series := range decoded.Data.Result {
-			value, err := strconv.ParseFloat(series.Value[1].(string), 64)
-			require.NoError(t, err)
-			out[rename(series.Metric)] = value
-		}
+		maps.Copy(out, e.query(t, strings.ReplaceAll(promql, "BY", by), at))
 	}
 	e.answers[key] = out
+	return out
+}
+
+// query returns the values of a query at a time, by attributes.
+func (e *evaluation) query(t *testing.T, promql string, at time.Time) map[string]float64 {
+	t.Helper()
+	parameters := url.Values{"query": {promql}, "time": {fmt.Sprintf("%.3f", float64(at.UnixMilli())/1e3)}}
+	body := collector.Get(t, "http://"+e.addr+"/api/v1/query?"+parameters.Encode())
+	require.NotEmpty(t, body, "Prometheus refuses %s", promql)
+	var decoded struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(body, &decoded))
+	out := map[string]float64{}
+	for _, series := range decoded.Data.Result {
+		value, err := strconv.ParseFloat(series.Value[1].(string), 64)
+		require.NoError(t, err)
+		out[rename(series.Metric)] = value
+	}
 	return out
 }

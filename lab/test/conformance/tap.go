@@ -120,8 +120,8 @@ func (t *Tap) seen() ([]scrape, string) {
 	return t.scrapes, t.version
 }
 
-// history hands out pages to a Prometheus, one at each scrape, with the times of the collector's
-// scrapes. So it evaluates the same samples at the same times.
+// history hands out pages to a Prometheus, with the times of the collector's scrapes. So it evaluates
+// the same samples at the same times. A page is handed out twice, in case that one scrape is too slow.
 type history struct {
 	mu    sync.Mutex
 	pages []audit.Page
@@ -131,20 +131,23 @@ type history struct {
 func (h *history) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.asked < len(h.pages) {
-		page := h.pages[h.asked]
+	if h.asked/2 < len(h.pages) {
+		page := h.pages[h.asked/2]
 		w.Header().Set("Content-Type", page.ContentType)
 		_, _ = w.Write(page.Body)
 	}
 	h.asked++
 }
 
-// done reports whether Prometheus has asked for all pages and once more, so that it has stored them.
+// done reports whether Prometheus has asked for all pages and twice more, so that it has stored them.
 func (h *history) done() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.asked > len(h.pages)+1
+	return h.asked > 2*len(h.pages)+2
 }
+
+// counted is a series that is added to each page, so that those in Prometheus can be counted.
+const counted = "harness_page"
 
 // stamped is a page whose samples have a time. Exemplars are left out.
 func stamped(page audit.Page, at time.Time) audit.Page {
@@ -154,6 +157,7 @@ func stamped(page audit.Page, at time.Time) audit.Page {
 		stamp = fmt.Sprintf(" %.3f", float64(at.UnixMilli())/1e3)
 	}
 	var out bytes.Buffer
+	fmt.Fprintf(&out, "# TYPE %[1]s gauge\n%[1]s 1%[2]s\n", counted, stamp)
 	for line := range bytes.Lines(page.Body) {
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) > 0 && line[0] != '#' {
