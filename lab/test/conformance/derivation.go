@@ -71,7 +71,7 @@ var formulas = map[string][]string{
 const refused = `inference_gateway.epp.request.errors{error_code!="ModelServerError"}`
 
 func meanOfSeveralTokens(name string) string {
-	return `G(` + name + ` sum) / (G(` + name + ` count) - G(vllm.request.generation_tokens bucketless{le=~"1(.0)?"}))`
+	return `G(` + name + ` sum) / (G(` + name + ` count) - G(vllm.request.generation_tokens bucketless{le=~"1|1[.]0"}))`
 }
 
 // correct is the first version whose steps do not count cached tokens.
