@@ -201,7 +201,7 @@ func timeOf(t *testing.T, rm pmetric.ResourceMetrics) time.Time {
 	return time.Time{}
 }
 
-// load sends requests to a server of models until ctx ends. A program that answers none of them, as a
+// load sends requests to a server of models until ctx ends; some of them are wrong. A program that answers none of them, as a
 // picker behind a proxy of another address, is left to what its user sends.
 func load(ctx context.Context, t *testing.T, base string) {
 	t.Helper()
@@ -215,10 +215,17 @@ func load(ctx context.Context, t *testing.T, base string) {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(n))) //nolint:gosec // load
 			for ctx.Err() == nil {
+				model := models.Data[0].ID
+				if random.IntN(12) == 0 {
+					model = "no-such-model"
+				}
 				body, _ := json.Marshal(map[string]any{ // It has only numbers and texts.
-					"model": models.Data[0].ID, "prompt": strings.Repeat("a word ", 1+random.IntN(60)),
+					"model": model, "prompt": strings.Repeat("a word ", 1+random.IntN(60)),
 					"max_tokens": 1 + random.IntN(24), "stream": random.IntN(2) == 0,
 				})
+				if random.IntN(12) == 0 {
+					body = body[1:]
+				}
 				request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/completions", bytes.NewReader(body))
 				if err != nil {
 					return

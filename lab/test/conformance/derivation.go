@@ -20,6 +20,7 @@ var formulas = map[string][]string{
 	"vllm.generation_throughput": {`G(vllm.generation_tokens) / E`},
 	"vllm.request_throughput":    {`G(vllm.request.success) / E`},
 	"vllm.first_token_rate":      {`G(vllm.time_to_first_token count) / E`},
+	"vllm.arrival_rate":          {`clamp_min(G(vllm.time_to_first_token count) + G(vllm.num_requests.waiting), 0) / E`},
 	"vllm.preemption_rate":       {`G(vllm.num_preemptions) / E`},
 	"vllm.prefill_compute_throughput": {
 		`G(vllm.prompt_tokens_by_source{source="local_compute"}) / E`,
@@ -47,12 +48,10 @@ var formulas = map[string][]string{
 	"vllm.http.error_ratio": {
 		`G(http_requests_total{status="STATUS",handler=~"/v1/(chat/)?completions"}) / G(http_requests_total{handler=~"/v1/(chat/)?completions"})`,
 	},
-	"inference_gateway.epp.request_rate": {`(G(inference_gateway.epp.requests) + G(` + refused + `)) / E`, `G(inference_gateway.epp.requests) / E`},
-	"inference_gateway.epp.request.error_ratio": {
-		`G(inference_gateway.epp.request.errors) / (G(inference_gateway.epp.requests) + G(` + refused + `))`,
-	},
+	"inference_gateway.epp.request_rate":        {asked + ` / E`, `G(inference_gateway.epp.requests) / E`},
+	"inference_gateway.epp.request.error_ratio": {`(G(` + errors + `) or 0 * G(inference_gateway.epp.requests)) / ` + asked, noErrors},
 	"inference_gateway.epp.request.shed_ratio": {
-		`G(inference_gateway.epp.request.errors{error_code="ResourceExhausted"}) / (G(inference_gateway.epp.requests) + G(` + refused + `))`,
+		`(G(` + errors + `{error_code="ResourceExhausted"}) or 0 * G(inference_gateway.epp.requests)) / ` + asked, noErrors,
 	},
 	"inference_gateway.epp.request.time_to_first_token_mean": {
 		`G(inference_gateway.epp.request.time_to_first_token sum{streaming="true"}) / G(inference_gateway.epp.request.time_to_first_token count{streaming="true"})`,
@@ -68,7 +67,13 @@ var formulas = map[string][]string{
 	},
 }
 
-const refused = `inference_gateway.epp.request.errors{error_code!="ModelServerError"}`
+const (
+	errors = `inference_gateway.epp.request.errors`
+	// asked are the requests with those that were refused. A model can have only one of the two.
+	asked = `((G(inference_gateway.epp.requests) or 0 * G(` + errors + `)) + (G(` + errors + `{error_code!="ModelServerError"}) or 0 * G(inference_gateway.epp.requests)))`
+	// noErrors is for a page that has not had an error yet.
+	noErrors = `0 * G(inference_gateway.epp.requests) / G(inference_gateway.epp.requests)`
+)
 
 func meanOfSeveralTokens(name string) string {
 	return `G(` + name + ` sum) / (G(` + name + ` count) - G(vllm.request.generation_tokens bucketless{le=~"1|1[.]0"}))`
