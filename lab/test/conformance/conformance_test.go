@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,8 +76,9 @@ func TestForeignPrograms(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			load(ctx, t, strings.TrimSuffix(front, tap.Path()))
+			requests := load(ctx, t, strings.TrimSuffix(front, tap.Path()))
 			r := observe(t, name, tap, *length)
+			r.Requests = requests.Load()
 			if *keep {
 				require.NoError(t, r.Write("results"))
 			}
@@ -203,12 +205,14 @@ func timeOf(t *testing.T, rm pmetric.ResourceMetrics) time.Time {
 
 // load sends requests to a server of models until ctx ends; some of them are wrong. A program that answers none of them, as a
 // picker behind a proxy of another address, is left to what its user sends.
-func load(ctx context.Context, t *testing.T, base string) {
+// It counts those that are answered.
+func load(ctx context.Context, t *testing.T, base string) *atomic.Int64 {
 	t.Helper()
+	answered := &atomic.Int64{}
 	var models struct{ Data []struct{ ID string } }
 	if err := json.Unmarshal(collector.Get(t, base+"/v1/models"), &models); err != nil || len(models.Data) == 0 {
 		t.Logf("%s lists no models; it gets no requests", base)
-		return
+		return answered
 	}
 	var all sync.WaitGroup
 	for n := range clients {
@@ -234,10 +238,12 @@ func load(ctx context.Context, t *testing.T, base string) {
 				if response, err := http.DefaultClient.Do(request); err == nil {
 					_, _ = io.Copy(io.Discard, response.Body)
 					_ = response.Body.Close()
+					answered.Add(1)
 				}
 			}
 		})
 	}
 	t.Cleanup(all.Wait)
 	time.Sleep(5 * time.Second) // Series appear with the first requests.
+	return answered
 }

@@ -15,38 +15,42 @@ func Page(reports []*Report) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("<!-- Written by \"make conform-page\"; its prose is lab/test/conformance/page.go. -->")
 	line("# The collector beside other programs\n")
-	line("Programs that others wrote ran under load, and the collector read them every 2 s. Command: `make conform TARGETS='name=http://host:port'`.\n")
+	line("Programs that others wrote ran under load, and the collector read them every 2 s; a \"recorded\" one is pages that the program once sent. Command: `make conform TARGETS='name=http://host:port'`.\n")
 	line("## Samples\n")
 	line("Each sample of the collector is compared with the page that it read, bucket by bucket, and each page with one just before and one just after it:")
 	line("a counter lies between them. \"Documented\" samples become attributes, start times or nothing, as [naming](../reference/naming.md) says.\n")
-	line("| program | scrapes | families | samples | emitted | documented | lost | wrong type or value | before and after: equal, between, gauges outside |")
-	line("|---|---|---|---|---|---|---|---|---|")
+	line("| program | requests | scrapes | families | samples | emitted | documented | lost | wrong type or value | before and after: equal, between, gauges outside |")
+	line("|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range reports {
 		stays := 0
 		for _, fate := range documented[1:] {
 			stays += r.Fates[fate]
 		}
-		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Scrapes, r.Families, r.Samples, r.Fates[audit.Emitted], stays,
+		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Requests, r.Scrapes, r.Families, r.Samples, r.Fates[audit.Emitted], stays,
 			r.Samples-r.Fates[audit.Emitted]-stays, len(r.Mistyped)+len(r.Violations)+len(r.Fallen)+len(r.Absent), r.Equal, r.Between, len(r.Moved))
 	}
 	line("\n## Derived values\n")
 	line("A real Prometheus evaluates PromQL over the same pages, at the times of the collector's scrapes. The difference is the largest one, as a share of its value.")
+	versions, metrics := map[string]bool{}, map[string]bool{}
 	for _, r := range reports {
-		if len(r.Derived) == 0 {
-			continue
-		}
-		versions := slices.Sorted(maps.Keys(r.Derived))
-		line("\n%s:\n", r.Program)
-		line("| metric | %s |", strings.Join(each(versions, "Prometheus %s: values, difference"), " | "))
-		line("|---|%s", strings.Repeat("---|", len(versions)))
-		for _, name := range r.metrics() {
-			var cells []string
-			for _, version := range versions {
-				cells = append(cells, cell(r.Derived[version], name))
+		for version, derived := range r.Derived {
+			versions[version] = true
+			for _, d := range derived {
+				metrics[d.Metric] = true
 			}
-			line("| `%s` | %s |", name, strings.Join(cells, " | "))
 		}
 	}
+	columns := slices.Sorted(maps.Keys(versions))
+	line("\n| program | %s |", strings.Join(each(columns, "Prometheus %s: metrics, values, largest difference"), " | "))
+	line("|---|%s", strings.Repeat("---|", len(columns)))
+	for _, r := range reports {
+		var cells []string
+		for _, version := range columns {
+			cells = append(cells, cell(r.Derived[version]))
+		}
+		line("| %s | %s |", r.Program, strings.Join(cells, " | "))
+	}
+	line("\nMetrics: %s.", strings.Join(each(slices.Sorted(maps.Keys(metrics)), "`%s`"), ", "))
 	line("\n## What is left to say\n")
 	for _, r := range reports {
 		for _, of := range []struct {
@@ -72,26 +76,18 @@ func each(list []string, format string) (out []string) {
 	return out
 }
 
-// metrics are the derived metrics that any Prometheus was asked for.
-func (r *Report) metrics() []string {
-	known := map[string]bool{}
-	for _, derived := range r.Derived {
-		for _, d := range derived {
-			known[d.Metric] = true
-		}
+func cell(derived []Derived) string {
+	if len(derived) == 0 {
+		return "-"
 	}
-	return slices.Sorted(maps.Keys(known))
-}
-
-func cell(derived []Derived, metric string) string {
+	values, worst := 0, Derived{}
 	for _, d := range derived {
-		switch {
-		case d.Metric != metric:
-		case d.Largest <= tolerance:
-			return fmt.Sprintf("%d, none", d.Compared)
-		default:
-			return fmt.Sprintf("%d, **%.2g**", d.Compared, d.Largest)
+		if values += d.Compared; d.Largest >= worst.Largest {
+			worst = d
 		}
 	}
-	return "-"
+	if worst.Largest <= tolerance {
+		return fmt.Sprintf("%d, %d, below 1e-9", len(derived), values)
+	}
+	return fmt.Sprintf("%d, %d, **%.2g** (`%s`)", len(derived), values, worst.Largest, worst.Metric)
 }

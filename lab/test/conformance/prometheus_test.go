@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +92,8 @@ func versionOf(t *testing.T, program, addr string) string {
 	require.NoError(t, err)
 	for _, dep := range append(info.Deps, &info.Main) {
 		if dep.Path == "github.com/prometheus/prometheus" {
-			return dep.Version
+			// The module's 0.313.2 is the server's 3.13.2.
+			return regexp.MustCompile(`^v0\.(\d)(\d+)\.`).ReplaceAllString(dep.Version, "$1.$2.")
 		}
 	}
 	return "of an unknown version"

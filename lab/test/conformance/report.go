@@ -15,7 +15,9 @@ import (
 // Report is what was found of one program.
 type Report struct {
 	Program string `json:"program"`
-	Scrapes int    `json:"scrapes"`
+	// Requests is how many were answered, Scrapes how often the collector read the page.
+	Requests int64 `json:"requests"`
+	Scrapes  int   `json:"scrapes"`
 	// Families and Samples are those of the last body; Fates counts the samples by what became of them.
 	Families int                `json:"families"`
 	Samples  int                `json:"samples"`

@@ -54,6 +54,9 @@ func (t *Tap) Alive() error {
 // patience is how long the program may take for a page.
 const patience = 10 * time.Second
 
+// gap is the time between two of the three scrapes, in which a program at work does something.
+const gap = 100 * time.Millisecond
+
 func (t *Tap) get(address string, header http.Header) (page audit.Page, err error) {
 	request, err := http.NewRequest(http.MethodGet, address, http.NoBody)
 	if err != nil {
@@ -105,6 +108,7 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		*get.to = page
+		time.Sleep(gap)
 	}
 	t.mu.Lock()
 	t.scrapes = append(t.scrapes, s)
