@@ -57,9 +57,15 @@ func Page(reports []*Report) string {
 			title string
 			list  []string
 		}{
-			{"lost", r.Lost}, {"of another type", r.Mistyped}, {"different", r.Violations}, {"counters outside", r.Fallen},
-			{"only in its answer to Prometheus", r.Absent}, {"only in its answer to the collector", r.Alone},
-			{"without a unit", r.Unitless}, {"not in the catalogue", r.Unknown}, {"derived, not compared", r.Uncompared},
+			{"lost", r.Lost},
+			{"of another type", r.Mistyped},
+			{"different", r.Violations},
+			{"counters outside", r.Fallen},
+			{"only in its answer to Prometheus", r.Absent},
+			{"only in its answer to the collector", r.Alone},
+			{"without a unit", r.Unitless},
+			{"not in the catalogue", r.Unknown},
+			{"derived, not compared", r.Uncompared},
 		} {
 			if len(of.list) > 0 {
 				line("- %s, %s: %s", r.Program, of.title, strings.Join(each(of.list, "`%s`"), ", "))

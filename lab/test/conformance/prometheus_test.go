@@ -27,7 +27,7 @@ import (
 )
 
 const prometheusConfig = `
-global: {scrape_interval: 300ms, scrape_timeout: 300ms}
+global: {scrape_interval: 500ms, scrape_timeout: 500ms}
 scrape_configs: [{job_name: program, static_configs: [{targets: [%q]}]}]
 `
 

@@ -110,6 +110,9 @@ func (t *Tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		*get.to = page
 		time.Sleep(gap)
 	}
+	if r.Context().Err() != nil {
+		return
+	}
 	t.mu.Lock()
 	t.scrapes = append(t.scrapes, s)
 	t.mu.Unlock()
