@@ -211,6 +211,20 @@ conformance: build prometheus ## Compare values and samples of a real vLLM with 
 	@$(with_vllm) $(build_lab) \
 	exec $(LAB) conform $(in_lab) -prometheus $$(command -v prometheus || echo $(TOOLS)/prometheus/usr/bin/prometheus)
 
+# TARGETS are programs of others under load, with the address of each: "NAME=http://host:port", and
+# ",http://host:port" behind it if something in front of it takes the requests. One that does not
+# answer is skipped.
+TARGETS ?=
+
+.PHONY: conform
+conform: build prometheus ## Compare the collector with programs of others and with a real Prometheus (TARGETS='name=http://host:port'; a minute each)
+	@OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) $(GO) test -tags e2e ./lab/test/conformance -run '^TestForeignPrograms$$' \
+		-conform.targets '$(TARGETS)' -conform.keep -v -count 1 -timeout 30m
+
+.PHONY: conform-page
+conform-page: ## Write what "make conform" found into docs/why/conformance.md
+	@$(GO) test -count 1 ./lab/test/conformance -run TestThePageIsWhatWasFound -update
+
 .PHONY: vllm-defects
 vllm-defects: ## Show on a real vLLM what docs/what-vllm-gets-wrong.md says of its version (VERSION=0.32.0; 4 minutes)
 	@$(with_vllm) $(build_lab) \

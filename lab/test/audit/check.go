@@ -36,6 +36,8 @@ type Report struct {
 	Fates map[Fate]int
 	// Points is the number of emitted points.
 	Points int
+	// Origins are the families of the body.
+	Origins []Origin
 	// Up is true if the body has a sample that can be read.
 	Up bool
 
@@ -77,6 +79,7 @@ func Check(s Scrape, rm pmetric.ResourceMetrics) *Report {
 		a.resource(rm.Resource().Attributes())
 	}
 	a.everyLine(b)
+	r.Origins = a.origins(fs)
 	r.Violations = append(r.Violations, a.fates.violations...)
 	for _, fate := range a.fates.of {
 		r.Fates[fate]++
@@ -225,7 +228,7 @@ func (a *auditor) compareFree(m *metric) {
 
 // compare compares the points of a metric and claims them.
 func (a *auditor) compare(m *metric, got *emittedMetric) {
-	got.claimed = true
+	got.claimed, m.got = true, got
 	for _, p := range m.points {
 		found := got.points[p.key]
 		if found == nil {

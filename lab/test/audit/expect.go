@@ -18,6 +18,8 @@ type metric struct {
 	// wire is the family's name, for violations.
 	wire   string
 	points []*point
+	// got is the emitted metric that it was compared with.
+	got *emittedMetric
 }
 
 // point is the expected point of a series.

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/audit"
+)
+
+// Page writes docs/why/conformance.md.
+func Page(reports []*Report) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("<!-- Written by \"make conform-page\"; its prose is lab/test/conformance/page.go. -->")
+	line("# The collector beside other programs\n")
+	line("Programs that others wrote ran under load, and the collector read them every 2 s; a \"recorded\" one is pages that the program once sent. Command: `make conform TARGETS='name=http://host:port'`.\n")
+	line("## Samples\n")
+	line("Each sample of the collector is compared with the page that it read, bucket by bucket, and each page with one just before and one just after it:")
+	line("a counter lies between them. \"Documented\" samples become attributes, start times or nothing, as [naming](../reference/naming.md) says.\n")
+	line("| program | requests | scrapes | families | samples | emitted | documented | lost | wrong type or value | before and after: equal, between, gauges outside |")
+	line("|---|---|---|---|---|---|---|---|---|---|")
+	for _, r := range reports {
+		stays := 0
+		for _, fate := range documented[1:] {
+			stays += r.Fates[fate]
+		}
+		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Requests, r.Scrapes, r.Families, r.Samples, r.Fates[audit.Emitted], stays,
+			r.Samples-r.Fates[audit.Emitted]-stays, len(r.Mistyped)+len(r.Violations)+len(r.Fallen)+len(r.Absent), r.Equal, r.Between, len(r.Moved))
+	}
+	line("\n## Derived values\n")
+	line("A real Prometheus evaluates PromQL over the same pages, at the times of the collector's scrapes. The difference is the largest one, as a share of its value.")
+	versions, metrics := map[string]bool{}, map[string]bool{}
+	for _, r := range reports {
+		for version, derived := range r.Derived {
+			versions[version] = true
+			for _, d := range derived {
+				metrics[d.Metric] = true
+			}
+		}
+	}
+	columns := slices.Sorted(maps.Keys(versions))
+	line("\n| program | %s |", strings.Join(each(columns, "Prometheus %s: metrics, values, largest difference"), " | "))
+	line("|---|%s", strings.Repeat("---|", len(columns)))
+	for _, r := range reports {
+		var cells []string
+		for _, version := range columns {
+			cells = append(cells, cell(r.Derived[version]))
+		}
+		line("| %s | %s |", r.Program, strings.Join(cells, " | "))
+	}
+	line("\nMetrics: %s.", strings.Join(each(slices.Sorted(maps.Keys(metrics)), "`%s`"), ", "))
+	line("\n## What is left to say\n")
+	for _, r := range reports {
+		for _, of := range []struct {
+			title string
+			list  []string
+		}{
+			{"lost", r.Lost},
+			{"of another type", r.Mistyped},
+			{"different", r.Violations},
+			{"counters outside", r.Fallen},
+			{"only in its answer to Prometheus", r.Absent},
+			{"only in its answer to the collector", r.Alone},
+			{"without a unit", r.Unitless},
+			{"not in the catalogue", r.Unknown},
+			{"derived, not compared", r.Uncompared},
+		} {
+			if len(of.list) > 0 {
+				line("- %s, %s: %s", r.Program, of.title, strings.Join(each(of.list, "`%s`"), ", "))
+			}
+		}
+	}
+	return b.String()
+}
+
+func each(list []string, format string) (out []string) {
+	for _, text := range list {
+		out = append(out, fmt.Sprintf(format, text))
+	}
+	return out
+}
+
+func cell(derived []Derived) string {
+	if len(derived) == 0 {
+		return "-"
+	}
+	values, worst := 0, Derived{}
+	for _, d := range derived {
+		if values += d.Compared; d.Largest >= worst.Largest {
+			worst = d
+		}
+	}
+	if worst.Largest <= tolerance {
+		return fmt.Sprintf("%d, %d, below 1e-9", len(derived), values)
+	}
+	return fmt.Sprintf("%d, %d, **%.2g** (`%s`)", len(derived), values, worst.Largest, worst.Metric)
+}

@@ -1,0 +1,215 @@
+//go:build e2e
+
+package conformance
+
+import (
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
+)
+
+const prometheusConfig = `
+global: {scrape_interval: 500ms, scrape_timeout: 500ms}
+scrape_configs: [{job_name: program, static_configs: [{targets: [%q]}]}]
+`
+
+// prometheuses are the servers that are there: Debian's, and a Prometheus 3.
+func prometheuses(t *testing.T) (programs []string) {
+	t.Helper()
+	for _, pattern := range []string{"prometheus/usr/bin/prometheus", "prometheus3/prometheus"} {
+		file, err := filepath.Abs(filepath.Join(captures.Root(t), "bin", "tools", pattern))
+		require.NoError(t, err)
+		if _, err := os.Stat(file); err != nil {
+			t.Logf("%s is not there; nothing is compared with it", pattern)
+			continue
+		}
+		programs = append(programs, file)
+	}
+	return programs
+}
+
+// evaluate compares the derived values with those of each Prometheus.
+func (r *Report) evaluate(t *testing.T, version string, families map[string]bool, scrapes []scrape, values []pmetric.ResourceMetrics, times []time.Time) {
+	t.Helper()
+	r.Derived = map[string][]Derived{}
+	for _, program := range prometheuses(t) {
+		h := &history{}
+		for n := range times {
+			h.pages = append(h.pages, stamped(scrapes[n].page, times[n]))
+		}
+		pages := httptest.NewServer(h)
+		addr, dir := collector.FreeAddr(t), t.TempDir()
+		config := filepath.Join(dir, "prometheus.yml")
+		require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, strings.TrimPrefix(pages.URL, "http://")), 0o600))
+		p := collector.Start(t, nil, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+			"--web.listen-address="+addr, "--log.level=warn")
+		p.WaitFor(t, "all pages in Prometheus", h.done)
+		of := versionOf(t, program, addr)
+		e := evaluation{report: r, addr: addr, version: version, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
+		stored := e.query(t, "count_over_time("+counted+"[1h])", times[len(times)-1])
+		require.Equal(t, map[string]float64{"": float64(len(times))}, stored, "Prometheus lacks pages")
+		for n, at := range times {
+			from := slices.IndexFunc(times, func(t time.Time) bool { return t.After(at.Add(-window)) }) - 1
+			if from >= 0 {
+				e.compare(t, values[n], at, at.Sub(times[from]))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(e.found)) {
+			r.Derived[of] = append(r.Derived[of], *e.found[name])
+		}
+		p.Stop(t)
+		pages.Close()
+	}
+}
+
+// versionOf is the version of a Prometheus: what it says, or that of the module that it was built from.
+func versionOf(t *testing.T, program, addr string) string {
+	t.Helper()
+	var build struct{ Data struct{ Version string } }
+	require.NoError(t, json.Unmarshal(collector.Get(t, "http://"+addr+"/api/v1/status/buildinfo"), &build))
+	if build.Data.Version != "" {
+		return build.Data.Version
+	}
+	info, err := buildinfo.ReadFile(program)
+	require.NoError(t, err)
+	for _, dep := range append(info.Deps, &info.Main) {
+		if dep.Path == "github.com/prometheus/prometheus" {
+			// The module's 0.313.2 is the server's 3.13.2.
+			return regexp.MustCompile(`^v0\.(\d)(\d+)\.`).ReplaceAllString(dep.Version, "$1.$2.")
+		}
+	}
+	return "of an unknown version"
+}
+
+// evaluation is that of one Prometheus.
+type evaluation struct {
+	report   *Report
+	addr     string
+	version  string
+	families map[string]bool
+	found    map[string]*Derived
+	answers  map[string]map[string]float64
+}
+
+// compare compares the derived values of one scrape.
+func (e *evaluation) compare(t *testing.T, rm pmetric.ResourceMetrics, at time.Time, elapsed time.Duration) {
+	t.Helper()
+	for _, sm := range rm.ScopeMetrics().All() {
+		if !strings.HasSuffix(sm.Scope().Name(), "/processor/vllmprocessor") {
+			continue
+		}
+		for _, m := range sm.Metrics().All() {
+			promql := formula(m.Name(), e.version, e.families)
+			if promql == "" || m.Type() != pmetric.MetricTypeGauge {
+				add(&e.report.Uncompared, m.Name())
+				continue
+			}
+			promql = strings.NewReplacer("WINDOW", window.String(), " E", fmt.Sprintf(" %.9f", elapsed.Seconds())).Replace(promql)
+			for _, p := range m.Gauge().DataPoints().All() {
+				if !p.Flags().NoRecordedValue() {
+					e.point(t, m.Name(), promql, at, p)
+				}
+			}
+		}
+	}
+}
+
+func (e *evaluation) point(t *testing.T, metric, promql string, at time.Time, p pmetric.NumberDataPoint) {
+	t.Helper()
+	labels := map[string]string{}
+	for name, value := range p.Attributes().All() {
+		labels[name] = value.AsString()
+	}
+	promql = strings.NewReplacer("(Q,", "("+labels["quantile"]+",", "STATUS", labels["status_class"]).Replace(promql)
+	key := rename(labels)
+	want, has := e.ask(t, metric, promql, at)[key]
+	got := number(p)
+	where := fmt.Sprintf("{%s} is %.12g, not %.12g", key, got, want)
+	if q := labels["quantile"]; q != "" {
+		where = "quantile " + q + " " + where
+	}
+	if !has || math.IsNaN(want) {
+		add(&e.report.Violations, metric+"{"+key+"}: there is a value, and Prometheus has none")
+		return
+	}
+	d := e.found[metric]
+	if d == nil {
+		d = &Derived{Metric: metric}
+		e.found[metric] = d
+	}
+	d.Compared++
+	off := math.Abs(got-want) / max(math.Abs(want), 1e-6)
+	if got == want {
+		off = 0
+	}
+	if off > d.Largest {
+		d.Largest = off
+		if off > tolerance {
+			d.At = where
+		}
+	}
+}
+
+func number(p pmetric.NumberDataPoint) float64 {
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(p.IntValue())
+	}
+	return p.DoubleValue()
+}
+
+// ask returns the values of a formula at a time, by attributes.
+func (e *evaluation) ask(t *testing.T, metric, promql string, at time.Time) map[string]float64 {
+	t.Helper()
+	key := promql + at.String()
+	if known, has := e.answers[key]; has {
+		return known
+	}
+	out := map[string]float64{}
+	for _, by := range groupingsOf(metric) {
+		maps.Copy(out, e.query(t, strings.ReplaceAll(promql, "BY", by), at))
+	}
+	e.answers[key] = out
+	return out
+}
+
+// query returns the values of a query at a time, by attributes.
+func (e *evaluation) query(t *testing.T, promql string, at time.Time) map[string]float64 {
+	t.Helper()
+	parameters := url.Values{"query": {promql}, "time": {fmt.Sprintf("%.3f", float64(at.UnixMilli())/1e3)}}
+	body := collector.Get(t, "http://"+e.addr+"/api/v1/query?"+parameters.Encode())
+	require.NotEmpty(t, body, "Prometheus refuses %s", promql)
+	var decoded struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(body, &decoded))
+	out := map[string]float64{}
+	for _, series := range decoded.Data.Result {
+		value, err := strconv.ParseFloat(series.Value[1].(string), 64)
+		require.NoError(t, err)
+		out[rename(series.Metric)] = value
+	}
+	return out
+}
