@@ -34,13 +34,15 @@ scrape_configs: [{job_name: program, static_configs: [{targets: [%q]}]}]
 // prometheuses are the servers that are there: Debian's, and a Prometheus 3.
 func prometheuses(t *testing.T) (programs []string) {
 	t.Helper()
-	for _, pattern := range []string{"prometheus/usr/bin/prometheus", "prometheus3/prometheus"} {
-		file, err := filepath.Abs(filepath.Join(captures.Root(t), "bin", "tools", pattern))
+	for pattern, target := range map[string]string{"prometheus/usr/bin/prometheus": "prometheus", "servers/*/prometheus": "servers"} {
+		found, err := filepath.Glob(filepath.Join(captures.Root(t), "bin", "tools", pattern))
 		require.NoError(t, err)
-		if _, err := os.Stat(file); err != nil {
-			t.Logf("%s is not there; nothing is compared with it", pattern)
+		if len(found) == 0 {
+			t.Logf("bin/tools/%s is not there, and nothing is compared with it; run make %s", pattern, target)
 			continue
 		}
+		file, err := filepath.Abs(found[0])
+		require.NoError(t, err)
 		programs = append(programs, file)
 	}
 	return programs
