@@ -4,7 +4,7 @@
 #   docker build -t registry.example.com/otelcol-vllm:0.2.0 .
 #
 # With "--target tiers" it has the collector of "make build-tiers", which can send by load
-# balancing and through Kafka.
+# balancing and through Kafka, with "--target full" that of "make build-full", which signs requests to AWS.
 #
 # Needs BuildKit (Docker's default) or podman, for the cache mounts.
 
@@ -58,6 +58,32 @@ ARG VERSION=unreleased
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="otelcol-vllm" \
       org.opencontainers.image.description="OpenTelemetry Collector for vLLM, with load balancing and Kafka" \
+      org.opencontainers.image.source="https://github.com/otelcol-vllm/otelcol-vllm" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
+USER 10001:10001
+ENTRYPOINT ["/otelcol-vllm"]
+CMD ["--config=/etc/otelcol-vllm/collector.yaml"]
+
+# Only built with "--target full".
+FROM build AS build-full
+ARG TARGETOS
+ARG TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod \
+    --mount=type=cache,target=/go/cache \
+    make build-full licences COLLECTOR=otelcol-vllm-full LICENCES=build/licences-full
+
+FROM scratch AS full
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /src/LICENSE /src/NOTICE /licenses/
+COPY --from=build-full /src/build/licences-full /licenses
+COPY --from=build-full /src/bin/otelcol-vllm-full /otelcol-vllm
+COPY --from=build /src/bin/vllmctl /vllmctl
+ARG VERSION=unreleased
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="otelcol-vllm" \
+      org.opencontainers.image.description="OpenTelemetry Collector for vLLM, with components for Kubernetes and AWS" \
       org.opencontainers.image.source="https://github.com/otelcol-vllm/otelcol-vllm" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \

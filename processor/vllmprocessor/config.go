@@ -234,9 +234,10 @@ func (c *Config) unknownMetric(name string, chosen *bool) string {
 	}
 	// A user who writes the end of a name means a name with that end, however long.
 	end := "." + strings.TrimPrefix(meant, "vllm.")
-	nearest := catalog.Nearest(meant, func(m *catalog.Metric) bool { return m.Derived() && strings.HasSuffix(m.Name, end) })
+	has := func(m *catalog.Metric) bool { return c.unknownMetric(m.Name, chosen) == "" }
+	nearest := catalog.Nearest(meant, func(m *catalog.Metric) bool { return has(m) && strings.HasSuffix(m.Name, end) })
 	if nearest == "" {
-		nearest = catalog.Nearest(meant, (*catalog.Metric).Derived)
+		nearest = catalog.Nearest(meant, has)
 	}
 	return fmt.Sprintf("no metric has this name; did you mean %s?", nearest)
 }

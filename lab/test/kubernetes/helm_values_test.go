@@ -27,6 +27,7 @@ func TestWrongValuesAreRefusedWithASentence(t *testing.T) {
 		{"agent", "models: {port: \"8000\"}", "at '/models/port': got string, want integer"},
 		{"agent", "models: {namespace: a}", "at '/models': additional properties 'namespace' not allowed"},
 		{"agent", "resources: {limits: {gpu: 1}}", "at '/resources/limits': additional properties 'gpu' not allowed"},
+		{"agent", "config: {service: {extensions: [sigv4auth]}}", "config.service.extensions replaces the list of the mode, and lacks health_check"},
 		{"agent", "config: {service: [a]}", "at '/config/service': got array, want object"},
 		{"agent", "config: {receiver: {}}", "at '/config': additional properties 'receiver' not allowed"},
 		{"agent", "objectives: [{name: a, metric: b}]", "at '/objectives/0': missing property 'target'"},

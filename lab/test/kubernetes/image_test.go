@@ -105,7 +105,7 @@ func TestTheBuildGetsEveryFolderWithGoCodeAndNothingElse(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	require.NoError(t, err)
 	// bin and build are made on this machine, testdata and docs are not compiled.
-	needed := []string{"Makefile", "builder-config.yaml", "builder-config-tiers.yaml", "go.mod", "go.sum", "go.work", "go.work.sum", "LICENSE", "NOTICE"}
+	needed := []string{"Makefile", "builder-config.yaml", "builder-config-full.yaml", "builder-config-tiers.yaml", "go.mod", "go.sum", "go.work", "go.work.sum", "LICENSE", "NOTICE"}
 	for _, entry := range entries {
 		if !entry.IsDir() || slices.Contains([]string{"bin", "build", "dist", "testdata", ".git"}, entry.Name()) {
 			continue

@@ -216,7 +216,7 @@ func TestThePresetsAreTheExamplesOfTheBackends(t *testing.T) {
 			all, _ := at(config, "service", "pipelines", "metrics")["processors"].([]any)
 			return all
 		}
-		assert.Equal(t, append(list(want), "transform/cluster"), list(got), preset)
+		assert.Equal(t, slices.Insert(list(want), 2, any("transform/cluster")), list(got), preset+": after vllm, before labels are made of it")
 		address := "endpoint"
 		if at(want, "exporters", "otlp_http")[address] == nil {
 			address = "metrics_endpoint" // counts more than "endpoint"

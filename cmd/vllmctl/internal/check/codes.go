@@ -95,7 +95,7 @@ const (
 	CodeBatchFirst     = "batch-before-processor"
 	CodeDeltaFirst     = "delta-before-processor"
 	CodeWindow         = "window-too-short"
-	CodePreset         = "preset-without-inputs"
+	CodePreset         = "preset-mismatch"
 	CodeNoDiagnosis    = "connector-without-diagnosis"
 	CodePoolAttribute  = "pool-without-attribute"
 	CodeDiscoveryNone  = "discovery-empty"

@@ -173,7 +173,7 @@ func (s *Sent) words(targets int) string {
 	case slices.Contains(remoteWrite, kind):
 		out = prometheus + ", " + humanize.Comma(int64(s.PointsPerMinute)) + " samples a minute"
 	case s.BytesPerDay > 0:
-		out += ", about " + humanize.IBytes(uint64(s.BytesPerDay)) + " a day; in Prometheus " + humanize.Comma(int64(s.PrometheusSeries)) + " series"
+		out += ", about " + humanize.IBytes(uint64(s.BytesPerDay)) + " a day as sent; in Prometheus " + humanize.Comma(int64(s.PrometheusSeries)) + " series"
 	}
 	if s.Targets < targets {
 		out = fmt.Sprintf("%d of them: ", s.Targets) + out

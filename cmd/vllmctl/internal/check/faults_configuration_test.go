@@ -84,6 +84,9 @@ func configurationFaults() []fault {
 		{"small preset before a larger one", []string{check.CodePreset}, func(t world) string {
 			return configuration(t, "preset: essential, endpoint: "+serve(t, healthy(t)), "")
 		}},
+		{"metric that the processor removes", []string{check.CodePreset}, func(t world) string {
+			return configuration(t, "metrics: {vllm.time_to_first_token: {enabled: true}}, endpoint: "+serve(t, healthy(t)), "preset: essential")
+		}},
 		{"connector without the diagnosis", []string{check.CodeNoDiagnosis}, func(t world) string {
 			return written(t, "receivers: {vllm: {"+patient+"endpoint: "+serve(t, healthy(t))+"}}\nprocessors: {vllm: {diagnosis: {enabled: false}}}\n"+
 				"connectors: {vllm_diagnosis: {}}\nexporters: {debug: {}}\nservice: {pipelines: {metrics: {receivers: [vllm], processors: [vllm], "+

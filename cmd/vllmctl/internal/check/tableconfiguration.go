@@ -35,8 +35,8 @@ var configurationCodes = []Code{
 		"A single missed scrape leaves nothing to derive. Raise window of the processor, or lower collection_interval of the receiver.",
 	},
 	{
-		CodePreset, Configuration, Warning, "A receiver with the preset essential does not emit all that the processor's preset is computed from.",
-		"Set preset: essential in the processor, too, or remove it from the receiver.",
+		CodePreset, Configuration, Warning, "The metrics of a receiver and of the processor after it do not fit: a preset or a switch has no effect.",
+		"Set the same preset in both. Switch a metric of the receiver on in the processor, too.",
 	},
 	{
 		CodeNoDiagnosis, Configuration, Warning, "The vllm_diagnosis connector emits nothing, because the diagnosis is off.",

@@ -145,4 +145,9 @@
 {{- if and $v.queue.hostPath (ne $v.mode "agent") -}}
 {{- fail (printf "queue.hostPath is set, and only the mode agent reads it; the mode is %s, which has a volume claim. Leave it out" $v.mode) -}}
 {{- end -}}
+{{- with dig "service" "extensions" list $v.config -}}
+{{- if not (has "health_check" .) -}}
+{{- fail "config.service.extensions replaces the list of the mode, and lacks health_check, without which the pod is restarted. Write the whole list: health_check, health_check/ready, storage_check, file_storage, vllm_fleet and yours" -}}
+{{- end -}}
+{{- end -}}
 {{- end }}

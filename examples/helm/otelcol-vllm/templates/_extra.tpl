@@ -62,9 +62,13 @@
 {{- end -}}
 {{- $extra = mergeOverwrite $extra (deepCopy $v.config) -}}
 {{- if $v.clusterName -}}
-{{- /* Last in the list, whoever has written it: metrics of pools have the name, too. */ -}}
-{{- $list = dig "service" "pipelines" "metrics" "processors" $list $extra -}}
-{{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "processors" (append $list "transform/cluster" | uniq))))) -}}
+{{- /* After vllm, whoever has written the list: metrics of pools have the name, too, and labels are made of it. */ -}}
+{{- $named := list -}}
+{{- range without (dig "service" "pipelines" "metrics" "processors" $list $extra) "transform/cluster" -}}
+{{- $named = append $named . -}}
+{{- if eq . "vllm" -}}{{- $named = append $named "transform/cluster" -}}{{- end -}}
+{{- end -}}
+{{- $extra = mergeOverwrite $extra (dict "service" (dict "pipelines" (dict "metrics" (dict "processors" $named)))) -}}
 {{- end -}}
 {{- with $extra -}}
 {{- toYaml . -}}
