@@ -261,7 +261,7 @@ var causes = []Cause{
 		Sentence: "The API server in front of the engine is slow: requests lose time before and after the engine.",
 		Signals:  []string{"frontend_overhead_mean", "time_to_first_token_mean"},
 		Next: []Step{
-			{Text: "Compare `vllm.frontend_overhead_mean` with `vllm.time_to_first_token_quantile`.", Queries: []string{"vllm_frontend_overhead_mean_seconds / ignoring (quantile) vllm_time_to_first_token_quantile_seconds{quantile=\"0.5\"}"}, Board: "vllm-engine", Panel: "API server overhead, mean"},
+			{Text: "Compare `vllm.frontend_overhead_mean` with the mean of `vllm.time_to_first_token`.", Queries: []string{"vllm_frontend_overhead_mean_seconds / (rate(vllm_time_to_first_token_seconds_sum[1m]) / rate(vllm_time_to_first_token_seconds_count[1m]))"}, Board: "vllm-engine", Panel: "API server overhead, mean"},
 			{Text: "Look at the CPU of the server and of its host, and at what else runs there."},
 			{Text: "Consider more API server processes (`--api-server-count`), or fewer images and less tokenization per server."},
 		},

@@ -74,7 +74,7 @@ func TestEachPointOfTheFourSituationsHasAnAnswer(t *testing.T) {
 			"clients give up":                {"clients that give up while they wait"},
 			"engine failures":                {"erroring.md", "failing.md", "stalled.md", "unreachable.md"},
 			"begin at the boundary":          {"1. Which codes, at the gateway"},
-			"correlate with waits":           {"vllm_time_to_first_token_mean_seconds", ": Queue time*"},
+			"correlate with waits":           {"vllm_time_to_first_token_quantile_seconds", ": Queue time*"},
 			"logs of server and GPU":         {"log of the server and of the GPU", ": GPU errors*"},
 			"not from request_success":       {"Do not conclude** the share of failed requests"},
 		},
