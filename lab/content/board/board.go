@@ -154,8 +154,12 @@ func blindSpots(m *catalog.Metric) string {
 
 // NoValue is the text that a panel shows without data.
 func NoValue(p content.Panel) string {
+	preset := ""
+	if !shows(catalog.Essential, p) {
+		preset = " Or the preset is essential, which lacks it."
+	}
 	if p.NoValue != "" {
-		return p.NoValue
+		return p.NoValue + preset
 	}
 	var needs []string
 	for _, m := range Metrics(p) {
@@ -164,9 +168,9 @@ func NoValue(p content.Panel) string {
 		}
 	}
 	if len(needs) == 0 {
-		return "No value in this time: no server was read, or there was no traffic."
+		return "No value in this time: no server was read, or there was no traffic." + preset
 	}
-	return "No value in this time. It needs " + strings.Join(needs, "; ") + "."
+	return "No value in this time. It needs " + strings.Join(needs, "; ") + "." + preset
 }
 
 // Title is the title of a row with what its panels need.

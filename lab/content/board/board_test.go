@@ -48,6 +48,8 @@ func TestTheDescriptionIsComposedFromTheCatalogue(t *testing.T) {
 	assert.Equal(t, "No value in this time. It needs `pool`.", board.NoValue(p))
 	p.NoValue = "None."
 	assert.Equal(t, "None.", board.NoValue(p))
+	p.Queries = []content.Query{{Expr: "vllm_time_to_first_token_seconds_count"}}
+	assert.Equal(t, "None. Or the preset is essential, which lacks it.", board.NoValue(p))
 	plain := content.Panel{Queries: []content.Query{{Expr: "vllm_num_requests_running"}}}
 	assert.NotContains(t, board.NoValue(plain), "needs")
 }

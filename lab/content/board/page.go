@@ -41,13 +41,10 @@ func presets() string {
 		for _, row := range board.Rows {
 			for _, p := range row.Panels {
 				all++
-				without := func(preset catalog.Preset) bool {
-					return slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !q.AsThreshold && !has(preset, q.Expr) })
-				}
-				if !without(catalog.Essential) {
+				if shows(catalog.Essential, p) {
 					essential++
 				}
-				if !without(catalog.Standard) {
+				if shows(catalog.Standard, p) {
 					standard++
 				}
 			}
@@ -55,6 +52,11 @@ func presets() string {
 		fmt.Fprintf(&b, "| [`%s`](../reference/dashboards.md#%s), %d panels | %d | %d |\n", board.UID, board.UID, all, essential, standard)
 	}
 	return b.String()
+}
+
+// shows reports whether a preset has all that a panel shows.
+func shows(preset catalog.Preset, p content.Panel) bool {
+	return !slices.ContainsFunc(p.Queries, func(q content.Query) bool { return !q.AsThreshold && !has(preset, q.Expr) })
 }
 
 // has reports whether a preset has all that a query reads.
