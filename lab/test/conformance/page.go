@@ -19,15 +19,15 @@ func Page(reports []*Report) string {
 	line("## Samples\n")
 	line("Each sample of the collector is compared with the page that it read, bucket by bucket, and each page with one just before and one just after it:")
 	line("a counter lies between them. The receiver has its defaults. Hidden samples are 0 of what is unused, or -1 for none; turned ones are attributes, start times or aliases, as [naming](../reference/naming.md) says.\n")
-	line("| program | requests | scrapes | families | samples | emitted | off by default | hidden | turned | lost | wrong type or value | before and after: equal, between, gauges outside |")
-	line("|---|---|---|---|---|---|---|---|---|---|---|---|")
+	line("| program | requests | families | samples | emitted | off by default | hidden | turned | lost | wrong type or value | before and after: equal, between, gauges outside |")
+	line("|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range reports {
 		lost := r.Samples
 		for _, fate := range documented {
 			lost -= r.Fates[fate]
 		}
 		emitted, off, hidden := r.Fates[audit.Emitted], r.Fates[audit.Disabled], r.Fates[audit.Unused]+r.Fates[audit.Sentinel]
-		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Requests, r.Scrapes, r.Families, r.Samples, emitted, off, hidden,
+		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Requests, r.Families, r.Samples, emitted, off, hidden,
 			r.Samples-emitted-off-hidden-lost, lost, len(r.Mistyped)+len(r.Violations)+len(r.Fallen)+len(r.Absent), r.Equal, r.Between, len(r.Moved))
 	}
 	line("\n## Derived values\n")
@@ -60,6 +60,10 @@ func Page(reports []*Report) string {
 	line("\nThese are %d metrics, by name in [the results](../../lab/test/conformance/results). Not compared: %s.", len(metrics), strings.Join(each(uncompared, "`%s`"), ", "))
 	line("\n## What is left to say\n")
 	for _, r := range reports {
+		unknown := r.Unknown
+		if len(unknown) == r.Families {
+			unknown = []string{"*"}
+		}
 		for _, of := range []struct {
 			title string
 			list  []string
@@ -71,7 +75,7 @@ func Page(reports []*Report) string {
 			{"only in its answer to Prometheus", r.Absent},
 			{"only in its answer to the collector", r.Alone},
 			{"without a unit", r.Unitless},
-			{"not in the catalogue", r.Unknown},
+			{"not in the catalogue", unknown},
 		} {
 			if len(of.list) > 0 {
 				line("- %s, %s: %s", r.Program, of.title, strings.Join(each(of.list, "`%s`"), ", "))

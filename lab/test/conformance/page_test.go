@@ -46,7 +46,9 @@ func TestAPageTellsWhatBecameOfEachSample(t *testing.T) {
 	r := Report{Program: "p"}
 	fates := map[audit.Fate]int{audit.Emitted: 20, audit.Disabled: 9, audit.Unused: 5, audit.Sentinel: 1, audit.StartTime: 2, audit.Info: 1, audit.BadLine: 2}
 	r.families(&audit.Report{Fates: fates, Origins: []audit.Origin{{Family: "f", Fates: fates}}})
-	assert.Contains(t, Page([]*Report{&r}), "| p | 0 | 0 | 1 | 40 | 20 | 9 | 6 | 3 | 2 | 0 |")
+	assert.Contains(t, Page([]*Report{&r}), "| p | 0 | 1 | 40 | 20 | 9 | 6 | 3 | 2 | 0 |")
+	r.Unknown = []string{"f"}
+	assert.Contains(t, Page([]*Report{&r}), "- p, not in the catalogue: `*`\n")
 	r.Uncompared = []string{"a_quantile_bound", "b_quantile_bound", "c"}
 	assert.Contains(t, Page([]*Report{&r}), "Not compared: `*_quantile_bound`, `c`.")
 	assert.Equal(t, []string{"f: dropped: bad line (2)"}, r.Lost)
