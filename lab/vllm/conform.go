@@ -23,8 +23,6 @@ func conformance(ctx context.Context, book *story.Book, args []string) error {
 	flags := flag.NewFlagSet("conform", flag.ExitOnError)
 	i.flags(flags)
 	steady := flags.Duration("for", conform.Steady, "how `long` clients send requests")
-	collector := flags.String("collector", "bin/otelcol-vllm", "the collector's `program`")
-	prometheus := flags.String("prometheus", "bin/tools/prometheus/usr/bin/prometheus", "the `program` of a Prometheus server")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -41,7 +39,7 @@ func conformance(ctx context.Context, book *story.Book, args []string) error {
 	release, err := conform.Measure(ctx, &real.Options{
 		Folder: i.folder, Version: i.version, Logs: filepath.Join(i.folder, "conformance", i.version), Seed: 1,
 		Lengths: lengths(book), Say: os.Stdout,
-	}, play, conform.Programs{Collector: *collector, Prometheus: *prometheus}, results)
+	}, play, results)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ const usage = `usage:
   vllm simulate -story NAME[,...]   play stories that share a server on the simulator, and judge them
   vllm compare REAL SIMULATED       compare a run of a real vLLM with one of the simulator
   vllm judge FILE...                judge runs that were kept, again
-  vllm conform                      compare the collector's values and samples of a real vLLM with the truth
+  vllm conform                      compare the derived values of a real vLLM with what its clients saw
   vllm check FILE...                compare in runs that were kept what clients saw with what is derived
   vllm defects                      show on a real vLLM what docs/what-vllm-gets-wrong.md says of it
   vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to lab/cmd/demo, with an incident

@@ -19,8 +19,9 @@ build() {
 	mkdir -p ui/app/dist && touch ui/app/dist/none
 	for package in "$@"; do
 		echo "    $module/$package $version"
-		# Without the discoveries that ask clouds, which are most of Prometheus's modules.
-		$go build -tags remove_all_sd -ldflags='-s -w' -o "$from/" "./$package"
+		# Without the discoveries that ask clouds, which are most of Prometheus's modules. Programs of
+		# Prometheus say as their version what the file VERSION has.
+		$go build -tags remove_all_sd -ldflags="-s -w -X github.com/prometheus/common/version.Version=$(cat VERSION 2>/dev/null || true)" -o "$from/" "./$package"
 	done
 }
 build github.com/prometheus/prometheus "$2" cmd/prometheus cmd/promtool

@@ -47,7 +47,7 @@ const collectorConfig = `
 receivers:
   vllm: {endpoint: %q, collection_interval: %s, initial_delay: 0s, timeout: 2s}
 processors:
-  vllm: {window: %s}
+  vllm: {preset: full, window: %s}
 exporters:
   file/raw: {path: %q}
   file/derived: {path: %q}

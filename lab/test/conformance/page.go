@@ -18,26 +18,33 @@ func Page(reports []*Report) string {
 	line("Programs that others wrote ran under load, and the collector read them every 2 s; a \"recorded\" one is pages that the program once sent. Command: `make conform TARGETS='name=http://host:port'`.\n")
 	line("## Samples\n")
 	line("Each sample of the collector is compared with the page that it read, bucket by bucket, and each page with one just before and one just after it:")
-	line("a counter lies between them. \"Documented\" samples become attributes, start times or nothing, as [naming](../reference/naming.md) says.\n")
-	line("| program | requests | scrapes | families | samples | emitted | documented | lost | wrong type or value | before and after: equal, between, gauges outside |")
-	line("|---|---|---|---|---|---|---|---|---|---|")
+	line("a counter lies between them. The receiver has its defaults. Hidden samples are 0 of what is unused, or -1 for none; turned ones are attributes, start times or aliases, as [naming](../reference/naming.md) says.\n")
+	line("| program | requests | families | samples | emitted | off by default | hidden | turned | lost | wrong type or value | before and after: equal, between, gauges outside |")
+	line("|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range reports {
-		stays := 0
-		for _, fate := range documented[1:] {
-			stays += r.Fates[fate]
+		lost := r.Samples
+		for _, fate := range documented {
+			lost -= r.Fates[fate]
 		}
-		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Requests, r.Scrapes, r.Families, r.Samples, r.Fates[audit.Emitted], stays,
-			r.Samples-r.Fates[audit.Emitted]-stays, len(r.Mistyped)+len(r.Violations)+len(r.Fallen)+len(r.Absent), r.Equal, r.Between, len(r.Moved))
+		emitted, off, hidden := r.Fates[audit.Emitted], r.Fates[audit.Disabled], r.Fates[audit.Unused]+r.Fates[audit.Sentinel]
+		line("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d, %d, %d |", r.Program, r.Requests, r.Families, r.Samples, emitted, off, hidden,
+			r.Samples-emitted-off-hidden-lost, lost, len(r.Mistyped)+len(r.Violations)+len(r.Fallen)+len(r.Absent), r.Equal, r.Between, len(r.Moved))
 	}
 	line("\n## Derived values\n")
-	line("A real Prometheus evaluates PromQL over the same pages, at the times of the collector's scrapes. The difference is the largest one, as a share of its value.")
-	versions, metrics := map[string]bool{}, map[string]bool{}
+	line("A real Prometheus evaluates PromQL over the same pages, at the times of the collector's scrapes. The difference is the largest one, as a share of its value. The processor has `preset: full`.")
+	versions, metrics, uncompared := map[string]bool{}, map[string]bool{}, []string{}
 	for _, r := range reports {
 		for version, derived := range r.Derived {
 			versions[version] = true
 			for _, d := range derived {
 				metrics[d.Metric] = true
 			}
+		}
+		for _, name := range r.Uncompared {
+			if strings.HasSuffix(name, "_quantile_bound") {
+				name = "*_quantile_bound"
+			}
+			add(&uncompared, name)
 		}
 	}
 	columns := slices.Sorted(maps.Keys(versions))
@@ -50,9 +57,13 @@ func Page(reports []*Report) string {
 		}
 		line("| %s | %s |", r.Program, strings.Join(cells, " | "))
 	}
-	line("\nMetrics: %s.", strings.Join(each(slices.Sorted(maps.Keys(metrics)), "`%s`"), ", "))
+	line("\nThese are %d metrics, by name in [the results](../../lab/test/conformance/results). Not compared: %s.", len(metrics), strings.Join(each(uncompared, "`%s`"), ", "))
 	line("\n## What is left to say\n")
 	for _, r := range reports {
+		unknown := r.Unknown
+		if len(unknown) == r.Families {
+			unknown = []string{"*"}
+		}
 		for _, of := range []struct {
 			title string
 			list  []string
@@ -64,8 +75,7 @@ func Page(reports []*Report) string {
 			{"only in its answer to Prometheus", r.Absent},
 			{"only in its answer to the collector", r.Alone},
 			{"without a unit", r.Unitless},
-			{"not in the catalogue", r.Unknown},
-			{"derived, not compared", r.Uncompared},
+			{"not in the catalogue", unknown},
 		} {
 			if len(of.list) > 0 {
 				line("- %s, %s: %s", r.Program, of.title, strings.Join(each(of.list, "`%s`"), ", "))

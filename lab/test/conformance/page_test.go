@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-vllm/otelcol-vllm/lab/test/audit"
 )
 
 var update = flag.Bool("update", false, "write the page")
@@ -38,6 +40,18 @@ func TestAFormulaTakesTheNewestFamilyOfThePage(t *testing.T) {
 	assert.Equal(t, "histogram_quantile(Q, sum by (le, BY) (vllm:time_to_first_token_seconds_bucket - "+
 		"(vllm:time_to_first_token_seconds_bucket offset WINDOW or vllm:time_to_first_token_seconds_bucket * 0)))",
 		formula("vllm.time_to_first_token_quantile", "", page))
+}
+
+func TestAPageTellsWhatBecameOfEachSample(t *testing.T) {
+	r := Report{Program: "p"}
+	fates := map[audit.Fate]int{audit.Emitted: 20, audit.Disabled: 9, audit.Unused: 5, audit.Sentinel: 1, audit.StartTime: 2, audit.Info: 1, audit.BadLine: 2}
+	r.families(&audit.Report{Fates: fates, Origins: []audit.Origin{{Family: "f", Fates: fates}}})
+	assert.Contains(t, Page([]*Report{&r}), "| p | 0 | 1 | 40 | 20 | 9 | 6 | 3 | 2 | 0 |")
+	r.Unknown = []string{"f"}
+	assert.Contains(t, Page([]*Report{&r}), "- p, not in the catalogue: `*`\n")
+	r.Uncompared = []string{"a_quantile_bound", "b_quantile_bound", "c"}
+	assert.Contains(t, Page([]*Report{&r}), "Not compared: `*_quantile_bound`, `c`.")
+	assert.Equal(t, []string{"f: dropped: bad line (2)"}, r.Lost)
 }
 
 func TestAReportNamesWhatIsWrong(t *testing.T) {

@@ -3,16 +3,12 @@
 package conformance
 
 import (
-	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-vllm/otelcol-vllm/internal/test/captures"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
 )
 
@@ -31,74 +26,48 @@ global: {scrape_interval: 500ms, scrape_timeout: 500ms}
 scrape_configs: [{job_name: program, static_configs: [{targets: [%q]}]}]
 `
 
-// prometheuses are the servers that are there: Debian's, and a Prometheus 3.
-func prometheuses(t *testing.T) (programs []string) {
-	t.Helper()
-	for pattern, target := range map[string]string{"prometheus/usr/bin/prometheus": "prometheus", "servers/*/prometheus": "servers"} {
-		found, err := filepath.Glob(filepath.Join(captures.Root(t), "bin", "tools", pattern))
-		require.NoError(t, err)
-		if len(found) == 0 {
-			t.Logf("bin/tools/%s is not there, and nothing is compared with it; run make %s", pattern, target)
-			continue
-		}
-		file, err := filepath.Abs(found[0])
-		require.NoError(t, err)
-		programs = append(programs, file)
-	}
-	return programs
-}
-
-// evaluate compares the derived values with those of each Prometheus.
+// evaluate compares the derived values with those of each Prometheus that is there: Debian's, and the newest.
 func (r *Report) evaluate(t *testing.T, version string, families map[string]bool, scrapes []scrape, values []pmetric.ResourceMetrics, times []time.Time) {
 	t.Helper()
 	r.Derived = map[string][]Derived{}
-	for _, program := range prometheuses(t) {
-		h := &history{}
-		for n := range times {
-			h.pages = append(h.pages, stamped(scrapes[n].page, times[n]))
-		}
-		pages := httptest.NewServer(h)
-		addr, dir := collector.FreeAddr(t), t.TempDir()
-		config := filepath.Join(dir, "prometheus.yml")
-		require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, strings.TrimPrefix(pages.URL, "http://")), 0o600))
-		p := collector.Start(t, nil, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-			"--web.listen-address="+addr, "--log.level=warn")
-		p.WaitFor(t, "all pages in Prometheus", h.done)
-		of := versionOf(t, program, addr)
-		e := evaluation{report: r, addr: addr, version: version, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
-		stored := e.query(t, "count_over_time("+counted+"[1h])", times[len(times)-1])
-		require.Equal(t, map[string]float64{"": float64(len(times))}, stored, "Prometheus lacks pages")
-		for n, at := range times {
-			from := slices.IndexFunc(times, func(t time.Time) bool { return t.After(at.Add(-window)) }) - 1
-			if from >= 0 {
-				e.compare(t, values[n], at, at.Sub(times[from]))
+	for name, run := range map[string]func(*testing.T, string, ...string) (*collector.Process, string){
+		"prometheus": collector.Prometheus, "newest prometheus": collector.Newest,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{}
+			for n := range times {
+				h.pages = append(h.pages, stamped(scrapes[n].page, times[n]))
 			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(e.found)) {
-			r.Derived[of] = append(r.Derived[of], *e.found[name])
-		}
-		p.Stop(t)
-		pages.Close()
+			pages := httptest.NewServer(h)
+			defer pages.Close()
+			p, addr := run(t, fmt.Sprintf(prometheusConfig, strings.TrimPrefix(pages.URL, "http://")))
+			defer p.Stop(t)
+			p.WaitFor(t, "all pages in Prometheus", h.done)
+			e := evaluation{report: r, addr: addr, version: version, families: families, found: map[string]*Derived{}, answers: map[string]map[string]float64{}}
+			stored := e.query(t, "count_over_time("+counted+"[1h])", times[len(times)-1])
+			require.Equal(t, map[string]float64{"": float64(len(times))}, stored, "Prometheus lacks pages")
+			for n, at := range times {
+				from := slices.IndexFunc(times, func(t time.Time) bool { return t.After(at.Add(-window)) }) - 1
+				if from >= 0 {
+					e.compare(t, values[n], at, at.Sub(times[from]))
+				}
+			}
+			var all []Derived
+			for _, name := range slices.Sorted(maps.Keys(e.found)) {
+				all = append(all, *e.found[name])
+			}
+			r.Derived[versionOf(t, addr)] = all
+		})
 	}
 }
 
-// versionOf is the version of a Prometheus: what it says, or that of the module that it was built from.
-func versionOf(t *testing.T, program, addr string) string {
+// versionOf is what a Prometheus says of itself, as with --version.
+func versionOf(t *testing.T, addr string) string {
 	t.Helper()
 	var build struct{ Data struct{ Version string } }
 	require.NoError(t, json.Unmarshal(collector.Get(t, "http://"+addr+"/api/v1/status/buildinfo"), &build))
-	if build.Data.Version != "" {
-		return build.Data.Version
-	}
-	info, err := buildinfo.ReadFile(program)
-	require.NoError(t, err)
-	for _, dep := range append(info.Deps, &info.Main) {
-		if dep.Path == "github.com/prometheus/prometheus" {
-			// The module's 0.313.2 is the server's 3.13.2.
-			return regexp.MustCompile(`^v0\.(\d)(\d+)\.`).ReplaceAllString(dep.Version, "$1.$2.")
-		}
-	}
-	return "of an unknown version"
+	require.NotEmpty(t, build.Data.Version, "run make servers")
+	return build.Data.Version
 }
 
 // evaluation is that of one Prometheus.

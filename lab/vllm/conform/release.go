@@ -14,14 +14,9 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
 )
 
-// Measure plays a steady phase on a real vLLM, then leaves it at rest, and writes what was
-// found into VERSION.json of a folder.
-func Measure(ctx context.Context, o *real.Options, play *story.Play, programs Programs, folder string) (*Release, error) {
+// Measure plays a steady phase on a real vLLM, and writes what was found into VERSION.json of a folder.
+func Measure(ctx context.Context, o *real.Options, play *story.Play, folder string) (*Release, error) {
 	out := &Release{Version: o.Version, Measured: time.Now().UTC().Truncate(time.Second)}
-	o.Rest = func(ctx context.Context, url string) (err error) {
-		out.Samples, err = CompareSamples(ctx, url, o.Logs, programs)
-		return err
-	}
 	r, err := real.Play(ctx, play, o)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,5 @@
-// Package conform compares what the collector says of a real vLLM with what is true: derived
-// values with what the clients saw in the same time, and samples with those of a real
-// Prometheus.
+// Package conform compares the derived values of a real vLLM with what its clients saw in the same
+// time. Its samples are compared by lab/test/conformance.
 package conform
 
 import (
@@ -22,18 +21,6 @@ type Release struct {
 	Measured time.Time `json:"measured"`
 	Capacity float64   `json:"capacity"`
 	Values   []Row     `json:"values"`
-	Samples  *Samples  `json:"samples"`
-}
-
-// Samples is how the samples of a server at rest compare with those that a real Prometheus
-// has of it.
-type Samples struct {
-	// Equal is the number of equal samples. Missing and Different name the others; Extra are
-	// series that only we have.
-	Equal     int      `json:"equal"`
-	Missing   []string `json:"missing,omitempty"`
-	Different []string `json:"different,omitempty"`
-	Extra     []string `json:"extra,omitempty"`
 }
 
 // Row compares one derived metric.

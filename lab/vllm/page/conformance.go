@@ -24,9 +24,6 @@ func Conformance(releases []*conform.Release, all bool) string {
 		}
 		b.WriteString("\n")
 	}
-	row("samples equal, different, missing", func(r *conform.Release) string {
-		return fmt.Sprintf("%d, %d, %d", r.Samples.Equal, len(r.Samples.Different), len(r.Samples.Missing))
-	})
 	row("requests in a window, at least", func(r *conform.Release) string {
 		if len(r.Values) == 0 {
 			return "-"

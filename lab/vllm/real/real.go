@@ -33,9 +33,6 @@ type Options struct {
 	Say io.Writer
 	// Collector is the program of the collector that runs beside the story; empty for none.
 	Collector string
-	// Rest is called when the story is over and nothing is under way any more, with the address
-	// of the server; nil for nothing.
-	Rest func(ctx context.Context, url string) error
 }
 
 // measured is how long the capacity is measured, once the server has prepared what it has never done: what it
@@ -69,11 +66,7 @@ func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error
 		}
 		o.say("it serves %.2f requests/s", r.Capacity)
 	}
-	err = perform(ctx, server, o, r)
-	if err == nil && o.Rest != nil {
-		err = o.Rest(ctx, server.URL())
-	}
-	return r, err
+	return r, perform(ctx, server, o, r)
 }
 
 func (o *Options) say(format string, values ...any) {

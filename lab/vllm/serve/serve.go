@@ -67,8 +67,8 @@ func (s *Server) Start(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("vLLM %s does not answer after %s; its log is %s", s.Version, startLimit, s.Log), s.Stop())
 }
 
-// FreePort returns a port of the loopback at which nothing listens.
-func FreePort() (int, error) {
+// freePort returns a port of the loopback at which nothing listens.
+func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -79,7 +79,7 @@ func FreePort() (int, error) {
 // Launch starts the process, at the same port as before.
 func (s *Server) Launch() error {
 	if s.port == 0 {
-		port, err := FreePort()
+		port, err := freePort()
 		if err != nil {
 			return err
 		}
