@@ -18,7 +18,7 @@ Each metric that the processor can compute: its unit, its formula, what it means
 - A metric without a known value is absent. While a server is idle, rates are 0, and ratios, means and quantiles are absent. A series that becomes absent gets a staleness marker.
 - Each value belongs to one engine. Where a server has several engines, ratios, means and quantiles are also emitted for all of them together, without the attribute ` + "`engine`" + `.
 - **Attributes** of most metrics are above the list of each section. "By" adds others, "only by" replaces them. A quantile has the attribute ` + "`quantile`" + `, a bound also ` + "`bound`" + `.
-- **Off** marks a metric that is off by default. Bounds are always off. Switch a metric by its name: ` + "`metrics: {vllm.request.finished_ratio: {enabled: true}}`" + `.
+- **Off** marks a metric that only the [preset](../../docs/reference/cost.md) ` + "`full`" + ` has, as all bounds, **essential** one that each preset has. Switch a metric by its name: ` + "`metrics: {vllm.request.finished_ratio: {enabled: true}}`" + `.
 - **Needs** is a version of vLLM, a flag of the server, or a setting of the processor. **Limits** is what the metric does not see.
 - **Defects** are what vLLM [gets wrong](../../docs/what-vllm-gets-wrong.md) in the inputs. The metric is corrected, bounded (its error is limited), or withheld (absent) while a server can have the defect. [scale-up-resets](../../docs/what-vllm-gets-wrong.md#scale-up-resets) is corrected in all that do not say otherwise.
 
@@ -90,8 +90,8 @@ func (k *knowledge) writeFamily(b *bytes.Buffer, intro string, names, usual []st
 	for _, name := range names {
 		m := k.catalogue.Metrics[name]
 		titles = append(titles, "**`"+name+"`**")
-		if !*m.Enabled && len(names) > 1 && !strings.HasSuffix(name, "_bound") {
-			titles[len(titles)-1] += " (off)"
+		if mark := m.mark(); mark != "" && len(names) > 1 && !strings.HasSuffix(name, "_bound") {
+			titles[len(titles)-1] += " (" + mark + ")"
 		}
 		if !strings.HasSuffix(name, "_bound") {
 			formulas = append(formulas, "`"+m.Formula+"`")
@@ -102,7 +102,11 @@ func (k *knowledge) writeFamily(b *bytes.Buffer, intro string, names, usual []st
 	if strings.Contains(intro, "Only with "+first.Needs+".") {
 		first.Needs = ""
 	}
-	fmt.Fprintf(b, "- %s %s = %s: %s\n", strings.Join(titles, ", "), first.facts(usual), strings.Join(formulas, ", "),
+	facts := first.facts(usual)
+	if len(names) > 1 {
+		facts = strings.TrimSuffix(facts, ", "+first.mark())
+	}
+	fmt.Fprintf(b, "- %s %s = %s: %s\n", strings.Join(titles, ", "), facts, strings.Join(formulas, ", "),
 		joined(first.meaning(), joined(meanings...), unlessEmpty(first.Needs, "**Needs** %s."),
 			unlessEmpty(joined(limits...), "<br>**Limits:** %s"), k.decisionNotes(names, l)))
 }

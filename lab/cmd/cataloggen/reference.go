@@ -17,7 +17,7 @@ Each metric that the receiver can emit: its unit, what it means, and in parenthe
 - A metric is a gauge, unless **sum** (a monotonic, cumulative counter) or **histogram** stands before the unit. A share with the unit ` + "`1`" + ` is from 0 to 1.
 - **Versions** are those of vLLM: 0.9.2 added the family, "0.9.2–0.12.0" means that 0.12.0 removed it. If a server has an old and a new family of one metric, the newer one is used.
 - **Attributes** that most metrics have are above the list of each section. "By" adds others, "only by" replaces them.
-- **Off** marks a metric that is off by default. Switch it by its name: ` + "`metrics: {vllm.kv_block.lifetime: {enabled: false}}`" + `.
+- **Off** marks a metric that only the [preset](../../docs/reference/cost.md) ` + "`full`" + ` has, **essential** one that each preset has. Switch it by its name: ` + "`metrics: {vllm.kv_block.lifetime: {enabled: false}}`" + `.
 - **Not emitted while unused** are series that are 0 because the server does not use the feature. They begin with their first increase, and nothing of it is lost. Switch the metric on to have the 0.
 - **Defects** are what vLLM itself [gets wrong](../../docs/what-vllm-gets-wrong.md) in some versions. The receiver passes the numbers on unchanged. These concern all metrics of a server: %s.
 - [Naming](../../docs/reference/naming.md) has the rule for the name in a Prometheus backend.
@@ -98,16 +98,18 @@ func (m metric) facts(usual []string) string {
 	case !all:
 		text += " only by " + codeList(m.Attributes)
 	}
-	switch m.preset() {
-	case "Essential":
-		text += ", essential"
-	case "Full":
-		text += ", off"
+	if mark := m.mark(); mark != "" {
+		text += ", " + mark
 	}
 	if m.HideZero != "" {
 		text += ", not emitted while unused"
 	}
 	return text
+}
+
+// mark is what the reference says of the preset of a metric; empty for most.
+func (m metric) mark() string {
+	return map[string]string{"Essential": "essential", "Full": "off"}[m.preset()]
 }
 
 // writeTopic lists the metrics of a topic that the receiver emits.
