@@ -46,8 +46,15 @@ func TestASwitchWinsOverThePreset(t *testing.T) {
 	}
 }
 
+// Also one that an environment variable without a value leaves empty: standard may cost more than was meant.
 func TestAnUnknownPreset(t *testing.T) {
-	cfg, err := decode(t, "preset: small")
-	require.NoError(t, err)
-	assert.ErrorContains(t, cfg.Validate(), `preset: "small" is unknown; write essential, standard or full`)
+	const spelled = `is unknown; write essential, standard or full`
+	for value, mistake := range map[string]string{
+		"small": spelled, "''": spelled, "": spelled, "2": "type", "-1": "type", "1.5": "type", "[essential]": "type",
+	} {
+		cfg, err := decode(t, "preset: "+value)
+		require.NoError(t, err)
+		assert.ErrorContains(t, cfg.Validate(), "preset: ", value)
+		assert.ErrorContains(t, cfg.Validate(), mistake, value)
+	}
 }
