@@ -52,11 +52,13 @@ func TestWhatTheCatalogueDoesNotHave(t *testing.T) {
 	names := []string{"vllm:num_requests_running", "vllm:of_tomorrow", "python_new", "up", "scrape_duration_seconds"}
 	assert.Equal(t, [][]string{names}, left(false, names))
 	assert.Equal(t, [][]string{{names[0], "up", "scrape_duration_seconds"}}, left(true, names))
+	gateway := []string{"lora_syncer_adapter_status", "lora_syncer_new", "bbr_new", "kvcache_index_new", "go_goroutines"}
+	assert.Equal(t, [][]string{gateway[:1]}, left(true, gateway))
 }
 
 // Other programs have names that vLLM has, too.
 func TestOtherProgramsKeepTheirMetrics(t *testing.T) {
-	other := []string{"http_requests_total", "process_open_fds", "hw.energy", "python_new"}
+	other := []string{"http_requests_total", "process_open_fds", "hw.energy", "python_new", "inference_requests_total"}
 	assert.Equal(t, [][]string{other}, left(true, other))
 	assert.Empty(t, left(true, []string{"vllm.iteration_tokens", "process_open_fds"}), "an empty resource is removed")
 }
