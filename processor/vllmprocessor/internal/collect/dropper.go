@@ -62,6 +62,12 @@ func (d *Dropper) Remove(metrics pmetric.Metrics) {
 }
 
 func (d *Dropper) removes(name string) bool {
+	if of, is := strings.CutSuffix(name, "_created"); is {
+		// To the receiver of Prometheus the start of a series is a gauge.
+		if drops, known := d.drops[of]; known {
+			return drops || d.unknown
+		}
+	}
 	drops, known := d.drops[name]
 	return drops || !known && d.unknown && (hasPrefix(name, ownPrefixes) || hasPrefix(name, catalog.DisabledPrefixes))
 }

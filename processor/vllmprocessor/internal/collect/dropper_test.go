@@ -38,6 +38,7 @@ func TestDroppedUnderAnyName(t *testing.T) {
 		{"vllm:num_requests_running", "vllm:time_to_first_token_seconds", "vllm:generation_tokens_total"},
 		{"ray_vllm_num_requests_running", "ray_vllm_time_to_first_token_seconds", "ray_vllm_generation_tokens_total"},
 		{"vllm.up", "vllm.time_to_first_token", "http_requests_total"},
+		{"vllm:num_requests_running", "http_requests_created", "http_request_duration_highr_seconds_created", "vllm:generation_tokens_created"},
 		{"inference_pool_ready_pods", "inference_objective_request_total", "inference_objective_request_sizes"},
 	} {
 		want := names[:1]
