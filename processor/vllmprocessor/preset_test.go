@@ -46,6 +46,17 @@ func TestASwitchWinsOverThePreset(t *testing.T) {
 	}
 }
 
+// A processor in another collector derived it.
+func TestASwitchRemovesWhatWasDerivedBefore(t *testing.T) {
+	const metric = "vllm.generation_throughput"
+	p := create(t, configured(t, "{metrics: {"+metric+": {enabled: false}}}"), processortest.NewNopSettings(metadata.Type))
+	out, err := p.process(t.Context(), gauges("s", map[string]float64{metric: 1, "vllm.num_requests.running": 1}))
+	require.NoError(t, err)
+	for _, m := range out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		assert.NotEqual(t, metric, m.Name())
+	}
+}
+
 // Also one that an environment variable without a value leaves empty: standard may cost more than was meant.
 func TestAnUnknownPreset(t *testing.T) {
 	const spelled = `is unknown; write essential, standard or full`
