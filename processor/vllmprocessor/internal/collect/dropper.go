@@ -39,7 +39,7 @@ func NewDropper(drop func(*catalog.Metric) bool, unknown bool) *Dropper {
 
 // ownPrefixes are how names begin that nothing but a server, a gateway or the receiver of GPUs has.
 var ownPrefixes = func() []string {
-	out := append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "llm_d_", "vllm_router")
+	out := append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "llm_d_")
 	for _, gateway := range catalog.Gateway.Prefixes {
 		out = append(out, gateway.Wire)
 	}
