@@ -36,7 +36,7 @@ type Diagnosis struct {
 	Pool string
 }
 
-// Share is how much of the harm a cause explains, from 0 to 1; 0 where it is not known.
+// Share is how much of the harm a cause explains, from 0 to 1.
 type Share struct {
 	Cause string
 	Share float64
@@ -166,10 +166,7 @@ func Printable(text string) string {
 func also(d *Diagnosis) string {
 	var parts []string
 	for _, s := range d.Also {
-		parts = append(parts, s.Cause)
-		if s.Share > 0 {
-			parts[len(parts)-1] += fmt.Sprintf(" %.0f %%", 100*s.Share)
-		}
+		parts = append(parts, fmt.Sprintf("%s %.0f %%", s.Cause, 100*s.Share))
 	}
 	begin := "Also: "
 	if d.Cause == "" {

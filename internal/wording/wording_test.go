@@ -67,11 +67,6 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			[]string{condition("degraded").Sentence, "In part: slow_steps 31 %."},
 			condition("degraded").Next, runbooks + "degraded.md",
 		},
-		"a share that is not known, as where the preset is essential": {
-			Diagnosis{Condition: "degraded", Also: []Share{{"slow_steps", 0.31}, {Cause: "kv_pressure"}}},
-			[]string{condition("degraded").Sentence, "In part: slow_steps 31 %, kv_pressure."},
-			condition("degraded").Next, runbooks + "degraded.md",
-		},
 		"a detail that is not known": {
 			Diagnosis{Condition: "degraded", Cause: "demand_exceeds_capacity", Detail: "new"},
 			[]string{condition("degraded").Sentence, demand.Sentence},

@@ -141,8 +141,8 @@ type EngineDocument struct {
 type ShareDocument struct {
 	// Cause is one of docs/diagnosis.md.
 	Cause string `json:"cause"`
-	// Share is how much of the harm it explains, from 0 to 1; absent where it is not known.
-	Share float64 `json:"share,omitempty"`
+	// Share is how much of the harm it explains, from 0 to 1.
+	Share float64 `json:"share"`
 }
 
 // SignalDocument is a signal of the diagnosis.
