@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
@@ -113,6 +114,9 @@ func waysTo(file *configfile.File, exporter string) (ways []way, before []string
 				}
 			}
 			processor := cmp.Or(file.ProcessorIn(p), behind)
+			if behind != nil && behind.Preset == catalog.Essential {
+				processor = behind // It removes what the one before adds.
+			}
 			for _, name := range p.Receivers {
 				ways = append(ways, way{name, processor})
 				if _, connects := file.Others["connectors::"+name]; connects && !strings.HasPrefix(name, "vllm_diagnosis") {
