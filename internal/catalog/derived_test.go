@@ -181,10 +181,21 @@ func TestAMetricOfAPoolHasTheNameOfThatOfAServer(t *testing.T) {
 		}
 		twins++
 		assert.Equal(t, server.Unit, m.Unit, m.Name)
-		assert.Subset(t, server.DerivedFrom, m.DerivedFrom, m.Name)
+		// Only a pool has a queue in front of it.
+		assert.Subset(t, server.DerivedFrom, without(m.DerivedFrom, gatewayQueue), m.Name)
 		assert.Equal(t, without(server.Attributes, "engine"), m.Attributes, m.Name)
 	}
 	assert.Greater(t, twins, 10)
+}
+
+const gatewayQueue = "inference_gateway.epp.flow_control.queue.size"
+
+// The cause upstream_starved of a pool is judged by what waits at its gateway, whatever the preset of the receiver.
+func TestThePresetEssentialEmitsTheQueueOfAGateway(t *testing.T) {
+	queue, known := ByName(gatewayQueue)
+	require.True(t, known)
+	assert.False(t, queue.In(Essential))
+	assert.True(t, queue.Feeds(Essential))
 }
 
 func without(list []string, item string) []string {

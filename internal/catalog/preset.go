@@ -1,44 +1,48 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 )
 
-// Preset is a choice of metrics. Each has all metrics of the smaller ones.
-type Preset int8
+// Preset is a choice of metrics. Each has all metrics of the smaller ones. It is no number: a configuration with
+// one would be accepted.
+type Preset string
 
 const (
 	// Essential has what a person alerts on or looks at first, for backends that bill by series. It has no
 	// histograms of servers.
-	Essential Preset = iota - 1
+	Essential Preset = "essential"
 	// Standard is the default.
-	Standard
+	Standard Preset = ""
 	// Full has every metric of the catalogue.
-	Full
+	Full Preset = "full"
 )
 
 var presets = []string{"essential", "standard", "full"}
 
 // String is the preset as a configuration spells it.
-func (p Preset) String() string { return presets[p-Essential] }
+func (p Preset) String() string { return cmp.Or(string(p), "standard") }
+
+func (p Preset) rank() int { return slices.Index(presets, p.String()) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (p Preset) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It returns an error for an unknown name.
 func (p *Preset) UnmarshalText(text []byte) error {
-	at := slices.Index(presets, string(text))
-	if at < 0 {
+	if !slices.Contains(presets, string(text)) {
 		return fmt.Errorf("%q is unknown; write essential, standard or full", text)
 	}
-	*p = Essential + Preset(at)
+	*p = Preset(strings.Replace(string(text), "standard", "", 1))
 	return nil
 }
 
 // In reports whether a preset has the metric.
-func (m *Metric) In(p Preset) bool { return m.Preset <= p }
+func (m *Metric) In(p Preset) bool { return m.Preset.rank() <= p.rank() }
 
 // Feeds reports whether a preset has the metric, or a metric that is computed from it.
 func (m *Metric) Feeds(p Preset) bool { return m.In(p) || m.In(Standard) && feeds()[m.Name] }

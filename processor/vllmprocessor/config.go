@@ -166,12 +166,11 @@ func (c *Config) Switched(name string) bool {
 	return known && (metric.In(c.Preset) || c.Derived.Switches(name))
 }
 
-// drops returns the metrics of the input that do not leave the processor; nil where all do.
+// drops returns the metrics of the input, also those of a processor before, that do not leave this one; nil where all do.
 func (c *Config) drops() func(m *catalog.Metric) bool {
 	some := c.Preset == catalog.Essential
 	for name := range c.Metrics {
-		metric, known := catalog.ByName(name)
-		some = some || known && metric.EmittedBy == "receiver" && !c.Switched(name)
+		some = some || !c.Switched(name)
 	}
 	if !some {
 		return nil

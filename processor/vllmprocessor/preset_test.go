@@ -46,8 +46,26 @@ func TestASwitchWinsOverThePreset(t *testing.T) {
 	}
 }
 
-func TestAnUnknownPreset(t *testing.T) {
-	cfg, err := decode(t, "preset: small")
+// A processor in another collector derived it.
+func TestASwitchRemovesWhatWasDerivedBefore(t *testing.T) {
+	const metric = "vllm.generation_throughput"
+	p := create(t, configured(t, "{metrics: {"+metric+": {enabled: false}}}"), processortest.NewNopSettings(metadata.Type))
+	out, err := p.process(t.Context(), gauges("s", map[string]float64{metric: 1, "vllm.num_requests.running": 1}))
 	require.NoError(t, err)
-	assert.ErrorContains(t, cfg.Validate(), `preset: "small" is unknown; write essential, standard or full`)
+	for _, m := range out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+		assert.NotEqual(t, metric, m.Name())
+	}
+}
+
+// Also one that an environment variable without a value leaves empty: standard may cost more than was meant.
+func TestAnUnknownPreset(t *testing.T) {
+	const spelled = `is unknown; write essential, standard or full`
+	for value, mistake := range map[string]string{
+		"small": spelled, "''": spelled, "": spelled, "2": "type", "-1": "type", "1.5": "type", "[essential]": "type",
+	} {
+		cfg, err := decode(t, "preset: "+value)
+		require.NoError(t, err)
+		assert.ErrorContains(t, cfg.Validate(), "preset: ", value)
+		assert.ErrorContains(t, cfg.Validate(), mistake, value)
+	}
 }

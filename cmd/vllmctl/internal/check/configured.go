@@ -230,9 +230,10 @@ func jobsOf(ctx context.Context, f *findings, file *configfile.File, host *confi
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
 		processor := file.Processor(r.Name)
+		also := alsoBehind(file, r.Name, processor)
 		add := func(probes []*probe.Probe) {
 			for _, p := range probes {
-				job := Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Host: host}
+				job := Job{Probe: p, Receiver: r.Name, Config: r.Config, Processor: processor, Also: also, Host: host}
 				if id := p.Authenticator; id != nil && host.Lacks(*id) {
 					job.Lacks = id.String()
 				}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
 
@@ -79,35 +81,9 @@ func sentOf(file *configfile.File, seen []Seen) []Sent {
 			continue
 		}
 		sent := Sent{Exporter: exporter}
-		var receivers, visited []string
-		var trace func(exporter string)
-		trace = func(exporter string) {
-			for i := range file.Pipelines {
-				p := &file.Pipelines[i]
-				if !slices.Contains(p.Exporters, exporter) || slices.Contains(visited, p.Name) {
-					continue
-				}
-				visited = append(visited, p.Name)
-				for _, name := range p.Processors {
-					if kind, _, _ := strings.Cut(name, "/"); slices.Contains(reducers, kind) {
-						sent.Before = append(sent.Before, name)
-					}
-				}
-				receivers = append(receivers, p.Receivers...)
-				for _, name := range p.Receivers {
-					if _, connects := file.Others["connectors::"+name]; connects && !strings.HasPrefix(name, "vllm_diagnosis") {
-						trace(name)
-					}
-				}
-				for _, before := range usedExporters(file) {
-					if own := ownReceiver(file, before); own != "" && slices.Contains(p.Receivers, own) {
-						trace(before)
-					}
-				}
-			}
-		}
-		trace(exporter)
-		sent.measure(file, seen, receivers)
+		var ways []way
+		ways, sent.Before = waysTo(file, exporter)
+		sent.measure(file, seen, ways)
 		if sent.Targets > 0 {
 			out = append(out, sent)
 		}
@@ -115,8 +91,64 @@ func sentOf(file *configfile.File, seen []Seen) []Sent {
 	return out
 }
 
-// measure adds up what the targets of these receivers cost, each pool once.
-func (s *Sent) measure(file *configfile.File, seen []Seen, receivers []string) {
+// way is a receiver with the processor behind it, which is nil without one.
+type way struct {
+	receiver  string
+	processor *vllmprocessor.Config
+}
+
+// waysTo returns the ways to an exporter, and the processors on them that may make it less.
+func waysTo(file *configfile.File, exporter string) (ways []way, before []string) {
+	var visited []string
+	var trace func(exporter string, behind *vllmprocessor.Config)
+	trace = func(exporter string, behind *vllmprocessor.Config) {
+		for i := range file.Pipelines {
+			p := &file.Pipelines[i]
+			if !slices.Contains(p.Exporters, exporter) || slices.Contains(visited, p.Name) {
+				continue
+			}
+			visited = append(visited, p.Name)
+			for _, name := range p.Processors {
+				if kind, _, _ := strings.Cut(name, "/"); slices.Contains(reducers, kind) {
+					before = append(before, name)
+				}
+			}
+			processor := cmp.Or(file.ProcessorIn(p), behind)
+			if behind != nil && behind.Preset == catalog.Essential {
+				processor = behind // It removes what the one before adds.
+			}
+			for _, name := range p.Receivers {
+				ways = append(ways, way{name, processor})
+				if _, connects := file.Others["connectors::"+name]; connects && !strings.HasPrefix(name, "vllm_diagnosis") {
+					trace(name, processor)
+				}
+			}
+			for _, outbox := range usedExporters(file) {
+				if own := ownReceiver(file, outbox); own != "" && slices.Contains(p.Receivers, own) {
+					trace(outbox, processor)
+				}
+			}
+		}
+	}
+	trace(exporter, nil)
+	return ways, before
+}
+
+// alsoBehind returns the processors behind a receiver, without the first one; nil is an exporter behind none.
+func alsoBehind(file *configfile.File, receiver string, first *vllmprocessor.Config) (also []*vllmprocessor.Config) {
+	for _, exporter := range usedExporters(file) {
+		ways, _ := waysTo(file, exporter)
+		for _, w := range ways {
+			if w.receiver == receiver && w.processor != first && !slices.Contains(also, w.processor) {
+				also = append(also, w.processor)
+			}
+		}
+	}
+	return also
+}
+
+// measure adds up what the targets on these ways cost, each pool once.
+func (s *Sent) measure(file *configfile.File, seen []Seen, ways []way) {
 	kind, _, _ := strings.Cut(s.Exporter, "/")
 	section := file.Exporters[s.Exporter]
 	points, size := 0.0, 0.0
@@ -142,20 +174,23 @@ func (s *Sent) measure(file *configfile.File, seen []Seen, receivers []string) {
 	}
 	pools := map[pool]load{}
 	for i := range seen {
-		t := &seen[i]
-		if t.Batch.points == 0 || !slices.Contains(receivers, t.Receiver) {
-			continue
-		}
-		s.Targets++
-		if p := t.Processor; p != nil && !slices.Contains(s.Presets, p.Preset.String()) {
-			s.Presets = append(s.Presets, p.Preset.String())
-		}
-		add(&t.Batch, t.ReceiverConfig.Controller.CollectionInterval)
-		for key, l := range t.Pools {
-			if of := (pool{t.Processor, key}); l.points > pools[of].points {
-				pools[of] = l
+		measured := 0
+		for _, t := range slices.Concat(seen[i:i+1], seen[i].Also) {
+			if t.Batch.points == 0 || !slices.Contains(ways, way{t.Receiver, t.Processor}) {
+				continue
+			}
+			measured = 1
+			if p := t.Processor; p != nil && !slices.Contains(s.Presets, p.Preset.String()) {
+				s.Presets = append(s.Presets, p.Preset.String())
+			}
+			add(&t.Batch, t.ReceiverConfig.Controller.CollectionInterval)
+			for key, l := range t.Pools {
+				if of := (pool{t.Processor, key}); l.points > pools[of].points {
+					pools[of] = l
+				}
 			}
 		}
+		s.Targets += measured
 	}
 	for of, l := range pools {
 		add(&l, of.processor.Pool.Get().Interval)

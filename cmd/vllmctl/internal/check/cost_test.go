@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func sent(t *testing.T, receiver, pipeline string, bodies ...string) (map[string
 	}
 	to := backend(t, http.StatusOK)
 	report := checked(t, written(t, "receivers:\n  vllm: {targets: ["+strings.Join(targets, ", ")+"], "+receiver+"}\n  otlp/outbox: {protocols: {http: {endpoint: 127.0.0.1:14318}}}\n"+
-		"processors: {vllm: {pool: {group_by: [model_name], interval: 30s}}, vllm/alone: {}, filter: {}}\nconnectors: {forward: {}}\n"+
+		"processors: {vllm: {pool: {group_by: [model_name], interval: 30s}}, vllm/alone: {}, vllm/small: {preset: essential}, filter: {}}\nconnectors: {forward: {}}\n"+
 		"exporters:\n  otlp_http: {endpoint: "+to+", sending_queue: {enabled: false}}\n  otlp_http/plain: {endpoint: "+to+", compression: none, sending_queue: {enabled: false}}\n"+
 		"  prometheus: {endpoint: 127.0.0.1:0}\n  otlp_http/outbox: {endpoint: \"http://localhost:14318\", sending_queue: {enabled: false}}\n"+
 		"  prometheus_remote_write: {endpoint: "+to+", remote_write_queue: {enabled: false}}\nservice: {pipelines: {"+pipeline+"}}\n"))
@@ -91,6 +92,30 @@ func TestWhatWillBeSentHasEachPoolOnce(t *testing.T) {
 	assert.Positive(t, pool)
 	assert.Equal(t, pool, series("vllm", one, one)-series("vllm/alone", one, one))
 	assert.Equal(t, 2*pool, series("vllm", one, other)-series("vllm/alone", one, other))
+}
+
+// A collector scrapes once and sends few series to a backend that bills by series, and all to Prometheus.
+func TestWhatWillBeSentIsThatOfEachPipeline(t *testing.T) {
+	t.Parallel()
+	const large, small, raw = "metrics/1: {receivers: [vllm], processors: [vllm/alone], exporters: [prometheus]}",
+		"metrics/2: {receivers: [vllm], processors: [vllm/small], exporters: [otlp_http]}", "metrics/3: {receivers: [vllm], exporters: [otlp_http/plain]}"
+	want := map[string]check.Sent{}
+	for _, pipeline := range []string{large, small, raw} {
+		alone, _ := sent(t, slow, pipeline, page(1, eight), page(1, eight))
+		maps.Copy(want, alone)
+	}
+	got, _ := sent(t, slow, large+", "+small+", "+raw, page(1, eight), page(1, eight))
+	chained, _ := sent(t, slow, "metrics/1: {receivers: [vllm], processors: [vllm/alone], exporters: [prometheus, forward]}, "+
+		"metrics/2: {receivers: [forward], processors: [vllm/small], exporters: [otlp_http]}, "+raw, page(1, eight), page(1, eight))
+	for _, all := range []map[string]check.Sent{want, got, chained} {
+		for name, of := range all {
+			of.BytesPerDay = 0 // Compressed times vary.
+			all[name] = of
+		}
+		assert.Equal(t, want, all)
+	}
+	assert.Less(t, got["otlp_http"].PrometheusSeries, got["otlp_http/plain"].PrometheusSeries)
+	assert.Less(t, got["otlp_http/plain"].PrometheusSeries, got["prometheus"].PrometheusSeries)
 }
 
 // What goes through a queue of its own, or a connector, is counted at the last exporter.

@@ -25,6 +25,8 @@ type Job struct {
 	// without one.
 	Config    *vllmreceiver.Config
 	Processor *vllmprocessor.Config
+	// Also are the processors of other pipelines; nil for one without.
+	Also []*vllmprocessor.Config
 	// Host has the authenticators.
 	Host component.Host
 	// Lacks is the authenticator of the target where the host cannot run it; empty for most.
@@ -102,14 +104,24 @@ func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}
 	}
 	defer func() { <-slots }()
 	s.Second = p.Read(ctx)
+	for _, processor := range j.Also {
+		also := s
+		also.Processor, also.Also = processor, nil
+		also.measure(ctx)
+		s.Also = append(s.Also, also)
+	}
+	s.measure(ctx)
+	return s
+}
+
+func (s *Seen) measure(ctx context.Context) {
 	switch {
 	case s.Second.Outcome != "ok":
-	case j.Processor != nil:
-		s.process(ctx, j.Processor)
+	case s.Processor != nil:
+		s.process(ctx, s.Processor)
 	default:
 		s.Batch = loadOf(s.Second.Emitted)
 	}
-	return s
 }
 
 // mayBeTLS reports whether a plain request failed as it does at a server that speaks TLS.

@@ -43,6 +43,8 @@ type Seen struct {
 	// the pipeline.
 	ReceiverConfig *vllmreceiver.Config
 	Processor      *vllmprocessor.Config
+	// Also has Batch and Pools behind the processors of other pipelines.
+	Also []Seen
 }
 
 // Judge returns what can be said about a target. It is a pure function.

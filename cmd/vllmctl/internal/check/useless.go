@@ -88,7 +88,7 @@ func adds(file *configfile.File, name string) bool {
 func judgeProcessor(f *findings, file *configfile.File, p *configfile.Pipeline, config *vllmprocessor.Config, name string) {
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
-		if slices.Contains(p.Receivers, r.Name) && r.Config.Preset == catalog.Essential && config.Preset > r.Config.Preset {
+		if slices.Contains(p.Receivers, r.Name) && r.Config.Preset == catalog.Essential && config.Preset != catalog.Essential {
 			f.add(CodePreset, fmt.Sprintf("The preset of receivers::%s is essential, and that of processors::%s is %s.", r.Name, name, config.Preset))
 		}
 		for _, metric := range slices.Sorted(maps.Keys(r.Config.Metrics)) {

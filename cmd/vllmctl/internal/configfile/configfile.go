@@ -283,14 +283,19 @@ func split(err error) []error {
 // none does.
 func (f *File) Processor(receiver string) *vllmprocessor.Config {
 	for _, p := range f.Pipelines {
-		if !slices.Contains(p.Receivers, receiver) {
-			continue
+		if processor := f.ProcessorIn(&p); processor != nil && slices.Contains(p.Receivers, receiver) {
+			return processor
 		}
-		for _, name := range p.Processors {
-			i, found := slices.BinarySearchFunc(f.Processors, name, func(p Processor, name string) int { return cmp.Compare(p.Name, name) })
-			if found {
-				return f.Processors[i].Config
-			}
+	}
+	return nil
+}
+
+// ProcessorIn returns the first processor of a pipeline; nil without one.
+func (f *File) ProcessorIn(p *Pipeline) *vllmprocessor.Config {
+	for _, name := range p.Processors {
+		i, found := slices.BinarySearchFunc(f.Processors, name, func(p Processor, name string) int { return cmp.Compare(p.Name, name) })
+		if found {
+			return f.Processors[i].Config
 		}
 	}
 	return nil

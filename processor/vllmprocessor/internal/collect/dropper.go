@@ -38,7 +38,13 @@ func NewDropper(drop func(*catalog.Metric) bool, unknown bool) *Dropper {
 }
 
 // ownPrefixes are how names begin that nothing but a server, a gateway or the receiver of GPUs has.
-var ownPrefixes = append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "inference_", "llm_d_", "vllm_router")
+var ownPrefixes = func() []string {
+	out := append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "llm_d_")
+	for _, gateway := range catalog.Gateway.Prefixes {
+		out = append(out, gateway.Wire)
+	}
+	return out
+}()
 
 // Remove removes the metrics, and what is empty without them. Resources without a metric of a server, a gateway
 // or a GPU stay as they are, because other programs have names like http_requests, too.
@@ -56,6 +62,12 @@ func (d *Dropper) Remove(metrics pmetric.Metrics) {
 }
 
 func (d *Dropper) removes(name string) bool {
+	if of, is := strings.CutSuffix(name, "_created"); is {
+		// To the receiver of Prometheus the start of a series is a gauge.
+		if drops, known := d.drops[of]; known {
+			return drops || d.unknown
+		}
+	}
 	drops, known := d.drops[name]
 	return drops || !known && d.unknown && (hasPrefix(name, ownPrefixes) || hasPrefix(name, catalog.DisabledPrefixes))
 }
