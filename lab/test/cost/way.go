@@ -3,8 +3,6 @@
 package cost
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"time"
@@ -109,57 +107,4 @@ func (w *way) scrape(ctx context.Context, at time.Time, body, version string) (p
 	left := w.left
 	w.left = pmetric.NewMetrics()
 	return left, nil
-}
-
-// load is what some metrics cost.
-type load struct {
-	// series are those of OTLP, where a histogram is one; prometheus those with one for each bucket, the sum and the
-	// count.
-	series, prometheus int
-	// custom are Datadog's custom metrics: a distribution counts as five.
-	custom int
-	// bytes are those of a request of OTLP, packed those with gzip.
-	bytes, packed int
-}
-
-// loadOf returns what metrics cost. Staleness markers cost nothing, because the examples remove them or Prometheus
-// counts no series for them.
-func loadOf(metrics pmetric.Metrics) (l load) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				switch m.Type() {
-				case pmetric.MetricTypeHistogram:
-					for _, p := range m.Histogram().DataPoints().All() {
-						l.add(p.Flags(), p.ExplicitBounds().Len()+3, 5)
-					}
-				case pmetric.MetricTypeSummary:
-					for _, p := range m.Summary().DataPoints().All() {
-						l.add(p.Flags(), p.QuantileValues().Len()+2, 2)
-					}
-				case pmetric.MetricTypeGauge:
-					for _, p := range m.Gauge().DataPoints().All() {
-						l.add(p.Flags(), 1, 1)
-					}
-				case pmetric.MetricTypeSum:
-					for _, p := range m.Sum().DataPoints().All() {
-						l.add(p.Flags(), 1, 1)
-					}
-				}
-			}
-		}
-	}
-	wire, _ := (&pmetric.ProtoMarshaler{}).MarshalMetrics(metrics)
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, _ = z.Write(wire)
-	_ = z.Close()
-	l.bytes, l.packed = len(wire), packed.Len()
-	return l
-}
-
-func (l *load) add(flags pmetric.DataPointFlags, prometheus, custom int) {
-	if !flags.NoRecordedValue() {
-		l.series, l.prometheus, l.custom = l.series+1, l.prometheus+prometheus, l.custom+custom
-	}
 }

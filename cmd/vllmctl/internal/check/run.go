@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/load"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
@@ -107,7 +108,7 @@ func (j *Job) look(ctx context.Context, delay time.Duration, slots chan struct{}
 	case j.Processor != nil:
 		s.process(ctx, j.Processor)
 	default:
-		s.Batch = loadOf(s.Second.Emitted)
+		s.Batch = load.Of(s.Second.Emitted)
 	}
 	return s
 }

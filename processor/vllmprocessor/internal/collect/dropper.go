@@ -38,7 +38,7 @@ func NewDropper(drop func(*catalog.Metric) bool, unknown bool) *Dropper {
 }
 
 // ownPrefixes are how names begin that nothing but a server, a gateway or the receiver of GPUs has.
-var ownPrefixes = append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "inference_", "llm_d_", "vllm_router")
+var ownPrefixes = append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_", "llm_d_")
 
 // Remove removes the metrics, and what is empty without them. Resources without a metric of a server, a gateway
 // or a GPU stay as they are, because other programs have names like http_requests, too.
