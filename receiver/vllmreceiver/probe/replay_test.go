@@ -61,7 +61,7 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 		target.Done()
 		return found.Metrics
 	}
-	replays, err := NewReplays(cfg, "test")
+	replays, err := NewReplays(cfg)
 	require.NoError(t, err)
 	replay, err := replays.Target(cfg.Client.Endpoint, nil)
 	require.NoError(t, err)
@@ -114,14 +114,14 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 }
 
 func TestAReplayNeedsAnAddress(t *testing.T) {
-	replays, err := NewReplays(config(), "")
+	replays, err := NewReplays(config())
 	require.NoError(t, err)
 	_, err = replays.Target("vllm-0", nil)
 	require.ErrorContains(t, err, "endpoint: has no scheme")
 }
 
 func TestAReplayReadsOpenMetrics(t *testing.T) {
-	replays, err := NewReplays(config(), "")
+	replays, err := NewReplays(config())
 	require.NoError(t, err)
 	replay, err := replays.Target("http://vllm-0:8000", nil)
 	require.NoError(t, err)

@@ -121,16 +121,13 @@ func poolsOf(batch pmetric.Metrics, groupBy []string) map[string]load.Load {
 	out, all := map[string]load.Load{}, load.Of(batch)
 	for m := range metricsOf(batch) {
 		for _, p := range m.Gauge().DataPoints().All() { // All of pools are gauges.
-			if p.Flags().NoRecordedValue() {
-				continue
-			}
 			key := pcommon.NewMap()
 			for _, name := range groupBy {
 				key.PutStr(name, attribute(p.Attributes(), name))
 			}
 			l := out[keyOf(key)]
 			l.Points, l.Series = l.Points+1, l.Series+1
-			l.Raw, l.Packed = all.Raw*l.Points/all.Points, all.Packed*l.Points/all.Points
+			l.Raw, l.Packed = all.Raw*l.Points/max(1, all.Points), all.Packed*l.Points/max(1, all.Points)
 			out[keyOf(key)] = l
 		}
 	}

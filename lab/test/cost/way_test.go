@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
-	"go.uber.org/zap"
+	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -38,7 +35,7 @@ func newWay(ctx context.Context, servers int, begin time.Time, receives, process
 	if err := confmap.NewFromStringMap(receives).Unmarshal(receiver); err != nil {
 		return nil, err
 	}
-	replays, err := probe.NewReplays(receiver, "test")
+	replays, err := probe.NewReplays(receiver)
 	if err != nil {
 		return nil, err
 	}
@@ -57,23 +54,12 @@ func newWay(ctx context.Context, servers int, begin time.Time, receives, process
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	w.processor, err = factory.CreateMetrics(ctx, processor.Settings{
-		ID: component.NewID(factory.Type()),
-		TelemetrySettings: component.TelemetrySettings{
-			Logger: zap.NewNop(), TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider(),
-			Resource: pcommon.NewResource(),
-		},
-	}, config, w)
+	w.processor, err = factory.CreateMetrics(ctx, processortest.NewNopSettings(factory.Type()), config, w)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.processor.Start(ctx, nobody{})
+	return w, w.processor.Start(ctx, componenttest.NewNopHost())
 }
-
-// nobody is a host without extensions.
-type nobody struct{}
-
-func (nobody) GetExtensions() map[component.ID]component.Component { return nil }
 
 // Capabilities implements consumer.Metrics.
 func (*way) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
