@@ -49,7 +49,7 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, answer)
 	})
-	group, err := newGroup(cfg, componenttest.NewNopTelemetrySettings(), "test")
+	group, err := newGroup(cfg, componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	server := scrape.Configured(cfg)[0]
 	server.Now = func() time.Time { return now }
