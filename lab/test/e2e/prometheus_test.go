@@ -28,7 +28,7 @@ type exposed map[string]float64
 func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels) exposed {
 	t.Helper()
 	series := exposed{}
-	eachSeries(t, page, func(set labels.Labels, value float64) { series[keep(set).String()] = value })
+	eachSeries(t, page, func(set labels.Labels, _ *int64, value float64) { series[keep(set).String()] = value })
 	return series
 }
 
