@@ -31,21 +31,12 @@ global: {scrape_interval: 500ms, scrape_timeout: 500ms}
 scrape_configs: [{job_name: program, static_configs: [{targets: [%q]}]}]
 `
 
-// prometheuses are the servers that are there: Debian's, and a Prometheus 3.
-func prometheuses(t *testing.T) (programs []string) {
+// prometheuses are a Prometheus, which the test needs, and the one of "make servers" if it is there.
+func prometheuses(t *testing.T) []string {
 	t.Helper()
-	for pattern, target := range map[string]string{"prometheus/usr/bin/prometheus": "prometheus", "servers/*/prometheus": "servers"} {
-		found, err := filepath.Glob(filepath.Join(captures.Root(t), "bin", "tools", pattern))
-		require.NoError(t, err)
-		if len(found) == 0 {
-			t.Logf("bin/tools/%s is not there, and nothing is compared with it; run make %s", pattern, target)
-			continue
-		}
-		file, err := filepath.Abs(found[0])
-		require.NoError(t, err)
-		programs = append(programs, file)
-	}
-	return programs
+	newest, err := filepath.Glob(filepath.Join(captures.Root(t), "bin", "tools", "servers", "*", "prometheus"))
+	require.NoError(t, err)
+	return append([]string{collector.Tool(t, "prometheus")}, newest...)
 }
 
 // evaluate compares the derived values with those of each Prometheus.

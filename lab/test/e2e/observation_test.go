@@ -44,7 +44,15 @@ receivers:
 processors:
   # The diagnosis cannot be computed from one window of the bodies, and it continues when
   # the server is gone. It has tests of its own.
-  vllm: {window: 4500ms, percentiles: {per_engine: true}, diagnosis: {enabled: false}}
+  vllm:
+    window: 4500ms
+    percentiles: {per_engine: true}
+    diagnosis: {enabled: false}
+    metrics: # off by default
+      vllm.e2e_request_latency_mean: {enabled: true}
+      vllm.request.decode_time_mean: {enabled: true}
+      vllm.request.time_per_output_token_mean: {enabled: true}
+      vllm.time_to_first_token_mean: {enabled: true}
 exporters:
   prometheus: {endpoint: %[2]s, send_timestamps: true}
   file: {path: %[3]s, flush_interval: 50ms}
