@@ -55,7 +55,7 @@ type Derived struct {
 }
 
 // documented are the fates that a user can read of: everything else that is not emitted is lost.
-var documented = []audit.Fate{audit.Emitted, audit.Alias, audit.StartTime, audit.Info, audit.Disabled, audit.Sentinel}
+var documented = []audit.Fate{audit.Emitted, audit.Alias, audit.StartTime, audit.Info, audit.Disabled, audit.Sentinel, audit.Unused}
 
 // families adds what became of the families of a body.
 func (r *Report) families(report *audit.Report) {
