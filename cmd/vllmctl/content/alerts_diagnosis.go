@@ -122,7 +122,7 @@ func diagnosisGroup(p parameters) Group {
 				Meaning:     "An engine of the server is `critical`, `failing`, `stalled` or `unreachable`, and no pool has its model.",
 				Impact:      "Requests to this server fail, wait many times longer than usual, or get no answer.",
 				Diagnosis: []Step{
-					{Text: "Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with the mean wait for the first token.", Query: "vllm_time_to_first_token_mean_seconds"},
+					{Text: "Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with their wait for the first token.", Query: "vllm_time_to_first_token_quantile_seconds"},
 					{Text: "See which condition it is; its page has the next steps.", Query: conditionNow, Board: "vllm-engine", Panel: "Condition"},
 					{Text: "If it is unreachable, see whether its pod runs, what changed, and why the scrape fails.", Query: "vllm_scrape_failure == 1", Board: "vllm-engine", Panel: "Scrape failures"},
 					{Text: "Read the end of the server's log and of the process before."},

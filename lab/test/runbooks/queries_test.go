@@ -83,7 +83,7 @@ var incidents = map[string]struct {
 		{"vllm_request_generation_tokens_mean", 1.5},
 	}},
 	"bandwidth-loss":    {"slow_steps", 0, []seen{{"vllm_inter_token_latency_mean_seconds", 1.5}}},
-	"front-end-starved": {"frontend_bound", 0, []seen{{"vllm_frontend_overhead_mean_seconds / vllm_time_to_first_token_mean_seconds", 1.5}}},
+	"front-end-starved": {"frontend_bound", 0, []seen{{`vllm_frontend_overhead_mean_seconds / ignoring (quantile) vllm_time_to_first_token_quantile_seconds{quantile="0.5"}`, 1.3}}},
 	"cache-thrash": {"cache_thrash", 0, []seen{
 		{"vllm_prefix_cache_hit_ratio", 0.8},
 	}},
