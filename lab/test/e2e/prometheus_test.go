@@ -67,9 +67,11 @@ receivers:
     collection_interval: 1s
     timeout: 1s
     endpoint: http://%[1]s/0/metrics
+    preset: full # also what nothing here reads, or is 0 because it is not used
   vllm/wire:
     <<: *vllm
     naming: wire
+    preset: standard
 exporters:
   prometheus/canonical: {endpoint: %[2]s}
   prometheus/wire: {endpoint: %[3]s}
