@@ -166,24 +166,31 @@ func BenchmarkState(b *testing.B) {
 		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
 			const servers = 100
 			p, f := benchProcessor(b), newFleet(b, servers, engines)
-			var filled, dropped runtime.MemStats
 			for b.Loop() {
 				for range 25 {
 					f.pass(b, p)
 				}
 			}
-			collectGarbage()
-			runtime.ReadMemStats(&filled)
-			series := p.series.Used()
-			clear(p.resources)
-			collectGarbage()
-			runtime.ReadMemStats(&dropped)
-			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/servers, "B/server")
-			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/float64(series), "B/series")
-			b.ReportMetric(float64(series)/servers, "series/server")
+			reportState(b, p, servers)
 			runtime.KeepAlive(f)
 		})
 	}
+}
+
+// reportState drops the state of all servers, and reports how large it was.
+func reportState(b *testing.B, p *vllmProcessor, servers float64) {
+	b.Helper()
+	var filled, dropped runtime.MemStats
+	collectGarbage()
+	runtime.ReadMemStats(&filled)
+	series := float64(p.series.Used())
+	clear(p.resources)
+	collectGarbage()
+	runtime.ReadMemStats(&dropped)
+	state := float64(filled.HeapAlloc - dropped.HeapAlloc)
+	b.ReportMetric(state/servers, "B/server")
+	b.ReportMetric(state/series, "B/series")
+	b.ReportMetric(series/servers, "series/server")
 }
 
 // What the processor keeps of many resources with few series each, where what each
@@ -220,7 +227,6 @@ func BenchmarkStateOfSmallServers(b *testing.B) {
 				}
 				return metrics
 			}
-			var filled, dropped runtime.MemStats
 			n := 0
 			for b.Loop() {
 				for range 25 {
@@ -231,15 +237,7 @@ func BenchmarkStateOfSmallServers(b *testing.B) {
 					n++
 				}
 			}
-			collectGarbage()
-			runtime.ReadMemStats(&filled)
-			series := p.series.Used()
-			clear(p.resources)
-			collectGarbage()
-			runtime.ReadMemStats(&dropped)
-			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/servers, "B/server")
-			b.ReportMetric(float64(filled.HeapAlloc-dropped.HeapAlloc)/float64(series), "B/series")
-			b.ReportMetric(float64(series)/servers, "series/server")
+			reportState(b, p, servers)
 		})
 	}
 }

@@ -29,7 +29,7 @@ func receiving(tb testing.TB, version string, change ...func(*vllmreceiver.Confi
 	for _, c := range change {
 		c(config)
 	}
-	replays, err := probe.NewReplays(config, "")
+	replays, err := probe.NewReplays(config)
 	require.NoError(tb, err)
 	server, err := replays.Target("http://127.0.0.1:8000", nil)
 	require.NoError(tb, err)

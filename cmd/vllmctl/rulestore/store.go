@@ -215,11 +215,7 @@ func (s *Store) Range(ctx context.Context, query string, from, to time.Time, ste
 		return nil, err
 	}
 	defer q.Close()
-	result := q.Exec(ctx)
-	if result.Err != nil {
-		return nil, result.Err
-	}
-	matrix, err := result.Matrix()
+	matrix, err := q.Exec(ctx).Matrix()
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,8 @@ func demonstrate(ctx context.Context, opts options, out io.Writer) (err error) {
 		"--config", "yaml:receivers::vllm::collection_interval: 1s",
 		"--config", "yaml:receivers::vllm::timeout: 1s",
 		"--config", "yaml:processors::vllm::window: "+window.String(),
-		// The evidence.
+		// A column of the table, and the evidence.
+		"--config", "yaml:processors::vllm::metrics::vllm.time_to_first_token_mean::enabled: true",
 		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal::enabled: true",
 		"--config", "yaml:processors::vllm::metrics::vllm.diagnosis.signal_ratio::enabled: true",
 		// Samples carry the time of their scrape, which is that of a line.

@@ -130,6 +130,7 @@ func TestDemonstrationShowsWhatTheCollectorSaysAndEndsByItself(t *testing.T) {
 	log, err = os.ReadFile(filepath.Join(opts.logs, "collector.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "collector reads http://"+opts.simAddr)
+	assert.Contains(t, string(log), "metrics::vllm.time_to_first_token_mean::enabled: true", "a column of the table; the preset standard lacks it")
 	assert.Contains(t, string(log), "yaml:extensions::vllm_fleet::endpoint: "+opts.fleetAddr+" --config yaml:service::extensions: [vllm_fleet]")
 }
 

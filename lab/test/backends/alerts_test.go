@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +76,21 @@ func broken(t *testing.T, addr string) (errors []string) {
 		}
 	}
 	return errors
+}
+
+// moving is a stand-in vLLM server whose time advances by seven seconds at every scrape.
+type moving struct {
+	simulated *vllmsim.Server
+	mu        sync.Mutex
+}
+
+func (m *moving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.URL.Path == "/metrics" {
+		m.simulated.Advance(7 * time.Second)
+	}
+	m.simulated.Targets()[0].ServeHTTP(w, r)
 }
 
 // serve runs a simulated server at an address.

@@ -146,9 +146,9 @@ func nothingAnswers(t *testing.T, exporters string, readers []reader) {
 		{"the pool of a server that went away", `{model_name="away",__name__=~"vllm_pool_.*"}`, []string{
 			"vllm_pool_prompt_throughput_per_second", "vllm_pool_time_to_first_token_quantile_seconds",
 		}, ofTheTarget},
-		{"a histogram", fmt.Sprintf(`{instance=%q,__name__=~"vllm_time_to_first_token_(seconds_.*|quantile_.*|mean_.*)"}`, families.instance), []string{
+		{"a histogram", fmt.Sprintf(`{instance=%q,__name__=~"vllm_time_to_first_token_(seconds_.*|quantile_.*)"}`, families.instance), []string{
 			"vllm_time_to_first_token_seconds_bucket", "vllm_time_to_first_token_seconds_sum", "vllm_time_to_first_token_seconds_count",
-			"vllm_time_to_first_token_quantile_seconds", "vllm_time_to_first_token_mean_seconds",
+			"vllm_time_to_first_token_quantile_seconds",
 		}, nil},
 		{"a summary", fmt.Sprintf(`{instance=%q,__name__=~"vllm_step_time.*"}`, families.instance), []string{
 			"vllm_step_time", "vllm_step_time_sum", "vllm_step_time_count",

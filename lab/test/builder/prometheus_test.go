@@ -112,7 +112,8 @@ func TestTheProcessorWorksBehindThePrometheusReceiver(t *testing.T) {
 	c := collector.Start(t, map[string]string{
 		"VLLM_TARGET": target, "OTLP_ENDPOINT": sink.URL, "STATE_DIR": t.TempDir(),
 		"SCRAPE_INTERVAL": "1s", "SCRAPE_TIMEOUT": "1s",
-	}, program, "--config", config, "--config", "yaml:service::telemetry::metrics::level: none")
+	}, program, "--config", config, "--config", "yaml:service::telemetry::metrics::level: none",
+		"--config", "yaml:processors::vllm::metrics: {vllm.time_to_first_token_mean: {enabled: true}}")
 
 	c.WaitFor(t, "a diagnosis and what is derived", func() bool {
 		return len(received.values("vllm.time_to_first_token_mean")) > 2 && len(received.values("vllm.diagnosis.severity")) > 2

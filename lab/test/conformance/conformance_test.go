@@ -117,6 +117,7 @@ func TestTheStandInConforms(t *testing.T) {
 	r := observe(t, "vllmsim", tap, 12*time.Second)
 	assert.Empty(t, r.Wrong())
 	assert.Greater(t, r.Between, 100, "it moves between the scrapes")
+	assert.NotEmpty(t, r.Derived)
 	for version, derived := range r.Derived {
 		assert.Greater(t, len(derived), 20, version)
 	}

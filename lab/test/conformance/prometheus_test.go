@@ -139,12 +139,8 @@ func (e *evaluation) point(t *testing.T, metric, promql string, at time.Time, p 
 	}
 }
 
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
-}
+// number is a point's number: of the two, the one that it does not have is 0.
+func number(p pmetric.NumberDataPoint) float64 { return p.DoubleValue() + float64(p.IntValue()) }
 
 // ask returns the values of a formula at a time, by attributes.
 func (e *evaluation) ask(t *testing.T, metric, promql string, at time.Time) map[string]float64 {

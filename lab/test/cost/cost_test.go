@@ -15,9 +15,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/load"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/recorded"
@@ -41,8 +41,8 @@ func settings(preset catalog.Preset, more map[string]any) map[string]any {
 // Pools are emitted every 15 s, too.
 const scrapesPerMinute = int(time.Minute / recorded.Interval)
 
-// measured is what a server of the recorded answers costs in its last scrape. Bytes are for a minute of four scrapes.
-func measured(t *testing.T, server string, servers int, receives, processes map[string]any) (ofServers, ofPools load) {
+// measured is what a server of the recorded answers costs in its last scrape.
+func measured(t *testing.T, server string, servers int, receives, processes map[string]any) (ofServers, ofPools load.Load) {
 	t.Helper()
 	answers := recorded.Answers(t, server)
 	w, err := newWay(t.Context(), servers, recorded.Begin, receives, processes)
@@ -54,12 +54,7 @@ func measured(t *testing.T, server string, servers int, receives, processes map[
 	}
 	w.clock.Advance(answers[len(answers)-1].At.Add(recorded.Interval))
 	require.NoError(t, w.processor.Shutdown(t.Context()))
-	ofServers = loadOf(left)
-	ofPools = loadOf(w.pools)
-	for _, l := range []*load{&ofServers, &ofPools} {
-		l.bytes, l.packed = l.bytes*scrapesPerMinute, l.packed*scrapesPerMinute
-	}
-	return ofServers, ofPools
+	return load.Of(left), load.Of(w.pools)
 }
 
 var objectives = map[string]any{"objectives": []any{
@@ -141,8 +136,8 @@ Measured on recorded answers of simulated servers, vLLM 0.24, scraped every 15 s
 |---|---|---|---|---|---|---|
 `
 
-func writeRow(b *bytes.Buffer, name string, preset catalog.Preset, l load) {
-	fmt.Fprintf(b, "| %s | `%s` | %d | %s | %s | %s | %s |\n", name, preset, l.series, count(l.prometheus), count(l.custom), count(l.bytes), count(l.packed))
+func writeRow(b *bytes.Buffer, name string, preset catalog.Preset, l load.Load) {
+	fmt.Fprintf(b, "| %s | `%s` | %d | %s | %s | %s | %s |\n", name, preset, l.Points, count(l.Series), count(l.Custom), count(l.Raw*scrapesPerMinute), count(l.Packed*scrapesPerMinute))
 }
 
 func count(n int) string { return humanize.Comma(int64(n)) }
@@ -202,7 +197,7 @@ func TestEssentialIsThirtySeriesAndTheSameValues(t *testing.T) {
 	for _, file := range files {
 		sc, err := scenario.Load(file)
 		require.NoError(t, err)
-		if sc.Length > 40*time.Minute || testing.Short() {
+		if sc.Length > 40*time.Minute {
 			continue
 		}
 		played++
@@ -259,27 +254,11 @@ func valuesOf(metrics pmetric.Metrics, essential bool) map[string]float64 {
 				}
 				for _, p := range points.All() {
 					if !p.Flags().NoRecordedValue() {
-						out[m.Name()+labels(p.Attributes())] = number(p)
+						out[fmt.Sprint(m.Name(), p.Attributes().AsRaw())] = p.DoubleValue() + float64(p.IntValue()) // One of them is 0.
 					}
 				}
 			}
 		}
 	}
 	return out
-}
-
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
-}
-
-func labels(attributes pcommon.Map) string {
-	var all []string
-	for name, value := range attributes.All() {
-		all = append(all, name+"="+value.AsString())
-	}
-	slices.Sort(all)
-	return "{" + strings.Join(all, ",") + "}"
 }

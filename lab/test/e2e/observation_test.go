@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +17,6 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -47,7 +44,15 @@ receivers:
 processors:
   # The diagnosis cannot be computed from one window of the bodies, and it continues when
   # the server is gone. It has tests of its own.
-  vllm: {window: 4500ms, percentiles: {per_engine: true}, diagnosis: {enabled: false}}
+  vllm:
+    window: 4500ms
+    percentiles: {per_engine: true}
+    diagnosis: {enabled: false}
+    metrics: # off by default
+      vllm.e2e_request_latency_mean: {enabled: true}
+      vllm.request.decode_time_mean: {enabled: true}
+      vllm.request.time_per_output_token_mean: {enabled: true}
+      vllm.time_to_first_token_mean: {enabled: true}
 exporters:
   prometheus: {endpoint: %[2]s, send_timestamps: true}
   file: {path: %[3]s, flush_interval: 50ms}
@@ -150,21 +155,9 @@ type timeline map[int64]*shown
 // add adds a page.
 func (all timeline) add(t *testing.T, page []byte) {
 	t.Helper()
-	p := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
-	for {
-		entry, err := p.Next()
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		require.NoError(t, err)
-		if entry != textparse.EntrySeries {
-			continue
-		}
-		var set labels.Labels
-		p.Labels(&set)
-		_, at, value := p.Series()
+	eachSeries(t, page, func(set labels.Labels, at *int64, value float64) {
 		if at == nil || (set.Get("otel_scope_name") != processorScope && set.Get(model.MetricNameLabel) != numberingOnPage) {
-			continue
+			return
 		}
 		if all[*at] == nil {
 			all[*at] = &shown{series: exposed{}}
@@ -173,7 +166,7 @@ func (all timeline) add(t *testing.T, page []byte) {
 			all[*at].reads++
 		}
 		all[*at].series[bare(set).String()] = value
-	}
+	})
 }
 
 // observation is a collector that scrapes the recorded server, and what its

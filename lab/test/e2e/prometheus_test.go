@@ -28,7 +28,7 @@ type exposed map[string]float64
 func parsePage(t *testing.T, page []byte, keep func(labels.Labels) labels.Labels) exposed {
 	t.Helper()
 	series := exposed{}
-	eachSeries(t, page, func(set labels.Labels, value float64) { series[keep(set).String()] = value })
+	eachSeries(t, page, func(set labels.Labels, _ *int64, value float64) { series[keep(set).String()] = value })
 	return series
 }
 
@@ -67,9 +67,11 @@ receivers:
     collection_interval: 1s
     timeout: 1s
     endpoint: http://%[1]s/0/metrics
+    preset: full # also what nothing here reads, or is 0 because it is not used
   vllm/wire:
     <<: *vllm
     naming: wire
+    preset: standard
 exporters:
   prometheus/canonical: {endpoint: %[2]s}
   prometheus/wire: {endpoint: %[3]s}

@@ -33,7 +33,7 @@ type body map[string][]sample
 func parseBody(t *testing.T, text []byte) body {
 	t.Helper()
 	parsed := body{}
-	eachSeries(t, text, func(set labels.Labels, value float64) {
+	eachSeries(t, text, func(set labels.Labels, _ *int64, value float64) {
 		name := set.Get(model.MetricNameLabel)
 		parsed[name] = append(parsed[name], sample{set, value})
 	})
@@ -42,7 +42,7 @@ func parseBody(t *testing.T, text []byte) body {
 
 // eachSeries calls visit for each sample of a text in the text format, as Prometheus's own
 // parser reads it.
-func eachSeries(t *testing.T, text []byte, visit func(set labels.Labels, value float64)) {
+func eachSeries(t *testing.T, text []byte, visit func(set labels.Labels, at *int64, value float64)) {
 	t.Helper()
 	p := textparse.NewPromParser(text, labels.NewSymbolTable(), false)
 	for {
@@ -56,8 +56,8 @@ func eachSeries(t *testing.T, text []byte, visit func(set labels.Labels, value f
 		}
 		var set labels.Labels
 		p.Labels(&set)
-		_, _, value := p.Series()
-		visit(set, value)
+		_, at, value := p.Series()
+		visit(set, at, value)
 	}
 }
 

@@ -97,7 +97,7 @@ func replay(t *testing.T) *probe.Replay {
 	t.Helper()
 	config := vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config)
 	config.GenAI.Enabled = true
-	replays, err := probe.NewReplays(config, "test")
+	replays, err := probe.NewReplays(config)
 	require.NoError(t, err)
 	r, err := replays.Target("http://vllm-0:8000", nil)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -148,7 +149,7 @@ func TestManyTargetsAreReadThroughTLSWithTheToken(t *testing.T) {
 	c.WaitFor(t, "metrics of all targets", func() bool {
 		page = string(collector.Get(t, "http://"+addr+"/metrics"))
 		return strings.Count(page, "\nvllm_num_requests_running{") == 3 &&
-			strings.Count(page, "\nvllm_time_to_first_token_mean_seconds{") == 3
+			strings.Count(page, "\nvllm_first_token_rate_per_second{") == 3
 	})
 	c.Stop(t)
 
@@ -213,7 +214,7 @@ func TestOTLPVendorReceivesCumulativeMetrics(t *testing.T) {
 		"OTLP_ENDPOINT": vendor.url, "OTLP_API_KEY": "secret-key",
 	}, soon)
 	c.WaitFor(t, "the counter and what is derived", func() bool {
-		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedMean]) > 0
+		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedQuantile]) > 0
 	})
 	c.Stop(t)
 
@@ -238,7 +239,7 @@ func TestDeltaVendorReceivesNothingCumulative(t *testing.T) {
 		"OTLP_ENDPOINT": vendor.url, "OTLP_AUTHORIZATION": "Api-Token secret-key",
 	}, soon)
 	c.WaitFor(t, "some deltas and what is derived", func() bool {
-		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedMean]) > 0
+		return len(vendor.metrics()["vllm.generation_tokens"]) > 1 && len(vendor.metrics()[derivedQuantile]) > 0
 	})
 	c.Stop(t)
 
@@ -291,7 +292,7 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 	}
 	c.WaitFor(t, "a write request with samples", func() bool {
 		return strings.Contains(received(), "vllm_num_requests_running") &&
-			strings.Contains(received(), "vllm_time_to_first_token_mean_seconds")
+			strings.Contains(received(), "vllm_time_to_first_token_quantile_seconds")
 	})
 	time.Sleep(500 * time.Millisecond)
 	c.Stop(t)
@@ -307,18 +308,21 @@ func TestPrometheusReceivesRemoteWrites(t *testing.T) {
 	assert.Empty(t, c.Complaints())
 }
 
-// derivedMean is a derived metric that the test's server has.
-const derivedMean = "vllm.time_to_first_token_mean"
+// derivedQuantile is a derived metric that the test's server has.
+const derivedQuantile = "vllm.time_to_first_token_quantile"
 
-// derives checks that the mean of the server's observations arrives as a gauge. Each
-// observation is one second.
+// derives checks that the quantiles of the server's observations arrive as a gauge. All are
+// in the bucket up to half a second.
 func derives(t *testing.T, metrics map[string][]pmetric.Metric) {
 	t.Helper()
-	require.Contains(t, names(metrics), derivedMean)
-	for _, m := range metrics[derivedMean] {
+	require.Contains(t, names(metrics), derivedQuantile)
+	for _, m := range metrics[derivedQuantile] {
 		require.Equal(t, pmetric.MetricTypeGauge, m.Type())
 		for _, point := range m.Gauge().DataPoints().All() {
-			assert.Equal(t, 1.0, point.DoubleValue())
+			quantile, _ := point.Attributes().Get("quantile")
+			rank, err := strconv.ParseFloat(quantile.AsString(), 64)
+			require.NoError(t, err)
+			assert.InDelta(t, rank/2, point.DoubleValue(), 1e-9)
 		}
 	}
 }

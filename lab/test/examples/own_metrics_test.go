@@ -37,7 +37,9 @@ func TestTwoCollectorsOnOneMachineServeTheirOwnMetrics(t *testing.T) {
 		t.Cleanup(func() { c.Stop(t) })
 		const versioned = `otel_scope_version="[^"]`
 		require.NotRegexp(t, versioned, string(collector.Get(t, "http://localhost:"+port+"/metrics")))
-		c.WaitFor(t, "metrics", func() bool { return strings.Contains(string(collector.Get(t, "http://"+page+"/metrics")), "\nvllm_up{") })
+		c.WaitFor(t, "metrics", func() bool {
+			return strings.Contains(string(collector.Get(t, "http://"+page+"/metrics")), "\nvllm_up{")
+		})
 		require.NotRegexp(t, versioned, string(collector.Get(t, "http://"+page+"/metrics")))
 	}
 }

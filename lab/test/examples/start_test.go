@@ -24,7 +24,7 @@ func TestDashboardsKeepTheNamesOfTheServer(t *testing.T) {
 	var page string
 	c.WaitFor(t, "what is derived from two scrapes", func() bool {
 		page = string(collector.Get(t, "http://"+addr+"/metrics"))
-		return strings.Contains(page, "\nvllm_time_to_first_token_mean_seconds{")
+		return strings.Contains(page, "\nvllm_time_to_first_token_quantile_seconds{")
 	})
 	c.Stop(t)
 

@@ -95,12 +95,8 @@ func (a *about) read(at time.Duration, metrics pmetric.Metrics) {
 	}
 }
 
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
-}
+// number is a point's number: of the two, the one that it does not have is 0.
+func number(p pmetric.NumberDataPoint) float64 { return p.DoubleValue() + float64(p.IntValue()) }
 
 // details counts the details of slow_steps between two times, where there is harm.
 func details(reports []said, from, to time.Duration) map[string]int {

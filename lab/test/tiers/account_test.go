@@ -58,7 +58,7 @@ func newAccount() *account {
 // rawMetrics are those of a scrape that are looked at.
 var rawMetrics = []string{"vllm.generation_tokens", "vllm.num_requests.running", "vllm.time_to_first_token", "vllm.up"}
 
-const derivedMean = "vllm.time_to_first_token_mean"
+const derivedRate = "vllm.first_token_rate"
 
 func (a *account) add(from string, md pmetric.Metrics) {
 	a.mu.Lock()
@@ -96,7 +96,7 @@ func set[K, L comparable, V any](m map[K]map[L]V, k K, l L, v V) {
 
 func (a *account) point(from, instance, version, name string, at time.Time, value float64) {
 	switch {
-	case name == derivedMean:
+	case name == derivedRate:
 		if a.derived[instance] == nil {
 			a.derived[instance] = map[string][]time.Time{}
 		}

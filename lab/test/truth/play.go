@@ -167,12 +167,8 @@ func (o *Observed) take(begin time.Time, metrics pmetric.Metrics) {
 	o.Scrapes = append(o.Scrapes, scrape)
 }
 
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
-}
+// number is a point's number: of the two, the one that it does not have is 0.
+func number(p pmetric.NumberDataPoint) float64 { return p.DoubleValue() + float64(p.IntValue()) }
 
 func texts(attributes pcommon.Map) map[string]string {
 	out := map[string]string{}

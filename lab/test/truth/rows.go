@@ -36,9 +36,7 @@ const (
 	bucket       = "exact bounds: the true quantile is in the bucket; the interpolated value is in the same bucket"
 )
 
-// Rows has the truth of every derived metric of a vLLM server, but for those of Others.
-func Rows() []Row { return rows }
-
+// rows has the truth of every derived metric of a vLLM server, but for those of Others.
 var rows = slices.Concat([]Row{
 	{
 		Metric: "vllm.prefix_cache.hit_ratio", Truth: hitRatio,

@@ -45,9 +45,6 @@ var perClient = []string{
 // python are the dialects with the V1 engine and its own front end.
 var python = []surface.Dialect{surface.V1, surface.V1MultiProcess}
 
-// Setups returns all setups.
-func Setups() []*Setup { return setups }
-
 var setups = []*Setup{
 	{Name: "plain", Configure: func(*vllmsim.Config) {}, Whole: true, Calm: true},
 	{Name: "idle", Calm: true, Whole: true, Configure: func(c *vllmsim.Config) {

@@ -20,7 +20,7 @@ import (
 // run: the looks that are the interval apart, a multiple of run.Every. settings are the
 // processor's besides those of the story. emitted receives what comes out for each look.
 func Feed(ctx context.Context, r *run.Run, interval time.Duration, settings map[string]any, emitted func(s *run.Scrape, metrics pmetric.Metrics) error) (err error) {
-	replays, err := probe.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config), "")
+	replays, err := probe.NewReplays(vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config))
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ const settled = 300 * time.Millisecond
 func Discover(ctx context.Context, cfg *vllmreceiver.Config, telemetry component.TelemetrySettings, atMost time.Duration) (*Discovered, error) {
 	core, logged := observer.New(zapcore.WarnLevel)
 	telemetry.Logger = zap.New(core)
-	group, err := newGroup(cfg, telemetry, "")
+	group, err := newGroup(cfg, telemetry)
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ type Family struct {
 // targets are not among them; see Discover. Like the targets of a collector, they share the limits
 // of memory.
 func New(cfg *vllmreceiver.Config, telemetry component.TelemetrySettings) ([]*Probe, error) {
-	group, err := newGroup(cfg, telemetry, "")
+	group, err := newGroup(cfg, telemetry)
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +138,10 @@ func New(cfg *vllmreceiver.Config, telemetry component.TelemetrySettings) ([]*Pr
 }
 
 // newGroup returns the group of the targets that are read. They ask /health themselves, or not at all.
-func newGroup(cfg *vllmreceiver.Config, telemetry component.TelemetrySettings, version string) (*scrape.Group, error) {
+func newGroup(cfg *vllmreceiver.Config, telemetry component.TelemetrySettings) (*scrape.Group, error) {
 	own := *cfg
 	own.HealthCheck = false
-	return scrape.NewGroup(&own, receiver.Settings{
-		ID: component.NewID(vllmreceiver.NewFactory().Type()), TelemetrySettings: telemetry, BuildInfo: component.BuildInfo{Version: version},
-	})
+	return scrape.NewGroup(&own, receiver.Settings{ID: component.NewID(vllmreceiver.NewFactory().Type()), TelemetrySettings: telemetry})
 }
 
 func newProbe(group *scrape.Group, server scrape.Server) *Probe {

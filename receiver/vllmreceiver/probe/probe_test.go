@@ -335,7 +335,7 @@ func TestProbesAndReplaysSendNoCanary(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	probes[0].Close()
-	replays, err := NewReplays(cfg, "test")
+	replays, err := NewReplays(cfg)
 	require.NoError(t, err)
 	replay, err := replays.Target(address, nil)
 	require.NoError(t, err)

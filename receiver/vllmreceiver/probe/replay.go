@@ -23,13 +23,12 @@ import (
 // receiver do.
 type Replays struct{ group *scrape.Group }
 
-// NewReplays returns replays with the settings of a receiver; version is that of the scope
-// of the points.
-func NewReplays(config *vllmreceiver.Config, version string) (*Replays, error) {
+// NewReplays returns replays with the settings of a receiver.
+func NewReplays(config *vllmreceiver.Config) (*Replays, error) {
 	group, err := newGroup(config, component.TelemetrySettings{
 		Logger: zap.NewNop(), TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider(),
 		Resource: pcommon.NewResource(),
-	}, version)
+	})
 	return &Replays{group}, err
 }
 

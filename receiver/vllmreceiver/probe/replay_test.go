@@ -49,7 +49,7 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, answer)
 	})
-	group, err := newGroup(cfg, componenttest.NewNopTelemetrySettings(), "test")
+	group, err := newGroup(cfg, componenttest.NewNopTelemetrySettings())
 	require.NoError(t, err)
 	server := scrape.Configured(cfg)[0]
 	server.Now = func() time.Time { return now }
@@ -61,7 +61,7 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 		target.Done()
 		return found.Metrics
 	}
-	replays, err := NewReplays(cfg, "test")
+	replays, err := NewReplays(cfg)
 	require.NoError(t, err)
 	replay, err := replays.Target(cfg.Client.Endpoint, nil)
 	require.NoError(t, err)
@@ -114,14 +114,14 @@ func TestAReplayEmitsWhatALiveScrapeEmits(t *testing.T) {
 }
 
 func TestAReplayNeedsAnAddress(t *testing.T) {
-	replays, err := NewReplays(config(), "")
+	replays, err := NewReplays(config())
 	require.NoError(t, err)
 	_, err = replays.Target("vllm-0", nil)
 	require.ErrorContains(t, err, "endpoint: has no scheme")
 }
 
 func TestAReplayReadsOpenMetrics(t *testing.T) {
-	replays, err := NewReplays(config(), "")
+	replays, err := NewReplays(config())
 	require.NoError(t, err)
 	replay, err := replays.Target("http://vllm-0:8000", nil)
 	require.NoError(t, err)

@@ -160,7 +160,7 @@ type run struct {
 
 // judges makes a judge for each target, or one for all where there is a pool.
 func (r *run) judges(ctx context.Context, whole history.Span) error {
-	replays, err := probe.NewReplays(r.o.Receiver, "")
+	replays, err := probe.NewReplays(r.o.Receiver)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,7 @@
 package check
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"fmt"
 	"math"
 	"net"
@@ -12,9 +10,9 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/load"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
@@ -37,36 +35,6 @@ type Sent struct {
 	Presets []string `json:"presets,omitempty"`
 	// Before are processors that may make it less; absent for most.
 	Before []string `json:"before,omitempty"`
-}
-
-// load is what one batch costs: points, series of Prometheus, and bytes as they are and with gzip.
-type load struct{ points, series, raw, packed int }
-
-func loadOf(batch pmetric.Metrics) (l load) {
-	for m := range metricsOf(batch) {
-		switch m.Type() {
-		case pmetric.MetricTypeHistogram:
-			for _, p := range m.Histogram().DataPoints().All() {
-				l.series += p.ExplicitBounds().Len() + 3 // With +Inf, the sum and the count.
-			}
-		case pmetric.MetricTypeSummary:
-			for _, p := range m.Summary().DataPoints().All() {
-				l.series += p.QuantileValues().Len() + 2
-			}
-		case pmetric.MetricTypeGauge:
-			l.series += m.Gauge().DataPoints().Len()
-		case pmetric.MetricTypeSum:
-			l.series += m.Sum().DataPoints().Len()
-		}
-	}
-	l.points = batch.DataPointCount()
-	wire, _ := (&pmetric.ProtoMarshaler{}).MarshalMetrics(batch) // A message of our own.
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, _ = z.Write(wire)
-	_ = z.Close()
-	l.raw, l.packed = len(wire), packed.Len()
-	return l
 }
 
 // reducers are kinds of processors that drop or merge points.
@@ -152,18 +120,18 @@ func (s *Sent) measure(file *configfile.File, seen []Seen, ways []way) {
 	kind, _, _ := strings.Cut(s.Exporter, "/")
 	section := file.Exporters[s.Exporter]
 	points, size := 0.0, 0.0
-	add := func(l *load, interval time.Duration) {
-		s.Series, s.PrometheusSeries = s.Series+l.points, s.PrometheusSeries+l.series
-		each, bytes := l.points, 0
+	add := func(l *load.Load, interval time.Duration) {
+		s.Series, s.PrometheusSeries = s.Series+l.Points, s.PrometheusSeries+l.Series
+		each, bytes := l.Points, 0
 		switch {
 		case kind == "prometheus":
 			return
 		case slices.Contains(remoteWrite, kind):
-			each = l.series
+			each = l.Series
 		case slices.Contains(queued, kind) && section["compression"] == "none":
-			bytes = l.raw
+			bytes = l.Raw
 		case slices.Contains(queued, kind):
-			bytes = l.packed
+			bytes = l.Packed
 		}
 		points += float64(each) * float64(time.Minute) / float64(interval)
 		size += float64(bytes) * float64(24*time.Hour) / float64(interval)
@@ -172,11 +140,11 @@ func (s *Sent) measure(file *configfile.File, seen []Seen, ways []way) {
 		processor *vllmprocessor.Config
 		key       string
 	}
-	pools := map[pool]load{}
+	pools := map[pool]load.Load{}
 	for i := range seen {
 		measured := 0
 		for _, t := range slices.Concat(seen[i:i+1], seen[i].Also) {
-			if t.Batch.points == 0 || !slices.Contains(ways, way{t.Receiver, t.Processor}) {
+			if t.Batch.Points == 0 || !slices.Contains(ways, way{t.Receiver, t.Processor}) {
 				continue
 			}
 			measured = 1
@@ -185,7 +153,7 @@ func (s *Sent) measure(file *configfile.File, seen []Seen, ways []way) {
 			}
 			add(&t.Batch, t.ReceiverConfig.Controller.CollectionInterval)
 			for key, l := range t.Pools {
-				if of := (pool{t.Processor, key}); l.points > pools[of].points {
+				if of := (pool{t.Processor, key}); l.Points > pools[of].Points {
 					pools[of] = l
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/internal/configfile"
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/load"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 )
@@ -47,7 +48,7 @@ func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 		pool.Interval = poolInterval
 	}
 	var last pmetric.Metrics
-	pools := make(chan map[string]load)
+	pools := make(chan map[string]load.Load)
 	sink, err := consumer.NewMetrics(func(ctx context.Context, batch pmetric.Metrics) error {
 		// The resource of a pool is the collector.
 		if _, is := batch.ResourceMetrics().At(0).Resource().Attributes().Get("otelcol.component.id"); is {
@@ -98,7 +99,7 @@ func (s *Seen) process(ctx context.Context, cfg *vllmprocessor.Config) {
 		m, known := catalog.ByName(name)
 		return !known || !m.Derived() || isOn(m, cfg)
 	})
-	s.Batch = loadOf(last)
+	s.Batch = load.Of(last)
 	for name, n := range series(second) {
 		if s.Processed[name] -= n; s.Processed[name] <= 0 {
 			delete(s.Processed, name)
@@ -116,8 +117,8 @@ func removeUnless(batch pmetric.Metrics, keep func(name string) bool) {
 }
 
 // poolsOf returns what each pool of a batch costs, by the attributes that make it.
-func poolsOf(batch pmetric.Metrics, groupBy []string) map[string]load {
-	out, all := map[string]load{}, loadOf(batch)
+func poolsOf(batch pmetric.Metrics, groupBy []string) map[string]load.Load {
+	out, all := map[string]load.Load{}, load.Of(batch)
 	for m := range metricsOf(batch) {
 		for _, p := range m.Gauge().DataPoints().All() { // All of pools are gauges.
 			key := pcommon.NewMap()
@@ -125,8 +126,8 @@ func poolsOf(batch pmetric.Metrics, groupBy []string) map[string]load {
 				key.PutStr(name, attribute(p.Attributes(), name))
 			}
 			l := out[keyOf(key)]
-			l.points, l.series = l.points+1, l.series+1
-			l.raw, l.packed = all.raw*l.points/all.points, all.packed*l.points/all.points
+			l.Points, l.Series = l.Points+1, l.Series+1
+			l.Raw, l.Packed = all.Raw*l.Points/max(1, all.Points), all.Packed*l.Points/max(1, all.Points)
 			out[keyOf(key)] = l
 		}
 	}

@@ -158,9 +158,9 @@ func (q *queueSettings) bytes(seen []Seen) (size int64, about bool) {
 		return q.Size, false
 	}
 	for i := range seen {
-		each := int64(seen[i].Batch.raw)
+		each := int64(seen[i].Batch.Raw)
 		if q.Sizer == "items" {
-			each = int64(seen[i].Batch.raw / max(1, seen[i].Batch.points))
+			each = int64(seen[i].Batch.Raw / max(1, seen[i].Batch.Points))
 		}
 		size = max(size, q.Size*each)
 	}

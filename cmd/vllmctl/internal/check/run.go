@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/load"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
@@ -120,7 +121,7 @@ func (s *Seen) measure(ctx context.Context) {
 	case s.Processor != nil:
 		s.process(ctx, s.Processor)
 	default:
-		s.Batch = loadOf(s.Second.Emitted)
+		s.Batch = load.Of(s.Second.Emitted)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/cmd/vllmctl/load"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/probe"
@@ -35,8 +36,8 @@ type Seen struct {
 	Processed map[string]int
 	// Batch is a scrape as it is sent, with what the processor adds, and Pools what it sends for
 	// pools, by their attributes.
-	Batch load
-	Pools map[string]load
+	Batch load.Load
+	Pools map[string]load.Load
 	// Quantiles are the buckets of the percentiles of the second scrape.
 	Quantiles []Quantile
 	// ReceiverConfig and Processor are the configurations; Processor is nil without one in

@@ -93,7 +93,7 @@ func configured(t *testing.T, text string) *configfile.File {
 func TestThePlanOfAConfiguration(t *testing.T) {
 	const text = `
 receivers:
-  vllm/a: {endpoint: "http://a:1", collection_interval: 30s, naming: wire, metrics: {vllm.up: {enabled: false}, vllm.healthy: {enabled: false}}}
+  vllm/a: {endpoint: "http://a:1", collection_interval: 30s, naming: wire, preset: essential, metrics: {vllm.up: {enabled: false}, vllm.healthy: {enabled: false}}}
   vllm/b: {endpoint: "http://b:1", collection_interval: 10s}
   vllm/c: {targets: [{endpoint: "http://c:1"}, {endpoint: "http://d:1"}]}
 processors:
@@ -118,6 +118,7 @@ service:
 	assert.NotContains(t, judging.Metrics, "vllm.pool.running", "there are no pools")
 	scraping := plan.Pipelines[0].Receivers[0].Config
 	assert.Equal(t, vllmreceiver.NamingCanonical, scraping.Naming)
+	assert.Equal(t, catalog.Standard, scraping.Preset)
 	assert.NotContains(t, scraping.Metrics, "vllm.up")
 	assert.Contains(t, scraping.Metrics, "vllm.healthy", "what the view does not need is left as it is")
 	assert.Contains(t, plan.Notes[0], "vllm/c has no vllm processor in its pipeline")

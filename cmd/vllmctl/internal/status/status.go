@@ -50,9 +50,6 @@ type Error struct {
 	Cause error
 }
 
-// With returns an error with an exit status.
-func With(s Status, cause error) *Error { return &Error{Status: s, Cause: cause} }
-
 // Found returns the result of a command that has printed what it found; nil if its status
 // is OK.
 func Found(s Status) error {

@@ -21,8 +21,8 @@ func TestTheStatusOfAnError(t *testing.T) {
 		"none":                    {nil, status.OK, false},
 		"any other":               {cause, status.Failed, true},
 		"printed":                 {status.Found(status.Problem), status.Problem, false},
-		"with a cause":            {status.With(status.Warning, cause), status.Warning, true},
-		"wrapped by another":      {fmt.Errorf("lint: %w", status.With(status.Problem, cause)), status.Problem, true},
+		"with a cause":            {&status.Error{Status: status.Warning, Cause: cause}, status.Warning, true},
+		"wrapped by another":      {fmt.Errorf("lint: %w", &status.Error{Status: status.Problem, Cause: cause}), status.Problem, true},
 		"wrapped and printed yet": {fmt.Errorf("lint: %w", status.Found(status.Warning)), status.Warning, false},
 	} {
 		got, unprinted := status.Of(c.err)
@@ -30,7 +30,7 @@ func TestTheStatusOfAnError(t *testing.T) {
 		assert.Equal(t, c.unprinted, unprinted, name)
 	}
 	require.NoError(t, status.Found(status.OK))
-	require.ErrorIs(t, status.With(status.Failed, cause), cause)
-	assert.Equal(t, "no such file", status.With(status.Failed, cause).Error())
+	require.ErrorIs(t, &status.Error{Status: status.Failed, Cause: cause}, cause)
+	assert.Equal(t, "no such file", (&status.Error{Status: status.Failed, Cause: cause}).Error())
 	assert.Empty(t, status.Found(status.Problem).Error())
 }

@@ -31,9 +31,6 @@ func kneeOf(model, kind string) Knee {
 	panic("no knee for " + model + " with " + kind + ": go run ./lab/test/accuracy/measure -knees")
 }
 
-// Knees are all knees that are known.
-func Knees() []Knee { return knees }
-
 // Closed reports whether a kind of traffic is a closed loop.
 func Closed(kind string) bool { return trafficOf(kind).Closed }
 

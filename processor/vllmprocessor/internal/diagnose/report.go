@@ -64,7 +64,7 @@ const inactiveFor = 15 * time.Minute
 // presence is whether something is reported now.
 type presence struct {
 	on bool
-	// ended is when it was reported last, in Unix nanoseconds.
+	// ended is when it was first not reported any more, in Unix nanoseconds.
 	ended int64
 }
 

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -202,13 +203,9 @@ func adapterPlan() *normalize.Plan {
 }
 
 func engines(metrics pmetric.MetricSlice) (out []string) {
-	for _, m := range metrics.All() {
-		for p := range pointsOf(m) {
-			if !p.Flags().NoRecordedValue() {
-				engine, _ := p.Attributes().Get("engine")
-				out = append(out, engine.Str())
-			}
-		}
+	for _, series := range seriesOf(metrics, false) {
+		_, engine, _ := strings.Cut(series, " ")
+		out = append(out, engine)
 	}
 	return out
 }

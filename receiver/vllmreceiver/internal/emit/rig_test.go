@@ -3,8 +3,8 @@ package emit
 import (
 	"fmt"
 	"hash/maphash"
-	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/normalize"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/scrapetest"
 )
 
 // These tests make their plans by hand, so that they depend on no other package.
@@ -138,49 +139,18 @@ func metricsOf(t *testing.T, out pmetric.Metrics) pmetric.MetricSlice {
 }
 
 // ends lists the series that end, as "name engine".
-func ends(metrics pmetric.MetricSlice) []string {
-	var out []string
+func ends(metrics pmetric.MetricSlice) []string { return seriesOf(metrics, true) }
+
+// seriesOf lists the series that end or have a value, as "name engine".
+func seriesOf(metrics pmetric.MetricSlice, ended bool) (out []string) {
 	for _, m := range metrics.All() {
-		for p := range pointsOf(m) {
-			if p.Flags().NoRecordedValue() {
-				engine := ""
-				if v, ok := p.Attributes().Get("engine"); ok {
-					engine = v.Str()
-				}
+		for _, line := range scrapetest.RenderMetric(m) {
+			if strings.HasSuffix(line, " end") == ended {
+				_, engine, _ := strings.Cut(line, `engine="`)
+				engine, _, _ = strings.Cut(engine, `"`)
 				out = append(out, m.Name()+" "+engine)
 			}
 		}
 	}
 	return out
-}
-
-// point is what the points of all kinds have in common.
-type point interface {
-	Attributes() pcommon.Map
-	Timestamp() pcommon.Timestamp
-	Flags() pmetric.DataPointFlags
-}
-
-// pointsOf returns the points of a metric.
-func pointsOf(m pmetric.Metric) iter.Seq[point] {
-	return func(yield func(point) bool) {
-		switch m.Type() {
-		case pmetric.MetricTypeGauge:
-			each(m.Gauge().DataPoints().All(), yield)
-		case pmetric.MetricTypeSum:
-			each(m.Sum().DataPoints().All(), yield)
-		case pmetric.MetricTypeHistogram:
-			each(m.Histogram().DataPoints().All(), yield)
-		case pmetric.MetricTypeSummary:
-			each(m.Summary().DataPoints().All(), yield)
-		}
-	}
-}
-
-func each[P point](points iter.Seq2[int, P], yield func(point) bool) {
-	for _, p := range points {
-		if !yield(p) {
-			return
-		}
-	}
 }

@@ -144,7 +144,7 @@ func same(t *testing.T, name string, bodies [][]byte, contentType string) {
 	series := scraped(t, bodies, contentType, begin, target)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(series), func(i, j int) { series[i], series[j] = series[j], series[i] })
 	config := vllmreceiver.NewFactory().CreateDefaultConfig().(*vllmreceiver.Config)
-	replays, err := probe.NewReplays(config, "")
+	replays, err := probe.NewReplays(config)
 	require.NoError(t, err)
 	attributes := attributesOf(target, false)
 	plain, err := replays.Target("http://a:8000", attributes)

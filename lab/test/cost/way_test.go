@@ -3,21 +3,16 @@
 package cost
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
-	"go.uber.org/zap"
+	"go.opentelemetry.io/collector/processor/processortest"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver"
@@ -40,7 +35,7 @@ func newWay(ctx context.Context, servers int, begin time.Time, receives, process
 	if err := confmap.NewFromStringMap(receives).Unmarshal(receiver); err != nil {
 		return nil, err
 	}
-	replays, err := probe.NewReplays(receiver, "test")
+	replays, err := probe.NewReplays(receiver)
 	if err != nil {
 		return nil, err
 	}
@@ -59,23 +54,12 @@ func newWay(ctx context.Context, servers int, begin time.Time, receives, process
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	w.processor, err = factory.CreateMetrics(ctx, processor.Settings{
-		ID: component.NewID(factory.Type()),
-		TelemetrySettings: component.TelemetrySettings{
-			Logger: zap.NewNop(), TracerProvider: tracenoop.NewTracerProvider(), MeterProvider: metricnoop.NewMeterProvider(),
-			Resource: pcommon.NewResource(),
-		},
-	}, config, w)
+	w.processor, err = factory.CreateMetrics(ctx, processortest.NewNopSettings(factory.Type()), config, w)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.processor.Start(ctx, nobody{})
+	return w, w.processor.Start(ctx, componenttest.NewNopHost())
 }
-
-// nobody is a host without extensions.
-type nobody struct{}
-
-func (nobody) GetExtensions() map[component.ID]component.Component { return nil }
 
 // Capabilities implements consumer.Metrics.
 func (*way) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
@@ -109,57 +93,4 @@ func (w *way) scrape(ctx context.Context, at time.Time, body, version string) (p
 	left := w.left
 	w.left = pmetric.NewMetrics()
 	return left, nil
-}
-
-// load is what some metrics cost.
-type load struct {
-	// series are those of OTLP, where a histogram is one; prometheus those with one for each bucket, the sum and the
-	// count.
-	series, prometheus int
-	// custom are Datadog's custom metrics: a distribution counts as five.
-	custom int
-	// bytes are those of a request of OTLP, packed those with gzip.
-	bytes, packed int
-}
-
-// loadOf returns what metrics cost. Staleness markers cost nothing, because the examples remove them or Prometheus
-// counts no series for them.
-func loadOf(metrics pmetric.Metrics) (l load) {
-	for _, rm := range metrics.ResourceMetrics().All() {
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				switch m.Type() {
-				case pmetric.MetricTypeHistogram:
-					for _, p := range m.Histogram().DataPoints().All() {
-						l.add(p.Flags(), p.ExplicitBounds().Len()+3, 5)
-					}
-				case pmetric.MetricTypeSummary:
-					for _, p := range m.Summary().DataPoints().All() {
-						l.add(p.Flags(), p.QuantileValues().Len()+2, 2)
-					}
-				case pmetric.MetricTypeGauge:
-					for _, p := range m.Gauge().DataPoints().All() {
-						l.add(p.Flags(), 1, 1)
-					}
-				case pmetric.MetricTypeSum:
-					for _, p := range m.Sum().DataPoints().All() {
-						l.add(p.Flags(), 1, 1)
-					}
-				}
-			}
-		}
-	}
-	wire, _ := (&pmetric.ProtoMarshaler{}).MarshalMetrics(metrics)
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, _ = z.Write(wire)
-	_ = z.Close()
-	l.bytes, l.packed = len(wire), packed.Len()
-	return l
-}
-
-func (l *load) add(flags pmetric.DataPointFlags, prometheus, custom int) {
-	if !flags.NoRecordedValue() {
-		l.series, l.prometheus, l.custom = l.series+1, l.prometheus+prometheus, l.custom+custom
-	}
 }
