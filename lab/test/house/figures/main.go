@@ -72,7 +72,7 @@ var others = []figure{
 	{"modules that vllmctl requires", regexp.MustCompile(`^cmd/vllmctl/go\.mod$`), matches(required), 202},
 	{"imports of cmd and lab by what a collector runs", regexp.MustCompile(`^` + product + `.*\.go$`), matches(ours + `(cmd|lab)/`), 0},
 	{"imports of components by what they share", regexp.MustCompile(`^internal/.*\.go$`), matches(ours + components), 0},
-	{"lines in content/", regexp.MustCompile(`^content/`), lines, 31_700},
+	{"lines in content/", regexp.MustCompile(`^content/`), lines, 31_550},
 	{"lines of examples", regexp.MustCompile(`^examples/`), lines, 11_330},
 	{processorTime, regexp.MustCompile(`^` + timeFile + `$`), number, 300},
 }
