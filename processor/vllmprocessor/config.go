@@ -176,7 +176,8 @@ func (c *Config) drops() func(m *catalog.Metric) bool {
 		return nil
 	}
 	return func(m *catalog.Metric) bool {
-		return !c.Switched(m.Name) && (c.Preset == catalog.Essential || c.Metrics[m.Name].Enabled != nil)
+		// The receiver emits gen_ai.* only where its user asks for them.
+		return !c.Switched(m.Name) && (c.Preset == catalog.Essential && !strings.HasPrefix(m.Name, "gen_ai.") || c.Metrics[m.Name].Enabled != nil)
 	}
 }
 

@@ -69,3 +69,21 @@ func TestAnUnknownPreset(t *testing.T) {
 		assert.ErrorContains(t, cfg.Validate(), mistake, value)
 	}
 }
+
+// gen_ai.* are the receiver's only where its user asks for them, so the preset lets them pass.
+func TestEssentialKeepsWhatAnotherSettingAskedFor(t *testing.T) {
+	const asked = "gen_ai.server.request.duration"
+	for config, want := range map[string][]string{
+		"{preset: essential}": {asked, "vllm.up"},
+		"{preset: essential, metrics: {" + asked + ": {enabled: false}}}": {"vllm.up"},
+	} {
+		p := create(t, configured(t, config), processortest.NewNopSettings(metadata.Type))
+		out, err := p.process(t.Context(), gauges("s", map[string]float64{asked: 1, "vllm.up": 1, "vllm.iteration_tokens": 1}))
+		require.NoError(t, err)
+		var names []string
+		for _, m := range out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			names = append(names, m.Name())
+		}
+		assert.ElementsMatch(t, want, names, config)
+	}
+}
