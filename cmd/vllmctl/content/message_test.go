@@ -85,7 +85,7 @@ Requests that wait: 40 now, usual 1
 Requests that arrive a second: 6 now, usual 0.75
 Tokens of a prompt: 802 now, usual 145
 Reported since 2023-11-15 22:00:00 +0000 UTC. Usual is the median of up to 24 hours before, without harm.
-Next: Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with their wait for the first token.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
+Next: Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with the usual wait for the first token.`, messages(t, "vllm-diagnosis", length, 5*minute, story...)["VLLMServerNotServing"])
 		})
 	}
 }

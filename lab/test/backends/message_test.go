@@ -216,7 +216,7 @@ Tokens of a prompt%[1]s: 802 now, usual 145
 Reported since T. Usual is the median of up to 24 hours before, without harm.
 Next: %[4]s
 Board: https://grafana.example`
-		ask, compare = "Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with their wait for the first token.", "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software."
+		ask, compare = "Send one request of your own. No answer proves an outage. A quick answer proves little while others wait: compare it with the usual wait for the first token.", "Compare with the other servers of the model: one slow server is hardware or routing, all of them are load or software."
 		dump         = "Check the state of the server's processes. If other servers have its model, take it out of rotation. Save a stack dump (py-spy dump) before you restart it, and within five minutes: vLLM can exit by itself after that."
 	)
 	type message struct{ description, board string }

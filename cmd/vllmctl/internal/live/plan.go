@@ -201,7 +201,7 @@ func (p *Plan) scraping(config *vllmreceiver.Config, times Times) error {
 	for i := range config.Targets {
 		config.Targets[i].Client.Timeout = atMost(config.Targets[i].Client.Timeout, interval)
 	}
-	config.Naming, config.Preset = vllmreceiver.NamingCanonical, max(config.Preset, catalog.Standard)
+	config.Naming, config.Preset = vllmreceiver.NamingCanonical, catalog.Standard
 	for name := range maps.Clone(config.Metrics) {
 		if _, needed := needs[name]; needed {
 			delete(config.Metrics, name) // What the view needs is on by default.
