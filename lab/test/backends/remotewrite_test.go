@@ -48,7 +48,7 @@ func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 	}
 	env := environment(t, file, "http://"+addr)
 	env["VLLM_ENDPOINT"] = vllm.URL
-	c := collector.Collector(t, env, file.config(), "yaml:receivers::vllm::collection_interval: 1s")
+	c := collector.Collector(t, env, file.config(), "yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::preset: full")
 	c.WaitFor(t, "both jobs", func() bool {
 		now := time.Now()
 		return len(ask(t, addr, `vllm_comparison_number{job="vllm"}`, now, now)) == 1 &&
@@ -73,8 +73,7 @@ func TestPrometheusTakesTheRemoteWrites(t *testing.T) {
 }
 
 // plain returns the names of vLLM's samples on a page, without those that the receiver
-// converts or leaves out: information in labels, times of creation, and what is off by
-// default.
+// converts: information in labels, and times of creation.
 func plain(body []byte) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range sample.FindAllSubmatch(body, -1) {
@@ -86,11 +85,6 @@ func plain(body []byte) map[string]bool {
 		}
 		for _, info := range catalog.InfoFamilies {
 			if name == info.Family {
-				delete(found, name)
-			}
-		}
-		for _, match := range catalog.BySource(name) {
-			if !match.Metric.In(catalog.Standard) {
 				delete(found, name)
 			}
 		}
