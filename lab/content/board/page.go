@@ -22,15 +22,19 @@ func presets() string {
 	var b strings.Builder
 	b.WriteString("| Shipped | `essential` | `standard` |\n|---|---|---|\n| [alerts](../alerts.md) |")
 	for _, preset := range []catalog.Preset{catalog.Essential, catalog.Standard} {
-		rest := ""
+		var rest []string
 		for _, group := range content.Groups() {
 			for _, a := range group.Alerts {
 				if a.Set == content.Stable && !has(preset, a.Expr) {
-					rest += ", " + a.Name
+					rest = append(rest, a.Name)
 				}
 			}
 		}
-		fmt.Fprintf(&b, " all%s |", strings.Replace(rest, ",", " but", 1))
+		b.WriteString(" all")
+		if len(rest) > 0 {
+			b.WriteString(" but " + strings.Join(rest, ", "))
+		}
+		b.WriteString(" |")
 	}
 	b.WriteByte('\n')
 	for _, board := range content.Boards() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,7 +39,7 @@ var (
 // Azure: https://learn.microsoft.com/en-us/azure/azure-monitor/metrics/prometheus-opentelemetry-best-practices
 // Google: https://docs.cloud.google.com/stackdriver/docs/reference/telemetry/v1.metrics
 func (b backend) series(p point) labels.Labels {
-	builder := labels.NewBuilder(labels.FromStrings(labels.MetricName, p.name))
+	builder := labels.NewBuilder(labels.FromStrings(model.MetricNameLabel, p.name))
 	for key, value := range p.resource.All() {
 		switch b.file {
 		case "cloudwatch.yaml":

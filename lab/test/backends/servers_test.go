@@ -222,16 +222,17 @@ func mistyped(got typeAndUnit, nameOf func(catalog.Metric) string) (broken []str
 // The examples deliver everything to a real server that is away at first, and that takes samples in order only.
 func TestRealServersTakeTheExamples(t *testing.T) {
 	t.Parallel()
-	prometheus := func(t *testing.T) (*collector.Process, string) { return collector.Newest(t, "") }
-	victoria := func(t *testing.T) (*collector.Process, string) { return collector.VictoriaMetrics(t) }
-	for name, run := range map[string]func(*testing.T) (*collector.Process, string){
-		"prometheus-otlp.yaml": prometheus, "prometheus-remote-write.yaml": prometheus, "prometheus-remote-write.yaml VictoriaMetrics": victoria,
-	} {
+	for _, name := range []string{"prometheus-otlp.yaml", "prometheus-remote-write.yaml", "prometheus-remote-write.yaml VictoriaMetrics"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, _, _ := strings.Cut(name, " ")
+			file, _, victoria := strings.Cut(name, " ")
 			b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.file == file })]
-			_, addr := run(t)
+			var addr string
+			if victoria {
+				_, addr = collector.VictoriaMetrics(t)
+			} else {
+				_, addr = collector.Newest(t, "")
+			}
 			behind, err := url.Parse("http://" + addr)
 			require.NoError(t, err)
 			var back atomic.Bool
