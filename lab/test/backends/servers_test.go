@@ -139,7 +139,7 @@ func TestRealServersKeepTheWholeCatalogue(t *testing.T) {
 		exporters += exporter
 	}
 	in := collector.FreeAddr(t)
-	c := sending(t, fmt.Sprintf("receivers: {otlp: {protocols: {http: {endpoint: '%s'}}}}\nprocessors: {vllm: {}}", in), exporters, "otlp")
+	c := sending(t, fmt.Sprintf("receivers: {otlp: {protocols: {http: {endpoint: '%s'}}}}\nprocessors: {vllm: {metrics: {vllm.time_to_first_token_mean: {enabled: true}}}}", in), exporters, "otlp")
 	c.WaitFor(t, "the start of all components", c.Ready)
 	backend{}.scrape(t, in)
 	until := time.Now().Add(collector.Patience / 2)
