@@ -40,70 +40,16 @@ RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/go/cache \
     make build licences
 
-# Only built with "--target tiers".
-FROM build AS build-tiers
-ARG TARGETOS
-ARG TARGETARCH
-RUN --mount=type=cache,target=/go/pkg/mod \
-    --mount=type=cache,target=/go/cache \
-    make build-tiers licences COLLECTOR=otelcol-vllm-tiers LICENCES=build/licences-tiers
-
-FROM scratch AS tiers
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /src/LICENSE /src/NOTICE /licenses/
-COPY --from=build-tiers /src/build/licences-tiers /licenses
-COPY --from=build-tiers /src/bin/otelcol-vllm-tiers /otelcol-vllm
-COPY --from=build /src/bin/vllmctl /vllmctl
-ARG VERSION=unreleased
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="otelcol-vllm" \
-      org.opencontainers.image.description="OpenTelemetry Collector for vLLM, with load balancing and Kafka" \
-      org.opencontainers.image.source="https://github.com/otelcol-vllm/otelcol-vllm" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.revision="$REVISION"
-USER 10001:10001
-ENTRYPOINT ["/otelcol-vllm"]
-CMD ["--config=/etc/otelcol-vllm/collector.yaml"]
-
-# Only built with "--target full".
-FROM build AS build-full
-ARG TARGETOS
-ARG TARGETARCH
-RUN --mount=type=cache,target=/go/pkg/mod \
-    --mount=type=cache,target=/go/cache \
-    make build-full licences COLLECTOR=otelcol-vllm-full LICENCES=build/licences-full
-
-FROM scratch AS full
-COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /src/LICENSE /src/NOTICE /licenses/
-COPY --from=build-full /src/build/licences-full /licenses
-COPY --from=build-full /src/bin/otelcol-vllm-full /otelcol-vllm
-COPY --from=build /src/bin/vllmctl /vllmctl
-ARG VERSION=unreleased
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="otelcol-vllm" \
-      org.opencontainers.image.description="OpenTelemetry Collector for vLLM, with components for Kubernetes and AWS" \
-      org.opencontainers.image.source="https://github.com/otelcol-vllm/otelcol-vllm" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="$VERSION" \
-      org.opencontainers.image.revision="$REVISION"
-USER 10001:10001
-ENTRYPOINT ["/otelcol-vllm"]
-CMD ["--config=/etc/otelcol-vllm/collector.yaml"]
-
-FROM scratch
+# What all images have.
+FROM scratch AS common
 # Without these, no backend behind a public certificate could be reached.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /src/LICENSE /src/NOTICE /licenses/
-COPY --from=build /src/build/licences /licenses
-COPY --from=build /src/bin/otelcol-vllm /otelcol-vllm
 COPY --from=build /src/bin/vllmctl /vllmctl
 # "make release-image" sets both.
 ARG VERSION=unreleased
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="otelcol-vllm" \
-      org.opencontainers.image.description="OpenTelemetry Collector for vLLM" \
       org.opencontainers.image.source="https://github.com/otelcol-vllm/otelcol-vllm" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
@@ -113,3 +59,34 @@ LABEL org.opencontainers.image.title="otelcol-vllm" \
 USER 10001:10001
 ENTRYPOINT ["/otelcol-vllm"]
 CMD ["--config=/etc/otelcol-vllm/collector.yaml"]
+
+# Only built with "--target tiers".
+FROM build AS build-tiers
+ARG TARGETOS
+ARG TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod \
+    --mount=type=cache,target=/go/cache \
+    make build-tiers licences COLLECTOR=otelcol-vllm-tiers LICENCES=build/licences-tiers
+
+FROM common AS tiers
+COPY --from=build-tiers /src/build/licences-tiers /licenses
+COPY --from=build-tiers /src/bin/otelcol-vllm-tiers /otelcol-vllm
+LABEL org.opencontainers.image.description="OpenTelemetry Collector for vLLM, with load balancing and Kafka"
+
+# Only built with "--target full".
+FROM build AS build-full
+ARG TARGETOS
+ARG TARGETARCH
+RUN --mount=type=cache,target=/go/pkg/mod \
+    --mount=type=cache,target=/go/cache \
+    make build-full licences COLLECTOR=otelcol-vllm-full LICENCES=build/licences-full
+
+FROM common AS full
+COPY --from=build-full /src/build/licences-full /licenses
+COPY --from=build-full /src/bin/otelcol-vllm-full /otelcol-vllm
+LABEL org.opencontainers.image.description="OpenTelemetry Collector for vLLM, with components for Kubernetes and AWS"
+
+FROM common
+COPY --from=build /src/build/licences /licenses
+COPY --from=build /src/bin/otelcol-vllm /otelcol-vllm
+LABEL org.opencontainers.image.description="OpenTelemetry Collector for vLLM"

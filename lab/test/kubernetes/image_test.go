@@ -42,23 +42,24 @@ func read(t *testing.T, file string) string {
 
 func TestTheDockerfileBuildsWhatTheMakefileBuilds(t *testing.T) {
 	makefile := read(t, "Makefile")
-	stages := map[string]bool{}
+	stages := map[string][]string{}
 	var targets, lasts []string
+	stage := ""
 	for _, i := range dockerfile(t) {
 		switch i.word {
 		case "FROM":
-			if _, stage, ok := strings.Cut(i.rest, " AS "); ok {
-				stages[stage] = true
-			}
-			lasts = nil
+			stages[stage] = lasts
+			var base string
+			base, stage, _ = strings.Cut(i.rest, " AS ")
+			lasts = slices.Clone(stages[base]) // A stage has what the one has that it is made from.
 		case "RUN":
 			_, wanted, ok := strings.Cut(i.rest, "make ")
 			require.True(t, ok, "%s", i.rest)
 			targets = append(targets, slices.DeleteFunc(strings.Fields(wanted), func(word string) bool { return strings.Contains(word, "=") })...)
 		case "COPY":
 			if from, ok := strings.CutPrefix(i.rest, "--from="); ok {
-				stage, _, _ := strings.Cut(from, " ")
-				assert.True(t, stages[stage], "COPY from the stage %q", stage)
+				other, _, _ := strings.Cut(from, " ")
+				assert.Contains(t, stages, other, "COPY from the stage %q", other)
 			}
 			lasts = append(lasts, i.rest)
 		default:
