@@ -154,12 +154,15 @@ func blindSpots(m *catalog.Metric) string {
 
 // NoValue is the text that a panel shows without data.
 func NoValue(p content.Panel) string {
-	preset := ""
 	if !shows(catalog.Essential, p) {
-		preset = " Or the preset is essential, which lacks it."
+		return ownNoValue(p) + " Or the preset is essential, which lacks it."
 	}
+	return ownNoValue(p)
+}
+
+func ownNoValue(p content.Panel) string {
 	if p.NoValue != "" {
-		return p.NoValue + preset
+		return p.NoValue
 	}
 	var needs []string
 	for _, m := range Metrics(p) {
@@ -168,9 +171,9 @@ func NoValue(p content.Panel) string {
 		}
 	}
 	if len(needs) == 0 {
-		return "No value in this time: no server was read, or there was no traffic." + preset
+		return "No value in this time: no server was read, or there was no traffic."
 	}
-	return "No value in this time. It needs " + strings.Join(needs, "; ") + "." + preset
+	return "No value in this time. It needs " + strings.Join(needs, "; ") + "."
 }
 
 // Title is the title of a row with what its panels need.

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -78,20 +77,8 @@ func broken(t *testing.T, addr string) (errors []string) {
 	return errors
 }
 
-// moving is a stand-in vLLM server whose time advances by seven seconds at every scrape.
-type moving struct {
-	simulated *vllmsim.Server
-	mu        sync.Mutex
-}
-
-func (m *moving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r.URL.Path == "/metrics" {
-		m.simulated.Advance(7 * time.Second)
-	}
-	m.simulated.Targets()[0].ServeHTTP(w, r)
-}
+// betweenScrapes is the time between two scrapes, for the server.
+const betweenScrapes = 7 * time.Second
 
 // serve runs a simulated server at an address.
 func serve(t *testing.T, address string) *httptest.Server {
@@ -100,7 +87,7 @@ func serve(t *testing.T, address string) *httptest.Server {
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", address)
 	require.NoError(t, err)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: &moving{simulated: simulated}, ReadHeaderTimeout: time.Minute}}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: &collector.Moving{Simulated: simulated, Step: betweenScrapes}, ReadHeaderTimeout: time.Minute}}
 	server.Start()
 	t.Cleanup(server.Close)
 	return server

@@ -5,7 +5,6 @@ package backends
 import (
 	"fmt"
 	"maps"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 var (
@@ -127,18 +125,14 @@ func TestTheQueriesForCloudsFindWhatTheExamplesSend(t *testing.T) {
 			t.Parallel()
 			require.Len(t, queries, 2)
 			b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.file == file })]
-			simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, KVCacheTokens: 24000})
-			require.NoError(t, err)
-			simulated.Advance(5 * time.Minute)
-			vllm := httptest.NewServer(&moving{simulated: simulated})
-			t.Cleanup(vllm.Close)
+			vllm := collector.Busy(t, 2, betweenScrapes)
 			backend, translated := newRecorder(t), startOTLP(t)
 			env := environment(t, b, backend.url)
 			if file == "grafana-cloud.yaml" {
 				// Its gateway translates as Prometheus does.
 				env["GRAFANA_CLOUD_OTLP_ENDPOINT"] = translated.url
 			}
-			env["VLLM_ENDPOINT"] = vllm.URL
+			env["VLLM_ENDPOINT"] = vllm
 			c := collector.Collector(t, env, b.config(), "yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms",
 				"yaml:processors::vllm::window: 4s", fmt.Sprintf("yaml:exporters::%s::sending_queue::batch::flush_timeout: 500ms", b.queued()))
 			missing := func() (why []string) {

@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 // logIntake passes metrics on to the recorder and keeps logs.
@@ -94,17 +93,13 @@ func fragment(t *testing.T, text string) string {
 // variable, which is still read.
 func TestTheFragmentsOfThePageOnDatadogDoWhatItSays(t *testing.T) {
 	t.Parallel()
-	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Rate: 5, KVCacheTokens: 24000})
-	require.NoError(t, err)
-	simulated.Advance(5 * time.Minute)
-	vllm := httptest.NewServer(&moving{simulated: simulated})
-	t.Cleanup(vllm.Close)
+	vllm := collector.Busy(t, 1, betweenScrapes)
 	intake := &logIntake{metrics: newRecorder(t)}
 	server := httptest.NewServer(intake)
 	t.Cleanup(server.Close)
 
 	c := collector.Collector(t, map[string]string{
-		"DATADOG_OTLP_ENDPOINT": server.URL, "DATADOG_API_KEY": "former", "VLLM_ENDPOINT": vllm.URL, "QUEUE_DIR": t.TempDir(),
+		"DATADOG_OTLP_ENDPOINT": server.URL, "DATADOG_API_KEY": "former", "VLLM_ENDPOINT": vllm, "QUEUE_DIR": t.TempDir(),
 	},
 		filepath.Join(root, "examples", "backends", "datadog.yaml"), fragment(t, "filter/cost"), fragment(t, "vllm_diagnosis"),
 		"yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms", "yaml:processors::vllm::window: 4s",

@@ -5,7 +5,6 @@ package backends
 import (
 	"fmt"
 	"maps"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/content/datadog"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 // tagged are the tags of the points of a metric, as Datadog makes them: attributes of the
@@ -120,14 +118,10 @@ func TestTheQueriesForDatadogFindWhatTheExampleSends(t *testing.T) {
 	require.NoError(t, err)
 	b := backends[slices.IndexFunc(backends, func(b backend) bool { return b.file == "datadog.yaml" })]
 
-	simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, KVCacheTokens: 24000})
-	require.NoError(t, err)
-	simulated.Advance(5 * time.Minute)
-	vllm := httptest.NewServer(&moving{simulated: simulated})
-	t.Cleanup(vllm.Close)
+	vllm := collector.Busy(t, 2, betweenScrapes)
 	direct, fed := newRecorder(t), newRecorder(t)
 	env := environment(t, b, direct.url)
-	env["VLLM_ENDPOINT"] = vllm.URL
+	env["VLLM_ENDPOINT"] = vllm
 	c := collector.Collector(t, env, b.config(),
 		"yaml:receivers::vllm::collection_interval: 1s", "yaml:receivers::vllm::timeout: 900ms",
 		"yaml:exporters::otlp_http::sending_queue::batch::flush_timeout: 500ms",

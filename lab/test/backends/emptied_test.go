@@ -54,7 +54,7 @@ func scaledToZero(t *testing.T, rate float64, alert string) {
 	simulated, err := vllmsim.New(vllmsim.Config{Engines: 1, Workload: &workload, KVCacheTokens: 24000, ServedModel: "laguna"})
 	require.NoError(t, err)
 	var down atomic.Bool
-	server := &moving{simulated: simulated}
+	server := &collector.Moving{Simulated: simulated, Step: betweenScrapes}
 	hosts, err := fleet.NewHosts(t.Context(), func(string) http.Handler {
 		if down.Load() {
 			return nil

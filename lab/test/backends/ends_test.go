@@ -25,7 +25,7 @@ import (
 // shrinking is a stand-in vLLM server whose time advances by seven seconds at every scrape.
 // It also has a summary, and can leave out lines.
 type shrinking struct {
-	moving
+	collector.Moving
 	http *httptest.Server
 	// instance is its host and port.
 	instance string
@@ -40,7 +40,7 @@ func startShrinking(t *testing.T, model string) *shrinking {
 	simulated, err := vllmsim.New(vllmsim.Config{Model: model, Engines: 2, Rate: 5, KVCacheTokens: 24000})
 	require.NoError(t, err)
 	simulated.Advance(5 * time.Minute)
-	s := &shrinking{moving: moving{simulated: simulated}}
+	s := &shrinking{Moving: collector.Moving{Simulated: simulated, Step: betweenScrapes}}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(s.http.Close)
 	s.instance = strings.TrimPrefix(s.http.URL, "http://")
@@ -49,11 +49,11 @@ func startShrinking(t *testing.T, model string) *shrinking {
 
 func (s *shrinking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/metrics" {
-		s.moving.ServeHTTP(w, r)
+		s.Moving.ServeHTTP(w, r)
 		return
 	}
 	recorded := httptest.NewRecorder()
-	s.moving.ServeHTTP(recorded, r)
+	s.Moving.ServeHTTP(recorded, r)
 	body := recorded.Body.Bytes()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,6 @@ import (
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/audit"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/collector"
-	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim"
 )
 
 var (
@@ -89,30 +88,10 @@ func TestForeignPrograms(t *testing.T) {
 	}
 }
 
-// moving is a stand-in whose time advances at every scrape.
-type moving struct {
-	simulated *vllmsim.Server
-	mu        sync.Mutex
-}
-
-func (m *moving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r.URL.Path == "/metrics" {
-		m.simulated.Advance(2 * time.Second)
-	}
-	m.simulated.Targets()[0].ServeHTTP(w, r)
-}
-
 // The stand-in shows that the comparison works where there is no other program.
 func TestTheStandInConforms(t *testing.T) {
 	t.Parallel()
-	simulated, err := vllmsim.New(vllmsim.Config{Engines: 2, Rate: 5, KVCacheTokens: 24000})
-	require.NoError(t, err)
-	simulated.Advance(5 * time.Minute)
-	server := httptest.NewServer(&moving{simulated: simulated})
-	t.Cleanup(server.Close)
-	tap, err := NewTap(server.URL)
+	tap, err := NewTap(collector.Busy(t, 2, 2*time.Second))
 	require.NoError(t, err)
 	r := observe(t, "vllmsim", tap, 12*time.Second)
 	assert.Empty(t, r.Wrong())

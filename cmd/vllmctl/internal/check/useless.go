@@ -88,15 +88,18 @@ func adds(file *configfile.File, name string) bool {
 func judgeProcessor(f *findings, file *configfile.File, p *configfile.Pipeline, config *vllmprocessor.Config, name string) {
 	for i := range file.Receivers {
 		r := &file.Receivers[i]
-		if slices.Contains(p.Receivers, r.Name) && r.Config.Preset == catalog.Essential && config.Preset != catalog.Essential {
+		if !slices.Contains(p.Receivers, r.Name) {
+			continue
+		}
+		if r.Config.Preset == catalog.Essential && config.Preset != catalog.Essential {
 			f.add(CodePreset, fmt.Sprintf("The preset of receivers::%s is essential, and that of processors::%s is %s.", r.Name, name, config.Preset))
 		}
 		for _, metric := range slices.Sorted(maps.Keys(r.Config.Metrics)) {
-			if on := r.Config.Metrics[metric].Enabled; slices.Contains(p.Receivers, r.Name) && on != nil && *on && config.Preset == catalog.Essential && !config.Switched(metric) {
+			if on := r.Config.Metrics[metric].Enabled; on != nil && *on && config.Preset == catalog.Essential && !config.Switched(metric) {
 				f.add(CodePreset, fmt.Sprintf("receivers::%s switches %s on, and the preset essential of processors::%s removes it.", r.Name, metric, name))
 			}
 		}
-		if interval := r.Config.Controller.CollectionInterval; slices.Contains(p.Receivers, r.Name) && config.Window < 2*interval {
+		if interval := r.Config.Controller.CollectionInterval; config.Window < 2*interval {
 			f.add(CodeWindow, fmt.Sprintf("The window of processors::%s (%s) is shorter than two intervals of receivers::%s (%s).",
 				name, config.Window, r.Name, 2*interval))
 		}

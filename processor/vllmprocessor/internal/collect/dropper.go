@@ -23,16 +23,11 @@ func NewDropper(drop func(*catalog.Metric) bool, unknown bool) *Dropper {
 	for i := range catalog.All() {
 		m := &catalog.All()[i]
 		removed := drop(m)
-		add := func(name string) {
+		eachName(m.Name, func(name string) {
 			// A spelling of two metrics stays if one of them stays.
 			before, known := d.drops[name]
 			d.drops[name] = removed && (before || !known)
-		}
-		add(m.Name)
-		for _, name := range translations(m.Name) {
-			add(name)
-		}
-		addFamilies(m.Name, func(family string, _ int) { add(family) })
+		})
 	}
 	return d
 }

@@ -52,10 +52,7 @@ var inputs = sync.OnceValue(func() map[string]named {
 		}
 	}
 	addAll := func(name string, in input.Metric, rank int16) {
-		addFamilies(name, func(family string, _ int) { add(family, in, rank) })
-		for _, name := range append(translations(name), name) {
-			add(name, in, rank)
-		}
+		eachName(name, func(name string) { add(name, in, rank) })
 	}
 	for in := range input.NumMetrics {
 		definition := in.Define()
@@ -136,6 +133,14 @@ func translations(name string) []string {
 		full += suffix
 	}
 	return []string{underscored, full + total, name + suffix + total}
+}
+
+// eachName calls add for each name that a metric of the catalogue can have.
+func eachName(name string, add func(name string)) {
+	addFamilies(name, func(family string, _ int) { add(family) })
+	for _, name := range append(translations(name), name) {
+		add(name)
+	}
 }
 
 // addFamilies calls add for each spelling of the families of a metric. The rank of a

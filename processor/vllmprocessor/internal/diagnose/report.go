@@ -93,7 +93,7 @@ func (t *reportedSeries) any() bool { return len(t.conditions) > 0 }
 
 // add adds the series of the present verdict and marks the others as inactive.
 func (t *reportedSeries) add(e *engine) {
-	now := max(e.at, e.last.At) // A pool has the second only.
+	now := e.newest()
 	for i := range t.conditions {
 		t.conditions[i].end(now)
 	}
@@ -141,6 +141,9 @@ func (t *reportedSeries) forget(at int64) {
 	t.causes = slices.DeleteFunc(t.causes, func(c reportedCause) bool { return c.past(at) })
 }
 
+// newest is the time of the newest batch. A pool has only its last reading.
+func (e *engine) newest() int64 { return max(e.at, e.last.At) }
+
 // Values returns the values of all engines of a resource, for the enabled metrics.
 func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool) (values []derive.Value) {
 	for number := range r.PendingGroups() {
@@ -157,7 +160,7 @@ func (s *State) Values(r *window.Resource, enabled map[*derive.Row]bool) (values
 }
 
 func (e *engine) values(rows *rows, enabled map[*derive.Row]bool, values []derive.Value) []derive.Value {
-	e.memory.forget(max(e.at, e.last.At))
+	e.memory.forget(e.newest())
 	values = slices.Grow(values, 1+len(e.memory.conditions)+len(e.memory.causes))
 	add := func(row *derive.Row, extra derive.Extra, number float64) {
 		if enabled[row] {

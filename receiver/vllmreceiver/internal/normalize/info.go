@@ -82,7 +82,7 @@ func (b *builder) addNumbers(number catalog.InfoNumber, family *exposition.Famil
 	seen := map[SeriesKey]bool{}
 	for i := range family.Series {
 		labels := family.Series[i].Labels
-		if _, replaced := numberLabel(labels, number.Unless); replaced && !b.options.Enabled[metric.Name] && b.options.Preset != catalog.Full {
+		if _, replaced := numberLabel(labels, number.Unless); replaced && !b.options.whole(metric.Name) {
 			continue
 		}
 		attributes := b.ray.identity(family, labels)

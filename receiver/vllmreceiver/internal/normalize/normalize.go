@@ -29,7 +29,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 	default:
 		b.planCanonical()
 	}
-	if !options.Wire && options.Preset != catalog.Full {
+	if !options.Wire {
 		b.hideUnused()
 	}
 	if b.ray.agent {
@@ -319,22 +319,28 @@ func (b *builder) addClaimed(c *claim) {
 	b.add(Metric{Name: c.name, Description: help, Unit: c.unit, Kind: wireKind(c.family.Kind)}, c.family)
 }
 
+// parts returns the series of a server's metric by their attributes.
+func (b *builder) parts(name string) map[SeriesKey][]exposition.Series {
+	out := map[SeriesKey][]exposition.Series{}
+	for i := range b.plan.Metrics {
+		if m := &b.plan.Metrics[i]; m.Name == name && m.Engine {
+			for j := range m.Points {
+				out[pointKey("", 0, m.Points[j].Attributes)] = m.Points[j].Parts
+			}
+		}
+	}
+	return out
+}
+
 // hideUnused marks the points that are not emitted while they are 0, unless the user switches their metric on.
 func (b *builder) hideUnused() {
 	for i := range b.plan.Metrics {
 		m := &b.plan.Metrics[i]
 		known, ok := catalog.ByName(m.Name)
-		if !ok || known.HideZero == "" || !m.Engine || b.options.Enabled[m.Name] {
+		if !ok || known.HideZero == "" || !m.Engine || b.options.whole(m.Name) {
 			continue
 		}
-		used := map[SeriesKey][]exposition.Series{}
-		for j := range b.plan.Metrics {
-			if other := &b.plan.Metrics[j]; other.Name == known.HideZero && other.Engine {
-				for k := range other.Points {
-					used[pointKey("", 0, other.Points[k].Attributes)] = other.Points[k].Parts
-				}
-			}
-		}
+		used := b.parts(known.HideZero)
 		for k := range m.Points {
 			p := &m.Points[k]
 			if !slices.ContainsFunc(p.Attributes, func(l exposition.Label) bool { return l.Value == known.ZeroShown }) {

@@ -45,6 +45,9 @@ func (o *Options) enabled(m *catalog.Metric) bool {
 	return on || !set && m.Feeds(o.Preset)
 }
 
+// whole reports whether a metric is emitted also where it says nothing new.
+func (o *Options) whole(name string) bool { return o.Enabled[name] || o.Preset == catalog.Full }
+
 // unknown reports whether a metric that the catalogue does not have is emitted under a canonical name.
 func (o *Options) unknown(name string, byDefault bool) bool {
 	on, set := o.Enabled[name]
