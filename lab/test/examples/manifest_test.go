@@ -158,7 +158,7 @@ func TestEverythingIsOfOneCollectorRelease(t *testing.T) {
 }
 
 // The collector adds no scope to its own metrics (shown by TestTwoCollectorsOnOneMachineServeTheirOwnMetrics) unless it is
-// told to, and then each upgrade renames them.
+// configured to, and then each upgrade renames them.
 func TestNoExampleAddsScopesToTheCollectorsOwnMetrics(t *testing.T) {
 	readers := 0
 	require.NoError(t, filepath.WalkDir(filepath.Join(root, "examples"), func(at string, entry os.DirEntry, err error) error {
