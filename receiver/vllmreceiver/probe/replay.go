@@ -48,7 +48,7 @@ type recorded struct {
 	failure *fetch.Error
 }
 
-func (r *recorded) Metrics(_ context.Context, body *bytes.Buffer) (fetch.Answer, error) {
+func (r *recorded) Metrics(_ context.Context, body *bytes.Buffer, _ bool) (fetch.Answer, error) {
 	if r.failure != nil {
 		return fetch.Answer{}, r.failure
 	}

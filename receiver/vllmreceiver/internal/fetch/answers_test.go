@@ -44,7 +44,7 @@ func TestTheMessageForAnUnreadableAnswer(t *testing.T) {
 		}, OutcomeTooLarge, "the headers of the answer are larger"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := client(t, serve(t, tt.handler)).Metrics(t.Context(), new(bytes.Buffer))
+			_, err := client(t, serve(t, tt.handler)).Metrics(t.Context(), new(bytes.Buffer), false)
 			require.Error(t, err)
 			assert.Equal(t, tt.want, AsError(err).Outcome, "%v", err)
 			assert.Contains(t, err.Error(), tt.words)
@@ -87,7 +87,7 @@ func anotherProtocol(t *testing.T, greetsFirst bool) {
 		// The pause is in the client, between the connection and the request.
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { time.Sleep(50 * time.Millisecond) }})
 	}
-	_, err = c.Metrics(ctx, new(bytes.Buffer))
+	_, err = c.Metrics(ctx, new(bytes.Buffer), false)
 	require.Error(t, err)
 	assert.Equal(t, OutcomeNotPrometheus, AsError(err).Outcome, "%v", err)
 	assert.Contains(t, err.Error(), "the answer is not HTTP; is this the right port?")

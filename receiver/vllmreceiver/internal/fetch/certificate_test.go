@@ -61,7 +61,7 @@ func read(t *testing.T, address string, authority *x509.CertPool) error {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority, MinVersion: tls.VersionTLS12}}
 	t.Cleanup(transport.CloseIdleConnections)
 	c := New(Settings{HTTP: &http.Client{Transport: transport}, URL: *u, Timeout: 5 * time.Second, Limit: 1 << 20})
-	_, err = c.Metrics(t.Context(), new(bytes.Buffer))
+	_, err = c.Metrics(t.Context(), new(bytes.Buffer), false)
 	return err
 }
 

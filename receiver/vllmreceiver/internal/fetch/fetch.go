@@ -27,6 +27,9 @@ import (
 // their TYPE line has a colon.
 const Accept = "text/plain;version=0.0.4"
 
+// acceptExemplars prefers OpenMetrics, the only format with exemplars.
+const acceptExemplars = "application/openmetrics-text;version=1.0.0," + Accept + ";q=0.5"
+
 // DefaultPath is where vLLM serves its metrics.
 const DefaultPath = "/metrics"
 
@@ -38,9 +41,9 @@ type Client struct {
 	settings Settings
 	http     *http.Client
 	// scrape is the request for the metrics without its context; nil if it cannot be made,
-	// with the reason in invalid.
-	scrape  *http.Request
-	invalid error
+	// with the reason in invalid. exemplars is the same with another Accept, once it is needed.
+	scrape, exemplars *http.Request
+	invalid           error
 }
 
 // Settings are the settings of a Client.
@@ -83,12 +86,16 @@ func New(s Settings) *Client {
 		return nil
 	}
 	c := &Client{settings: s, http: &httpClient}
+	c.scrape, c.invalid = c.metricsRequest(Accept)
+	return c
+}
+
+func (c *Client) metricsRequest(accept string) (*http.Request, error) {
 	encoding := "identity"
-	if s.Gzip {
+	if c.settings.Gzip {
 		encoding = "gzip"
 	}
-	c.scrape, c.invalid = c.request(c.settings.URL, Accept, encoding)
-	return c
+	return c.request(c.settings.URL, accept, encoding)
 }
 
 // Answer describes a body.
@@ -105,15 +112,23 @@ type Answer struct {
 	Release func()
 }
 
-// Metrics reads the metrics into body. An error is always an *Error.
-func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer) (Answer, error) {
+// Metrics reads the metrics into body, and asks for exemplars or for the text format only. An
+// error is always an *Error.
+func (c *Client) Metrics(ctx context.Context, body *bytes.Buffer, exemplars bool) (Answer, error) {
 	body.Reset()
 	ctx, cancel := c.deadline(ctx)
 	defer cancel()
 	if c.invalid != nil {
 		return Answer{}, transportError(ctx, c.invalid)
 	}
-	response, err := c.do(ctx, c.scrape)
+	request := c.scrape
+	if exemplars {
+		if c.exemplars == nil {
+			c.exemplars, _ = c.metricsRequest(acceptExemplars) // as valid as the other
+		}
+		request = c.exemplars
+	}
+	response, err := c.do(ctx, request)
 	if err != nil {
 		return Answer{}, c.hinted(transportError(ctx, err))
 	}

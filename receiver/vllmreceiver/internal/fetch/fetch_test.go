@@ -58,7 +58,7 @@ func TestMetricsAsksForTextOnlyAndReturnsTheBody(t *testing.T) {
 	c := client(t, address, func(s *Settings) { s.Headers = configopaque.MapList{{Name: "X-Key", Value: "secret"}} })
 	for range 2 {
 		var got bytes.Buffer
-		answer, err := c.Metrics(t.Context(), &got)
+		answer, err := c.Metrics(t.Context(), &got, false)
 		require.NoError(t, err)
 		assert.Equal(t, body, got.String())
 		assert.Equal(t, "text/plain; version=1.0.0; charset=utf-8", answer.ContentType)
@@ -91,7 +91,7 @@ func TestAServerIsAskedToCompressOnlyIfConfigured(t *testing.T) {
 			})
 			c := client(t, address, change)
 			var got bytes.Buffer
-			answer, err := c.Metrics(t.Context(), &got)
+			answer, err := c.Metrics(t.Context(), &got, false)
 			require.NoError(t, err)
 			assert.Equal(t, body, got.String())
 			assert.False(t, answer.Open)
@@ -180,7 +180,7 @@ func TestMetricsFailures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := client(t, serve(t, tt.handler)).Metrics(t.Context(), new(bytes.Buffer))
+			_, err := client(t, serve(t, tt.handler)).Metrics(t.Context(), new(bytes.Buffer), false)
 			require.Error(t, err)
 			assert.Equal(t, tt.want, AsError(err).Outcome, "%v", err)
 			assert.Contains(t, err.Error(), tt.words)
@@ -193,7 +193,7 @@ func TestMetricsFromAPortWithoutAServer(t *testing.T) {
 	require.NoError(t, err)
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
-	_, err = client(t, "http://"+address+"/metrics").Metrics(t.Context(), new(bytes.Buffer))
+	_, err = client(t, "http://"+address+"/metrics").Metrics(t.Context(), new(bytes.Buffer), false)
 	require.Error(t, err)
 	assert.Equal(t, OutcomeRefused, AsError(err).Outcome)
 	assert.Contains(t, err.Error(), "nothing listens")
@@ -213,7 +213,7 @@ func TestMetricsFromAServerThatHangsOrDrips(t *testing.T) {
 	for name, handler := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := client(t, serve(t, handler), func(s *Settings) { s.Timeout = 100 * time.Millisecond })
-			_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+			_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 			require.Error(t, err)
 			assert.Equal(t, OutcomeTimeout, AsError(err).Outcome, "%v", err)
 			assert.Contains(t, err.Error(), "within the timeout")
@@ -229,14 +229,14 @@ func TestMetricsEndsWhenTheReceiverStops(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	_, err := client(t, address).Metrics(ctx, new(bytes.Buffer))
+	_, err := client(t, address).Metrics(ctx, new(bytes.Buffer), false)
 	require.Error(t, err)
 	assert.Equal(t, OutcomeCanceled, AsError(err).Outcome)
 }
 
 func TestMetricsOverTheWrongTLS(t *testing.T) {
 	plain := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
-	_, err := client(t, strings.Replace(plain, "http:", "https:", 1)).Metrics(t.Context(), new(bytes.Buffer))
+	_, err := client(t, strings.Replace(plain, "http:", "https:", 1)).Metrics(t.Context(), new(bytes.Buffer), false)
 	require.Error(t, err)
 	assert.Equal(t, OutcomePlainHTTP, AsError(err).Outcome)
 	assert.Contains(t, err.Error(), "write http://")
@@ -244,7 +244,7 @@ func TestMetricsOverTheWrongTLS(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer secure.Close()
 	secure.Config.ErrorLog = nil
-	_, err = client(t, secure.URL+"/metrics").Metrics(t.Context(), new(bytes.Buffer))
+	_, err = client(t, secure.URL+"/metrics").Metrics(t.Context(), new(bytes.Buffer), false)
 	require.Error(t, err)
 	assert.Equal(t, OutcomeTLS, AsError(err).Outcome)
 	assert.Contains(t, err.Error(), "tls::ca_file")
@@ -256,7 +256,7 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 		"http://user:hunter2@127.0.0.1:1/metrics?token=hunter2",
 		"http://user:hunter2@no-such-host.invalid/metrics?token=hunter2",
 	} {
-		_, err := client(t, address, func(s *Settings) { s.Timeout = time.Second }).Metrics(t.Context(), new(bytes.Buffer))
+		_, err := client(t, address, func(s *Settings) { s.Timeout = time.Second }).Metrics(t.Context(), new(bytes.Buffer), false)
 		require.Error(t, err)
 		assert.NotContains(t, err.Error(), "hunter2")
 	}
@@ -275,7 +275,7 @@ func TestAGzipBombCostsAtMostTheLimit(t *testing.T) {
 	})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := client(t, address).Metrics(t.Context(), new(bytes.Buffer))
+	_, err := client(t, address).Metrics(t.Context(), new(bytes.Buffer), false)
 	runtime.ReadMemStats(&after)
 	require.Error(t, err)
 	// The server's side is in the same process, so this leaves room for its
@@ -348,8 +348,24 @@ func TestAPlainRequestToATLSServerGetsAHint(t *testing.T) {
 	}
 	for name, address := range answers {
 		t.Run(name, func(t *testing.T) {
-			_, err := client(t, address).Metrics(t.Context(), new(bytes.Buffer))
+			_, err := client(t, address).Metrics(t.Context(), new(bytes.Buffer), false)
 			assert.ErrorContains(t, err, "; if the server speaks TLS, write https:// in the endpoint")
 		})
 	}
+}
+
+// A server chooses its format by the Accept header, and one that has no OpenMetrics answers text.
+func TestExemplarsAreAskedForInOpenMetrics(t *testing.T) {
+	var accepts []string
+	c := client(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		accepts = append(accepts, r.Header.Get("Accept"))
+		assert.Equal(t, "identity", r.Header.Get("Accept-Encoding"))
+		_, _ = io.WriteString(w, "a 1\n")
+	}))
+	for _, exemplars := range []bool{true, false, true} {
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer), exemplars)
+		require.NoError(t, err)
+	}
+	both := "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+	assert.Equal(t, []string{both, Accept, both}, accepts)
 }

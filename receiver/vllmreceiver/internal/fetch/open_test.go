@@ -58,7 +58,7 @@ func TestWhichBodiesAreOpen(t *testing.T) {
 		{"HTTP/1.0 with Content-Length", "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\na 1\n", false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			answer, err := client(t, serve(t, raw(t, tt.answer))).Metrics(t.Context(), new(bytes.Buffer))
+			answer, err := client(t, serve(t, raw(t, tt.answer))).Metrics(t.Context(), new(bytes.Buffer), false)
 			if tt.cut {
 				require.Error(t, err)
 				assert.Equal(t, OutcomeReset, AsError(err).Outcome)
@@ -76,7 +76,7 @@ func TestEveryNameOfGzipIsUnderstood(t *testing.T) {
 		var got bytes.Buffer
 		// Only the end of the connection ends the answer, and the trailer declares it.
 		answer := "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: " + name + "\r\n\r\n" + zipped(t, body)
-		what, err := client(t, serve(t, raw(t, answer))).Metrics(t.Context(), &got)
+		what, err := client(t, serve(t, raw(t, answer))).Metrics(t.Context(), &got, false)
 		require.NoError(t, err, name)
 		assert.Equal(t, body, got.String(), name)
 		assert.False(t, what.Open, name)
@@ -84,7 +84,7 @@ func TestEveryNameOfGzipIsUnderstood(t *testing.T) {
 	for _, name := range []string{"identity", "Identity"} {
 		var got bytes.Buffer
 		answer := "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: " + name + "\r\n\r\n" + body
-		what, err := client(t, serve(t, raw(t, answer))).Metrics(t.Context(), &got)
+		what, err := client(t, serve(t, raw(t, answer))).Metrics(t.Context(), &got, false)
 		require.NoError(t, err, name)
 		assert.Equal(t, body, got.String(), name)
 		assert.True(t, what.Open, name)
@@ -99,7 +99,7 @@ func TestAnAnswerThatTheTransportUnpackedIsNotOpen(t *testing.T) {
 	var got bytes.Buffer
 	what, err := client(t, serve(t, raw(t, answer)), func(s *Settings) {
 		s.Headers = configopaque.MapList{{Name: "Accept-Encoding", Value: ""}}
-	}).Metrics(t.Context(), &got)
+	}).Metrics(t.Context(), &got, false)
 	require.NoError(t, err)
 	assert.Equal(t, body, got.String())
 	assert.False(t, what.Open)

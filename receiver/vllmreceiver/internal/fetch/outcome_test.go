@@ -35,7 +35,7 @@ func TestWhichAnswersAreNotPrometheus(t *testing.T) {
 			c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
 				return reply(request, http.StatusOK, body, tt.header...), nil
 			})
-			_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+			_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 			if tt.words == "" {
 				require.NoError(t, err)
 				return
@@ -69,7 +69,7 @@ func TestTheMessageForAStatus(t *testing.T) {
 		c := scripted(t, "https://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
 			return reply(request, tt.code, "hunter2"), nil
 		}, func(s *Settings) { s.Credentials = tt.credentials })
-		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 		require.Error(t, err, tt.code)
 		assert.Equal(t, tt.want, AsError(err).Outcome, tt.code)
 		assert.Contains(t, err.Error(), tt.words, tt.code)
@@ -128,7 +128,7 @@ func TestTheMessageForAFailedRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := scripted(t, "https://vllm:8000/metrics?key=hunter2", func(*http.Request) (*http.Response, error) { return nil, tt.err })
-			_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+			_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 			require.Error(t, err)
 			assert.Equal(t, tt.want, AsError(err).Outcome)
 			assert.Contains(t, err.Error(), tt.words)
@@ -163,7 +163,7 @@ func TestWhichFailuresHintAtTLS(t *testing.T) {
 				}
 				return reply(request, tt.code, ""), nil
 			})
-			_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+			_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 			require.Error(t, err)
 			assert.Equal(t, tt.want && scheme == "http", strings.HasSuffix(err.Error(), hint), "%s over %s: %v", name, scheme, err)
 		}
@@ -186,7 +186,7 @@ func TestAFailureAtAnEndpointWithoutAPortNamesThePortOfVLLM(t *testing.T) {
 		{"http://vllm:80/metrics", refused, false},
 		{"https://vllm/metrics", missing, false},
 	} {
-		_, err := scripted(t, c.address, c.answer).Metrics(t.Context(), new(bytes.Buffer))
+		_, err := scripted(t, c.address, c.answer).Metrics(t.Context(), new(bytes.Buffer), false)
 		require.Error(t, err)
 		assert.Equal(t, c.hints, strings.Contains(err.Error(), "8000"), "%s: %v", c.address, err)
 	}

@@ -30,21 +30,21 @@ func TestLargeAnswersTakePlaces(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("a 1\n", 2<<18))
 	})
 	var body bytes.Buffer
-	first, err := client(t, large, settings).Metrics(t.Context(), &body)
+	first, err := client(t, large, settings).Metrics(t.Context(), &body, false)
 	require.NoError(t, err)
 	assert.Equal(t, 2<<20, body.Len())
 
-	_, err = client(t, large, short).Metrics(t.Context(), new(bytes.Buffer))
+	_, err = client(t, large, short).Metrics(t.Context(), new(bytes.Buffer), false)
 	require.Error(t, err)
 	assert.Equal(t, OutcomeTooLarge, AsError(err).Outcome)
 	assert.Contains(t, err.Error(), "limits::body_size")
-	answer, err := client(t, small, settings).Metrics(t.Context(), new(bytes.Buffer))
+	answer, err := client(t, small, settings).Metrics(t.Context(), new(bytes.Buffer), false)
 	require.NoError(t, err)
 	answer.Release()
 
 	first.Release()
 	for _, address := range []string{beyond, cut} {
-		_, err = client(t, address, settings).Metrics(t.Context(), new(bytes.Buffer))
+		_, err = client(t, address, settings).Metrics(t.Context(), new(bytes.Buffer), false)
 		require.Error(t, err)
 		assert.Empty(t, places)
 	}

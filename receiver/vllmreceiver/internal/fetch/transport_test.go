@@ -71,7 +71,7 @@ func TestARedirectDoesNotCarryCredentialsAway(t *testing.T) {
 				}
 				return reply(request, http.StatusOK, body), nil
 			}, withKey)
-			_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+			_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 			if tt.followed {
 				require.NoError(t, err)
 				assert.Equal(t, []string{tt.from, tt.to}, asked)
@@ -93,7 +93,7 @@ func TestARedirectAwayFromTLSInTheSecondStepIsRefused(t *testing.T) {
 		asked = append(asked, request.URL.String())
 		return reply(request, http.StatusFound, "", "Location", steps[len(asked)-1]), nil
 	}, withKey)
-	_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+	_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 	assert.Equal(t, OutcomeRedirect, AsError(err).Outcome)
 	assert.Equal(t, []string{"https://vllm/metrics", "https://vllm/a"}, asked)
 }
@@ -108,7 +108,7 @@ func TestFiveRedirectsAreFollowedAndNoSixth(t *testing.T) {
 			}
 			return reply(request, http.StatusFound, "", "Location", fmt.Sprintf("/metrics/%d", requests)), nil
 		})
-		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 		assert.Equal(t, 6, requests, "the first request and five more")
 		if n == 5 {
 			require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestRequestsCarryTheConfiguredHeadersAndHost(t *testing.T) {
 		case "/version":
 			_, err = c.Version(t.Context())
 		default:
-			_, err = c.Metrics(t.Context(), new(bytes.Buffer))
+			_, err = c.Metrics(t.Context(), new(bytes.Buffer), false)
 		}
 		require.NoError(t, err)
 		assert.True(t, asked)
@@ -163,7 +163,7 @@ func TestAnAuthenticatorCannotChangeTheNextRequest(t *testing.T) {
 		return reply(request, http.StatusOK, body), nil
 	}, func(s *Settings) { s.Headers = configopaque.MapList{{Name: "X-Tenant", Value: "7"}} })
 	for range 3 {
-		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 		require.NoError(t, err)
 	}
 	assert.Equal(t, 3, scrapes)
@@ -175,7 +175,7 @@ func TestARejectedTokenIsRecognisedInACompressedAnswer(t *testing.T) {
 		c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
 			return reply(request, http.StatusInternalServerError, zipped(t, text), "Content-Encoding", "gzip"), nil
 		}, func(s *Settings) { s.Gzip = true })
-		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 		want := OutcomeServerError
 		if text == rejected {
 			want = OutcomeUnauthorized
@@ -187,7 +187,7 @@ func TestARejectedTokenIsRecognisedInACompressedAnswer(t *testing.T) {
 // Every request has the deadline of the settings, and none where they have none.
 func TestEveryRequestHasTheDeadline(t *testing.T) {
 	for name, ask := range map[string]func(*Client) error{
-		"metrics": func(c *Client) error { _, err := c.Metrics(t.Context(), new(bytes.Buffer)); return err },
+		"metrics": func(c *Client) error { _, err := c.Metrics(t.Context(), new(bytes.Buffer), false); return err },
 		"health":  func(c *Client) error { _, err := c.Health(t.Context()); return err },
 		"version": func(c *Client) error { _, err := c.Version(t.Context()); return err },
 	} {
@@ -291,7 +291,7 @@ func TestTheLimitOfABodyIsExact(t *testing.T) {
 				return reply(request, http.StatusOK, text), nil
 			}, func(s *Settings) { s.Limit, s.Places = int64(limit), places })
 			var got bytes.Buffer
-			answer, err := c.Metrics(t.Context(), &got)
+			answer, err := c.Metrics(t.Context(), &got, false)
 			if more > 0 {
 				assert.Equal(t, OutcomeTooLarge, AsError(err).Outcome, limit)
 				assert.Contains(t, err.Error(), fmt.Sprintf("limits::body_size (%d bytes)", limit))
@@ -317,7 +317,7 @@ func TestABodyOfAMegabyteNeedsAPlace(t *testing.T) {
 		c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
 			return reply(request, http.StatusOK, strings.Repeat("x", size)), nil
 		}, func(s *Settings) { s.Limit, s.Places = 2<<20, places })
-		answer, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		answer, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 		require.NoError(t, err)
 		assert.Len(t, places, want, size)
 		answer.Release()
@@ -326,7 +326,7 @@ func TestABodyOfAMegabyteNeedsAPlace(t *testing.T) {
 		return reply(request, http.StatusOK, strings.Repeat("\n", 2<<20)), nil
 	}, func(s *Settings) { s.Limit, s.Places = 4<<20, NewPlaces(1) })
 	for range 2 {
-		_, err := c.Metrics(t.Context(), new(bytes.Buffer))
+		_, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 		assert.Equal(t, OutcomeEmpty, AsError(err).Outcome, "an empty body gives its place back")
 	}
 }
@@ -336,7 +336,7 @@ func TestTheBufferOfTheScrapeBeforeIsEmptied(t *testing.T) {
 		return reply(request, http.StatusOK, body), nil
 	})
 	got := bytes.NewBufferString("what the scrape before has left")
-	_, err := c.Metrics(t.Context(), got)
+	_, err := c.Metrics(t.Context(), got, false)
 	require.NoError(t, err)
 	assert.Equal(t, body, got.String())
 }
@@ -361,7 +361,7 @@ func TestTheTimeOfTheServer(t *testing.T) {
 			c := scripted(t, "http://vllm:8000/metrics", func(request *http.Request) (*http.Response, error) {
 				return reply(request, http.StatusOK, body, tt.header...), nil
 			})
-			answer, err := c.Metrics(t.Context(), new(bytes.Buffer))
+			answer, err := c.Metrics(t.Context(), new(bytes.Buffer), false)
 			require.NoError(t, err)
 			assert.True(t, tt.want.Equal(answer.Time), "%v", answer.Time)
 		})

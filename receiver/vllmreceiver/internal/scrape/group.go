@@ -57,7 +57,7 @@ type Server struct {
 
 // Origin answers the requests of a scrape: a fetch.Client, or what was recorded of a server.
 type Origin interface {
-	Metrics(ctx context.Context, body *bytes.Buffer) (fetch.Answer, error)
+	Metrics(ctx context.Context, body *bytes.Buffer, exemplars bool) (fetch.Answer, error)
 	Version(ctx context.Context) (string, error)
 	Health(ctx context.Context) (bool, error)
 	Load(ctx context.Context) (float64, error)

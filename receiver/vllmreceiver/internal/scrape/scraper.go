@@ -46,6 +46,11 @@ type Target struct {
 	reader  *exposition.Reader
 	emitter *emit.Target
 
+	timeout time.Duration
+	// exemplars is true where the target is asked for them: its last body was that of a gateway.
+	// textOnly is true for one whose OpenMetrics was worse than its text in this run.
+	exemplars, textOnly bool
+
 	// version is the answer of GET /version in this run of the server process.
 	version string
 	// resourceFixed is true once the resource of this run is set. It does not change
@@ -109,6 +114,7 @@ func (s *Target) Start(ctx context.Context, host component.Host) error {
 		Timeout:     s.client.Timeout, Limit: int64(s.shared.Config.Limits.BodySize),
 		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places, Recorder: s.recorder,
 	})
+	s.timeout = s.client.Timeout
 	s.client = nil
 	return nil
 }
@@ -162,14 +168,14 @@ func (s *Target) Scrape(ctx context.Context) (*Scraped, error) {
 	s.canary.scraping()
 	// At the same time as the metrics, so that both share one timeout.
 	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)
-	answer, err := s.origin.Metrics(ctx, body)
+	page, err := s.ask(ctx, body)
 	health := <-healthy
 	s.load.take(at, <-load)
 	if err != nil {
 		return out, s.fail(fetch.AsError(err), at, health, out.Metrics)
 	}
-	defer answer.Release()
-	err = s.take(ctx, at, health, &answer, body, out)
+	defer page.answer.Release()
+	err = s.take(ctx, at, health, &page, body, out)
 	if out.Body != nil {
 		s.explain(at, out.Body)
 		s.logDefects(at, out.Body)
@@ -226,17 +232,9 @@ func (s *Target) Continue(l Left) {
 // Done frees what the last scrape found in the body.
 func (s *Target) Done() { s.reader.Done() }
 
-// take reads a body that was fetched at a time. Its error is that of Scrape.
-func (s *Target) take(
-	ctx context.Context, at time.Time, health *bool, answer *fetch.Answer, body *bytes.Buffer, out *Scraped,
-) error {
-	parsed := s.now()
-	dialect, text, open := exposition.DialectOf(answer.ContentType), body.Bytes(), answer.Open
-	if open {
-		whole, complete := exposition.WholeLines(text, dialect)
-		text, open = whole, !complete
-	}
-	snapshot, cut := s.read(text, dialect), len(text) < body.Len()
+// take emits a body that was read. Its error is that of Scrape.
+func (s *Target) take(ctx context.Context, at time.Time, health *bool, page *page, body *bytes.Buffer, out *Scraped) error {
+	began, snapshot, cut := s.now(), page.snapshot, page.cut
 	if snapshot.Refused {
 		// Free the memory of the target's series as well.
 		defer s.emitter.Forget()
@@ -246,7 +244,7 @@ func (s *Target) take(
 	}
 	s.recovered(at)
 	scrape, ok := s.plan(ctx, emit.Scrape{
-		Time: at, Snapshot: snapshot, Open: open, ServerTime: answer.Time, Answered: parsed,
+		Time: at, Snapshot: snapshot, Open: page.open, ServerTime: page.answer.Time, Answered: page.arrived,
 	}, out.Metrics)
 	if !ok {
 		return nil
@@ -257,18 +255,9 @@ func (s *Target) take(
 	}
 	report := s.emitter.Emit(scrape, own, out.Metrics)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
-	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), s.now().Sub(parsed))
-	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: dialect, Cut: cut, Bytes: body.Len(), Version: s.version}
+	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), page.parsing+s.now().Sub(began))
+	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: page.dialect, Cut: cut, Bytes: body.Len(), Version: s.version}
 	return nil
-}
-
-// read parses a body. Only one large body is parsed at a time.
-func (s *Target) read(body []byte, d exposition.Dialect) *exposition.Snapshot {
-	if fetch.IsLarge(len(body)) {
-		s.shared.reading.Lock()
-		defer s.shared.reading.Unlock()
-	}
-	return s.reader.Read(body, d)
 }
 
 // putBuffer returns a buffer to the pool, unless it is larger than small bodies need.
@@ -313,6 +302,8 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 		// The driver of GPUs can become another one while their exporter runs.
 		s.emitter.SetResource(s.identity.resource(version, scrape.Plan.Resource), scrape.Time, out)
 	}
+	s.textOnly = s.textOnly && fixed
+	s.exemplars = scrape.Plan.Server == normalize.KindGateway && !s.textOnly
 	s.version, s.resourceFixed = version, true
 	return scrape, true
 }

@@ -1,0 +1,94 @@
+package scrape
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
+)
+
+// page is a body that was read.
+type page struct {
+	answer   fetch.Answer
+	arrived  time.Time
+	parsing  time.Duration
+	dialect  exposition.Dialect
+	snapshot *exposition.Snapshot
+	// cut is true where the last line was dropped because it is not complete, and open where
+	// more lines may be missing.
+	cut, open bool
+}
+
+// ask reads the metrics of the target. Where a gateway's answer in OpenMetrics is a failure or
+// has lines that cannot be used, it asks again for text, within the timeout of the scrape.
+func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
+	if !s.exemplars {
+		return s.page(ctx, body, false)
+	}
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	first, err := s.page(ctx, body, true)
+	var problem string
+	switch {
+	case err != nil:
+		switch failure := fetch.AsError(err); failure.Outcome {
+		case fetch.OutcomeServerError, fetch.OutcomeStatus, fetch.OutcomeNotPrometheus, fetch.OutcomeEmpty:
+			problem = failure.Message
+		default:
+			return first, err
+		}
+	case first.dialect == exposition.DialectText || first.snapshot.Refused:
+		return first, nil
+	case len(first.snapshot.Problems) > 0:
+		problem = fmt.Sprintf("line %d has the problem %s", first.snapshot.Problems[0].Line, first.snapshot.Problems[0].Reason)
+	case first.snapshot.Duplicates > 0:
+		problem = fmt.Sprintf("%d series are there twice", first.snapshot.Duplicates)
+	default:
+		return first, nil
+	}
+	if err == nil {
+		// A large body that waits for its place must not hold another.
+		first.answer.Release()
+	}
+	text, err := s.page(ctx, body, false)
+	if err != nil {
+		return text, err
+	}
+	s.textOnly = true
+	if s.first("openmetrics") {
+		s.logger.Info("The OpenMetrics page of this gateway is not valid, so the target is scraped in the text format until it restarts. "+
+			"No metric is lost, but exemplars are: the text format has none. Report the problem to the gateway's project", zap.String("problem", problem))
+	}
+	return text, nil
+}
+
+// page asks once.
+func (s *Target) page(ctx context.Context, body *bytes.Buffer, exemplars bool) (page, error) {
+	answer, err := s.origin.Metrics(ctx, body, exemplars)
+	if err != nil {
+		return page{}, err
+	}
+	p := page{answer: answer, arrived: s.now(), dialect: exposition.DialectOf(answer.ContentType), open: answer.Open}
+	text := body.Bytes()
+	if p.open {
+		whole, complete := exposition.WholeLines(text, p.dialect)
+		text, p.open = whole, !complete
+	}
+	p.cut = len(text) < body.Len()
+	if fetch.IsLarge(len(text)) {
+		// Only one large body is parsed at a time.
+		s.shared.reading.Lock()
+		defer s.shared.reading.Unlock()
+	}
+	p.snapshot = s.reader.Read(text, p.dialect)
+	p.parsing = s.now().Sub(p.arrived)
+	return p, nil
+}
