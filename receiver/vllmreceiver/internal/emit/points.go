@@ -2,6 +2,7 @@ package emit
 
 import (
 	"encoding/hex"
+	"maps"
 	"math"
 	"slices"
 
@@ -247,21 +248,27 @@ func emptyMetric(metric *normalize.Metric, points int, metrics pmetric.MetricSli
 	return to
 }
 
-// addExemplars copies the exemplars of a point's samples.
+// addExemplars copies the exemplars of a point's samples. Of the series that a point adds up, each
+// bucket keeps the newest one, so that clients with many values of a label do not make many.
 func (b *builder) addExemplars(point *normalize.Point, to pmetric.ExemplarSlice) {
 	if len(b.exemplars) == 0 {
 		return
 	}
-	add := func(slot int) {
-		if e, ok := b.exemplars[slot]; ok {
-			putExemplar(to.AppendEmpty(), e, b.now)
+	newest := map[float64]*exposition.Exemplar{}
+	add := func(bound float64, slot int) {
+		e, ok := b.exemplars[slot]
+		if known := newest[bound]; ok && (known == nil || known.Timestamp < e.Timestamp) {
+			newest[bound] = e
 		}
 	}
 	for i := range point.Parts {
-		add(point.Parts[i].Value)
+		add(0, point.Parts[i].Value)
 		for _, bucket := range point.Parts[i].Buckets {
-			add(bucket.Slot)
+			add(bucket.UpperBound, bucket.Slot)
 		}
+	}
+	for _, bound := range slices.Sorted(maps.Keys(newest)) {
+		putExemplar(to.AppendEmpty(), newest[bound], b.now)
 	}
 }
 

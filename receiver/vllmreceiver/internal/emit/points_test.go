@@ -271,6 +271,28 @@ func TestExemplarsHaveTheirTraceContext(t *testing.T) {
 	assert.Equal(t, 2, e.FilteredAttributes().Len())
 }
 
+// A picker has series for each client, and each of their buckets can have an exemplar.
+func TestSeriesThatAreAddedUpHaveOneExemplarForEachBucket(t *testing.T) {
+	r := newRig(t, Settings{})
+	second := exposition.Series{
+		Value: none, Sum: 8, Count: 9, Created: none,
+		Buckets: []exposition.Bucket{{UpperBound: 1, Slot: 5}, {UpperBound: 2, Slot: 6}, {UpperBound: inf, Slot: 7}},
+	}
+	point := pointWith("0", buckets())
+	point.Parts = append(point.Parts, second)
+	plan := planOf(metricOf(catalog.KindHistogram, "h", point))
+	s := scrapeAt(20, plan, 1, 2, 3, 4, 3, 1, 2, 3, 4, 3)
+	for i, slot := range []int{0, 1, 5, 6} {
+		at := []int64{11, 13, 12, 11}[i]
+		s.Snapshot.Exemplars = append(s.Snapshot.Exemplars, exposition.Exemplar{Slot: slot, Value: float64(slot), Timestamp: at * 1000, HasTimestamp: true})
+	}
+	var kept []float64
+	for _, e := range r.emit(s).At(0).Histogram().DataPoints().At(0).Exemplars().All() {
+		kept = append(kept, e.DoubleValue())
+	}
+	assert.Equal(t, []float64{5, 1}, kept, "the newer of each bucket")
+}
+
 // An end names what identifies its series, and all series that a backend makes of it.
 func TestEndsOfEachKind(t *testing.T) {
 	r := newRig(t, Settings{})

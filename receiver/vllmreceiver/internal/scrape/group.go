@@ -162,6 +162,7 @@ func (g *Group) NewTarget(of Server) *Target {
 		stopped: stopped,
 		cancel:  cancel,
 		client:  &of.Client,
+		timeout: of.Client.Timeout,
 		identity: targetIdentity{
 			serviceName: g.Config.ServiceName, address: of.Address,
 			configured: of.Attributes, discovered: of.Discovered, switches: g.Config.ResourceAttributes,

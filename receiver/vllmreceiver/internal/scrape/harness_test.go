@@ -71,6 +71,8 @@ type rig struct {
 	status      int
 	version     string
 	asked       map[string]int
+	// metrics answers /metrics; nil answers body.
+	metrics http.Handler
 	// health answers /health; nil answers status.
 	health http.HandlerFunc
 	// load answers /load; nil answers 404.
@@ -126,6 +128,10 @@ func (r *rig) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	switch request.URL.Path {
 	case "/metrics":
+		if r.metrics != nil {
+			r.metrics.ServeHTTP(w, request)
+			return
+		}
 		if r.contentType != "" {
 			w.Header().Set("Content-Type", r.contentType)
 		}

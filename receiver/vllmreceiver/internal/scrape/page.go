@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/exposition"
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/fetch"
+	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
 // page is a body that was read.
@@ -52,7 +54,13 @@ func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
 	case first.snapshot.Duplicates > 0:
 		problem = fmt.Sprintf("%d series are there twice", first.snapshot.Duplicates)
 	default:
-		return first, nil
+		// Go's library writes a counter without _total as a family without a type, which is a gauge here.
+		families := first.snapshot.Layout.Families
+		i := slices.IndexFunc(families, func(f exposition.Family) bool { return f.Kind == exposition.KindUntyped && len(f.Series) > 0 })
+		if i < 0 {
+			return first, nil
+		}
+		problem = "the type is missing of " + remote.Text(families[i].Name)
 	}
 	if err == nil {
 		// A large body that waits for its place must not hold another.
@@ -63,8 +71,8 @@ func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
 		return text, err
 	}
 	s.textOnly = true
-	if s.first("openmetrics") {
-		s.logger.Info("The OpenMetrics page of this gateway is not valid, so the target is scraped in the text format until it restarts. "+
+	if text.dialect == exposition.DialectText && s.first("openmetrics") {
+		s.logger.Info("The OpenMetrics page of this gateway cannot be used, so the target is scraped in the text format until it restarts. "+
 			"No metric is lost, but exemplars are: the text format has none. Report the problem to the gateway's project", zap.String("problem", problem))
 	}
 	return text, nil

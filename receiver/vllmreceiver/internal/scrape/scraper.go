@@ -114,7 +114,6 @@ func (s *Target) Start(ctx context.Context, host component.Host) error {
 		Timeout:     s.client.Timeout, Limit: int64(s.shared.Config.Limits.BodySize),
 		Gzip: s.client.Compression == configcompression.TypeGzip, Places: s.shared.places, Recorder: s.recorder,
 	})
-	s.timeout = s.client.Timeout
 	s.client = nil
 	return nil
 }
