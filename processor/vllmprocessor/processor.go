@@ -53,7 +53,9 @@ type vllmProcessor struct {
 	warned warnings
 	// advised is the max_series that the log has advised; 0 if it has not.
 	advised atomic.Int64
-	defects *defectlog.Log
+	// defaultBounds is how many servers have them.
+	defaultBounds atomic.Int64
+	defects       *defectlog.Log
 	// accelerators are the GPUs of the servers.
 	accelerators *gpu.Store
 	// series and engines are shared among the resources.

@@ -34,6 +34,8 @@ type resource struct {
 	// batches counts the first batches, for the warning about the window.
 	batches int
 	defects judgedServer
+	// defaultBounds is true once they were logged.
+	defaultBounds bool
 	// trimmed is when the window was trimmed last.
 	trimmed time.Time
 	// behind is when a batch arrived that was out of order because the newest is ahead

@@ -251,3 +251,27 @@ func FuzzProcess(f *testing.F) {
 		}
 	})
 }
+
+// A picker's exemplars pass, and what is derived of the same histogram has none.
+func TestTheExemplarsOfAPickerPass(t *testing.T) {
+	read := receiving(t, "")
+	p := emittingAll(t)
+	for i := range 6 {
+		body := fmt.Sprintf("# TYPE llm_d_epp_request_duration_seconds histogram\n"+
+			"llm_d_epp_request_duration_seconds_bucket{model_name=\"m\",target_model_name=\"t\",le=\"1\"} %[1]d # {trace_id=\"%032[1]d\"} 0.5 1.5\n"+
+			"llm_d_epp_request_duration_seconds_bucket{model_name=\"m\",target_model_name=\"t\",le=\"+Inf\"} %[1]d\n"+
+			"llm_d_epp_request_duration_seconds_sum{model_name=\"m\",target_model_name=\"t\"} %[2]v\n"+
+			"llm_d_epp_request_duration_seconds_count{model_name=\"m\",target_model_name=\"t\"} %[1]d\n# EOF\n", i+1, 0.5*float64(i+1))
+		metrics := read(answer{at: noon.Add(time.Duration(i) * 15 * time.Second), body: []byte(body)})
+		checkPassed(t, p, metrics)
+		found := 0
+		for _, m := range metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+			if m.Name() == "inference_gateway.epp.request.duration" {
+				require.Equal(t, 1, m.Histogram().DataPoints().At(0).Exemplars().Len())
+				require.Equal(t, fmt.Sprintf("%032d", i+1), m.Histogram().DataPoints().At(0).Exemplars().At(0).TraceID().String())
+				found++
+			}
+		}
+		require.Equal(t, 1, found)
+	}
+}

@@ -164,6 +164,7 @@ const jitter = 10
 // Unix nanoseconds.
 func (p *vllmProcessor) warn(r *resource, batch *stages.Batch, attributes pcommon.Map, report *window.Report, before int64) {
 	p.warnSeries(r, report)
+	p.logDefaultBounds(r, batch, attributes)
 	if report.Ignored[window.GroupLimit] > 0 {
 		p.warnOnce(aboutEngines, attributes, "there are more engines and models than the limits, 1000 for one server and %d for all; "+
 			"nothing is derived from the others. If the labels engine or model_name are made up, drop them before this processor, and if many servers share one resource, "+
@@ -209,6 +210,28 @@ func (p *vllmProcessor) warnSeries(r *resource, report *window.Report) {
 	}
 	p.logger.Warn(fmt.Sprintf("there are %d series, more than max_series (%d), and nothing is derived from the others; "+
 		"set max_series to %d, or keep metrics that are not vLLM's from this processor", wanted, p.config.MaxSeries, number))
+}
+
+// maxDefaultBounds is for how many servers the line about their buckets is logged.
+const maxDefaultBounds = 20
+
+// logDefaultBounds logs once for a server what is not derived because it pushes seconds in the buckets of an SDK.
+func (p *vllmProcessor) logDefaultBounds(r *resource, batch *stages.Batch, attributes pcommon.Map) {
+	if r.defaultBounds || !batch.Evidence.Signs.Has(input.DefaultBounds) {
+		return
+	}
+	r.defaultBounds = true
+	n := p.defaultBounds.Add(1)
+	if n > maxDefaultBounds {
+		return
+	}
+	var last string
+	if n == maxDefaultBounds {
+		last = ". Further servers with the same buckets are not logged"
+	}
+	p.logger.Info("a server pushes its latencies in seconds with the default buckets of an OpenTelemetry SDK, which begin with 0 to 5. "+
+		"Rates, means and the diagnosis are derived; percentiles and objectives of latencies are not. "+
+		"In the server's SDK, set a view with buckets for seconds, or let the vllm receiver scrape the server"+last, stages.ServerFields(attributes)...)
 }
 
 // withRoom returns a limit for this many series: with a quarter more, for servers of a

@@ -7,10 +7,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 	"github.com/otelcol-vllm/otelcol-vllm/internal/identity"
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
@@ -183,7 +185,7 @@ func (c *Reader) readMetric(metric pmetric.Metric, n named) {
 		case histogram.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified:
 			c.report[UnsupportedTemporality] += points.Len()
 		default:
-			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta)
+			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta, metric.Unit())
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		c.report[TypeConflict] += metric.ExponentialHistogram().DataPoints().Len()
@@ -218,7 +220,12 @@ func (c *Reader) readNumbers(points pmetric.NumberDataPointSlice, n named, fits,
 	}
 }
 
-func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
+// readHistograms reads the points of a distribution. One in milliseconds becomes one in seconds.
+func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool, unit string) {
+	per := 1.0
+	if unit == "ms" {
+		per = 1000
+	}
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
@@ -228,8 +235,8 @@ func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named,
 		}
 		c.origin = origin{rank: n.rank}
 		if !sample.Gone {
-			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())
-			if !c.readBuckets(sample, point) {
+			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum()/per, point.HasSum() && finite(point.Sum())
+			if !c.readBuckets(sample, point, per) {
 				c.report[BadHistogram]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
@@ -240,7 +247,7 @@ func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named,
 }
 
 // readBuckets copies the buckets. A point without any has one open bucket.
-func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) bool {
+func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint, per float64) bool {
 	bounds, counts := point.ExplicitBounds(), point.BucketCounts()
 	if counts.Len() == 0 && bounds.Len() == 0 {
 		s.Counts = c.memory.counts(1)
@@ -255,8 +262,13 @@ func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) 
 		// A bound at infinity is redundant: the last bucket is open.
 		n--
 	}
-	if s.Bounds = c.memory.boundsOf(s.Input, bounds, n); s.Bounds == nil {
+	if s.Bounds = c.memory.boundsOf(s.Input, bounds, n, per); s.Bounds == nil {
 		return false
+	}
+	if len(s.Bounds) == len(sdkBounds) && slices.Equal(s.Bounds, sdkBounds[:]) && inSeconds()[s.Input] {
+		// Its narrowest bucket of seconds, 0 to 5, has nearly all observations.
+		c.evidence.Signs |= input.DefaultBounds
+		s.Bounds, n = noBounds, 0
 	}
 	s.Counts = c.memory.counts(n + 1)
 	left := point.Count()
@@ -272,6 +284,19 @@ func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint) 
 	}
 	return left == 0
 }
+
+// sdkBounds are those of OpenTelemetry's SDKs where nobody sets others. They are made for milliseconds.
+// A histogram with other bounds is used as it is: who chose them knows what they resolve.
+var sdkBounds = [...]float64{0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000}
+
+// inSeconds has the inputs that the catalogue has in seconds.
+var inSeconds = sync.OnceValue(func() (is [input.NumMetrics]bool) {
+	for in := range input.NumMetrics {
+		metric, known := catalog.ByName(in.Define().Name)
+		is[in] = known && metric.Unit == "s"
+	}
+	return is
+})
 
 func numberOf(point pmetric.NumberDataPoint) float64 {
 	if point.ValueType() == pmetric.NumberDataPointValueTypeInt {

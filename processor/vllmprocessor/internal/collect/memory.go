@@ -61,21 +61,21 @@ func (m *memory) begin(before []input.Batch) {
 // noBounds are those of a distribution with one bucket.
 var noBounds = []float64{}
 
-// boundsOf returns the first n bounds of a distribution of an input; nil where they are not in
-// order. Distributions with the same bounds share them.
-func (m *memory) boundsOf(in input.Metric, bounds pcommon.Float64Slice, n int) []float64 {
+// boundsOf returns the first n bounds of a distribution of an input, divided by a number; nil where
+// they are not in order. Distributions with the same bounds share them.
+func (m *memory) boundsOf(in input.Metric, bounds pcommon.Float64Slice, n int, per float64) []float64 {
 	if n == 0 {
 		return noBounds
 	}
 	before := &m.bounds[in]
 	for _, known := range before.last {
-		if len(known) == n && equal(bounds, known) {
+		if len(known) == n && equal(bounds, known, per) {
 			return known
 		}
 	}
 	own := make([]float64, n)
 	for i := range own {
-		own[i] = bounds.At(i)
+		own[i] = bounds.At(i) / per
 		if !finite(own[i]) || (i > 0 && own[i] <= own[i-1]) {
 			return nil
 		}
@@ -88,9 +88,9 @@ func (m *memory) boundsOf(in input.Metric, bounds pcommon.Float64Slice, n int) [
 }
 
 // equal reports whether bounds begin with some others.
-func equal(bounds pcommon.Float64Slice, known []float64) bool {
+func equal(bounds pcommon.Float64Slice, known []float64, per float64) bool {
 	for i := range known {
-		if math.Float64bits(bounds.At(i)) != math.Float64bits(known[i]) {
+		if math.Float64bits(bounds.At(i)/per) != math.Float64bits(known[i]) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,10 +164,11 @@ func addFamilies(name string, add func(family string, rank int)) {
 // spellings returns a family of the catalogue with each prefix that deployments use for
 // vLLM's names, and each of them also without the suffixes that are cut off somewhere.
 func spellings(family string, suffixes ...string) (all []string) {
-	prefixes := catalog.Prefixes
-	rest, ours := strings.CutPrefix(family, prefixes[0])
-	if !ours {
-		prefixes = []string{""}
+	prefixes := []string{""}
+	rest, ours := strings.CutPrefix(family, catalog.Prefixes[0])
+	if ours {
+		// With a dot the families are pushed as OTLP by loggers inside vLLM (vllm#30258, vllm#35469).
+		prefixes = append(slices.Clone(catalog.Prefixes), "vllm.")
 	}
 	for _, prefix := range prefixes {
 		name := prefix + rest

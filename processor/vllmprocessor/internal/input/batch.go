@@ -227,6 +227,9 @@ const (
 	Processes
 	// Received means: metrics of our receiver, which logs itself what is known of them.
 	Received
+	// DefaultBounds means: a histogram in seconds with the default bounds of an SDK, which
+	// are too wide. It is read without buckets.
+	DefaultBounds
 )
 
 // Has reports whether all given signs were seen.
