@@ -352,29 +352,35 @@ func stack(t *testing.T, requests []request) []byte {
 	})
 }
 
-// vllmRouter is the router that is written in Rust. It does not know models, and times successful requests only.
+// vllmRouter is the router that is written in Rust. It does not know models. It counts a successful request in
+// requests, and a failed one in request_errors after four more attempts; it times the successful ones.
 func vllmRouter(t *testing.T, requests []request) []byte {
 	t.Helper()
 	duration := histogram{bounds: rustBounds}
-	var total, failures, processed, decisions, prefix, inputs, outcomes counts
+	var total, failures, retries, exhausted, processed, decisions, prefix, inputs, outcomes counts
 	for _, r := range requests {
-		worker, outcome := serverOf(r.model), "success"
-		total.add(1, "route", "/v1/chat/completions")
+		const route = "/v1/chat/completions"
+		worker, outcome, attempts := serverOf(r.model), "success", 1.
 		if r.failed {
-			outcome = "failure"
-			failures.add(1, "route", "/v1/chat/completions", "error_type", "non_retryable_error")
+			outcome, attempts = "failure", 5
+			failures.add(1, "route", route, "error_type", "non_retryable_error")
+			retries.add(attempts-1, "route", route)
+			exhausted.add(1, "route", route)
 		} else {
+			total.add(1, "route", route)
 			duration.observe(r.duration)
 		}
-		processed.add(1, "worker", worker)
-		decisions.add(1, "policy", "cache_aware", "worker", worker)
-		prefix.add(1, "policy", "cache_aware", "stage", "regular", "outcome", "missing_tokens")
+		processed.add(attempts, "worker", worker)
+		decisions.add(attempts, "policy", "cache_aware", "worker", worker)
+		prefix.add(attempts, "policy", "cache_aware", "stage", "regular", "outcome", "missing_tokens")
 		inputs.add(1, "transport", "http", "result", "invalid_token_ids")
-		outcomes.add(1, "worker", worker, "outcome", outcome)
+		outcomes.add(attempts, "worker", worker, "outcome", outcome)
 	}
 	return written(t, func(to chan<- prometheus.Metric) {
 		sendCounts(to, "vllm_router_requests_total", "", total)
 		sendCounts(to, "vllm_router_request_errors_total", "", failures)
+		sendCounts(to, "vllm_router_retries_total", "", retries)
+		sendCounts(to, "vllm_router_retries_exhausted_total", "", exhausted)
 		sendCounts(to, "vllm_router_processed_requests_total", "", processed)
 		sendCounts(to, "vllm_router_policy_decisions_total", "", decisions)
 		sendCounts(to, "vllm_router_prefix_routing_decisions_total", "", prefix)
