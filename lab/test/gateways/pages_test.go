@@ -398,7 +398,7 @@ func vllmRouter(t *testing.T, requests []request) []byte {
 
 func TestThePagesAreThoseOfTheRequests(t *testing.T) {
 	for name, page := range map[string]func(*testing.T, []request) []byte{
-		"envoy-ai-gateway": envoy, "agentgateway": agentgateway, "production-stack": stack, "vllm-router": vllmRouter,
+		"envoy-ai-gateway": envoy, "agentgateway": agentgateway, "production-stack": stack, "vllm-router": vllmRouter, "dynamo": dynamo,
 	} {
 		for suffix, requests := range map[string][]request{"": before, "-2": slices.Concat(before, between)} {
 			file := filepath.Join(folder, name+suffix+".txt")
