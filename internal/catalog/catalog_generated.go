@@ -378,7 +378,7 @@ var metrics = []Metric{
 	},
 	{
 		Name: "dynamo.component.router.overlap_blocks_lost", Unit: "{block}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Cached blocks that a choice of another worker would have had more.",
+		Description: "Cached blocks that another worker would have had more of.",
 		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id", "worker_type"},
 		Sources: []Source{
 			{Family: "dynamo_component_router_overlap_blocks_lost"},
