@@ -94,8 +94,9 @@ type Source struct {
 }
 
 // Namespace is a prefix of wire names outside vLLM's own, and the prefix of the
-// canonical names: "lmcache:" becomes "lmcache.".
-type Namespace struct{ Wire, Name string }
+// canonical names: "lmcache:" becomes "lmcache.". Kind is that of a program with such
+// families and without those of vLLM: "gateway", or empty.
+type Namespace struct{ Wire, Name, Kind string }
 
 // InfoFamily is a family with information in its labels. It is not emitted itself. The
 // value "None" of a label means that it is not set.

@@ -23,7 +23,7 @@ var others = []struct{ prefix, name string }{
 	{"lmcache:", LMCache},
 	{"lmcache_mp_", LMCache},
 	{"sglang:", "an SGLang server"},
-	{"dynamo_", "a part of NVIDIA Dynamo"},
+	{"dynamo_", "a worker or the planner of NVIDIA Dynamo"},
 	{"gen_ai_", "a gateway with the metrics of the GenAI conventions, as Envoy AI Gateway is"},
 }
 

@@ -53,7 +53,7 @@ func TestTheTableIsTheYAML(t *testing.T) {
 	assert.Equal(t, aliases, AttributeAliases)
 	var namespaces []Namespace
 	for _, n := range mapsOf(doc["namespaces"]) {
-		namespaces = append(namespaces, Namespace{Wire: text(n["wire"]), Name: text(n["name"])})
+		namespaces = append(namespaces, Namespace{Wire: text(n["wire"]), Name: text(n["name"]), Kind: text(n["kind"])})
 	}
 	assert.Equal(t, namespaces, Namespaces)
 	var families []InfoFamily

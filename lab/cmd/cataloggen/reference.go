@@ -187,7 +187,7 @@ func (m metric) wireNames(name string) string {
 		}
 		flat := strings.ReplaceAll(s.Family, ":", "_")
 		plain := strings.ReplaceAll(name, ".", "_")
-		if strings.HasPrefix(name, "lmcache") && (strings.TrimSuffix(flat, "_total") == plain || flat == prometheusName(name, m.Unit, m.kind())) {
+		if (strings.HasPrefix(name, "lmcache") || strings.HasPrefix(name, "dynamo.")) && (strings.TrimSuffix(flat, "_total") == plain || flat == strings.Replace(prometheusName(name, m.Unit, m.kind()), "_milliseconds", "_ms", 1)) {
 			continue
 		}
 		line := "`" + s.Family + "`" + unlessEmpty(s.Label, " label `%s`") + unlessEmpty(s.Since+unlessEmpty(s.Until, "–%s"), " %s")

@@ -30,6 +30,7 @@ type document struct {
 type namespace struct {
 	Wire string `yaml:"wire"`
 	Name string `yaml:"name"`
+	Kind string `yaml:"kind"`
 }
 
 type gateway struct {

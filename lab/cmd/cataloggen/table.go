@@ -20,7 +20,7 @@ func goTable(d *document) ([]byte, error) {
 	fmt.Fprintf(&b, "var Prefixes = %s\n\n", stringSlice(d.Prefixes))
 	b.WriteString("// Namespaces are the other beginnings of wire names that become a dotted one.\nvar Namespaces = []Namespace{\n")
 	for _, n := range d.Namespaces {
-		fmt.Fprintf(&b, "{Wire: %q, Name: %q},\n", n.Wire, n.Name)
+		fmt.Fprintf(&b, "{Wire: %q, Name: %q, Kind: %q},\n", n.Wire, n.Name, n.Kind)
 	}
 	b.WriteString("}\n\n// Groups are the beginnings of vLLM families, without prefix, whose last\n// underscore becomes a dot in the canonical name. They are ordered longest\n// first: the first match counts.\n")
 	fmt.Fprintf(&b, "var Groups = %s\n\n", stringSlice(d.Groups))

@@ -134,7 +134,7 @@ func mechanical(f *family) (name, unit string) {
 	if f.kind == "counter" {
 		name = strings.TrimSuffix(name, "_total")
 	}
-	for suffix, u := range map[string]string{"_seconds": "s", "_milliseconds": "ms", "_bytes": "By"} {
+	for suffix, u := range map[string]string{"_seconds": "s", "_milliseconds": "ms", "_ms": "ms", "_bytes": "By"} {
 		if rest, ok := strings.CutSuffix(name, suffix); ok && rest != "" {
 			name, unit = rest, u
 			break

@@ -81,6 +81,8 @@ func serverFaults() []fault {
 		other("prefix that is not known", sample("acme_vllm_num_requests_running", `model_name="m"`), "", check.CodePrefix),
 		other("endpoint picker", sample("inference_pool_ready_pods", `name="p"`), "", check.CodeGateway),
 		other("LoRA syncer", sample("lora_syncer_adapter_status", `adapter_name="a"`), "", check.CodeGateway),
+		other("Dynamo's frontend", sample("dynamo_frontend_active_requests", `model="m"`), "", check.CodeGateway),
+		other("Dynamo's worker without vLLM", sample("dynamo_component_inflight_requests", `dynamo_endpoint="generate"`), "", check.CodeNotVLLM),
 		other("NVIDIA's exporter", sample("DCGM_FI_DEV_POWER_USAGE", `gpu="0",UUID="GPU-a",pod="p"`), "", check.CodeAccelerator),
 		other("AMD's exporter", sample("amd_gpu_power_usage", `gpu_id="0",gpu_partition_id="0",serial_number="s"`), "", check.CodeAccelerator),
 		other("router", sample("vllm:current_qps", `server="http://a:8000"`), "", check.CodeRouter),

@@ -162,7 +162,7 @@ func moved(first, second pmetric.Metrics) []string {
 	before, names := cumulative(first), map[string]bool{}
 	for key, p := range cumulative(second) {
 		name, _, _ := strings.Cut(key, "{")
-		if earlier, ok := before[key]; ok && p.value > earlier.value && (strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.")) {
+		if earlier, ok := before[key]; ok && p.value > earlier.value && (strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.") || strings.HasPrefix(name, "dynamo.")) {
 			names[name] = true
 		}
 	}

@@ -15,8 +15,8 @@ var serverCodes = []Code{
 		"Add the prefix to prefixes of the receiver.",
 	},
 	{
-		CodeGateway, Server, Info, "The target belongs to an inference gateway: endpoint picker, body-based router or LoRA syncer.",
-		"Scrape the vLLM servers behind it as well. Its metrics are `inference_gateway.*`.",
+		CodeGateway, Server, Info, "The target belongs to an inference gateway: endpoint picker, body-based router, LoRA syncer, or NVIDIA Dynamo.",
+		"Scrape the vLLM servers behind it as well. Its metrics are `inference_gateway.*` or `dynamo.*`.",
 	},
 	{
 		CodeRouter, Server, Info, "The target is the router of the production stack, which repeats gauges of its servers.",

@@ -34,7 +34,7 @@ func NewDropper(drop func(*catalog.Metric) bool, unknown bool) *Dropper {
 
 // ownPrefixes are how names begin that nothing but a server, a gateway or the receiver of GPUs has.
 var ownPrefixes = func() []string {
-	out := append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "llm_d_")
+	out := append(slices.Clone(catalog.Prefixes), "vllm.", "lmcache", "inference_gateway", "dynamo.", "dynamo_", "llm_d_")
 	for _, gateway := range catalog.Gateway.Prefixes {
 		out = append(out, gateway.Wire)
 	}

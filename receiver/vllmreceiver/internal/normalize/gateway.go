@@ -34,7 +34,7 @@ func (b *builder) isGateway(family *exposition.Family, key string) bool {
 		return true
 	}
 	return b.plan.Server == KindGateway && !offByPrefix(family.Name) &&
-		!strings.HasPrefix(key, "vllm:") && len(catalog.BySource(key)) == 0
+		namespaceOf(key) == nil && !strings.HasPrefix(key, "vllm:") && len(catalog.BySource(key)) == 0
 }
 
 // gatewayKey returns the name of an unknown family of a gateway, with its unit and

@@ -18,6 +18,7 @@ var unitSuffixes = []struct{ suffix, unit string }{
 	{"_milliseconds", "ms"},
 	{"_seconds", "s"},
 	{"_bytes", "By"},
+	{"_ms", "ms"},
 }
 
 // mechanicalName returns the name and unit of an unknown family by rule 1: colons
@@ -44,10 +45,8 @@ func withoutTotal(key string, kind exposition.Kind) string {
 
 // dotted adds the dots after namespaces and groups.
 func dotted(name string) string {
-	for _, ns := range catalog.Namespaces {
-		if rest, ok := strings.CutPrefix(name, ns.Wire); ok && rest != "" {
-			return ns.Name + strings.ReplaceAll(rest, ":", ".")
-		}
+	if ns := namespaceOf(name); ns != nil {
+		return ns.Name + strings.ReplaceAll(name[len(ns.Wire):], ":", ".")
 	}
 	if rest, ok := strings.CutPrefix(name, "vllm:"); ok {
 		for _, group := range catalog.Groups {
@@ -58,6 +57,16 @@ func dotted(name string) string {
 		}
 	}
 	return strings.ReplaceAll(name, ":", ".")
+}
+
+// namespaceOf returns the namespace of a family beside those of vLLM; nil without one.
+func namespaceOf(family string) *catalog.Namespace {
+	for i := range catalog.Namespaces {
+		if ns := &catalog.Namespaces[i]; strings.HasPrefix(family, ns.Wire) && len(family) > len(ns.Wire) {
+			return ns
+		}
+	}
+	return nil
 }
 
 // maxDots is how many dots a name may have. Only a hostile body has more, and each dot

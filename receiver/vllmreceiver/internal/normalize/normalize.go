@@ -284,7 +284,7 @@ func (b *builder) addKnown(c candidate) {
 // isServersOwn reports whether the server process itself counts a metric of the
 // catalogue, and not one of its plug-ins.
 func isServersOwn(name string) bool {
-	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.")
+	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.") || strings.HasPrefix(name, "dynamo.frontend.")
 }
 
 // addClaimed plans a family that the catalogue does not have, or whose TYPE

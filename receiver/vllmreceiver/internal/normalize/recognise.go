@@ -99,6 +99,9 @@ func (b *builder) serverKind() ServerKind {
 		if p, ok := gatewayPrefix(b.layout.Families[i].Name); ok {
 			kinds[p.Kind] = true
 		}
+		if ns := namespaceOf(b.layout.Families[i].Name); ns != nil {
+			kinds[ns.Kind] = true
+		}
 	}
 	isDeclared := func(family string) bool { return declared[family] }
 	exporter := b.exporterOf()

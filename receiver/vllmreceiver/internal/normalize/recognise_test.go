@@ -91,3 +91,28 @@ func TestTheConfiguredSourceOverridesTheBody(t *testing.T) {
 		},
 	})
 }
+
+func TestDynamoIsAGatewayWithoutAnEngine(t *testing.T) {
+	const of = `dynamo_component="backend",endpoint="chat_completions",name="a",namespace="b",port="1"`
+	requests := counter("dynamo_component_requests_total", of, 4)
+	asked := "dynamo.component.requests sum {request} {dynamo_component=backend,endpoint=chat_completions,exported_namespace=b,name=a,port=1} = 4"
+	runPlanCases(t, []planCase{
+		{
+			name: "the standalone router, whose labels are not those of a picker", body: requests + counter("dynamo_component_router_requests_total", "", 5),
+			want: []string{asked, "dynamo.component.router.requests sum {request} {} = 5", isEPP},
+		},
+		{
+			name: "a frontend with families of a later release", body: gauge("dynamo_frontend_news_ms", "", 1) + gauge("dynamo_tokio_tasks", "", 2),
+			want: []string{"dynamo.frontend.news gauge ms {} = 1", "unknown dynamo_frontend_news_ms", "dropped disabled 1", isEPP},
+		},
+		{
+			name: "the deprecated copy of a family", body: gauge("dynamo_frontend_inflight_requests", "", 1) + gauge("dynamo_frontend_active_requests", "", 1),
+			want: []string{"dynamo.frontend.active_requests gauge {request} {} = 1", "dropped alias 1", isEPP},
+		},
+		{
+			name: "a worker with vLLM is a server", body: requests + gauge("vllm:num_requests_running", `dynamo_namespace="d",engine="0",model="m"`, 3),
+			want: []string{asked, "vllm.num_requests.running gauge {request} {dynamo_namespace=d,engine=0,model=m} = 3"},
+		},
+		{name: "a worker without vLLM is none", body: requests, want: []string{asked}},
+	})
+}

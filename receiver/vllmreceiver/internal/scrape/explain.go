@@ -158,7 +158,7 @@ func hasVLLM(plan *normalize.Plan) bool {
 	if len(plan.Workloads) > 0 || plan.Server == normalize.KindAccelerator && len(plan.Metrics) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(plan.Metrics, func(m normalize.Metric) bool {
+	return plan.Server == normalize.KindGateway && len(plan.Metrics) > 0 || slices.ContainsFunc(plan.Metrics, func(m normalize.Metric) bool {
 		return strings.Contains(m.Name, "vllm") || strings.HasPrefix(m.Name, "inference_gateway.")
 	})
 }
