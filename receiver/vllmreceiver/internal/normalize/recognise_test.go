@@ -8,24 +8,24 @@ func TestTheMetricsOfARouterHaveOtherNames(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
 			name: "a gauge per server marks the body", body: gauge("vllm:num_requests_running", server, 3),
-			want: []string{"vllm_router.num_requests.running gauge no-unit {server=http://a} = 3", isRouter},
+			want: []string{"vllm_router.num_requests.running gauge {request} {server=http://a} = 3", isRouter},
 		},
 		{
 			name: "a family of its own marks the body", body: gauge("vllm:current_qps", "", 3) + gauge("vllm:num_requests_waiting", "", 4),
 			want: []string{
-				"vllm_router.current_qps gauge no-unit {} = 3", "vllm_router.num_requests.waiting gauge no-unit {} = 4", isRouter,
+				"vllm_router.current_qps gauge {request}/s {} = 3", "vllm_router.num_requests.waiting gauge {request} {} = 4", isRouter,
 			},
 		},
 		{
 			name: "it does so before there is a server", body: "# TYPE vllm:healthy_pods_total gauge\n" + gauge("router_cpu_usage_percent", "", 4),
-			want: []string{"vllm_router.cpu_usage_percent gauge no-unit {} = 4", isRouter},
+			want: []string{"vllm_router.cpu_usage_percent gauge % {} = 4", isRouter},
 		},
 		{
 			name: "a gauge keeps the ending of a counter, a counter loses it",
 			body: gauge("vllm:gpu_prefix_cache_hits_total", server, 3) + counter("vllm:request_errors_total", server, 4),
 			want: []string{
-				"vllm_router.gpu_prefix_cache.hits_total gauge no-unit {server=http://a} = 3",
-				"vllm_router.request.errors sum no-unit {server=http://a} = 4", isRouter,
+				"vllm_router.gpu_prefix_cache.hits_total gauge {token} {server=http://a} = 3",
+				"vllm_router.request.errors sum {error} {server=http://a} = 4", isRouter,
 			},
 		},
 		{
