@@ -182,7 +182,7 @@ func (b *builder) planWire() {
 		default:
 			b.add(Metric{
 				Name: family.Name, Description: family.Help, Kind: wireKind(family.Kind),
-				Engine: known && isServersOwn(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind),
+				Engine: known && catalog.IsServers(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind),
 			}, family)
 		}
 	}
@@ -279,15 +279,8 @@ func (b *builder) addKnown(c candidate) {
 		return
 	}
 	metric := metricOf(m)
-	metric.Engine = isServersOwn(m.Name)
+	metric.Engine = catalog.IsServers(m.Name)
 	b.add(metric, c.family)
-}
-
-// isServersOwn reports whether the server process itself counts a metric of the
-// catalogue, and not one of its plug-ins.
-func isServersOwn(name string) bool {
-	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.") ||
-		slices.ContainsFunc(catalog.Namespaces, func(ns catalog.Namespace) bool { return ns.Kind != "" && strings.HasPrefix(name, ns.Name) })
 }
 
 // addClaimed plans a family that the catalogue does not have, or whose TYPE

@@ -52,6 +52,46 @@ func TestTheMetricsOfARouterHaveOtherNames(t *testing.T) {
 	})
 }
 
+func TestAGatewayKeepsTheNamesOfTheConventions(t *testing.T) {
+	const model = `gen_ai_request_model="m"`
+	isGateway := "resource vllm.server.kind=gateway"
+	runPlanCases(t, []planCase{
+		{
+			name: "of all spellings the one with a unit counts",
+			body: histogram("gen_ai_server_request_duration", model, 1, "1") + histogram("agentgateway_gen_ai_server_request_duration", model, 2, "1") +
+				histogram("gen_ai_server_request_duration_seconds", model, 3, "1"),
+			want: []string{"gen_ai.server.request.duration histogram s {gen_ai.request.model=m} = 3", "dropped alias 2", isGateway},
+		},
+		{
+			name: "what it alone has keeps its name, and is not a picker's",
+			body: counter("agentgateway_mcp_requests_total", `route="r",namespace="n"`, 1) + gauge("kong_nodes", "", 2) + gauge("gen_ai_new", "", 3),
+			want: []string{
+				"agentgateway.mcp_requests sum no-unit {exported_namespace=n,route=r} = 1", "kong_nodes gauge no-unit {} = 2",
+				"gen_ai.new gauge no-unit {} = 3", "unknown kong_nodes", isGateway,
+			},
+		},
+		{
+			name: "the label of old is the provider, unless there is the new one",
+			body: counter("agentgateway_requests_total", `gen_ai_system="a"`, 1) + sampleOf("agentgateway_requests_total", `gen_ai_provider_name="b",gen_ai_system="c"`, 2),
+			want: []string{
+				"agentgateway.requests sum {request} {gen_ai.provider.name=a} = 1",
+				"agentgateway.requests sum {request} {gen_ai.provider.name=b,gen_ai_system=c} = 2", isGateway,
+			},
+		},
+		{
+			name: "a server that has them too is no gateway, and is not mirrored", options: Options{GenAI: true},
+			body: histogram("vllm:e2e_request_latency_seconds", `model_name="m"`, 1, "1") + histogram("gen_ai_server_request_duration_seconds", model, 2, "1"),
+			want: []string{
+				"vllm.e2e_request_latency histogram s {model_name=m} = 1", "gen_ai.server.request.duration histogram s {gen_ai.request.model=m} = 2",
+			},
+		},
+		{
+			name: "Envoy's own statistics are none of a gateway's", options: Options{Source: SourceGateway}, body: gauge("envoy_server_live", "", 1),
+			want: []string{"envoy_server_live gauge no-unit {} = 1", "unknown envoy_server_live", isGateway},
+		},
+	})
+}
+
 func TestASimulatorIsMarkedBeforeItsFirstRequest(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
