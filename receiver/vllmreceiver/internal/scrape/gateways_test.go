@@ -92,7 +92,7 @@ func shapes(metrics pmetric.Metrics) []string {
 }
 
 // measured is what a metric increased by between the two pages. The numbers are those of the requests, which
-// testdata/README.md adds up.
+// lab/test/gateways adds up.
 type measured struct {
 	metric     string
 	attributes []string
