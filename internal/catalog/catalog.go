@@ -94,9 +94,15 @@ type Source struct {
 }
 
 // Namespace is a prefix of wire names outside vLLM's own, and the prefix of the
-// canonical names: "lmcache:" becomes "lmcache.". Kind is that of a program with such
-// families and without those of vLLM: "gateway", or empty.
-type Namespace struct{ Wire, Name, Kind string }
+// canonical names: "lmcache:" becomes "lmcache.".
+type Namespace struct {
+	Wire, Name string
+	// Kind is that of a program whose body has no other metrics than those of the namespaces; empty for
+	// families that a vLLM server also has.
+	Kind string
+	// Conventions is true where the labels are those of catalog.Conventions.
+	Conventions bool
+}
 
 // InfoFamily is a family with information in its labels. It is not emitted itself. The
 // value "None" of a label means that it is not set.

@@ -8,14 +8,17 @@ var Prefixes = []string{"vllm:", "vllm_", "ray_vllm_", "ray_vllm:", "kserve_vllm
 
 // Namespaces are the other beginnings of wire names that become a dotted one.
 var Namespaces = []Namespace{
-	{Wire: "dynamo_component_router_", Name: "dynamo.component.router.", Kind: "gateway"},
-	{Wire: "dynamo_component_", Name: "dynamo.component.", Kind: ""},
-	{Wire: "dynamo_frontend_", Name: "dynamo.frontend.", Kind: "gateway"},
-	{Wire: "dynamo_planner_", Name: "dynamo.planner.", Kind: ""},
-	{Wire: "dynamo_router_", Name: "dynamo.router.", Kind: "gateway"},
-	{Wire: "dynamo_", Name: "dynamo.", Kind: ""},
-	{Wire: "lmcache:", Name: "lmcache.", Kind: ""},
-	{Wire: "lmcache_mp_", Name: "lmcache_mp.", Kind: ""},
+	{Wire: "dynamo_component_router_", Name: "dynamo.component.router.", Kind: "gateway", Conventions: false},
+	{Wire: "dynamo_component_", Name: "dynamo.component.", Kind: "", Conventions: false},
+	{Wire: "dynamo_frontend_", Name: "dynamo.frontend.", Kind: "gateway", Conventions: false},
+	{Wire: "dynamo_planner_", Name: "dynamo.planner.", Kind: "", Conventions: false},
+	{Wire: "dynamo_router_", Name: "dynamo.router.", Kind: "gateway", Conventions: false},
+	{Wire: "dynamo_", Name: "dynamo.", Kind: "", Conventions: false},
+	{Wire: "lmcache:", Name: "lmcache.", Kind: "", Conventions: false},
+	{Wire: "lmcache_mp_", Name: "lmcache_mp.", Kind: "", Conventions: false},
+	{Wire: "gen_ai_", Name: "gen_ai.", Kind: "gateway", Conventions: true},
+	{Wire: "agentgateway_", Name: "agentgateway.", Kind: "gateway", Conventions: true},
+	{Wire: "vllm_router_", Name: "vllm_router.", Kind: "router", Conventions: false},
 }
 
 // Groups are the beginnings of vLLM families, without prefix, whose last
@@ -31,6 +34,22 @@ var DisabledPrefixes = []string{"go_", "process_", "python_", "certwatcher_", "c
 // that they mean.
 var AttributeAliases = map[string]string{
 	"finish_reason": "finished_reason",
+}
+
+// Conventions maps the labels of programs that keep OpenTelemetry's conventions to the
+// attributes that they mean; a label with an empty one is dropped.
+var Conventions = map[string]string{
+	"error_type":            "error.type",
+	"gen_ai_operation_name": "gen_ai.operation.name",
+	"gen_ai_original_model": "gen_ai.original.model",
+	"gen_ai_provider_name":  "gen_ai.provider.name",
+	"gen_ai_request_model":  "gen_ai.request.model",
+	"gen_ai_response_model": "gen_ai.response.model",
+	"gen_ai_system":         "gen_ai.provider.name",
+	"gen_ai_token_type":     "gen_ai.token.type",
+	"otel_scope_name":       "",
+	"otel_scope_schema_url": "",
+	"otel_scope_version":    "",
 }
 
 // Gateway holds what is particular about the families of inference gateways.
@@ -102,6 +121,12 @@ var Simulator = SimulatorRules{Families: []string{"vllm:max_num_generation_token
 
 // InfoFamilies are the families whose facts are in their labels.
 var InfoFamilies = []InfoFamily{
+	{
+		Family: "agentgateway_build_info",
+		Resource: []InfoAttribute{
+			{Label: "tag", Attribute: "service.version"},
+		},
+	},
 	{
 		Family: "bbr_info",
 		Resource: []InfoAttribute{
@@ -194,7 +219,6 @@ var attributeValues = map[string][]string{
 	"condition":                []string{"asleep", "critical", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
 	"detail":                   []string{"clocks_low", "interconnect", "kv", "longer_outputs", "memory_error", "more_sequences", "not_throttled", "power_cap", "prompts_grew", "reuse_fell", "seqs", "since_version", "thermal", "tokens", "unknown"},
 	"energy_source":            []string{"counter", "power"},
-	"error.type":               []string{"corrected", "crc_data", "crc_flit", "deferred", "nack_received", "nack_sent", "recovery", "replay", "replay_rollover", "uncorrected"},
 	"event_type":               []string{"cleared", "removed", "stored"},
 	"finished_reason":          []string{"abort", "error", "length", "repetition", "stop"},
 	"hw.gpu.task":              []string{"decoder", "encoder", "general"},
@@ -214,6 +238,30 @@ var attributeValues = map[string][]string{
 }
 
 var metrics = []Metric{
+	{
+		Name: "agentgateway.gen_ai_client_cost_usd", Unit: "{usd}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "What requests cost, by the prices in agentgateway's configuration.",
+		Attributes:  []string{"bind", "gateway", "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "listener", "route", "route_rule"},
+		Sources: []Source{
+			{Family: "agentgateway_gen_ai_client_cost_usd_total"},
+		},
+	},
+	{
+		Name: "agentgateway.requests", Unit: "{request}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
+		Description: "HTTP requests to agentgateway, by status and by the reason for it.",
+		Attributes:  []string{"backend", "bind", "gateway", "listener", "method", "protocol", "reason", "route", "route_rule", "status"},
+		Sources: []Source{
+			{Family: "agentgateway_requests_total"},
+		},
+	},
+	{
+		Name: "agentgateway.retries", Unit: "{retry}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Further attempts that agentgateway made for requests.",
+		Attributes:  []string{"backend", "bind", "gateway", "listener", "method", "protocol", "reason", "route", "route_rule", "status"},
+		Sources: []Source{
+			{Family: "agentgateway_retries_total"},
+		},
+	},
 	{
 		Name: "dynamo.component.cancellation", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests to a component that were cancelled.",
@@ -954,19 +1002,52 @@ var metrics = []Metric{
 		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
 	},
 	{
-		Name: "gen_ai.server.request.duration", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
-		Description: "Duration of a generative AI request on the server.",
-		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
+		Name: "gen_ai.client.operation.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Duration of a generative AI operation, as the client measures it.",
+		Attributes:  []string{"error.type", "gen_ai.operation.name", "gen_ai.original.model", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model"},
+		Sources: []Source{
+			{Family: "gen_ai_client_operation_duration"},
+			{Family: "gen_ai_client_operation_duration_seconds"},
+		},
 	},
 	{
-		Name: "gen_ai.server.time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
+		Name: "gen_ai.client.token.usage", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Tokens of a request, by kind of token.",
+		Attributes:  []string{"bind", "gateway", "gen_ai.operation.name", "gen_ai.original.model", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "gen_ai.token.type", "listener", "route", "route_rule"},
+		Sources: []Source{
+			{Family: "agentgateway_gen_ai_client_token_usage"},
+			{Family: "gen_ai_client_token_usage"},
+		},
+	},
+	{
+		Name: "gen_ai.server.request.duration", Unit: "s", Kind: KindHistogram, Preset: Essential, EmittedBy: "receiver",
+		Description: "Duration of a generative AI request.",
+		Attributes:  []string{"bind", "error.type", "gateway", "gen_ai.operation.name", "gen_ai.original.model", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "listener", "route", "route_rule", "server.address", "server.port"},
+		Sources: []Source{
+			{Family: "gen_ai_server_request_duration"},
+			{Family: "agentgateway_gen_ai_server_request_duration"},
+			{Family: "gen_ai_server_request_duration_seconds"},
+		},
+	},
+	{
+		Name: "gen_ai.server.time_per_output_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time per output token after the first, per request.",
-		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
+		Attributes:  []string{"bind", "gateway", "gen_ai.operation.name", "gen_ai.original.model", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "listener", "route", "route_rule", "server.address", "server.port"},
+		Sources: []Source{
+			{Family: "gen_ai_server_time_per_output_token"},
+			{Family: "agentgateway_gen_ai_server_time_per_output_token"},
+			{Family: "gen_ai_server_time_per_output_token_seconds"},
+		},
 	},
 	{
-		Name: "gen_ai.server.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
+		Name: "gen_ai.server.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Essential, EmittedBy: "receiver",
 		Description: "Time to generate the first token of a response.",
-		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
+		Attributes:  []string{"bind", "gateway", "gen_ai.operation.name", "gen_ai.original.model", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model", "listener", "route", "route_rule", "server.address", "server.port"},
+		Sources: []Source{
+			{Family: "gen_ai_server_time_to_first_token"},
+			{Family: "agentgateway_gen_ai_server_time_to_first_token"},
+			{Family: "gen_ai_server_time_to_first_token_seconds"},
+		},
 	},
 	{
 		Name: "http_request_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
@@ -5902,6 +5983,297 @@ var metrics = []Metric{
 		Description: "Open WebSocket connections.",
 		Sources: []Source{
 			{Family: "vllm:websocket_connections_active", Since: "0.18.0"},
+		},
+	},
+	{
+		Name: "vllm_router.active_workers", Unit: "{worker}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Servers that vllm-router uses.",
+		Sources: []Source{
+			{Family: "vllm_router_active_workers"},
+		},
+	},
+	{
+		Name: "vllm_router.avg_decoding_length", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Mean length of recent answers.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_avg_decoding_length"},
+		},
+		Sentinel: true,
+	},
+	{
+		Name: "vllm_router.avg_itl", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Mean time between tokens.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_avg_itl"},
+		},
+		Exception: "The wire name hides the unit.",
+		Sentinel:  true,
+	},
+	{
+		Name: "vllm_router.avg_latency", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Mean duration of recent requests.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_avg_latency"},
+		},
+		Exception: "The wire name hides the unit.",
+		Sentinel:  true,
+	},
+	{
+		Name: "vllm_router.cb_outcomes", Unit: "{attempt}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Attempts that the circuit breaker of a server counted.",
+		Attributes:  []string{"outcome", "worker"},
+		Sources: []Source{
+			{Family: "vllm_router_cb_outcomes_total"},
+		},
+	},
+	{
+		Name: "vllm_router.cb_state", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "State of the circuit breaker of a server: 0 is closed, 1 is open.",
+		Attributes:  []string{"worker"},
+		Sources: []Source{
+			{Family: "vllm_router_cb_state"},
+		},
+	},
+	{
+		Name: "vllm_router.cb_state_transitions", Unit: "{transition}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Changes of the state of a circuit breaker.",
+		Attributes:  []string{"from", "to", "worker"},
+		Sources: []Source{
+			{Family: "vllm_router_cb_state_transitions_total"},
+		},
+	},
+	{
+		Name: "vllm_router.cpu_usage_percent", Unit: "%", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Processor time of the host in use.",
+		Sources: []Source{
+			{Family: "vllm_router_cpu_usage_percent"},
+		},
+	},
+	{
+		Name: "vllm_router.current_qps", Unit: "{request}/s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests per second, over the router's window.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_current_qps"},
+		},
+		Exception: "The wire name hides the unit.",
+		Sentinel:  true,
+	},
+	{
+		Name: "vllm_router.disk_usage_percent", Unit: "%", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Disk of the host in use.",
+		Sources: []Source{
+			{Family: "vllm_router_disk_usage_percent"},
+		},
+	},
+	{
+		Name: "vllm_router.generate_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Duration of a successful request.",
+		Sources: []Source{
+			{Family: "vllm_router_generate_duration_seconds"},
+		},
+	},
+	{
+		Name: "vllm_router.gpu_prefix_cache.hit_rate", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Hit rate of the prefix cache that the server reports, from 0 to 1.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_gpu_prefix_cache_hit_rate"},
+		},
+		Exception: "The wire name calls this share a rate.",
+	},
+	{
+		Name: "vllm_router.gpu_prefix_cache.hits_total", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Hits of the prefix cache that the server reports.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_gpu_prefix_cache_hits_total"},
+		},
+	},
+	{
+		Name: "vllm_router.gpu_prefix_cache.queries_total", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Queries of the prefix cache that the server reports.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_gpu_prefix_cache_queries_total"},
+		},
+	},
+	{
+		Name: "vllm_router.healthy_pods_total", Unit: "{pod}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "1 if the router holds the server for healthy, else 0.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_healthy_pods_total"},
+		},
+	},
+	{
+		Name: "vllm_router.input_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Prompt tokens of answered requests.",
+		Attributes:  []string{"model", "server"},
+		Sources: []Source{
+			{Family: "vllm_router_input_tokens_total"},
+		},
+	},
+	{
+		Name: "vllm_router.kv_routing_inputs", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests whose tokens vllm-router looked at, by result.",
+		Attributes:  []string{"result", "transport"},
+		Sources: []Source{
+			{Family: "vllm_router_kv_routing_inputs_total"},
+		},
+	},
+	{
+		Name: "vllm_router.memory_usage_percent", Unit: "%", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Memory of the host in use.",
+		Sources: []Source{
+			{Family: "vllm_router_memory_usage_percent"},
+		},
+	},
+	{
+		Name: "vllm_router.num_decoding_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests whose first token has arrived.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_num_decoding_requests"},
+		},
+	},
+	{
+		Name: "vllm_router.num_incoming_requests", Unit: "{request}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
+		Description: "Valid requests, also those for which there was no server.",
+		Attributes:  []string{"model"},
+		Sources: []Source{
+			{Family: "vllm_router_num_incoming_requests_total"},
+		},
+	},
+	{
+		Name: "vllm_router.num_prefill_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests that wait for their first token.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_num_prefill_requests"},
+		},
+	},
+	{
+		Name: "vllm_router.num_requests.running", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests that the router has sent to the server and that have not ended.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_num_requests_running"},
+		},
+	},
+	{
+		Name: "vllm_router.num_requests.swapped", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests that were swapped out.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_num_requests_swapped"},
+		},
+	},
+	{
+		Name: "vllm_router.num_requests.waiting", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests that wait in the server.",
+		Attributes:  []string{"server"},
+		Sources: []Source{
+			{Family: "vllm_router_num_requests_waiting"},
+		},
+	},
+	{
+		Name: "vllm_router.output_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Tokens that were generated for answered requests.",
+		Attributes:  []string{"model", "server"},
+		Sources: []Source{
+			{Family: "vllm_router_output_tokens_total"},
+		},
+	},
+	{
+		Name: "vllm_router.policy_decisions", Unit: "{decision}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Decisions of the policy that chose a server.",
+		Attributes:  []string{"policy", "worker"},
+		Sources: []Source{
+			{Family: "vllm_router_policy_decisions_total"},
+		},
+	},
+	{
+		Name: "vllm_router.prefix_routing_decisions", Unit: "{decision}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Decisions of a policy that knows prefixes, by outcome.",
+		Attributes:  []string{"outcome", "policy", "stage"},
+		Sources: []Source{
+			{Family: "vllm_router_prefix_routing_decisions_total"},
+		},
+	},
+	{
+		Name: "vllm_router.processed_requests", Unit: "{attempt}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Attempts that vllm-router sent to a server.",
+		Attributes:  []string{"worker"},
+		Sources: []Source{
+			{Family: "vllm_router_processed_requests_total"},
+		},
+	},
+	{
+		Name: "vllm_router.request.errors", Unit: "{error}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
+		Description: "Requests that failed.",
+		Attributes:  []string{"error_type", "model", "route", "server"},
+		Sources: []Source{
+			{Family: "vllm_router_request_errors_total"},
+		},
+	},
+	{
+		Name: "vllm_router.request.latency", Unit: "s", Kind: KindHistogram, Preset: Essential, EmittedBy: "receiver",
+		Description: "Duration of a request.",
+		Attributes:  []string{"model", "server", "status"},
+		Sources: []Source{
+			{Family: "vllm_router_request_latency_seconds"},
+		},
+	},
+	{
+		Name: "vllm_router.requests", Unit: "{request}", Kind: KindSum, Preset: Essential, EmittedBy: "receiver",
+		Description: "Successful requests.",
+		Attributes:  []string{"route"},
+		Sources: []Source{
+			{Family: "vllm_router_requests_total"},
+		},
+	},
+	{
+		Name: "vllm_router.retries", Unit: "{retry}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Further attempts for requests.",
+		Attributes:  []string{"route"},
+		Sources: []Source{
+			{Family: "vllm_router_retries_total"},
+		},
+	},
+	{
+		Name: "vllm_router.retries_exhausted", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests that failed in all attempts.",
+		Attributes:  []string{"route"},
+		Sources: []Source{
+			{Family: "vllm_router_retries_exhausted_total"},
+		},
+	},
+	{
+		Name: "vllm_router.retry_backoff_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Wait before an attempt.",
+		Attributes:  []string{"attempt"},
+		Sources: []Source{
+			{Family: "vllm_router_retry_backoff_duration_seconds"},
+		},
+	},
+	{
+		Name: "vllm_router.running_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests that vllm-router has sent to the server and that have not ended.",
+		Attributes:  []string{"worker"},
+		Sources: []Source{
+			{Family: "vllm_router_running_requests"},
+		},
+	},
+	{
+		Name: "vllm_router.worker_health", Unit: "{worker}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "1 if vllm-router holds the server for healthy, else 0.",
+		Attributes:  []string{"worker"},
+		Sources: []Source{
+			{Family: "vllm_router_worker_health"},
 		},
 	},
 }

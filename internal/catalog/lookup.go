@@ -31,6 +31,13 @@ func ByName(name string) (*Metric, bool) {
 	return &metrics[i], true
 }
 
+// IsServers reports whether a metric is what a vLLM server, a gateway or a router counts itself, and not one of its
+// plug-ins.
+func IsServers(name string) bool {
+	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.") ||
+		slices.ContainsFunc(Namespaces, func(ns Namespace) bool { return ns.Kind != "" && strings.HasPrefix(name, ns.Name) })
+}
+
 // Values returns the values that an attribute can have, sorted; nil if the catalogue does
 // not list them. The slice is the table itself: do not change it.
 func Values(attribute string) []string { return attributeValues[attribute] }

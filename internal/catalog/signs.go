@@ -24,7 +24,7 @@ var others = []struct{ prefix, name string }{
 	{"lmcache_mp_", LMCache},
 	{"sglang:", "an SGLang server"},
 	{"dynamo_", "a worker or the planner of NVIDIA Dynamo"},
-	{"gen_ai_", "a gateway with the metrics of the GenAI conventions, as Envoy AI Gateway is"},
+	{"envoy_", "Envoy itself (Envoy AI Gateway has its metrics on the port 1064 of its external processor)"},
 }
 
 // OtherProgram says which program a family belongs to that is taken for vLLM; empty where it is none.

@@ -53,9 +53,16 @@ func TestTheTableIsTheYAML(t *testing.T) {
 	assert.Equal(t, aliases, AttributeAliases)
 	var namespaces []Namespace
 	for _, n := range mapsOf(doc["namespaces"]) {
-		namespaces = append(namespaces, Namespace{Wire: text(n["wire"]), Name: text(n["name"]), Kind: text(n["kind"])})
+		namespaces = append(namespaces, Namespace{
+			Wire: text(n["wire"]), Name: text(n["name"]), Kind: text(n["kind"]), Conventions: n["conventions"] == true,
+		})
 	}
 	assert.Equal(t, namespaces, Namespaces)
+	conventions := map[string]string{}
+	for label, attribute := range doc["conventions"].(map[string]any) {
+		conventions[label] = attribute.(string)
+	}
+	assert.Equal(t, conventions, Conventions)
 	var families []InfoFamily
 	for _, f := range mapsOf(doc["info_families"]) {
 		families = append(families, infoFamilyOf(f))

@@ -18,6 +18,7 @@ type document struct {
 	Groups           []string             `yaml:"groups"`
 	DisabledPrefixes []string             `yaml:"disabled_prefixes"`
 	AttributeAliases map[string]string    `yaml:"attribute_aliases"`
+	Conventions      map[string]string    `yaml:"conventions"`
 	Gateway          gateway              `yaml:"gateway"`
 	Accelerators     accelerators         `yaml:"accelerators"`
 	Imitators        imitators            `yaml:"imitators"`
@@ -28,9 +29,10 @@ type document struct {
 }
 
 type namespace struct {
-	Wire string `yaml:"wire"`
-	Name string `yaml:"name"`
-	Kind string `yaml:"kind"`
+	Wire        string `yaml:"wire"`
+	Name        string `yaml:"name"`
+	Kind        string `yaml:"kind"`
+	Conventions bool   `yaml:"conventions"`
 }
 
 type gateway struct {

@@ -20,7 +20,7 @@ func goTable(d *document) ([]byte, error) {
 	fmt.Fprintf(&b, "var Prefixes = %s\n\n", stringSlice(d.Prefixes))
 	b.WriteString("// Namespaces are the other beginnings of wire names that become a dotted one.\nvar Namespaces = []Namespace{\n")
 	for _, n := range d.Namespaces {
-		fmt.Fprintf(&b, "{Wire: %q, Name: %q, Kind: %q},\n", n.Wire, n.Name, n.Kind)
+		fmt.Fprintf(&b, "{Wire: %q, Name: %q, Kind: %q, Conventions: %t},\n", n.Wire, n.Name, n.Kind, n.Conventions)
 	}
 	b.WriteString("}\n\n// Groups are the beginnings of vLLM families, without prefix, whose last\n// underscore becomes a dot in the canonical name. They are ordered longest\n// first: the first match counts.\n")
 	fmt.Fprintf(&b, "var Groups = %s\n\n", stringSlice(d.Groups))
@@ -29,6 +29,10 @@ func goTable(d *document) ([]byte, error) {
 	b.WriteString("// AttributeAliases maps labels that imitators of vLLM use to the attributes\n// that they mean.\nvar AttributeAliases = map[string]string{\n")
 	for _, alias := range sortedNames(d.AttributeAliases) {
 		fmt.Fprintf(&b, "%q: %q,\n", alias, d.AttributeAliases[alias])
+	}
+	b.WriteString("}\n\n// Conventions maps the labels of programs that keep OpenTelemetry's conventions to the\n// attributes that they mean; a label with an empty one is dropped.\nvar Conventions = map[string]string{\n")
+	for _, label := range sortedNames(d.Conventions) {
+		fmt.Fprintf(&b, "%q: %q,\n", label, d.Conventions[label])
 	}
 	b.WriteString("}\n\n")
 	writeGateway(&b, d)

@@ -55,6 +55,11 @@ func (d *document) validate() error {
 			errs = append(errs, fmt.Errorf("info family %s: %s", f.Family, problem))
 		}
 	}
+	for _, label := range sortedNames(d.Conventions) {
+		if attribute := d.Conventions[label]; attribute != "" && d.Attributes[attribute].Type == "" {
+			errs = append(errs, fmt.Errorf("conventions: the label %q becomes the attribute %q, which is not declared", label, attribute))
+		}
+	}
 	for _, problem := range d.gatewayProblems() {
 		errs = append(errs, fmt.Errorf("gateway: %s", problem))
 	}

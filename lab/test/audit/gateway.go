@@ -88,7 +88,11 @@ func routers(f *family) (name, unit string, ok bool) {
 	for _, prefix := range catalog.Router.Prefixes {
 		if rest, found := strings.CutPrefix(plainName(f.name), prefix); found {
 			name, unit = mechanical(&family{name: "vllm:" + rest, kind: f.kind, unit: f.unit})
-			return catalog.Router.Name + strings.TrimPrefix(name, "vllm."), unit, true
+			name = catalog.Router.Name + strings.TrimPrefix(name, "vllm.")
+			if known, ok := catalog.ByName(name); ok {
+				unit = known.Unit
+			}
+			return name, unit, true
 		}
 	}
 	return "", "", false

@@ -33,6 +33,9 @@ type ruling struct {
 
 // plainName replaces the deployment's prefix of a family's name by vLLM's own.
 func plainName(family string) string {
+	if strings.HasPrefix(family, "vllm_router_") {
+		return family
+	}
 	for _, prefix := range catalog.Prefixes {
 		if rest, ok := strings.CutPrefix(family, prefix); ok && rest != "" {
 			return "vllm:" + rest

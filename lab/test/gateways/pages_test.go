@@ -40,6 +40,7 @@ var (
 	before = []request{
 		{"llama", 1, .1, 100, 11, false}, {"llama", 5, 0, 100, 21, true}, {"qwen", 1, .2, 50, 11, false},
 	}
+	// The sums that tests compare with.
 	// llama: 7 requests, 1 of them failed. The 6 others took 18 s, 3 s on average; the first token of 4 came
 	// after 1.2 s, 0.3 s on average. All 7 took 27 s. 600 tokens in (700 with the failed one), 120 out.
 	// qwen: 2 requests, 2 s, 1 s on average; first tokens after 0.2 s, 0.1 s on average. 100 tokens in, 20 out.
@@ -139,7 +140,7 @@ func (g *genAI) observe(r request, common labels, markFailed ...string) {
 // collector is what a program of its own registers: series that need not have the same labels.
 type collector func(chan<- prometheus.Metric)
 
-func (collector) Describe(chan<- *prometheus.Desc)          {}
+func (collector) Describe(chan<- *prometheus.Desc)           {}
 func (c collector) Collect(metrics chan<- prometheus.Metric) { c(metrics) }
 
 func described(name, help string, l labels) (*prometheus.Desc, []string) {

@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
 // metricsOf yields all metrics of a batch.
@@ -162,7 +164,7 @@ func moved(first, second pmetric.Metrics) []string {
 	before, names := cumulative(first), map[string]bool{}
 	for key, p := range cumulative(second) {
 		name, _, _ := strings.Cut(key, "{")
-		if earlier, ok := before[key]; ok && p.value > earlier.value && (strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.") || strings.HasPrefix(name, "dynamo.")) {
+		if earlier, ok := before[key]; ok && p.value > earlier.value && catalog.IsServers(name) {
 			names[name] = true
 		}
 	}

@@ -15,12 +15,12 @@ var serverCodes = []Code{
 		"Add the prefix to prefixes of the receiver.",
 	},
 	{
-		CodeGateway, Server, Info, "The target belongs to an inference gateway: endpoint picker, body-based router, LoRA syncer, or NVIDIA Dynamo.",
-		"Scrape the vLLM servers behind it as well. Its metrics are `inference_gateway.*` or `dynamo.*`.",
+		CodeGateway, Server, Info, "The target belongs to an inference gateway: endpoint picker, body-based router, LoRA syncer, Envoy AI Gateway, agentgateway or NVIDIA Dynamo, for example.",
+		"Scrape the vLLM servers behind it as well. Its metrics are `inference_gateway.*`, `gen_ai.*`, `agentgateway.*` or `dynamo.*`.",
 	},
 	{
-		CodeRouter, Server, Info, "The target is the router of the production stack, which repeats gauges of its servers.",
-		"Scrape the servers as well: the router has neither latencies nor cache metrics. Its metrics are `vllm_router.*`, so nothing counts twice.",
+		CodeRouter, Server, Info, "The target is a router: that of the production stack, which repeats gauges of its servers, or vllm-router.",
+		"Scrape the servers as well: the router has no times until the first token. Its metrics are `vllm_router.*`, so nothing counts twice.",
 	},
 	{
 		CodeSimulator, Server, Info, "The target is the inference simulator of llm-d, with simulated latencies.",

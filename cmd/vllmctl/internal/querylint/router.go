@@ -10,31 +10,33 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// routerMetrics are the families that only the router of the production stack has. They are not in
-// the catalogue, because the receiver takes the router's names as they come.
-var routerMetrics = []catalog.Metric{
-	routerMetric("vllm:current_qps", catalog.KindGauge, "{request}/s", "server"),
-	routerMetric("vllm:avg_decoding_length", catalog.KindGauge, "{token}", "server"),
-	routerMetric("vllm:num_prefill_requests", catalog.KindGauge, "{request}", "server"),
-	routerMetric("vllm:num_decoding_requests", catalog.KindGauge, "{request}", "server"),
-	routerMetric("vllm:healthy_pods_total", catalog.KindGauge, "{pod}", "server"),
-	routerMetric("vllm:avg_latency", catalog.KindGauge, "s", "server"),
-	routerMetric("vllm:avg_itl", catalog.KindGauge, "s", "server"),
+// routerMetrics are the families that only the router of the production stack has: those of the catalogue by server or
+// model, and those of its experiments.
+var routerMetrics = append(ofRouter(),
 	routerMetric("vllm:semantic_cache_hits", catalog.KindGauge, "{hit}", "server"),
 	routerMetric("vllm:semantic_cache_misses", catalog.KindGauge, "{miss}", "server"),
 	routerMetric("vllm:semantic_cache_hit_ratio", catalog.KindGauge, "1", "server"),
 	routerMetric("vllm:semantic_cache_size", catalog.KindGauge, "{entry}", "server"),
 	routerMetric("vllm:semantic_cache_latency", catalog.KindGauge, "s", "server"),
-	routerMetric("vllm:num_incoming_requests_total", catalog.KindSum, "{request}", "model"),
-	routerMetric("vllm:input_tokens_total", catalog.KindSum, "{token}", "server", "model"),
-	routerMetric("vllm:output_tokens_total", catalog.KindSum, "{token}", "server", "model"),
-	routerMetric("vllm:request_errors_total", catalog.KindSum, "{error}", "server", "model", "error_type"),
-	routerMetric("vllm:request_latency_seconds", catalog.KindHistogram, "s", "server", "model", "status"),
 	routerMetric("vllm_pii_requests_total", catalog.KindSum, "{request}", "endpoint"),
 	routerMetric("vllm_pii_detected_total", catalog.KindSum, "{request}", "endpoint", "pii_type"),
 	routerMetric("vllm_pii_detection_seconds", catalog.KindHistogram, "s", "endpoint", "status"),
 	routerMetric("vllm_pii_detection_score", catalog.KindHistogram, "1", "pii_type"),
 	routerMetric("vllm_pii_analyzer_errors_total", catalog.KindSum, "{error}", "error_type"),
+)
+
+// ofRouter are those of the catalogue, by their names on the wire.
+func ofRouter() (out []catalog.Metric) {
+	for _, m := range catalog.All() {
+		if !strings.HasPrefix(m.Name, catalog.Router.Name) || !slices.Contains(m.Attributes, catalog.Router.Label) && !slices.Contains(m.Attributes, "model") {
+			continue
+		}
+		family := "vllm:" + strings.TrimPrefix(m.Sources[0].Family, Suffixed.label(catalog.Router.Name))
+		if !slices.Contains(repeated, family) {
+			out = append(out, routerMetric(family, m.Kind, m.Unit, m.Attributes...))
+		}
+	}
+	return out
 }
 
 func routerMetric(family string, kind catalog.Kind, unit string, attributes ...string) catalog.Metric {

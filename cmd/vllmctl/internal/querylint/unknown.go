@@ -261,6 +261,6 @@ func looksOurs(name string) bool {
 }
 
 var ourPrefixes = []string{
-	"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "inference_gateway", "inference_model_",
+	"vllm:", "vllm_", "vllm.", "ray_vllm", "kserve_vllm", "lmcache", "gen_ai", "agentgateway", "inference_gateway", "inference_model_",
 	"inference_objective_", "inference_pool_", "inference_extension_", "llm_d_",
 }

@@ -33,8 +33,8 @@ func (b *builder) isGateway(family *exposition.Family, key string) bool {
 	if _, ok := gatewayPrefix(family.Name); ok {
 		return true
 	}
-	return b.plan.Server == KindGateway && !offByPrefix(family.Name) &&
-		namespaceOf(key) == nil && !strings.HasPrefix(key, "vllm:") && len(catalog.BySource(key)) == 0
+	return b.plan.Server == KindGateway && !b.namespaced && !offByPrefix(family.Name) &&
+		!strings.HasPrefix(key, "vllm:") && len(catalog.BySource(key)) == 0 && catalog.OtherProgram(family.Name) == ""
 }
 
 // gatewayKey returns the name of an unknown family of a gateway, with its unit and
@@ -86,16 +86,19 @@ func plainHelp(help string) string {
 	return help
 }
 
-// gatewayAttribute returns the attribute that a label of a gateway becomes. If another
-// label of the series has or becomes the same attribute, the label keeps its name.
-func gatewayAttribute(labels []exposition.Label, i int) string {
-	attribute, ok := catalog.Gateway.Labels[labels[i].Name]
-	if !ok {
+// attributeIn returns the attribute that a label of a gateway becomes; empty if it is dropped. If
+// another label of the series has or becomes the same attribute, the label keeps its name.
+func attributeIn(table map[string]string, labels []exposition.Label, i int) string {
+	attribute, ok := table[labels[i].Name]
+	switch {
+	case !ok:
 		return labels[i].Name
+	case attribute == "":
+		return ""
 	}
 	for j := range labels {
 		other := labels[j].Name
-		if other == attribute || j < i && catalog.Gateway.Labels[other] == attribute {
+		if other == attribute || j < i && table[other] == attribute {
 			return labels[i].Name
 		}
 	}

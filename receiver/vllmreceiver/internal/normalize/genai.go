@@ -43,6 +43,9 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 		}
 		c, ok := winners[source]
 		metric, known := catalog.ByName(mirror.name)
+		if _, taken := winners[metric]; taken {
+			continue
+		}
 		if on, set := b.options.Enabled[mirror.name]; !ok || !known || set && !on {
 			continue
 		}

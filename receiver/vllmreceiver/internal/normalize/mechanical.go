@@ -45,28 +45,39 @@ func withoutTotal(key string, kind exposition.Kind) string {
 
 // dotted adds the dots after namespaces and groups.
 func dotted(name string) string {
-	if ns := namespaceOf(name); ns != nil {
-		return ns.Name + strings.ReplaceAll(name[len(ns.Wire):], ":", ".")
-	}
-	if rest, ok := strings.CutPrefix(name, "vllm:"); ok {
-		for _, group := range catalog.Groups {
-			if member, ok := strings.CutPrefix(rest, group); ok && member != "" {
-				name = "vllm." + strings.TrimSuffix(group, "_") + "." + member
-				break
-			}
-		}
+	ns := namespaceOf(name)
+	rest, isVLLM := strings.CutPrefix(name, "vllm:")
+	switch {
+	case ns != nil && ns.Kind == string(KindRouter):
+		// A router has families of vLLM.
+		name = ns.Name + grouped(name[len(ns.Wire):])
+	case ns != nil:
+		name = ns.Name + name[len(ns.Wire):]
+	case isVLLM:
+		name = "vllm." + grouped(rest)
 	}
 	return strings.ReplaceAll(name, ":", ".")
 }
 
-// namespaceOf returns the namespace of a family beside those of vLLM; nil without one.
-func namespaceOf(family string) *catalog.Namespace {
-	for i := range catalog.Namespaces {
-		if ns := &catalog.Namespaces[i]; strings.HasPrefix(family, ns.Wire) && len(family) > len(ns.Wire) {
-			return ns
+// grouped adds the dot after a group of vLLM's families.
+func grouped(rest string) string {
+	for _, group := range catalog.Groups {
+		if member, ok := strings.CutPrefix(rest, group); ok && member != "" {
+			return strings.TrimSuffix(group, "_") + "." + member
 		}
 	}
-	return nil
+	return rest
+}
+
+// namespaceOf returns the namespace of a family's name; nil if it has none.
+func namespaceOf(name string) *catalog.Namespace {
+	i := slices.IndexFunc(catalog.Namespaces, func(ns catalog.Namespace) bool {
+		return len(name) > len(ns.Wire) && strings.HasPrefix(name, ns.Wire)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &catalog.Namespaces[i]
 }
 
 // maxDots is how many dots a name may have. Only a hostile body has more, and each dot
@@ -90,10 +101,9 @@ type claim struct {
 	// catalogue does not have the name.
 	metric *catalog.Metric
 	key    string
-	// gateway is true for a family of a gateway, whose key is already the name;
-	// router is true for one of the router of the production stack.
-	gateway, router bool
-	name, unit      string
+	// gateway is true for a family of an endpoint picker, whose key is already the name.
+	gateway    bool
+	name, unit string
 }
 
 // assignNames gives each claim its name, in the order of the families' names. The order
@@ -116,9 +126,6 @@ func assignNames(claims []*claim) {
 		kind := c.family.Kind
 		c.name, c.unit = mechanicalName(c.key, kind)
 		flat, whole := flatName(c.key, kind), withoutEmptyParts(strings.ReplaceAll(withoutTotal(c.key, kind), ":", "."))
-		if c.router {
-			c.name, flat, whole = routerName(c.name), routerName(flat), routerName(whole)
-		}
 		switch {
 		case c.metric != nil:
 			c.name = n.distinct(c.metric.Name, kind)

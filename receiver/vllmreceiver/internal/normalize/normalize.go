@@ -21,6 +21,7 @@ func Make(layout *exposition.Layout, options Options) *Plan {
 	}
 	b.indexFamilies()
 	b.recognise()
+	b.renameRouter()
 	switch {
 	case options.Wire:
 		b.planWire()
@@ -54,6 +55,8 @@ type builder struct {
 	ray           rayLabels
 	// exporter is the exporter of GPUs that the body is from; nil for others.
 	exporter *catalog.Exporter
+	// namespaced is true for the body of a gateway that keeps its names.
+	namespaced bool
 }
 
 // indexFamilies reads the whole body before any family is planned.
@@ -62,6 +65,9 @@ func (b *builder) indexFamilies() {
 		family := &b.layout.Families[i]
 		key, isVLLM := b.options.wireKey(family.Name)
 		b.keys[i] = key
+		if ns := namespaceOf(key); ns != nil && ns.Kind == string(KindGateway) {
+			b.namespaced = true
+		}
 		if len(family.Series) == 0 {
 			continue
 		}
@@ -100,10 +106,6 @@ func (b *builder) planCanonical() {
 			if _, known := b.match(key); known {
 				b.plan.Conflicts = append(b.plan.Conflicts, family.Name)
 			}
-			continue
-		}
-		if rest, ok := b.routerKey(family, key); ok {
-			claims = append(claims, &claim{family: family, key: "vllm:" + rest, router: true})
 			continue
 		}
 		if info, ok := infoFamily(key); ok && isInfoKind(family.Kind) {
@@ -180,7 +182,7 @@ func (b *builder) planWire() {
 		default:
 			b.add(Metric{
 				Name: family.Name, Description: family.Help, Kind: wireKind(family.Kind),
-				Engine: known && isServersOwn(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind),
+				Engine: known && catalog.IsServers(match.Metric.Name) && sameKind(match.Metric.Kind, family.Kind),
 			}, family)
 		}
 	}
@@ -277,14 +279,8 @@ func (b *builder) addKnown(c candidate) {
 		return
 	}
 	metric := metricOf(m)
-	metric.Engine = isServersOwn(m.Name)
+	metric.Engine = catalog.IsServers(m.Name)
 	b.add(metric, c.family)
-}
-
-// isServersOwn reports whether the server process itself counts a metric of the
-// catalogue, and not one of its plug-ins.
-func isServersOwn(name string) bool {
-	return strings.HasPrefix(name, "vllm.") || strings.HasPrefix(name, "inference_gateway.") || strings.HasPrefix(name, "dynamo.frontend.")
 }
 
 // addClaimed plans a family that the catalogue does not have, or whose TYPE
@@ -295,13 +291,10 @@ func (b *builder) addClaimed(c *claim) {
 	case c.metric != nil:
 		b.plan.Conflicts = append(b.plan.Conflicts, c.family.Name)
 		on = b.options.enabled(c.metric)
-	case c.router:
-		// The families of a router are not reported as unknown: the catalogue need not
-		// have them.
-		on = b.options.unknown(c.name, true)
 	default:
 		on = b.options.unknown(c.name, !offByPrefix(c.family.Name))
-		if on && !offByPrefix(c.family.Name) {
+		// The catalogue need not have all families of other programs.
+		if ns := namespaceOf(c.key); on && !offByPrefix(c.family.Name) && (ns == nil || ns.Kind == "") {
 			b.plan.Unknown = append(b.plan.Unknown, c.family.Name)
 		}
 	}

@@ -96,6 +96,9 @@ var versionSources = sync.OnceValue(func() []catalog.Source {
 // result reports whether the name has a vLLM prefix.
 func (o *Options) wireKey(family string) (string, bool) {
 	name := o.withoutUserPrefix(family)
+	if namespaceOf(name) != nil {
+		return name, false
+	}
 	for _, prefix := range catalog.Prefixes {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
 			return "vllm:" + rest, true

@@ -176,7 +176,9 @@ func (b *builder) attributes(family *exposition.Family, labels []exposition.Labe
 func (b *builder) attributeName(family *exposition.Family, labels []exposition.Label, i int, keepPid bool) string {
 	name := labels[i].Name
 	if _, ok := gatewayPrefix(family.Name); ok {
-		name = gatewayAttribute(labels, i)
+		name = attributeIn(catalog.Gateway.Labels, labels, i)
+	} else if ns := namespaceOf(b.options.withoutUserPrefix(family.Name)); ns != nil && ns.Conventions {
+		name = attributeIn(catalog.Conventions, labels, i)
 	}
 	switch {
 	case name == pidLabel && !keepPid:

@@ -38,8 +38,8 @@ const (
 	KindServer     ServerKind = ""
 	KindGateway    ServerKind = "gateway"
 	KindLoRASyncer ServerKind = "lora_syncer"
-	// KindRouter is the router of the production stack. It repeats the gauges of the
-	// servers behind it under the same names.
+	// KindRouter is the router of the production stack, which repeats the gauges of the servers
+	// behind it under the same names, or vllm-router.
 	KindRouter ServerKind = "router"
 	// KindSimulator is the llm-d inference simulator. Its body looks like that of a
 	// server, but its latencies and counts are simulated.
@@ -96,11 +96,11 @@ func (b *builder) serverKind() ServerKind {
 		_, isVLLM := b.options.wireKey(b.layout.Families[i].Name)
 		vllm = vllm || isVLLM
 		declared[b.keys[i]] = true
+		if ns := namespaceOf(b.keys[i]); ns != nil && ns.Kind != "" {
+			kinds[ns.Kind] = true
+		}
 		if p, ok := gatewayPrefix(b.layout.Families[i].Name); ok {
 			kinds[p.Kind] = true
-		}
-		if ns := namespaceOf(b.layout.Families[i].Name); ns != nil {
-			kinds[ns.Kind] = true
 		}
 	}
 	isDeclared := func(family string) bool { return declared[family] }
@@ -114,6 +114,8 @@ func (b *builder) serverKind() ServerKind {
 	case auto && !vllm && exporter != nil:
 		b.exporter = exporter
 		return KindAccelerator
+	case auto && !vllm && kinds[string(KindRouter)]:
+		return KindRouter
 	case auto && (slices.ContainsFunc(catalog.Router.Families, isDeclared) || b.hasRouterLabel()):
 		return KindRouter
 	case slices.ContainsFunc(catalog.Simulator.Families, isDeclared) || b.hasSimulatorInfo():
@@ -166,21 +168,18 @@ func (b *builder) hasSimulatorInfo() bool {
 	return true
 }
 
-// routerKey returns the name of one of the router's families without its prefix.
-func (b *builder) routerKey(family *exposition.Family, key string) (string, bool) {
-	if b.plan.Server != KindRouter || family.Kind == exposition.KindGaugeHistogram {
-		return "", false
+// renameRouter gives the families of the production stack's router the prefix of vllm-router, so that
+// both have the same names and the numbers of the servers are not added up with theirs.
+func (b *builder) renameRouter() {
+	if b.plan.Server != KindRouter {
+		return
 	}
-	for _, prefix := range catalog.Router.Prefixes {
-		if rest, ok := strings.CutPrefix(key, prefix); ok && rest != "" {
-			return rest, true
+	wire := strings.Replace(catalog.Router.Name, ".", "_", 1)
+	for i, key := range b.keys {
+		for _, prefix := range catalog.Router.Prefixes {
+			if rest, ok := strings.CutPrefix(key, prefix); ok && rest != "" {
+				b.keys[i] = wire + rest
+			}
 		}
 	}
-	return "", false
-}
-
-// routerName moves the name of a vLLM family into the router's namespace, so that its
-// numbers are not added to those of the servers.
-func routerName(name string) string {
-	return catalog.Router.Name + strings.TrimPrefix(name, "vllm.")
 }

@@ -8,24 +8,24 @@ func TestTheMetricsOfARouterHaveOtherNames(t *testing.T) {
 	runPlanCases(t, []planCase{
 		{
 			name: "a gauge per server marks the body", body: gauge("vllm:num_requests_running", server, 3),
-			want: []string{"vllm_router.num_requests.running gauge no-unit {server=http://a} = 3", isRouter},
+			want: []string{"vllm_router.num_requests.running gauge {request} {server=http://a} = 3", isRouter},
 		},
 		{
 			name: "a family of its own marks the body", body: gauge("vllm:current_qps", "", 3) + gauge("vllm:num_requests_waiting", "", 4),
 			want: []string{
-				"vllm_router.current_qps gauge no-unit {} = 3", "vllm_router.num_requests.waiting gauge no-unit {} = 4", isRouter,
+				"vllm_router.current_qps gauge {request}/s {} = 3", "vllm_router.num_requests.waiting gauge {request} {} = 4", isRouter,
 			},
 		},
 		{
 			name: "it does so before there is a server", body: "# TYPE vllm:healthy_pods_total gauge\n" + gauge("router_cpu_usage_percent", "", 4),
-			want: []string{"vllm_router.cpu_usage_percent gauge no-unit {} = 4", isRouter},
+			want: []string{"vllm_router.cpu_usage_percent gauge % {} = 4", isRouter},
 		},
 		{
 			name: "a gauge keeps the ending of a counter, a counter loses it",
 			body: gauge("vllm:gpu_prefix_cache_hits_total", server, 3) + counter("vllm:request_errors_total", server, 4),
 			want: []string{
-				"vllm_router.gpu_prefix_cache.hits_total gauge no-unit {server=http://a} = 3",
-				"vllm_router.request.errors sum no-unit {server=http://a} = 4", isRouter,
+				"vllm_router.gpu_prefix_cache.hits_total gauge {token} {server=http://a} = 3",
+				"vllm_router.request.errors sum {error} {server=http://a} = 4", isRouter,
 			},
 		},
 		{
@@ -48,6 +48,46 @@ func TestTheMetricsOfARouterHaveOtherNames(t *testing.T) {
 			name: "a server that the user knows to be one", options: Options{Source: SourceVLLM},
 			body: gauge("vllm:num_requests_running", server, 3),
 			want: []string{"vllm.num_requests.running gauge {request} {server=http://a} = 3"},
+		},
+	})
+}
+
+func TestAGatewayKeepsTheNamesOfTheConventions(t *testing.T) {
+	const model = `gen_ai_request_model="m"`
+	isGateway := "resource vllm.server.kind=gateway"
+	runPlanCases(t, []planCase{
+		{
+			name: "of all spellings the one with a unit counts",
+			body: histogram("gen_ai_server_request_duration", model, 1, "1") + histogram("agentgateway_gen_ai_server_request_duration", model, 2, "1") +
+				histogram("gen_ai_server_request_duration_seconds", model, 3, "1"),
+			want: []string{"gen_ai.server.request.duration histogram s {gen_ai.request.model=m} = 3", "dropped alias 2", isGateway},
+		},
+		{
+			name: "what it alone has keeps its name, and is not a picker's",
+			body: counter("agentgateway_mcp_requests_total", `route="r",namespace="n"`, 1) + gauge("kong_nodes", "", 2) + gauge("gen_ai_new", "", 3),
+			want: []string{
+				"agentgateway.mcp_requests sum no-unit {exported_namespace=n,route=r} = 1", "kong_nodes gauge no-unit {} = 2",
+				"gen_ai.new gauge no-unit {} = 3", "unknown kong_nodes", isGateway,
+			},
+		},
+		{
+			name: "the label of old is the provider, unless there is the new one",
+			body: counter("agentgateway_requests_total", `gen_ai_system="a"`, 1) + sampleOf("agentgateway_requests_total", `gen_ai_provider_name="b",gen_ai_system="c"`, 2),
+			want: []string{
+				"agentgateway.requests sum {request} {gen_ai.provider.name=a} = 1",
+				"agentgateway.requests sum {request} {gen_ai.provider.name=b,gen_ai_system=c} = 2", isGateway,
+			},
+		},
+		{
+			name: "a server that has them too is no gateway, and is not mirrored", options: Options{GenAI: true},
+			body: histogram("vllm:e2e_request_latency_seconds", `model_name="m"`, 1, "1") + histogram("gen_ai_server_request_duration_seconds", model, 2, "1"),
+			want: []string{
+				"vllm.e2e_request_latency histogram s {model_name=m} = 1", "gen_ai.server.request.duration histogram s {gen_ai.request.model=m} = 2",
+			},
+		},
+		{
+			name: "Envoy's own statistics are none of a gateway's", options: Options{Source: SourceGateway}, body: gauge("envoy_server_live", "", 1),
+			want: []string{"envoy_server_live gauge no-unit {} = 1", "unknown envoy_server_live", isGateway},
 		},
 	})
 }

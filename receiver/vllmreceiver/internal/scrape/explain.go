@@ -96,14 +96,14 @@ func (s *Target) explain(at time.Time, body *Body) {
 
 // withoutVLLM returns the message for a body without metrics of vLLM.
 func (s *Target) withoutVLLM(layout *exposition.Layout) (message string, source zap.Field) {
-	if source := s.shared.Config.Source; source != normalize.SourceAuto {
-		return "The body has no metrics of the program that the setting source names: write another source, or leave it out, " +
-			"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source))
-	}
 	for i := range layout.Families {
 		if other := catalog.OtherProgram(layout.Families[i].Name); other != "" {
 			return "The target is " + other + ", and has no metrics of vLLM; write the addresses of the vLLM servers", zap.Skip()
 		}
+	}
+	if source := s.shared.Config.Source; source != normalize.SourceAuto {
+		return "The body has no metrics of the program that the setting source names: write another source, or leave it out, " +
+			"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source))
 	}
 	return "The body has neither vLLM metrics nor those of an inference gateway or of an exporter of GPUs: " +
 		"the server may run with --disable-log-stats, or the endpoint is not a vLLM server", zap.Skip()
@@ -158,8 +158,8 @@ func hasVLLM(plan *normalize.Plan) bool {
 	if len(plan.Workloads) > 0 || plan.Server == normalize.KindAccelerator && len(plan.Metrics) > 0 {
 		return true
 	}
-	return plan.Server == normalize.KindGateway && len(plan.Metrics) > 0 || slices.ContainsFunc(plan.Metrics, func(m normalize.Metric) bool {
-		return strings.Contains(m.Name, "vllm") || strings.HasPrefix(m.Name, "inference_gateway.")
+	return slices.ContainsFunc(plan.Metrics, func(m normalize.Metric) bool {
+		return strings.Contains(m.Name, "vllm") || catalog.IsServers(m.Name)
 	})
 }
 

@@ -122,7 +122,7 @@ func TestAServerWithoutVLLMMetricsIsLogged(t *testing.T) {
 func TestThePageOfAnotherProgramIsNamed(t *testing.T) {
 	for family, want := range map[string]string{
 		"lmcache:num_hit_tokens": "an LMCache server", "lmcache_mp_lookup_tokens": "an LMCache server", "sglang:token_usage": "an SGLang server",
-		"dynamo_planner_gpu_hours": "a worker or the planner of NVIDIA Dynamo", "gen_ai_client_token_usage": "as Envoy AI Gateway is",
+		"dynamo_planner_gpu_hours": "a worker or the planner of NVIDIA Dynamo", "envoy_cluster_upstream_rq_total": "Envoy itself (Envoy AI Gateway has its metrics on the port 1064",
 	} {
 		r := newRig(t)
 		for range 2 {
