@@ -73,14 +73,14 @@ func (t *table) addSource(tree fs.FS, release string) error {
 		return err
 	}
 	families := s.families()
+	if len(families) == 0 {
+		return errors.New("the source defines no metrics")
+	}
 	for _, f := range families {
 		t.merge(release, f)
 	}
 	for _, complaint := range s.complaints {
 		fmt.Fprintln(os.Stderr, "unresolved:", complaint)
-	}
-	if len(families) == 0 {
-		return errors.New("the source defines no metrics")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package normalize
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,62 +30,49 @@ func page(t *testing.T, metrics ...prometheus.Collector) string {
 // What llm-d-router has had since August 2026, by the labels of its source.
 func TestNewMetricsOfLLMDRouter(t *testing.T) {
 	var metrics []prometheus.Collector
-	tokens := func(name string, value float64, labels prometheus.Labels) {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "llm_d_epp", Subsystem: "prefix", Name: name, Buckets: []float64{1, 8, 16}, ConstLabels: labels,
-		})
-		for range int(value) {
-			h.Observe(12)
+	var want []string
+	// Each becomes one series whose value, or number of observations, is its place in the list.
+	is := func(name, labels, become string) {
+		constant, value := prometheus.Labels{}, float64(len(metrics)+1)
+		for pair := range strings.FieldsSeq(labels) {
+			key, value, _ := strings.Cut(pair, "=")
+			constant[key] = value
 		}
-		metrics = append(metrics, h)
+		switch {
+		case strings.Contains(become, "histogram"):
+			h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "llm_d_epp", Name: name, Buckets: []float64{1, 8, 16}, ConstLabels: constant})
+			for range int(value) {
+				h.Observe(12)
+			}
+			metrics = append(metrics, h)
+		case strings.Contains(become, "gauge"):
+			g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "llm_d_epp", Name: name, ConstLabels: constant})
+			g.Set(value)
+			metrics = append(metrics, g)
+		default:
+			c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "llm_d_epp", Name: name, ConstLabels: constant})
+			c.Add(value)
+			metrics = append(metrics, c)
+		}
+		want = append(want, fmt.Sprintf("inference_gateway.epp.%s {%s} = %v", become, strings.ReplaceAll(labels, " ", ","), value))
 	}
-	counts := func(name string, value float64, labels prometheus.Labels) {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "llm_d_epp", Name: name, ConstLabels: labels})
-		c.Add(value)
-		metrics = append(metrics, c)
-	}
-	is := func(name string, value float64, labels prometheus.Labels) {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "llm_d_epp", Name: name, ConstLabels: labels})
-		g.Set(value)
-		metrics = append(metrics, g)
-	}
-	plugin := prometheus.Labels{"plugin_name": "n", "plugin_type": "t"}
-	role := prometheus.Labels{"endpoint_role": "prefill", "plugin_name": "n", "plugin_type": "t"}
-	kinds := prometheus.Labels{"endpoint_role": "decode", "modality": "audio,image", "plugin_name": "n", "plugin_type": "t"}
-	tokens("predicted_cached_tokens", 1, role)
-	tokens("best_predicted_cached_tokens", 2, kinds)
-	tokens("best_available_cached_tokens", 3, kinds)
-	tokens("prompt_tokens", 4, role)
-	tokens("mm_predicted_cached_tokens", 5, role)
-	tokens("mm_prompt_tokens", 6, role)
-	is("flow_control_detector_saturation", 1.5, prometheus.Labels{"detector": "d", "stage": "prefill"})
-	counts("prefix_cache_affinity_filter_decisions_total", 8, prometheus.Labels{"outcome": "load_override", "plugin_name": "n"})
-	counts("disaggregatedset_strict_revision_no_match_total", 9, plugin)
-	counts("disagg_decision_total", 10, prometheus.Labels{"decision_type": "aggregated-fallback", "model_name": "m", "plugin_name": "n", "plugin_type": "t"})
-	counts("config_reload_total", 11, prometheus.Labels{"result": "success"})
-	is("config_active_generation", 12, nil)
-	is("config_last_reload_success_timestamp_seconds", 1.7e9, nil)
-	counts("tool_calling_field_status_total", 14, prometheus.Labels{"component": "epp", "direction": "request", "field": "tools", "status": "changed"})
-	runPlanCases(t, []planCase{{
-		body: page(t, metrics...),
-		want: []string{
-			"inference_gateway.epp.prefix_predicted_cached_tokens histogram {token} {endpoint_role=prefill,plugin_name=n,plugin_type=t} = 1",
-			"inference_gateway.epp.prefix_best_predicted_cached_tokens histogram {token} {endpoint_role=decode,modality=audio,image,plugin_name=n,plugin_type=t} = 2",
-			"inference_gateway.epp.prefix_best_available_cached_tokens histogram {token} {endpoint_role=decode,modality=audio,image,plugin_name=n,plugin_type=t} = 3",
-			"inference_gateway.epp.prefix_prompt_tokens histogram {token} {endpoint_role=prefill,plugin_name=n,plugin_type=t} = 4",
-			"inference_gateway.epp.prefix_mm_predicted_cached_tokens histogram {token} {endpoint_role=prefill,plugin_name=n,plugin_type=t} = 5",
-			"inference_gateway.epp.prefix_mm_prompt_tokens histogram {token} {endpoint_role=prefill,plugin_name=n,plugin_type=t} = 6",
-			"inference_gateway.epp.flow_control.detector.saturation gauge 1 {detector=d,stage=prefill} = 1.5",
-			"inference_gateway.epp.prefix_cache_affinity_filter_decisions sum {decision} {outcome=load_override,plugin_name=n} = 8",
-			"inference_gateway.epp.disaggregatedset_strict_revision_no_match sum {request} {plugin_name=n,plugin_type=t} = 9",
-			"inference_gateway.epp.disaggregation.decisions sum {decision} {decision_type=aggregated-fallback,model_name=m,plugin_name=n,plugin_type=t} = 10",
-			"inference_gateway.epp.config_reload sum {reload} {result=success} = 11",
-			"inference_gateway.epp.config_active_generation gauge {generation} {} = 12",
-			"inference_gateway.epp.config_last_reload_success_timestamp gauge s {} = 1.7e+09",
-			"inference_gateway.epp.tool_calling_field_status sum {field} {component=epp,direction=request,field=tools,status=changed} = 14",
-			isEPP, isLLMD,
-		},
-	}})
+	const plugin = "plugin_name=n plugin_type=t"
+	const role, kinds = "endpoint_role=prefill " + plugin, "endpoint_role=decode modality=audio,image " + plugin
+	is("prefix_predicted_cached_tokens", role, "prefix_predicted_cached_tokens histogram {token}")
+	is("prefix_best_predicted_cached_tokens", kinds, "prefix_best_predicted_cached_tokens histogram {token}")
+	is("prefix_best_available_cached_tokens", kinds, "prefix_best_available_cached_tokens histogram {token}")
+	is("prefix_prompt_tokens", role, "prefix_prompt_tokens histogram {token}")
+	is("prefix_mm_predicted_cached_tokens", role, "prefix_mm_predicted_cached_tokens histogram {token}")
+	is("prefix_mm_prompt_tokens", role, "prefix_mm_prompt_tokens histogram {token}")
+	is("flow_control_detector_saturation", "detector=d stage=prefill", "flow_control.detector.saturation gauge 1")
+	is("prefix_cache_affinity_filter_decisions_total", "outcome=load_override plugin_name=n", "prefix_cache_affinity_filter_decisions sum {decision}")
+	is("disaggregatedset_strict_revision_no_match_total", plugin, "disaggregatedset_strict_revision_no_match sum {request}")
+	is("disagg_decision_total", "decision_type=aggregated-fallback model_name=m "+plugin, "disaggregation.decisions sum {decision}")
+	is("config_reload_total", "result=success", "config_reload sum {reload}")
+	is("config_active_generation", "", "config_active_generation gauge {generation}")
+	is("config_last_reload_success_timestamp_seconds", "", "config_last_reload_success_timestamp gauge s")
+	is("tool_calling_field_status_total", "component=epp direction=request field=tools status=changed", "tool_calling_field_status sum {field}")
+	runPlanCases(t, []planCase{{body: page(t, metrics...), want: append(want, isEPP, isLLMD)}})
 }
 
 // The proxy next to a prefill or decode server has a page of its own, and its names have no prefix of the router.
