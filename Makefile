@@ -762,6 +762,14 @@ vllm-families: ## Read which metrics the source of vLLM defines, and compare the
 	done
 	@$(GO) run ./lab/vllm/catalogue -add build/vllm-families/new.tsv
 
+.PHONY: router-families
+router-families: ## Read which metrics the source of llm-d-router defines, and compare the catalogue (VERSION=0.11.0, else the newest commit; ROUTER=a checkout of it)
+	@set -e; from=$(ROUTER); if [ -z "$$from" ]; then from=build/router; rm -rf $$from; \
+		git -c advice.detachedHead=false clone -q --depth 1 $(if $(VERSION),--branch v$(VERSION)) https://github.com/llm-d/llm-d-router $$from; fi; \
+	release=$(VERSION); [ -n "$$release" ] || release=main-$$(TZ=UTC git -C $$from log -1 --format=%cd-%h --abbrev=7 --date=format-local:%Y%m%d); \
+	printf '==> reading the source of llm-d-router %s\n' "$$release"; \
+	$(GO) run ./lab/vllm/catalogue -table lab/vllm/router.tsv -source "$$from" -release "$$release"
+
 # "go mod tidy" knows no workspace, and what a release tags is not there yet: so it is told where our
 # modules are, in a copy of go.mod.
 OURS     := github.com/otelcol-vllm/otelcol-vllm

@@ -64,6 +64,7 @@ var Gateway = GatewayRules{
 		{Wire: "llm_d_inference_scheduler_", Name: "inference_gateway.epp.", Kind: "gateway", Flavor: "llm-d"},
 		{Wire: "llm_d_router_epp_", Name: "inference_gateway.epp.", Kind: "gateway", Flavor: "llm-d"},
 		{Wire: "llm_d_epp_", Name: "inference_gateway.epp.", Kind: "gateway", Flavor: "llm-d"},
+		{Wire: "moriio_dns_", Name: "inference_gateway.sidecar.moriio_dns_", Kind: "gateway"},
 		{Wire: "bbr_", Name: "inference_gateway.bbr.", Kind: "gateway"},
 		{Wire: "lora_syncer_", Name: "inference_gateway.lora.", Kind: "lora_syncer"},
 	},
@@ -149,13 +150,6 @@ var InfoFamilies = []InfoFamily{
 		},
 	},
 	{
-		Family: "llm_d_router_epp_info",
-		Resource: []InfoAttribute{
-			{Label: "build_ref", Attribute: "service.version"},
-			{Label: "commit", Attribute: "service.version"},
-		},
-	},
-	{
 		Family: "target_info",
 	},
 	{
@@ -215,7 +209,7 @@ var attributeValues = map[string][]string{
 	"bound":                    []string{"lower", "upper"},
 	"cause":                    []string{"admission_deferred", "cache_thrash", "clients_give_up", "corrupted_output", "decode_load", "demand_exceeds_capacity", "erroring", "frontend_bound", "frozen_gauges", "imbalanced", "kv_pressure", "kv_transfer_failing", "prefill_heavy", "requests_dropped", "restarting", "servers_lost", "slow_steps", "speculation_wasteful", "upstream_starved", "workload_shift"},
 	"clock_domain":             []string{"compute", "data", "fabric", "memory", "soc", "video"},
-	"component":                []string{"dram", "fp16", "fp32", "fp64", "graphics", "memory_copy", "sm", "tensor"},
+	"component":                []string{"dram", "epp", "fp16", "fp32", "fp64", "graphics", "memory_copy", "routing_sidecar", "sm", "tensor"},
 	"condition":                []string{"asleep", "critical", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
 	"detail":                   []string{"clocks_low", "interconnect", "kv", "longer_outputs", "memory_error", "more_sequences", "not_throttled", "power_cap", "prompts_grew", "reuse_fell", "seqs", "since_version", "thermal", "tokens", "unknown"},
 	"energy_source":            []string{"counter", "power"},
@@ -1212,12 +1206,33 @@ var metrics = []Metric{
 		},
 	},
 	{
+		Name: "inference_gateway.epp.config_active_generation", Unit: "{generation}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Number of the configuration in use: each reload that succeeds gives the next.",
+		Sources: []Source{
+			{Family: "llm_d_epp_config_active_generation"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.config_last_reload_success_timestamp", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Unix time of the last reload of the configuration that succeeded.",
+		Sources: []Source{
+			{Family: "llm_d_epp_config_last_reload_success_timestamp_seconds"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.config_reload", Unit: "{reload}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Reloads of the configuration, by their result.",
+		Attributes:  []string{"result"},
+		Sources: []Source{
+			{Family: "llm_d_epp_config_reload_total"},
+		},
+	},
+	{
 		Name: "inference_gateway.epp.datalayer.extract.errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Failed attempts to parse data about the endpoints.",
 		Attributes:  []string{"extractor_type", "source_type"},
 		Sources: []Source{
 			{Family: "llm_d_inference_scheduler_datalayer_extract_errors_total"},
-			{Family: "llm_d_router_epp_datalayer_extract_errors_total"},
 			{Family: "llm_d_epp_datalayer_extract_errors_total"},
 		},
 	},
@@ -1227,7 +1242,6 @@ var metrics = []Metric{
 		Attributes:  []string{"source_type"},
 		Sources: []Source{
 			{Family: "llm_d_inference_scheduler_datalayer_poll_errors_total"},
-			{Family: "llm_d_router_epp_datalayer_poll_errors_total"},
 			{Family: "llm_d_epp_datalayer_poll_errors_total"},
 		},
 	},
@@ -1236,7 +1250,6 @@ var metrics = []Metric{
 		Description: "Share of the requests that a revision may get, from 0 to 1.",
 		Attributes:  []string{"mode", "plugin_name", "plugin_type", "revision"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_disaggregatedset_revision_gating_share"},
 			{Family: "llm_d_epp_disaggregatedset_revision_gating_share"},
 		},
 	},
@@ -1245,8 +1258,15 @@ var metrics = []Metric{
 		Description: "Requests whose header asked for an endpoint that did not exist.",
 		Attributes:  []string{"plugin_name", "plugin_type", "selector"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_disaggregatedset_strict_header_no_match_total"},
 			{Family: "llm_d_epp_disaggregatedset_strict_header_no_match_total"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.disaggregatedset_strict_revision_no_match", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests whose header asked for a revision without an endpoint; their status is 503.",
+		Attributes:  []string{"plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_disaggregatedset_strict_revision_no_match_total"},
 		},
 	},
 	{
@@ -1255,7 +1275,6 @@ var metrics = []Metric{
 		Attributes:  []string{"decision_type", "model_name", "plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "llm_d_inference_scheduler_disagg_decision_total"},
-			{Family: "llm_d_router_epp_disagg_decision_total"},
 			{Family: "llm_d_epp_disagg_decision_total"},
 		},
 	},
@@ -1264,7 +1283,6 @@ var metrics = []Metric{
 		Description: "Share of the multi-modal items of a request that an endpoint probably has, from 0 to 1.",
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_encoder_cache_hit_ratio"},
 			{Family: "llm_d_epp_encoder_cache_hit_ratio"},
 		},
 	},
@@ -1273,7 +1291,6 @@ var metrics = []Metric{
 		Description: "Multi-modal items found in the picker's own index of encoder caches, by endpoint.",
 		Attributes:  []string{"modality", "plugin_name", "plugin_type", "pod"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_encoder_cache_hits_total"},
 			{Family: "llm_d_epp_encoder_cache_hits_total"},
 		},
 	},
@@ -1282,7 +1299,6 @@ var metrics = []Metric{
 		Description: "Multi-modal items looked up in the picker's own index of encoder caches.",
 		Attributes:  []string{"modality", "plugin_name", "plugin_type"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_encoder_cache_queries_total"},
 			{Family: "llm_d_epp_encoder_cache_queries_total"},
 		},
 	},
@@ -1291,7 +1307,6 @@ var metrics = []Metric{
 		Description: "Requests that the picker has sent to an endpoint and that have not ended.",
 		Attributes:  []string{"endpoint", "endpoint_namespace", "fairness_id", "priority", "producer_name"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_inflight_requests"},
 			{Family: "llm_d_epp_inflight_requests"},
 		},
 	},
@@ -1300,7 +1315,6 @@ var metrics = []Metric{
 		Description: "Tokens of the requests that the picker has sent to an endpoint and that have not ended.",
 		Attributes:  []string{"endpoint", "endpoint_namespace", "fairness_id", "priority", "producer_name"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_inflight_tokens"},
 			{Family: "llm_d_epp_inflight_tokens"},
 		},
 	},
@@ -1308,7 +1322,6 @@ var metrics = []Metric{
 		Name: "inference_gateway.epp.extproc_stream_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that a stream between the proxy and the picker stayed open.",
 		Sources: []Source{
-			{Family: "llm_d_router_epp_extproc_stream_duration_seconds"},
 			{Family: "llm_d_epp_extproc_stream_duration_seconds"},
 		},
 	},
@@ -1317,7 +1330,6 @@ var metrics = []Metric{
 		Description: "Streams between the proxy and the picker that ended, by their gRPC status.",
 		Attributes:  []string{"code"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_extproc_streams_total"},
 			{Family: "llm_d_epp_extproc_streams_total"},
 		},
 	},
@@ -1325,7 +1337,6 @@ var metrics = []Metric{
 		Name: "inference_gateway.epp.extproc_streams_inflight", Unit: "{stream}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Streams between the proxy and the picker that are open.",
 		Sources: []Source{
-			{Family: "llm_d_router_epp_extproc_streams_inflight"},
 			{Family: "llm_d_epp_extproc_streams_inflight"},
 		},
 	},
@@ -1334,7 +1345,6 @@ var metrics = []Metric{
 		Description: "Share of the byte limit of the picker's own queue in use, from 0 to 1.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_capacity_utilization_bytes"},
 			{Family: "llm_d_epp_flow_control_capacity_utilization_bytes"},
 		},
 	},
@@ -1343,8 +1353,15 @@ var metrics = []Metric{
 		Description: "Share of the request limit of the picker's own queue in use, from 0 to 1.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_capacity_utilization_requests"},
 			{Family: "llm_d_epp_flow_control_capacity_utilization_requests"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.flow_control.detector.saturation", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
+		Description: "Saturation by one detector: from 0 to 1, more if the pool is oversubscribed.",
+		Attributes:  []string{"detector", "stage"},
+		Sources: []Source{
+			{Family: "llm_d_epp_flow_control_detector_saturation"},
 		},
 	},
 	{
@@ -1352,7 +1369,6 @@ var metrics = []Metric{
 		Description: "Time of one round of the loop that takes requests from the picker's own queue.",
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_dispatch_cycle_duration_seconds"},
-			{Family: "llm_d_router_epp_flow_control_dispatch_cycle_duration_seconds"},
 			{Family: "llm_d_epp_flow_control_dispatch_cycle_duration_seconds"},
 		},
 	},
@@ -1361,7 +1377,6 @@ var metrics = []Metric{
 		Description: "Endpoints whose metrics were missing or stale when the saturation was last computed.",
 		Attributes:  []string{"detector"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_stale_endpoints"},
 			{Family: "llm_d_epp_flow_control_stale_endpoints"},
 		},
 	},
@@ -1371,7 +1386,6 @@ var metrics = []Metric{
 		Attributes:  []string{"fairness_id", "outcome", "priority"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_request_enqueue_duration_seconds"},
-			{Family: "llm_d_router_epp_flow_control_request_enqueue_duration_seconds"},
 			{Family: "llm_d_epp_flow_control_request_enqueue_duration_seconds"},
 		},
 	},
@@ -1381,7 +1395,6 @@ var metrics = []Metric{
 		Attributes:  []string{"pool", "stage"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_pool_saturation"},
-			{Family: "llm_d_router_epp_flow_control_pool_saturation"},
 			{Family: "llm_d_epp_flow_control_pool_saturation"},
 		},
 	},
@@ -1391,7 +1404,6 @@ var metrics = []Metric{
 		Attributes:  []string{"fairness_id", "model_name", "outcome", "pool", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_request_queue_duration_seconds"},
-			{Family: "llm_d_router_epp_flow_control_request_queue_duration_seconds"},
 			{Family: "llm_d_epp_flow_control_request_queue_duration_seconds"},
 		},
 	},
@@ -1425,7 +1437,6 @@ var metrics = []Metric{
 		Attributes:  []string{"fairness_id", "model_name", "pool", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_queue_size"},
-			{Family: "llm_d_router_epp_flow_control_queue_size"},
 			{Family: "llm_d_epp_flow_control_queue_size"},
 		},
 	},
@@ -1435,7 +1446,6 @@ var metrics = []Metric{
 		Attributes:  []string{"fairness_id", "model_name", "pool", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_extension_flow_control_queue_bytes"},
-			{Family: "llm_d_router_epp_flow_control_queue_bytes"},
 			{Family: "llm_d_epp_flow_control_queue_bytes"},
 		},
 	},
@@ -1444,7 +1454,6 @@ var metrics = []Metric{
 		Description: "Requests that passed the picker's own queue, by their outcome.",
 		Attributes:  []string{"outcome", "pool", "priority"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_requests_total"},
 			{Family: "llm_d_epp_flow_control_requests_total"},
 		},
 	},
@@ -1453,7 +1462,6 @@ var metrics = []Metric{
 		Description: "Share of the byte limit over all priorities in use, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_global_capacity_utilization_bytes"},
 			{Family: "llm_d_epp_flow_control_global_capacity_utilization_bytes"},
 		},
 	},
@@ -1462,7 +1470,6 @@ var metrics = []Metric{
 		Description: "Share of the request limit over all priorities in use, from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_global_capacity_utilization_requests"},
 			{Family: "llm_d_epp_flow_control_global_capacity_utilization_requests"},
 		},
 	},
@@ -1471,7 +1478,6 @@ var metrics = []Metric{
 		Description: "Saturation that evictions in progress should free.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_pending_reclaim"},
 			{Family: "llm_d_epp_flow_control_pending_reclaim"},
 		},
 	},
@@ -1480,7 +1486,6 @@ var metrics = []Metric{
 		Description: "Saturation that the last evictions should free.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_reclaim_target"},
 			{Family: "llm_d_epp_flow_control_reclaim_target"},
 		},
 	},
@@ -1489,7 +1494,6 @@ var metrics = []Metric{
 		Description: "Time from the decision to evict a running request to the end of its stream.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_revocation_confirmation_seconds"},
 			{Family: "llm_d_epp_flow_control_revocation_confirmation_seconds"},
 		},
 	},
@@ -1498,7 +1502,6 @@ var metrics = []Metric{
 		Description: "Finished evictions of running requests, by outcome.",
 		Attributes:  []string{"outcome", "pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_revocations_total"},
 			{Family: "llm_d_epp_flow_control_revocations_total"},
 		},
 	},
@@ -1507,7 +1510,6 @@ var metrics = []Metric{
 		Description: "Running requests that the picker began to evict, by the priority that needed room.",
 		Attributes:  []string{"pool", "priority"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_flow_control_revocations_issued_total"},
 			{Family: "llm_d_epp_flow_control_revocations_issued_total"},
 		},
 	},
@@ -1517,7 +1519,6 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name", "type"},
 		Sources: []Source{
 			{Family: "inference_objective_inference_request_metric"},
-			{Family: "llm_d_router_epp_inference_request_metric"},
 			{Family: "llm_d_epp_inference_request_metric"},
 		},
 	},
@@ -1668,32 +1669,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "model_rewrite_name", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_extension_model_rewrite_decisions_total"},
-			{Family: "llm_d_router_epp_model_rewrite_decisions_total"},
 			{Family: "llm_d_epp_model_rewrite_decisions_total"},
-		},
-	},
-	{
-		Name: "inference_gateway.epp.moriio_dns_ip_changed", Unit: "{change}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Host name lookups by the proxy next to a prefill or decode server that returned a new address.",
-		Sources: []Source{
-			{Family: "llm_d_router_epp_moriio_dns_ip_changed_total"},
-			{Family: "llm_d_epp_moriio_dns_ip_changed_total"},
-		},
-	},
-	{
-		Name: "inference_gateway.epp.moriio_dns_lookup_failures", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Failed host name lookups by the proxy next to a prefill or decode server.",
-		Sources: []Source{
-			{Family: "llm_d_router_epp_moriio_dns_lookup_failures_total"},
-			{Family: "llm_d_epp_moriio_dns_lookup_failures_total"},
-		},
-	},
-	{
-		Name: "inference_gateway.epp.moriio_dns_reresolve", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Host names that the proxy next to a prefill or decode server looked up again.",
-		Sources: []Source{
-			{Family: "llm_d_router_epp_moriio_dns_reresolve_total"},
-			{Family: "llm_d_epp_moriio_dns_reresolve_total"},
 		},
 	},
 	{
@@ -1702,7 +1678,6 @@ var metrics = []Metric{
 		Attributes:  []string{"decision_type", "model_name", "plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "llm_d_inference_scheduler_pd_decision_total"},
-			{Family: "llm_d_router_epp_pd_decision_total"},
 			{Family: "llm_d_epp_pd_decision_total"},
 		},
 	},
@@ -1712,7 +1687,6 @@ var metrics = []Metric{
 		Attributes:  []string{"extension_point", "plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "inference_extension_plugin_duration_seconds"},
-			{Family: "llm_d_router_epp_plugin_duration_seconds"},
 			{Family: "llm_d_epp_plugin_duration_seconds"},
 		},
 	},
@@ -1721,7 +1695,6 @@ var metrics = []Metric{
 		Description: "Accesses of a plug-in to data that it did not declare.",
 		Attributes:  []string{"access", "extension_point", "plugin_name", "plugin_type"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_plugin_data_scope_violations_total"},
 			{Family: "llm_d_epp_plugin_data_scope_violations_total"},
 		},
 	},
@@ -1731,7 +1704,6 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_objective_request_predicted_tpot_seconds"},
-			{Family: "llm_d_router_epp_request_predicted_tpot_seconds"},
 			{Family: "llm_d_epp_request_predicted_tpot_seconds"},
 		},
 	},
@@ -1741,7 +1713,6 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_objective_request_predicted_ttft_seconds"},
-			{Family: "llm_d_router_epp_request_predicted_ttft_seconds"},
 			{Family: "llm_d_epp_request_predicted_ttft_seconds"},
 		},
 	},
@@ -1751,7 +1722,6 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_objective_request_tpot_prediction_duration_seconds"},
-			{Family: "llm_d_router_epp_request_tpot_prediction_duration_seconds"},
 			{Family: "llm_d_epp_request_tpot_prediction_duration_seconds"},
 		},
 	},
@@ -1761,8 +1731,31 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_objective_request_ttft_prediction_duration_seconds"},
-			{Family: "llm_d_router_epp_request_ttft_prediction_duration_seconds"},
 			{Family: "llm_d_epp_request_ttft_prediction_duration_seconds"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_best_available_cached_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Largest predicted number of cached prompt tokens, of all endpoints.",
+		Attributes:  []string{"endpoint_role", "modality", "plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_best_available_cached_tokens"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_best_predicted_cached_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Largest predicted number of cached prompt tokens, of the endpoints that passed the filters.",
+		Attributes:  []string{"endpoint_role", "modality", "plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_best_predicted_cached_tokens"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_cache_affinity_filter_decisions", Unit: "{decision}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Decisions on whether a request stays at the endpoints that have its prefix.",
+		Attributes:  []string{"outcome", "plugin_name"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_cache_affinity_filter_decisions_total"},
 		},
 	},
 	{
@@ -1771,7 +1764,6 @@ var metrics = []Metric{
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "inference_extension_prefix_indexer_hit_bytes"},
-			{Family: "llm_d_router_epp_prefix_indexer_hit_bytes"},
 			{Family: "llm_d_epp_prefix_indexer_hit_bytes"},
 		},
 	},
@@ -1781,7 +1773,6 @@ var metrics = []Metric{
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "inference_extension_prefix_indexer_hit_ratio"},
-			{Family: "llm_d_router_epp_prefix_indexer_hit_ratio"},
 			{Family: "llm_d_epp_prefix_indexer_hit_ratio"},
 		},
 	},
@@ -1791,15 +1782,45 @@ var metrics = []Metric{
 		Attributes:  []string{"plugin_name", "plugin_type"},
 		Sources: []Source{
 			{Family: "inference_extension_prefix_indexer_size"},
-			{Family: "llm_d_router_epp_prefix_indexer_size"},
 			{Family: "llm_d_epp_prefix_indexer_size"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_mm_predicted_cached_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Multi-modal tokens of a prompt that the chosen endpoint probably has cached.",
+		Attributes:  []string{"endpoint_role", "plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_mm_predicted_cached_tokens"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_mm_prompt_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Multi-modal tokens of a prompt.",
+		Attributes:  []string{"endpoint_role", "plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_mm_prompt_tokens"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_predicted_cached_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Prompt tokens that the chosen endpoint probably has cached.",
+		Attributes:  []string{"endpoint_role", "plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_predicted_cached_tokens"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.prefix_prompt_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Tokens of a prompt for which the cached ones were predicted.",
+		Attributes:  []string{"endpoint_role", "plugin_name", "plugin_type"},
+		Sources: []Source{
+			{Family: "llm_d_epp_prefix_prompt_tokens"},
 		},
 	},
 	{
 		Name: "inference_gateway.epp.processing.request.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the picker itself spent on a request before it was sent on.",
 		Sources: []Source{
-			{Family: "llm_d_router_epp_request_processing_duration_seconds"},
 			{Family: "llm_d_epp_request_processing_duration_seconds"},
 		},
 	},
@@ -1807,7 +1828,6 @@ var metrics = []Metric{
 		Name: "inference_gateway.epp.processing.response.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the picker itself spent on a response, added up over its parts.",
 		Sources: []Source{
-			{Family: "llm_d_router_epp_response_processing_duration_seconds"},
 			{Family: "llm_d_epp_response_processing_duration_seconds"},
 		},
 	},
@@ -1816,7 +1836,6 @@ var metrics = []Metric{
 		Description: "Weighted tokens served to a program; older tokens count less.",
 		Attributes:  []string{"program_id"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_program_aware_attained_service_tokens"},
 			{Family: "llm_d_epp_program_aware_attained_service_tokens"},
 		},
 	},
@@ -1825,7 +1844,6 @@ var metrics = []Metric{
 		Description: "Mean wait of a program's requests in the picker's own queue, since its start.",
 		Attributes:  []string{"program_id"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_program_aware_avg_wait_time_milliseconds"},
 			{Family: "llm_d_epp_program_aware_avg_wait_time_milliseconds"},
 		},
 	},
@@ -1833,7 +1851,6 @@ var metrics = []Metric{
 		Name: "inference_gateway.epp.program_aware_jains_fairness_index", Unit: "1", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Jain's index of how equally programs wait, from 0 to 1.",
 		Sources: []Source{
-			{Family: "llm_d_router_epp_program_aware_jains_fairness_index"},
 			{Family: "llm_d_epp_program_aware_jains_fairness_index"},
 		},
 	},
@@ -1843,7 +1860,6 @@ var metrics = []Metric{
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_objective_prompt_cached_tokens"},
-			{Family: "llm_d_router_epp_request_cached_tokens"},
 			{Family: "llm_d_epp_request_cached_tokens"},
 		},
 	},
@@ -1854,7 +1870,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_request_duration_seconds"},
 			{Family: "inference_objective_request_duration_seconds"},
-			{Family: "llm_d_router_epp_request_duration_seconds"},
 			{Family: "llm_d_epp_request_duration_seconds"},
 		},
 	},
@@ -1893,7 +1908,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_request_error_total"},
 			{Family: "inference_objective_request_error_total"},
-			{Family: "llm_d_router_epp_request_error_total"},
 			{Family: "llm_d_epp_request_error_total"},
 		},
 	},
@@ -1904,7 +1918,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_input_tokens"},
 			{Family: "inference_objective_input_tokens"},
-			{Family: "llm_d_router_epp_request_input_tokens"},
 			{Family: "llm_d_epp_request_input_tokens"},
 		},
 	},
@@ -1920,7 +1933,6 @@ var metrics = []Metric{
 		Description: "Time between two parts of the body of a streamed response.",
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_request_streaming_itl_seconds"},
 			{Family: "llm_d_epp_request_streaming_itl_seconds"},
 		},
 	},
@@ -1931,7 +1943,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_normalized_time_per_output_token_seconds"},
 			{Family: "inference_objective_normalized_time_per_output_token_seconds"},
-			{Family: "llm_d_router_epp_request_ntpot_seconds"},
 			{Family: "llm_d_epp_request_ntpot_seconds"},
 		},
 	},
@@ -1942,7 +1953,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_output_tokens"},
 			{Family: "inference_objective_output_tokens"},
-			{Family: "llm_d_router_epp_request_output_tokens"},
 			{Family: "llm_d_epp_request_output_tokens"},
 		},
 	},
@@ -1960,7 +1970,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_running_requests"},
 			{Family: "inference_objective_running_requests"},
-			{Family: "llm_d_router_epp_request_running"},
 			{Family: "llm_d_epp_request_running"},
 		},
 	},
@@ -1978,7 +1987,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_request_sizes"},
 			{Family: "inference_objective_request_sizes"},
-			{Family: "llm_d_router_epp_request_size_bytes"},
 			{Family: "llm_d_epp_request_size_bytes"},
 		},
 	},
@@ -1988,7 +1996,6 @@ var metrics = []Metric{
 		Attributes:  []string{"fairness_id", "model_name", "priority", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_objective_request_tpot_seconds"},
-			{Family: "llm_d_router_epp_request_streaming_tpot_seconds"},
 			{Family: "llm_d_epp_request_streaming_tpot_seconds"},
 		},
 	},
@@ -1999,7 +2006,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_request_ttft_seconds"},
 			{Family: "inference_objective_request_ttft_seconds"},
-			{Family: "llm_d_router_epp_request_ttft_seconds"},
 			{Family: "llm_d_epp_request_ttft_seconds"},
 		},
 	},
@@ -2049,7 +2055,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_request_total"},
 			{Family: "inference_objective_request_total"},
-			{Family: "llm_d_router_epp_request_total"},
 			{Family: "llm_d_epp_request_total"},
 		},
 	},
@@ -2060,7 +2065,6 @@ var metrics = []Metric{
 		Sources: []Source{
 			{Family: "inference_model_response_sizes"},
 			{Family: "inference_objective_response_sizes"},
-			{Family: "llm_d_router_epp_response_size_bytes"},
 			{Family: "llm_d_epp_response_size_bytes"},
 		},
 	},
@@ -2070,7 +2074,6 @@ var metrics = []Metric{
 		Attributes:  []string{"endpoint", "endpoint_namespace", "endpoint_port", "status", "target_model_name"},
 		Sources: []Source{
 			{Family: "inference_extension_scheduler_attempts_total"},
-			{Family: "llm_d_router_epp_scheduler_attempts_total"},
 			{Family: "llm_d_epp_scheduler_attempts_total"},
 		},
 	},
@@ -2079,7 +2082,6 @@ var metrics = []Metric{
 		Description: "Time that the picker took to choose an endpoint.",
 		Sources: []Source{
 			{Family: "inference_extension_scheduler_e2e_duration_seconds"},
-			{Family: "llm_d_router_epp_scheduler_e2e_duration_seconds"},
 			{Family: "llm_d_epp_scheduler_e2e_duration_seconds"},
 		},
 	},
@@ -2097,8 +2099,15 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "plugin_name", "plugin_type", "target_model_name", "type"},
 		Sources: []Source{
 			{Family: "inference_objective_request_slo_violation_total"},
-			{Family: "llm_d_router_epp_request_slo_violation_total"},
 			{Family: "llm_d_epp_request_slo_violation_total"},
+		},
+	},
+	{
+		Name: "inference_gateway.epp.tool_calling_field_status", Unit: "{field}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Fields about tool calls that passed the router, by what it did to them.",
+		Attributes:  []string{"component", "direction", "field", "status"},
+		Sources: []Source{
+			{Family: "llm_d_epp_tool_calling_field_status_total"},
 		},
 	},
 	{
@@ -2115,7 +2124,6 @@ var metrics = []Metric{
 		Attributes:  []string{"endpoint", "pool"},
 		Sources: []Source{
 			{Family: "inference_pool_per_pod_queue_size"},
-			{Family: "llm_d_router_epp_per_endpoint_queue_size"},
 			{Family: "llm_d_epp_per_endpoint_queue_size"},
 		},
 	},
@@ -2125,7 +2133,6 @@ var metrics = []Metric{
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "inference_pool_ready_pods"},
-			{Family: "llm_d_router_epp_ready_endpoints"},
 			{Family: "llm_d_epp_ready_endpoints"},
 		},
 	},
@@ -2135,7 +2142,6 @@ var metrics = []Metric{
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "inference_pool_average_kv_cache_utilization"},
-			{Family: "llm_d_router_epp_average_kv_cache_utilization"},
 			{Family: "llm_d_epp_average_kv_cache_utilization"},
 		},
 	},
@@ -2144,7 +2150,6 @@ var metrics = []Metric{
 		Description: "Standard deviation of the KV cache utilization of the endpoints, each from 0 to 1.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_std_dev_kv_cache_utilization"},
 			{Family: "llm_d_epp_std_dev_kv_cache_utilization"},
 		},
 	},
@@ -2154,7 +2159,6 @@ var metrics = []Metric{
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "inference_pool_average_queue_size"},
-			{Family: "llm_d_router_epp_average_queue_size"},
 			{Family: "llm_d_epp_average_queue_size"},
 		},
 	},
@@ -2163,7 +2167,6 @@ var metrics = []Metric{
 		Description: "Standard deviation of the number of waiting requests of the endpoints.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_std_dev_queue_size"},
 			{Family: "llm_d_epp_std_dev_queue_size"},
 		},
 	},
@@ -2173,7 +2176,6 @@ var metrics = []Metric{
 		Attributes:  []string{"pool"},
 		Sources: []Source{
 			{Family: "inference_pool_average_running_requests"},
-			{Family: "llm_d_router_epp_average_running_requests"},
 			{Family: "llm_d_epp_average_running_requests"},
 		},
 	},
@@ -2182,8 +2184,28 @@ var metrics = []Metric{
 		Description: "Standard deviation of the number of running requests of the endpoints.",
 		Attributes:  []string{"pool"},
 		Sources: []Source{
-			{Family: "llm_d_router_epp_std_dev_running_requests"},
 			{Family: "llm_d_epp_std_dev_running_requests"},
+		},
+	},
+	{
+		Name: "inference_gateway.sidecar.moriio_dns_ip_changed", Unit: "{change}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Host name lookups by the proxy next to a prefill or decode server that returned a new address.",
+		Sources: []Source{
+			{Family: "moriio_dns_ip_changed_total"},
+		},
+	},
+	{
+		Name: "inference_gateway.sidecar.moriio_dns_lookup_failures", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Failed host name lookups by the proxy next to a prefill or decode server.",
+		Sources: []Source{
+			{Family: "moriio_dns_lookup_failures_total"},
+		},
+	},
+	{
+		Name: "inference_gateway.sidecar.moriio_dns_reresolve", Unit: "{lookup}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Host names that the proxy next to a prefill or decode server looked up again.",
+		Sources: []Source{
+			{Family: "moriio_dns_reresolve_total"},
 		},
 	},
 	{

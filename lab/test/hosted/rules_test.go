@@ -38,6 +38,7 @@ var nightly = []string{
 	"make real-all VLLM_VERSION=newest PART=2/3",
 	"make real-all VLLM_VERSION=newest PART=3/3",
 	"make vllm-families",
+	"make router-families",
 	"make newest",
 	"make govulncheck",
 	"make test-cluster",

@@ -10,33 +10,43 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const families = "../families.tsv"
+const (
+	families = "../families.tsv"
+	routers  = "../router.tsv"
+)
 
-// What is new in vLLM is added to metadata.yaml; what differs is corrected there.
-func TestTheCatalogueAgreesWithTheSourceOfVLLM(t *testing.T) {
-	content, err := os.ReadFile(families)
-	require.NoError(t, err)
-	read, err := readTable(bytes.NewReader(content))
-	require.NoError(t, err)
-	assert.Greater(t, len(read.releases), 30)
-	assert.Greater(t, len(read.families), 150)
-	for _, finding := range compare(read) {
-		t.Error(finding)
+// What is new in a program is added to metadata.yaml; what differs is corrected there.
+func TestTheCatalogueAgreesWithTheSource(t *testing.T) {
+	for file, least := range map[string]struct{ releases, families int }{families: {30, 150}, routers: {6, 150}} {
+		read := tableOf(t, file)
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, len(read.releases), least.releases)
+		assert.GreaterOrEqual(t, len(read.families), least.families)
+		for _, finding := range compare(read) {
+			t.Error(finding)
+		}
+		var written bytes.Buffer
+		require.NoError(t, read.write(&written))
+		assert.Equal(t, string(content), written.String(), "the file is not as make writes it")
 	}
-	var written bytes.Buffer
-	require.NoError(t, read.write(&written))
-	assert.Equal(t, string(content), written.String(), `the file is not as "make vllm-families" writes it`)
 }
 
 // The table of a test has the families that it is about, and of the others what the catalogue has.
 func findings(t *testing.T, lines string) []string {
 	t.Helper()
-	content, err := os.ReadFile(families)
+	read := tableOf(t, families)
+	require.NoError(t, read.add(bytes.NewReader([]byte(lines))))
+	return compare(read)
+}
+
+func tableOf(t *testing.T, file string) *table {
+	t.Helper()
+	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	read, err := readTable(bytes.NewReader(content))
 	require.NoError(t, err)
-	require.NoError(t, read.add(bytes.NewReader([]byte(lines))))
-	return compare(read)
+	return read
 }
 
 func TestWhatDiffersIsFound(t *testing.T) {
@@ -82,7 +92,7 @@ func TestALineThatIsThereChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(table, content, 0o600))
 	require.NoError(t, os.WriteFile(lines, []byte("0.30.0\tvllm:num_requests_running\tgauge\tengine,model_name\ta.py\thelp\n"), 0o600))
-	found, err := work(table, lines)
+	found, err := work(table, lines, "", "")
 	require.NoError(t, err)
 	assert.Empty(t, found)
 	again, err := os.ReadFile(table)

@@ -10,8 +10,10 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/internal/catalog"
 )
 
-// table is what the source of some releases of vLLM has: families.tsv.
+// table is what the source of some releases of a program has: families.tsv or router.tsv.
 type table struct {
+	// program is vLLM or llm-d-router.
+	program string
 	// releases are those whose source was read, the oldest first.
 	releases []string
 	families map[string]*family
@@ -32,18 +34,35 @@ func (f *family) found(release string) bool {
 	return older(f.first, release) <= 0 && older(release, f.last) <= 0
 }
 
-// older compares two releases.
+// older compares two releases. A commit that no release has yet, as "main-20260822-ebab687", is newer
+// than all releases.
 func older(a, b string) int {
-	x, _ := catalog.ParseRelease(a)
-	y, _ := catalog.ParseRelease(b)
-	return x.Compare(y)
+	x, released := catalog.ParseRelease(a)
+	y, also := catalog.ParseRelease(b)
+	switch {
+	case released && also:
+		return x.Compare(y)
+	case released:
+		return -1
+	case also:
+		return 1
+	}
+	return strings.Compare(a, b)
 }
 
 const (
-	heading = `# The metric families that the source of vLLM defines. "make vllm-families" writes this file.
-# The last two columns are the oldest and the newest release that has the family, of those that were read:`
+	vllm   = "vLLM"
+	router = "llm-d-router"
+
+	begin   = "# The metric families that the source of "
+	heading = begin + `%s defines. "make %s-families" writes this file.
+# The last two columns are the oldest and the newest release that has the family, of those that were read:
+`
 	columns = "family\ttype\tlabels\tfirst\tlast"
 )
+
+// targets are the first words of the targets of make.
+var targets = map[string]string{vllm: "vllm", router: "router"}
 
 func readTable(r io.Reader) (*table, error) {
 	t := &table{families: map[string]*family{}}
@@ -51,6 +70,8 @@ func readTable(r io.Reader) (*table, error) {
 	for lines.Scan() {
 		line := lines.Text()
 		switch fields := strings.Split(line, "\t"); {
+		case strings.HasPrefix(line, begin):
+			t.program, _, _ = strings.Cut(line[len(begin):], " ")
 		case strings.HasPrefix(line, "# 0."):
 			t.releases = strings.Fields(line)[1:]
 		case line == columns, strings.HasPrefix(line, "#"):
@@ -80,27 +101,32 @@ func (t *table) add(r io.Reader) error {
 		if len(fields) != 6 {
 			return fmt.Errorf("not a line of families.py: %q", lines.Text())
 		}
-		release, name := fields[0], fields[1]
+		release := fields[0]
 		if _, ok := catalog.ParseRelease(release); !ok {
 			return fmt.Errorf("not a release: %q", release)
 		}
-		t.releases = union(t.releases, []string{release})
-		f := t.families[name]
-		if f == nil {
-			f = &family{first: release, last: release}
-			t.families[name] = f
-		}
-		f.types = union(f.types, []string{fields[2]})
-		f.labels = union(f.labels, split(fields[3]))
-		if older(release, f.first) < 0 {
-			f.first = release
-		}
-		if older(f.last, release) < 0 {
-			f.last = release
-		}
+		t.merge(release, found{name: fields[1], kind: fields[2], labels: split(fields[3])})
 	}
-	slices.SortFunc(t.releases, older)
 	return lines.Err()
+}
+
+// merge adds a family of a release.
+func (t *table) merge(release string, new found) {
+	t.releases = union(t.releases, []string{release})
+	slices.SortFunc(t.releases, older)
+	f := t.families[new.name]
+	if f == nil {
+		f = &family{first: release, last: release}
+		t.families[new.name] = f
+	}
+	f.types = union(f.types, []string{new.kind})
+	f.labels = union(f.labels, new.labels)
+	if older(release, f.first) < 0 {
+		f.first = release
+	}
+	if older(f.last, release) < 0 {
+		f.last = release
+	}
 }
 
 func union(a, b []string) []string {
@@ -109,7 +135,7 @@ func union(a, b []string) []string {
 
 func (t *table) write(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintln(out, heading)
+	fmt.Fprintf(out, heading, t.program, targets[t.program])
 	fmt.Fprintln(out, "#", strings.Join(t.releases, " "))
 	fmt.Fprintln(out, columns)
 	for _, name := range t.names() {
