@@ -39,6 +39,9 @@ func (c *Reader) isDetail(sample *input.Sample, name string) bool {
 	case in.Define().Kind == input.Gauge && in != input.Running && in != input.Waiting:
 		return false
 	case slices.Contains(ofRequests, name):
+		if name == "priority" && in == input.TimeToFirstToken {
+			c.evidence.Signs |= input.LateFirstTokens
+		}
 		return true
 	}
 	states := c.engine.search()

@@ -227,6 +227,8 @@ const (
 	Processes
 	// Received means: metrics of our receiver, which logs itself what is known of them.
 	Received
+	// LateFirstTokens means: times to the first token that are observed when requests end.
+	LateFirstTokens
 )
 
 // Has reports whether all given signs were seen.
