@@ -132,7 +132,7 @@ var setups = []*Setup{
 	}},
 	{Name: "abandoned-priorities", Since: "0.11.0", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Priority, c.Engines = true, 2
-		c.Workload.LeaveEarly, c.Workload.LeaveLate, c.Workload.Patience = 0.2, 0.3, 0.4
+		c.Workload.LeaveLate, c.Workload.Patience = 0.3, 0.4
 	}},
 	{Name: "restart", Configure: func(c *vllmsim.Config) {
 		c.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultRestart, At: 190, Until: 230}}
