@@ -20,7 +20,7 @@ var shownByRequests = []demonstration{
 			timed := p.sum("vllm:time_to_first_token_seconds_count")
 			assert.InDelta(t, p.sum("vllm:request_success_total"), timed, 0)
 			assert.Greater(t, p.sum("vllm:generation_tokens_total")-p.sum("vllm:inter_token_latency_seconds_count"), timed)
-			assert.Positive(t, p.sum("vllm:time_to_first_token_seconds_count", "priority", "<-1"))
+			assert.Positive(t, p.sum("vllm:time_to_first_token_seconds_count", `priority="<-1"`))
 		},
 	},
 	{
