@@ -8,6 +8,7 @@ const (
 	DefectClientAbortsUncounted      DefectID = "client-aborts-uncounted"
 	DefectGaugesFreezeOnAbort        DefectID = "gauges-freeze-on-abort"
 	DefectGaugesTrailSteps           DefectID = "gauges-trail-steps"
+	DefectFirstTokensAtEnd           DefectID = "first-tokens-at-end"
 	DefectArrivalTimeMoved           DefectID = "arrival-time-moved"
 	DefectFirstTokenWithoutToken     DefectID = "first-token-without-token"
 	DefectBlocksSummedOverEngines    DefectID = "blocks-summed-over-engines"
@@ -75,6 +76,7 @@ var setups = []Setup{
 	{Name: "beam_search", Meaning: "requests with beam search", Visible: ""},
 	{Name: "lora", Meaning: "LoRA adapters", Visible: "vllm:lora_requests_info exists"},
 	{Name: "multi_step", Meaning: "several steps per scheduling (`--num-scheduler-steps`)", Visible: ""},
+	{Name: "late_first_tokens", Meaning: "a build with the change #58078, which is not merged", Visible: "vllm:time_to_first_token_seconds has the label priority, or vllm:scheduler_policy_info exists"},
 	{Name: "newer_fastapi", Meaning: "FastAPI 0.137 or newer, which vLLM's own requirements exclude", Visible: ""},
 }
 
@@ -106,6 +108,14 @@ var defects = []Defect{
 		Metrics: []string{"vllm.num_requests.running", "vllm.num_requests.waiting", "vllm.num_requests.waiting_by_reason", "vllm.kv_cache.utilization"},
 		Since:   "0.7.3", Until: "",
 		Engines: []string{"python", "rust"},
+	},
+	{
+		ID:      DefectFirstTokensAtEnd,
+		Title:   "The time to the first token is observed when its request ends.",
+		Metrics: []string{"vllm.time_to_first_token", "gen_ai.server.time_to_first_token"},
+		Since:   "", Until: "",
+		Setups:  []string{"late_first_tokens"},
+		Engines: []string{"python"},
 	},
 	{
 		ID:      DefectArrivalTimeMoved,

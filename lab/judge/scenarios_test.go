@@ -297,6 +297,25 @@ func TestEveryScenarioIsReportedCorrectly(t *testing.T) {
 	}
 }
 
+// Where the time to the first token is observed when the request ends, the reports are correct, too.
+func TestFirstTokensAtTheEndAreReportedCorrectly(t *testing.T) {
+	race.SkipSequential(t)
+	for _, name := range []string{"healthy", "bandwidth-loss", "stalled", "overload"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := scenario.Load(filepath.Join(scenarioFolder, name+".yaml"))
+			require.NoError(t, err)
+			story, err := FromScenario(&s)
+			require.NoError(t, err)
+			for i := range story.Servers {
+				story.Servers[i].Semantics.FirstTokenAtEnd = true
+			}
+			w := wantedOf[name]
+			t.Log(w.row(t, &s, record(t, story).servers[0]))
+		})
+	}
+}
+
 // recordScenario runs a scenario, and returns the reports about its first server, or
 // about the pool of several servers or engines.
 func recordScenario(t *testing.T, s *scenario.Scenario, w *wanted) []reading {

@@ -226,5 +226,8 @@ func (s *scraper) fill(b *batch, w *world) {
 			b.bare(f.name, f.value)
 		}
 	}
+	if w.cfg.Semantics.FirstTokenAtEnd {
+		b.bare("vllm:scheduler_policy_info", 1) // It comes with the change.
+	}
 	b.http(engines)
 }

@@ -98,6 +98,10 @@ type Config struct {
 	// HostUptime is for how long the host had been up when the first server became ready;
 	// 0 means ten days.
 	HostUptime time.Duration
+	// Operation and Priority are open changes of vLLM: #52249 divides latencies by `operation`,
+	// #58078 the metrics of finished requests by `priority`, and observes the time to the first token
+	// when the request ends. The labels divide each bucket, not the requests.
+	Operation, Priority bool
 	// Hybrid is a model with layers of several kinds, whose KV blocks are of 512 tokens.
 	Hybrid bool
 	// Quantized and Latent are a quantized model and one with multi-head latent attention;

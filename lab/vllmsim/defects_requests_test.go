@@ -15,6 +15,15 @@ import (
 // and of the first engine.
 var shownByRequests = []demonstration{
 	{
+		"first-tokens-at-end", "with `Config.Priority`, which no file has", func(t *testing.T) {
+			p := run(t, v1, "0.27.0", time.Minute, func(c *Config) { c.Priority = true })
+			timed := p.sum("vllm:time_to_first_token_seconds_count")
+			assert.InDelta(t, p.sum("vllm:request_success_total"), timed, 0)
+			assert.Greater(t, p.sum("vllm:generation_tokens_total")-p.sum("vllm:inter_token_latency_seconds_count"), timed)
+			assert.Positive(t, p.sum("vllm:time_to_first_token_seconds_count", `priority="<-1"`))
+		},
+	},
+	{
 		"choices-counted-singly",
 		"`choices_share`, `choices`",
 		func(t *testing.T) {

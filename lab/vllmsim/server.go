@@ -233,7 +233,7 @@ func (t *Target) shown() *surface.Server {
 		MaxLoRAs: cfg.MaxLoRAs, LoRA: cfg.LoRA, SpecDecode: cfg.SpecDecode,
 		PrefixCaching: cfg.prefixCaching(), Node: t.index,
 		NaNCounter: cfg.NaNCounter, Transfer: cfg.Transfer.Share > 0, BlockMetrics: cfg.FollowBlocks > 0,
-		Hybrid: cfg.Hybrid, LostHandlers: cfg.LostHandlers, Served: cfg.ServedModel, Connections: t.engine.UnderwayCount(),
+		Operation: cfg.Operation, Priority: cfg.Priority, Hybrid: cfg.Hybrid, LostHandlers: cfg.LostHandlers, Served: cfg.ServedModel, Connections: t.engine.UnderwayCount(),
 		CountedSince: t.engine.CountedSince(), Engines: t.stats(),
 	}
 }

@@ -49,6 +49,7 @@ func (c Config) simulation(i int, version surface.Version) engine.Config {
 	if c.Dialect == string(surface.V1MultiProcess) {
 		sim.FrontEnd.Processes = c.APIServers
 	}
+	sim.Semantics.FirstTokenAtEnd = c.Priority
 	sim.Speculation = c.speculation()
 	sim.Workload = engine.Chat(c.Rate * float64(c.Engines))
 	if c.small {

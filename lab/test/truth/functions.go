@@ -133,7 +133,21 @@ func perToken(_ *Window, e *engine.Event) (float64, bool) {
 	return (e.Last - e.First) / float64(e.Output-1), e.Output > 1
 }
 
+// firstTokens are the times to the first token. By vLLM's open change #58078 they are observed when
+// the request ends.
 func firstTokens(w *Window) []float64 {
+	if w.Case.Config.Priority {
+		first := map[int]float64{}
+		for i := range w.requests {
+			if e := &w.requests[i]; e.Kind == engine.EventFirst {
+				first[e.Request] = e.At
+			}
+		}
+		return w.ends(func(w *Window, e *engine.Event) (float64, bool) {
+			at, has := first[e.Request]
+			return at - w.arrived(e), has
+		})
+	}
 	return w.values(engine.EventFirst, func(e *engine.Event) (float64, bool) { return e.At - w.arrived(e), true })
 }
 

@@ -123,6 +123,17 @@ var setups = []*Setup{
 	{Name: "short-answers", Calm: true, Configure: func(c *vllmsim.Config) {
 		c.Workload.Output = engine.Lengths{Median: 1.5, Sigma: 0.8} // Many have one token, and so no time of decode.
 	}},
+	{Name: "operations", Since: "0.11.0", Dialects: python, Calm: true, Whole: true, Configure: func(c *vllmsim.Config) { c.Operation = true }},
+	{Name: "priorities", Since: "0.11.0", Dialects: python, Calm: true, Whole: true, Configure: func(c *vllmsim.Config) {
+		c.Operation, c.Priority = true, true
+	}},
+	{Name: "speculating-priorities", Since: "0.11.0", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Priority, c.SpecDecode = true, true
+	}},
+	{Name: "abandoned-priorities", Since: "0.11.0", Dialects: python, Calm: true, Configure: func(c *vllmsim.Config) {
+		c.Priority, c.Engines = true, 2
+		c.Workload.LeaveLate, c.Workload.Patience = 0.3, 0.4
+	}},
 	{Name: "restart", Configure: func(c *vllmsim.Config) {
 		c.Faults = []vllmsim.Fault{{Kind: vllmsim.FaultRestart, At: 190, Until: 230}}
 	}},

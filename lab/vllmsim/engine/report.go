@@ -230,7 +230,7 @@ func (s *Server) observeFirst(st *observed.Stats, r *request, now float64) int {
 	if r.client != nil && r.client.firstSeen == 0 {
 		r.client.firstSeen = now
 	}
-	if !chunk || s.cfg.Semantics.SessionPerChunk {
+	if (!chunk || s.cfg.Semantics.SessionPerChunk) && !s.cfg.Semantics.FirstTokenAtEnd {
 		st.FirstToken.Observe(now - r.stamped)
 	}
 	if chunk && !s.cfg.Semantics.PromptPerChunk {
@@ -338,6 +338,9 @@ func (s *Server) observeEnd(st *observed.Stats, r *request, m moments, now float
 // observeDurations makes the observations of a request that has ended.
 func (s *Server) observeDurations(st *observed.Stats, r *request, m moments, now float64) {
 	st.Finished[reasons[r.end]]++
+	if s.cfg.Semantics.FirstTokenAtEnd && r.firstSeen > 0 {
+		st.FirstToken.Observe(r.firstSeen - r.stamped)
+	}
 	if r.corrupted {
 		st.Corrupted++
 	}

@@ -49,6 +49,8 @@ type Semantics struct {
 	// counts the whole prompt so far with each chunk (up to v0.19). RequeuedSessions takes
 	// the last queuing for the first.
 	SessionPerChunk, PromptPerChunk, RequeuedSessions bool
+	// FirstTokenAtEnd observes the time to the first token when the request ends (#58078, not merged).
+	FirstTokenAtEnd bool
 	// LocalInExternal counts what was found in the own cache as looked up at other servers,
 	// too (up to v0.15).
 	LocalInExternal bool

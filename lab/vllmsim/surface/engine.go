@@ -54,6 +54,8 @@ func (s *Server) has(f feature) bool {
 		return s.Transfer
 	case needsBlockMetrics:
 		return s.BlockMetrics
+	case needsPriority:
+		return s.Priority
 	default:
 		return true
 	}
@@ -88,6 +90,7 @@ func (s *Server) family(r row) wire.Family {
 			f.Points = append(f.Points, pt)
 		}
 	}
+	s.divide(r.name, &f)
 	if r.name == "kv_cache_usage_perc" && s.perProcessUsage() {
 		f.Points = s.perProcess(f.Points)
 	}

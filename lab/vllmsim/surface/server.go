@@ -104,6 +104,8 @@ type Server struct {
 	// Transfer one that reads KV blocks from others through NIXL, BlockMetrics one
 	// with --kv-cache-metrics.
 	NaNCounter, Transfer, BlockMetrics bool
+	// Operation and Priority are labels of vLLM's open changes #52249 and #58078.
+	Operation, Priority bool
 	// Hybrid is a model with several kinds of layers, whose blocks are larger than what was
 	// configured. LostHandlers is a server whose web framework gives routes no path.
 	Hybrid, LostHandlers bool

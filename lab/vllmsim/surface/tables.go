@@ -20,6 +20,7 @@ const (
 	needsNaNCounter
 	needsTransfer
 	needsBlockMetrics
+	needsPriority
 )
 
 // Names of families that are not built from definitions.
@@ -43,6 +44,7 @@ var v1Rows = []row{
 	{name: "num_requests_waiting", since: "0.8.0"},
 	{name: "num_requests_waiting_by_reason", since: "0.20.0"},
 	{name: "engine_sleep_state", since: "0.11.1"},
+	{name: "scheduler_policy_info", since: "0.8.0", needs: needsPriority},
 	{name: "gpu_cache_usage_perc", since: "0.8.0", until: "0.11.0", deprecated: useUsage, deprecatedSince: "0.9.2"},
 	{name: "gpu_prefix_cache_queries", since: "0.8.0", until: "0.11.0", deprecated: useQueries, deprecatedSince: "0.9.2"},
 	{name: "gpu_prefix_cache_hits", since: "0.8.0", until: "0.11.0", deprecated: useHits, deprecatedSince: "0.9.2"},

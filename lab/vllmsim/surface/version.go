@@ -47,7 +47,7 @@ func (v Version) before(release string) bool {
 }
 
 // within reports whether v is at least since and older than until; an empty
-// until means that the thing still exists.
+// since means from the beginning, and an empty until that the thing still exists.
 func (v Version) within(since, until string) bool {
-	return !v.before(since) && (until == "" || v.before(until))
+	return (since == "" || !v.before(since)) && (until == "" || v.before(until))
 }

@@ -40,6 +40,7 @@ type Reader struct {
 	tooLarge bool
 	points   int
 	evidence seen
+	engine   engine
 	// current is the place in batches of the batch of the last point; -1 without one.
 	current int
 
@@ -68,6 +69,7 @@ func (c *Reader) Read(metrics pmetric.Metrics) ([]input.Batch, Report) {
 	}
 	c.dropOlderGenerations()
 	c.dropContradictions()
+	c.dropTorn()
 	for i := range c.batches {
 		c.batches[i].Evidence = c.evidenceOf[c.batches[i].Resource]
 	}
@@ -107,6 +109,7 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 		return
 	}
 	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, seen{}, -1
+	c.engine = engine{of: rm}
 	c.tooLarge = tooLarge(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {

@@ -58,6 +58,9 @@ func (e *seen) label(name string) (alias string, imitator bool) {
 	return alias, imitator
 }
 
+// schedulerPolicy is a family of vLLM's open change #58078, and of nothing else.
+const schedulerPolicy = "vllm:scheduler_policy_info"
+
 func signsOf(family string) (signs input.Sign) {
 	if slices.Contains(catalog.OnlyV0, family) {
 		signs |= input.V0
@@ -120,6 +123,9 @@ var proofs = sync.OnceValue(func() map[string]input.Evidence {
 	}
 	for _, family := range slices.Concat(catalog.Simulator.Families, catalog.Router.Families) {
 		addSpellings(family, input.Evidence{Signs: input.Imitator}, add)
+	}
+	for _, name := range []string{schedulerPolicy, strings.ReplaceAll(schedulerPolicy, ":", "."), strings.ReplaceAll(schedulerPolicy, ":", "_")} {
+		addSpellings(name, input.Evidence{Signs: input.LateFirstTokens}, add)
 	}
 	return index
 })

@@ -21,6 +21,8 @@ type pending struct {
 	// where there are several.
 	newest map[input.Metric]int16
 	mixed  bool
+	// torn are the sums that lack a part, because its point cannot be used.
+	torn map[sampleKey]bool
 	// valued is true once there is a value.
 	valued bool
 }
@@ -87,6 +89,16 @@ func (c *Reader) addUnread(timestamp pcommon.Timestamp, attributes pcommon.Map, 
 	batch, p := c.batch(timestamp)
 	sample.Group = c.group(batch, p)
 	batch.Unread = append(batch.Unread, sample)
+	if c.origin.summed {
+		p.tear(keyOf(&sample))
+	}
+}
+
+func (p *pending) tear(key sampleKey) {
+	if p.torn == nil {
+		p.torn = map[sampleKey]bool{}
+	}
+	p.torn[key] = true
 }
 
 func (c *Reader) batch(timestamp pcommon.Timestamp) (*input.Batch, *pending) {
@@ -119,9 +131,9 @@ const minSamples = 48
 // server. It is not a part of the engine's identity.
 const pidLabel = "pid"
 
-// read divides the attributes of a point: the input's labels go into the sample, all
-// others into c.rest, sorted. As in Prometheus, an attribute without a value is ignored.
-// It returns false where the attributes exceed the limits.
+// read divides the attributes of a point: the input's labels go into the sample, those of the
+// engine into c.rest, sorted, and details nowhere. As in Prometheus, an attribute without a value
+// is ignored. It returns false where the attributes exceed the limits.
 func (c *Reader) read(attributes pcommon.Map, sample *input.Sample) bool {
 	if identity.Size(attributes) > maxPointBytes {
 		return false
@@ -154,6 +166,10 @@ func (c *Reader) read(attributes pcommon.Map, sample *input.Sample) bool {
 		}
 		if i := slices.Index(definition.Labels, name); i >= 0 {
 			labels[i] = text
+			continue
+		}
+		if !imitator && c.isDetail(sample, name) {
+			c.origin.summed = true
 			continue
 		}
 		c.rest = append(c.rest, input.Attribute{Name: name, Value: text})
@@ -241,6 +257,8 @@ func (c *Reader) replaces(batch *input.Batch, p *pending, sample *input.Sample) 
 	case from.summed || known.summed:
 		if !sum(other, sample) {
 			c.report[BadHistogram]++
+			batch.Unread = append(batch.Unread, input.Sample{Input: sample.Input, Group: sample.Group, Label: sample.Label})
+			p.tear(key)
 		}
 	case known.process == "" && from.process == "":
 		// The same name twice: the window uses the first and counts the other.
@@ -264,8 +282,18 @@ func (c *Reader) replaces(batch *input.Batch, p *pending, sample *input.Sample) 
 	return true
 }
 
+// dropTorn removes the sums that lack a part. They are less than before, as after a restart.
+func (c *Reader) dropTorn() {
+	for i := range c.pending {
+		if torn := c.pending[i].torn; torn != nil {
+			batch := &c.batches[i]
+			batch.Samples = slices.DeleteFunc(batch.Samples, func(s input.Sample) bool { return !s.Gone && torn[keyOf(&s)] })
+		}
+	}
+}
+
 // sum adds to a sample that of another value of a summed attribute. It returns false where the
-// buckets differ; no release of a picker has such a family.
+// buckets differ; no release has such a family.
 func sum(s, other *input.Sample) bool {
 	if other.Gone {
 		return true

@@ -70,6 +70,18 @@ func timeCases() map[string][]defectCase {
 	several := []point{
 		count(input.GenerationTokens, 600+4), times(input.InterTokenLatency, 30, 0, 75), times(input.TimeToFirstToken, 2, 0, 4), count(input.Drafts, 0),
 	}
+	// Ten requests got their first token, of which two have ended, and 90 tokens followed.
+	late := []point{
+		count(input.GenerationTokens, 100), times(input.InterTokenLatency, 9, 90), times(input.TimeToFirstToken, 1, 0, 2),
+		count(input.Waiting, 5), count(input.Preemptions, 20), count(input.Drafts, 0),
+	}
+	counted := func(n float64) map[string]float64 {
+		return map[string]float64{
+			"first_token_rate": n / interval, "arrival_rate": n / interval, "preemptions_per_first_token": 20 / n,
+			"request.queue_wait_estimate": 5 * interval / n, "inter_token_latency_per_token_mean": 9 / (100 - n), "time_to_first_token_mean": 0.5,
+		}
+	}
+	speculating := append(slices.Clone(late[:len(late)-1]), count(input.Drafts, 8))
 	withheld := map[string]float64{}
 	for name := range rates {
 		withheld[name] = absent
@@ -84,6 +96,14 @@ func timeCases() map[string][]defectCase {
 			}},
 			{name: "unknown, no V0 engine", points: phases, want: map[string]float64{"request.prefill_time_mean": 0.5, "request.decode_time_mean": 2}},
 			{name: "fixed", server: release("0.6.5"), points: phases, want: map[string]float64{"request.prefill_time_mean": 0.5, "request.decode_time_mean": 2}},
+		},
+		"first-tokens-at-end": {
+			{name: "at the end", server: signed("", input.LateFirstTokens), points: late, want: counted(10)},
+			{name: "at the first token", points: late, want: counted(2)},
+			{name: "with speculation", server: signed("", input.LateFirstTokens), points: speculating, want: map[string]float64{
+				"first_token_rate": absent, "arrival_rate": absent, "preemptions_per_first_token": absent,
+				"request.queue_wait_estimate": absent, "inter_token_latency_per_token_mean": absent, "time_to_first_token_mean": 0.5,
+			}},
 		},
 		"latencies-near-zero": {
 			{name: "known version", server: release("0.5.3"), points: first(0, 4), want: near(absent)},

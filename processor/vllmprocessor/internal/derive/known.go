@@ -80,6 +80,27 @@ func Frozen(v *window.View) bool {
 	return stands && progress == 0
 }
 
+// firstTokens is the number of requests that got their first token. Where their times are observed
+// when the requests end, it is the number of tokens before which there was no other: each output has
+// one token, unless there is speculation, and each but the first has a time since the one before.
+func firstTokens(v *window.View) (float64, window.Status) {
+	if !v.Affected(catalog.DefectFirstTokensAtEnd) {
+		count, _, _, status := v.Moments(input.TimeToFirstToken)
+		return count, status
+	}
+	generated, status := v.Increase(input.GenerationTokens)
+	gaps, _, _, statusGaps := v.Moments(input.InterTokenLatency)
+	switch {
+	case status == window.Pending || statusGaps == window.Pending:
+		return 0, window.Pending
+	case status != window.Present:
+		return 0, status
+	case statusGaps == window.Present && v.Shows("speculation"):
+		return 0, window.Defective
+	}
+	return max(generated-gaps, 0), statusGaps
+}
+
 // progressOf returns what an engine did over the window; known is false where it does not
 // say.
 func progressOf(v *window.View) (known bool, progress float64) {
@@ -304,6 +325,15 @@ func Mean(v *window.View, in input.Metric) (count, mean float64) {
 		return n, math.NaN()
 	}
 	return n, sum / n
+}
+
+// FirstTokens is how many requests got their first token over the window; NaN where it is not known.
+func FirstTokens(v *window.View) float64 {
+	n, status := firstTokens(v)
+	if status != window.Present {
+		return math.NaN()
+	}
+	return n
 }
 
 // FoundInCache returns the share of the prompt tokens that the prefix cache found; NaN with

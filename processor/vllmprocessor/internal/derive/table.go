@@ -119,12 +119,6 @@ func computed(_ *Settings, m *Member) (float64, Reason) {
 	return perSecond(n, v.Elapsed, reason)
 }
 
-// firstTokens is the number of requests that got their first token.
-func firstTokens(v *window.View) (float64, window.Status) {
-	count, _, _, status := v.Moments(input.TimeToFirstToken)
-	return count, status
-}
-
 // arrivalRate is 0 where more requests left the queue unserved than arrived, so that it
 // is never negative.
 func arrivalRate(_ *Settings, m *Member) (float64, Reason) {

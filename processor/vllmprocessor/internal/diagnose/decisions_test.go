@@ -25,6 +25,7 @@ func TestDecisions(t *testing.T) {
 		"ray-last-engine":                  rayLastEngine,
 		"counts of first tokens":           countsOfFirstTokens,
 		"first-token-without-token":        firstTokenWithoutToken,
+		"first-tokens-at-end":              firstTokensAtEnd,
 		"client-aborts-uncounted":          clientAborts,
 		"negative-durations":               negativeDurations,
 		"sessions-per-chunk":               sessionsPerChunk,
@@ -187,6 +188,17 @@ func countsOfFirstTokens(t *testing.T) {
 	want := signalsOf(t, "0.16.0", 0, answers(1), s)
 	s.observed[input.TimeToFirstToken] = [2]float64{15, 0.3}
 	same(t, want, signalsOf(t, "0.17.0", 0, answers(1), s), signal.TimeToFirstToken)
+}
+
+// The requests get their first tokens, and of every three only one ends.
+func firstTokensAtEnd(t *testing.T) {
+	t.Helper()
+	s := serves("0")
+	s.counts[input.GenerationTokens] = s.observed[input.TimeToFirstToken][0] + s.observed[input.InterTokenLatency][0]
+	want := signalsOf(t, "0.34.0", 0, answers(1), s)
+	s.observed[input.TimeToFirstToken] = [2]float64{5, s.observed[input.TimeToFirstToken][1]}
+	same(t, want, signalsOf(t, "0.34.0", input.LateFirstTokens, answers(1), s))
+	assert.InDelta(t, want[signal.FirstTokenRate]/3, signalsOf(t, "0.34.0", 0, answers(1), s)[signal.FirstTokenRate], 1e-9)
 }
 
 // What a preempted request waits later is in its prefill: the two add up to the same.

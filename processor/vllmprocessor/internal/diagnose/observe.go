@@ -182,8 +182,7 @@ func isEngine(v *window.View) bool {
 // arrived is the number of requests that an engine admitted in the window; 0 where it is
 // unknown.
 func arrived(v *window.View) float64 {
-	first, _ := derive.Mean(v, input.TimeToFirstToken)
-	return max(signal.OrZero(first+value(v.Change(input.Waiting))), 0)
+	return max(signal.OrZero(derive.FirstTokens(v)+value(v.Change(input.Waiting))), 0)
 }
 
 func (e *engine) observe(settings *Settings, s *State, v *window.View, at int64) {

@@ -106,7 +106,8 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 		out.recent.read(v, time.Duration(at-before))
 	}
 	since := v.Over(time.Duration(at - before))
-	out.served, out.servedAfter = derive.Mean(&since, input.TimeToFirstToken)
+	out.served = derive.FirstTokens(&since)
+	_, out.servedAfter = derive.Mean(&since, input.TimeToFirstToken)
 	out.restarted, _ = v.Restarted()
 	out.progress = progressOf(v, func(in input.Metric) float64 { return value(v.Total(in)) })
 	out.received = progressOf(v, v.Received)
@@ -119,13 +120,14 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	s[signal.Deferred] = deferred(v)
 	capacity := s[signal.Waiting] - signal.OrZero(s[signal.Deferred])
 
-	firstTokens, ttft := derive.Mean(v, input.TimeToFirstToken)
+	timed, ttft := derive.Mean(v, input.TimeToFirstToken)
+	firstTokens := derive.FirstTokens(v)
 	gaps, step := derive.Mean(v, input.InterTokenLatency)
 	finished, output := derive.Mean(v, input.RequestGenerationTokens)
 	_, _, _, firstReported := v.Moments(input.TimeToFirstToken)
 	_, _, _, gapReported := v.Moments(input.InterTokenLatency)
 	out.lacks = firstReported == window.Missing && gapReported == window.Missing
-	out.FirstTokens, out.gaps, out.severalSteps = firstTokens, gaps, derive.SeveralSteps(v)
+	out.FirstTokens, out.gaps, out.severalSteps = timed, gaps, derive.SeveralSteps(v)
 	s[signal.TimeToFirstToken], s[signal.StepTime] = ttft, step
 	rate := firstTokens / v.Elapsed
 	s[signal.FirstTokenRate] = rate

@@ -208,7 +208,7 @@ type Evidence struct {
 }
 
 // Sign is a set of what can be seen of a server.
-type Sign uint8
+type Sign uint16
 
 // The signs.
 const (
@@ -230,6 +230,8 @@ const (
 	// DefaultBounds means: a histogram in seconds with the default bounds of an SDK, which
 	// are too wide. It is read without buckets.
 	DefaultBounds
+	// LateFirstTokens means: times to the first token that are observed when requests end.
+	LateFirstTokens
 )
 
 // Has reports whether all given signs were seen.

@@ -210,7 +210,7 @@ func (r *Resource) possible(setup string, a *affected, v Version) bool {
 	case "data_parallel":
 		// Without an engine in a label, the engines may have been added up.
 		return r.Shows(setup) || !slices.ContainsFunc(r.groups, func(g *Group) bool { return g.Engine() != "" })
-	case "ray", "speculation", "connector", "lora", "scale_up":
+	case "ray", "speculation", "connector", "lora", "late_first_tokens", "scale_up":
 		return r.Shows(setup)
 	}
 	return true
@@ -235,6 +235,8 @@ func (r *Resource) Shows(setup string) bool {
 		return r.evidence.Signs.Has(input.Connector) || r.counted(input.ExternalPrefixCacheQueries)
 	case "lora":
 		return r.evidence.Signs.Has(input.LoRA)
+	case "late_first_tokens":
+		return r.evidence.Signs.Has(input.LateFirstTokens)
 	case "scale_up":
 		return r.scaled
 	}

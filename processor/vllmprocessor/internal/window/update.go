@@ -209,6 +209,10 @@ func (u *update) reach(in input.Metric) int64 {
 	switch in {
 	case input.PromptTokens, input.RequestSuccess, input.TimeToFirstToken, input.RequestPromptTokens, input.Running:
 		return u.keepLong // They are read over the long window.
+	case input.GenerationTokens, input.InterTokenLatency:
+		if u.evidence.Signs.Has(input.LateFirstTokens) {
+			return u.keepLong // They count the first tokens.
+		}
 	}
 	return u.keep
 }

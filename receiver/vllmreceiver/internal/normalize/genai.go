@@ -68,17 +68,20 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 
 // genAIAttributes returns the conventional attributes and all others of the series.
 func (b *builder) genAIAttributes(labels []exposition.Label) []exposition.Label {
-	attributes := []exposition.Label{
-		// The metrics do not distinguish chat from completions.
-		{Name: "gen_ai.operation.name", Value: "chat"},
-		{Name: "gen_ai.provider.name", Value: "vllm"},
-	}
+	// Without the label of #52249 the metrics do not distinguish chat from completions.
+	operation := "chat"
+	attributes := []exposition.Label{{Name: "gen_ai.provider.name", Value: "vllm"}}
 	for _, l := range labels {
-		if l.Name == "model_name" {
+		switch l.Name {
+		case "model_name":
 			l.Name = "gen_ai.request.model"
+		case "operation":
+			operation = l.Value // The conventions allow values of one's own, as unknown.
+			continue
 		}
 		attributes = append(attributes, l)
 	}
+	attributes = append(attributes, exposition.Label{Name: "gen_ai.operation.name", Value: operation})
 	slices.SortFunc(attributes, func(a, b exposition.Label) int { return strings.Compare(a.Name, b.Name) })
 	return attributes
 }

@@ -65,6 +65,17 @@ func TestTheGenAIMirrorHasTheThreeConventionalHistograms(t *testing.T) {
 			want:    append([]string{first, whole}, own...),
 		},
 		{
+			name: "with operations and priorities", options: mirror,
+			body: histogram(firstToken, `model_name="m",operation="text_completion",priority="0"`, 1, strings.Fields(vllmFirstToken)...) +
+				strings.SplitN(histogram(firstToken, `model_name="m",operation="unknown",priority="0"`, 2, strings.Fields(vllmFirstToken)...), "\n", 2)[1],
+			want: []string{
+				"gen_ai.server.time_to_first_token histogram s {gen_ai.operation.name=text_completion,gen_ai.provider.name=vllm,gen_ai.request.model=m,priority=0} = 1",
+				"gen_ai.server.time_to_first_token histogram s {gen_ai.operation.name=unknown,gen_ai.provider.name=vllm,gen_ai.request.model=m,priority=0} = 2",
+				"vllm.time_to_first_token histogram s {model_name=m,operation=text_completion,priority=0} = 1",
+				"vllm.time_to_first_token histogram s {model_name=m,operation=unknown,priority=0} = 2",
+			},
+		},
+		{
 			name: "without vLLM's own", body: histogram(firstToken, `model_name="m"`, 1, strings.Fields(vllmFirstToken)...),
 			options: Options{GenAI: true, Enabled: map[string]bool{"vllm.time_to_first_token": false}},
 			want:    []string{strings.Replace(first, "engine=0,", "", 1), "dropped disabled 1"},
