@@ -110,11 +110,6 @@ func (e *engine) evidentDetail(c Cause) string {
 			return sinceVersion
 		}
 		return shown
-	case DecodeLoad:
-		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
-			return longerAnswers
-		}
-		return "more_sequences"
 	case RequestsDropped:
 		switch {
 		case r.overTokens > r.overRequests:
@@ -129,6 +124,11 @@ func (e *engine) evidentDetail(c Cause) string {
 		case r.fetching < r.Signals[signal.Deferred]/2:
 			return "no_kv_fetches"
 		}
+	case DecodeLoad:
+		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
+			return longerAnswers
+		}
+		return "more_sequences"
 	}
 	return ""
 }
