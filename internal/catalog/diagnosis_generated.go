@@ -90,9 +90,9 @@ var conditions = []Condition{
 		Signals:  []string{"standstill", "generation_throughput", "running", "waiting", "kv_cache_utilization"},
 		Next: []Step{
 			{Text: "Check the state of the server's processes. If other servers have its model, take it out of rotation. Save a stack dump (py-spy dump) before you restart it, and within five minutes: vLLM can exit by itself after that."},
-			{Text: "From 0.33 on, vLLM can write the dumps itself: start it with --watchdog-config '{\"dump_dir\": \"/dumps\", \"timeout\": 120}' (300 s by default). Each engine and worker process has a file there, and an engine writes one more dump at SIGTERM."},
 			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: in a stall both are flat while `vllm.num_requests.running` is above 0 or `process_open_fds` rises. The last query shows the seconds since the last token, up to an hour. If the process has exited, see `unreachable`.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds", "time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token, on the node and in the server's log."},
+			{Text: "For the next time: from 0.33 on, vLLM can write the dumps itself, with --watchdog-config '{\"dump_dir\": \"/dumps\", \"timeout\": 120}' (300 s by default). Each engine and worker process has a file there, and an engine writes one more dump at SIGTERM."},
 		},
 		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, frozen gauges can look like a hang; the condition is then `unknown` with severity 2. A step of more than a minute looks like a stall.",
 	},
