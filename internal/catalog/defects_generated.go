@@ -25,8 +25,10 @@ const (
 	DefectCacheQueriesRecounted      DefectID = "cache-queries-recounted"
 	DefectOwnBlocksFound             DefectID = "own-blocks-found"
 	DefectDecodeSideFindsNothing     DefectID = "decode-side-finds-nothing"
+	DefectHitsUncounted              DefectID = "hits-uncounted"
 	DefectExternalHitsWrong          DefectID = "external-hits-wrong"
 	DefectNegativeTokenCounts        DefectID = "negative-token-counts"
+	DefectNegativeConnectorTokens    DefectID = "negative-connector-tokens"
 	DefectNegativeAcceptedTokens     DefectID = "negative-accepted-tokens"
 	DefectChoicesCountedSingly       DefectID = "choices-counted-singly"
 	DefectBeamStepsCounted           DefectID = "beam-steps-counted"
@@ -37,6 +39,7 @@ const (
 	DefectFirstWaitOnly              DefectID = "first-wait-only"
 	DefectClientErrorsAsServerErrors DefectID = "client-errors-as-server-errors"
 	DefectHandlerLost                DefectID = "handler-lost"
+	DefectRefusedAfterRendering      DefectID = "refused-after-rendering"
 	DefectDeferredInWaiting          DefectID = "deferred-in-waiting"
 	DefectFlopsOfQuantizedModels     DefectID = "flops-of-quantized-models"
 	DefectBytesOfQuantizedModels     DefectID = "bytes-of-quantized-models"
@@ -47,6 +50,7 @@ const (
 	DefectNullBlockUsed              DefectID = "null-block-used"
 	DefectScaleUpResets              DefectID = "scale-up-resets"
 	DefectConnectorsOverwrite        DefectID = "connectors-overwrite"
+	DefectConnectorUnregistered      DefectID = "connector-unregistered"
 	DefectNixlPerRank                DefectID = "nixl-per-rank"
 	DefectRequestsOnBothSides        DefectID = "requests-on-both-sides"
 	DefectAdaptersInFlightOnly       DefectID = "adapters-in-flight-only"
@@ -240,6 +244,14 @@ var defects = []Defect{
 		Engines: []string{"python", "rust"},
 	},
 	{
+		ID:      DefectHitsUncounted,
+		Title:   "Hits in the prefix cache stay 0 with multi-token prediction on a hybrid model, although they happen.",
+		Metrics: []string{"vllm.prefix_cache.hits", "vllm.prompt_tokens_cached_by_source"},
+		Since:   "0.26.0", Until: "",
+		Setups:  []string{"hybrid_model", "speculation"},
+		Engines: []string{"python"},
+	},
+	{
 		ID:      DefectExternalHitsWrong,
 		Title:   "Hits and queries of the external prefix cache do not belong together.",
 		Metrics: []string{"vllm.external_prefix_cache.hits", "vllm.external_prefix_cache.queries"},
@@ -256,6 +268,14 @@ var defects = []Defect{
 		Engines: []string{"python"},
 	},
 	{
+		ID:      DefectNegativeConnectorTokens,
+		Title:   "A connector that finds a negative number of tokens raises an error in the output handler, and all requests fail.",
+		Metrics: []string{"vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached"},
+		Since:   "0.20.0", Until: "",
+		Setups:  []string{"connector"},
+		Engines: []string{"python"},
+	},
+	{
 		ID:      DefectNegativeAcceptedTokens,
 		Title:   "A negative number of accepted tokens raises an error in the output handler, and all requests fail.",
 		Metrics: []string{"vllm.spec_decode.num_accepted_tokens"},
@@ -266,7 +286,7 @@ var defects = []Defect{
 	{
 		ID:      DefectChoicesCountedSingly,
 		Title:   "A request for several choices is counted once for each of them.",
-		Metrics: []string{"vllm.request.success", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time", "vllm.request.inference_time", "vllm.request.time_per_output_token", "vllm.request.prompt_tokens", "vllm.request.generation_tokens", "vllm.request.params_max_tokens", "vllm.request.prefill_kv_computed_tokens", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token", "gen_ai.server.request.duration"},
+		Metrics: []string{"vllm.request.success", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens_cached_by_source", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time", "vllm.request.inference_time", "vllm.request.time_per_output_token", "vllm.request.prompt_tokens", "vllm.request.generation_tokens", "vllm.request.params_max_tokens", "vllm.request.prefill_kv_computed_tokens", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token", "gen_ai.server.request.duration"},
 		Since:   "0.8.0", Until: "",
 		Setups:  []string{"several_choices"},
 		Engines: []string{"python"},
@@ -274,7 +294,7 @@ var defects = []Defect{
 	{
 		ID:      DefectBeamStepsCounted,
 		Title:   "Each step of a beam search is counted as a request.",
-		Metrics: []string{"vllm.request.success", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time", "vllm.request.inference_time", "vllm.request.time_per_output_token", "vllm.request.prompt_tokens", "vllm.request.generation_tokens", "vllm.request.max_num_generation_tokens", "vllm.request.params_n", "vllm.request.params_max_tokens", "vllm.request.prefill_kv_computed_tokens", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token", "gen_ai.server.request.duration"},
+		Metrics: []string{"vllm.request.success", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm.prompt_tokens", "vllm.prompt_tokens_by_source", "vllm.prompt_tokens_cached", "vllm.prefix_cache.hits", "vllm.prefix_cache.queries", "vllm.prompt_tokens_cached_by_source", "vllm.request.queue_time", "vllm.request.prefill_time", "vllm.request.decode_time", "vllm.request.inference_time", "vllm.request.time_per_output_token", "vllm.request.prompt_tokens", "vllm.request.generation_tokens", "vllm.request.max_num_generation_tokens", "vllm.request.params_n", "vllm.request.params_max_tokens", "vllm.request.prefill_kv_computed_tokens", "gen_ai.server.time_to_first_token", "gen_ai.server.time_per_output_token", "gen_ai.server.request.duration"},
 		Since:   "0.8.0", Until: "",
 		Setups:  []string{"beam_search"},
 		Engines: []string{"python"},
@@ -329,6 +349,13 @@ var defects = []Defect{
 		Metrics: []string{"http_requests", "http_request_duration", "http_request_size", "http_response_size"},
 		Since:   "0.24.0", Until: "",
 		Setups:  []string{"newer_fastapi"},
+		Engines: []string{"python"},
+	},
+	{
+		ID:      DefectRefusedAfterRendering,
+		Title:   "A request can be refused after its prompt was prepared.",
+		Metrics: []string{"vllm.admission_rejections"},
+		Since:   "0.29.0", Until: "",
 		Engines: []string{"python"},
 	},
 	{
@@ -406,6 +433,14 @@ var defects = []Defect{
 		Title:   "Of two connectors of one class the second overwrites the first.",
 		Metrics: []string{"vllm.kv_offload.total", "vllm.kv_offload.total_time", "vllm.kv_offload.size"},
 		Since:   "0.16.0", Until: "0.21.0",
+		Setups:  []string{"connector"},
+		Engines: []string{"python"},
+	},
+	{
+		ID:      DefectConnectorUnregistered,
+		Title:   "A MooncakeConnector in a MultiConnector raises an error in the output handler, and all requests fail.",
+		Metrics: []string{"vllm.mooncake_store.operation", "vllm.mooncake_store.operation_bytes", "vllm.mooncake_store.operation_failed_keys", "vllm.mooncake_store.operation_keys", "vllm.mooncake_store.operation_time"},
+		Since:   "0.21.0", Until: "0.33.0",
 		Setups:  []string{"connector"},
 		Engines: []string{"python"},
 	},

@@ -74,10 +74,11 @@ var conditions = []Condition{
 	},
 	{
 		Name: "asleep", Severity: 0,
-		Meaning:  "The engine reports a sleep state.",
+		Meaning:  "The engine reports a sleep state, or an operation that puts it to sleep or wakes it has been in progress for at most ten minutes.",
 		Sentence: "The engine sleeps: it was put to sleep to free the GPU, and serves nothing until it is woken.",
 		Next: []Step{
 			{Text: "Look at `vllm.engine.sleep_state` for the level of sleep.", Queries: []string{"vllm_engine_sleep_state == 1"}, Board: "vllm-features", Panel: "Awake"},
+			{Text: "See whether it is being put to sleep or woken, and how long that took before: `vllm.sleep_mode_operations_in_flight` and `vllm.sleep_mode_operation_duration` (vLLM 0.32).", Queries: []string{"vllm_sleep_mode_operations_in_flight > 0", "sum by (job, instance, operation) (vllm_sleep_mode_operation_duration_seconds_sum) / sum by (job, instance, operation) (vllm_sleep_mode_operation_duration_seconds_count)"}},
 			{Text: "If it should serve, wake it."},
 		},
 		NotSeparable: "Sleep by intention and sleep that was forgotten look the same.",
@@ -91,6 +92,7 @@ var conditions = []Condition{
 			{Text: "Check the state of the server's processes. If other servers have its model, take it out of rotation. Save a stack dump (py-spy dump) before you restart it, and within five minutes: vLLM can exit by itself after that."},
 			{Text: "Look at `vllm.generation_tokens` and `vllm.prompt_tokens`: in a stall both are flat while `vllm.num_requests.running` is above 0 or `process_open_fds` rises. The last query shows the seconds since the last token, up to an hour. If the process has exited, see `unreachable`.", Queries: []string{"rate(vllm_generation_tokens_total[2m]) + rate(vllm_prompt_tokens_total[2m]) == 0 and vllm_num_requests_running > 0", "process_open_fds", "time() - max_over_time(timestamp(rate(vllm_generation_tokens_total[1m]) > 0)[1h:15s])"}, Board: "vllm-engine", Panel: "Output token throughput"},
 			{Text: "Look for errors of the GPU, NCCL and the host at the time of the last token, on the node and in the server's log."},
+			{Text: "For the next time: from 0.33 on, vLLM can write the dumps itself, with --watchdog-config '{\"dump_dir\": \"/dumps\", \"timeout\": 120}' (300 s by default). Each engine and worker process has a file there, and an engine writes one more dump at SIGTERM."},
 		},
 		NotSeparable: "Before vLLM 0.10.2 or with an unknown version, frozen gauges can look like a hang; the condition is then `unknown` with severity 2. A step of more than a minute looks like a stall.",
 	},
@@ -171,15 +173,19 @@ var causes = []Cause{
 	{
 		Name: "admission_deferred", Level: LevelEngine,
 		Meaning:  "Requests wait although there is capacity.",
-		Sentence: "Requests wait for something other than capacity: a LoRA slot, a compiled grammar, or KV from another server.",
+		Sentence: "Requests wait for something other than capacity: a LoRA slot, a compiled grammar, or KV from elsewhere.",
 		Signals:  []string{"deferred", "queue_wait_estimate"},
 		Next: []Step{
 			{Text: "Look at `vllm.num_requests.waiting_by_reason` with `reason` deferred, and how long it stays.", Queries: []string{"vllm_num_requests_waiting_by_reason{reason=\"deferred\"} > 0"}, Board: "vllm-engine", Panel: "Waiting requests by reason"},
 			{Text: "With LoRA, compare the number of adapters in use with the slots, `vllm.lora.max_adapters` (`--max-loras`).", Queries: []string{"count by (job, instance) (vllm_lora_adapter_running > 0)", "vllm_lora_max_adapters"}, Board: "vllm-features", Panel: "Adapter slots"},
-			{Text: "With a KV connector, look at `vllm.nixl.xfer_time`, `vllm.nixl.num_failed_transfers` and `vllm.kv_offload.load_time`.", Queries: []string{"histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_nixl_xfer_time_seconds_bucket[5m])))", "rate(vllm_nixl_num_failed_transfers_total[5m])"}, Board: "vllm-features", Panel: "Transfer time, p95 (NIXL)"},
+			{Text: "With a KV connector, see how many wait for KV (`vllm.num_requests.kv_fetch_by_stage`, from 0.32), and look at `vllm.nixl.xfer_time`, `vllm.nixl.num_failed_transfers` and `vllm.kv_offload.load_time`.", Queries: []string{"sum by (job, instance, stage) (vllm_num_requests_kv_fetch_by_stage)", "histogram_quantile(0.95, sum by (job, instance, le) (rate(vllm_nixl_xfer_time_seconds_bucket[5m])))", "rate(vllm_nixl_num_failed_transfers_total[5m])"}, Board: "vllm-features", Panel: "Transfer time, p95 (NIXL)"},
 			{Text: "Otherwise, find out which clients ask for structured output (response_format, structured_outputs or guided_json), and how often their schema changes."},
 		},
-		NotSeparable: "LoRA slots, grammars and KV from elsewhere are all counted as deferred. Only the server's log or the requests show the difference.",
+		NotSeparable: "LoRA slots, grammars and, before 0.32, KV from elsewhere are all counted as deferred. Only the server's log or the requests show the difference.",
+		Details: []Detail{
+			{Name: "kv_fetches", Sentence: "Most of them wait for KV from elsewhere: look at the KV connector, and not at LoRA slots or grammars."},
+			{Name: "no_kv_fetches", Sentence: "Most of them do not wait for KV from elsewhere: look at LoRA slots and grammars."},
+		},
 	},
 	{
 		Name: "cache_thrash", Level: LevelEngine,
@@ -263,9 +269,10 @@ var causes = []Cause{
 		Next: []Step{
 			{Text: "Compare `vllm.frontend_overhead_mean` with the mean of `vllm.time_to_first_token`.", Queries: []string{"vllm_frontend_overhead_mean_seconds / (rate(vllm_time_to_first_token_seconds_sum[1m]) / rate(vllm_time_to_first_token_seconds_count[1m]))"}, Board: "vllm-engine", Panel: "API server overhead, mean"},
 			{Text: "Look at the CPU of the server and of its host, and at what else runs there."},
+			{Text: "See whether the server refuses requests: vLLM prepares a prompt before it refuses it, so refused requests take the time of the API server, too. Then see `requests_dropped` first.", Queries: []string{"sum by (job, instance, reason) (rate(vllm_admission_rejections_total[5m])) > 0"}},
 			{Text: "Consider more API server processes (`--api-server-count`), or fewer images and less tokenization per server."},
 		},
-		NotSeparable: "Tokenization, images, a slow client and an overloaded CPU all appear as overhead of the API server.",
+		NotSeparable: "Tokenization, images, refused requests, a slow client and an overloaded CPU all appear as overhead of the API server.",
 	},
 	{
 		Name: "kv_pressure", Level: LevelEngine,
@@ -317,11 +324,15 @@ var causes = []Cause{
 		Signals:  []string{"dropped_ratio", "waiting", "arrival_rate", "queue_wait_estimate"},
 		Next: []Step{
 			{Text: "Compare `vllm.drop_rate` with `vllm.arrival_rate`: the first counts dropped requests, the second admitted ones.", Queries: []string{"vllm_drop_rate_per_second / (vllm_drop_rate_per_second + vllm_arrival_rate_per_second)"}, Board: "vllm-overview", Panel: "Dropped requests"},
-			{Text: "See which limit refuses, by the `reason` of `vllm.admission_rejections`: `--max-num-queued-reqs` counts requests, `--max-num-queued-tokens` counts prompt tokens.", Queries: []string{"sum by (job, instance, reason) (rate(vllm_admission_rejections_total[5m]))"}},
+			{Text: "See which limit refuses, by the `reason` of `vllm.admission_rejections`: `--max-num-queued-reqs` counts waiting and running requests, `--max-num-queued-tokens` prompt tokens without a first token.", Queries: []string{"sum by (job, instance, reason) (rate(vllm_admission_rejections_total[5m]))"}},
 			{Text: "Look at `vllm.num_requests.waiting`: a queue at its limit drops new requests.", Queries: []string{"vllm_num_requests_waiting"}, Board: "vllm-engine", Panel: "Waiting requests"},
 			{Text: "Before you add servers or raise the limit, see whether the others have room: `vllm.pool.waiting`.", Queries: []string{"vllm_pool_waiting"}, Board: "vllm-pool", Panel: "Running and waiting requests"},
 		},
 		NotSeparable: "A queue limit that is too low and a server with too much work look the same: compare the wait in the queue with what users accept. Each retry is counted.",
+		Details: []Detail{
+			{Name: "limit_of_requests", Sentence: "The limit on requests refuses them (--max-num-queued-reqs): add servers, or raise it if users accept to wait longer."},
+			{Name: "limit_of_tokens", Sentence: "The limit on prompt tokens refuses them (--max-num-queued-tokens): find out who sends long prompts, add servers, or raise it if users accept later first tokens."},
+		},
 	},
 	{
 		Name: "restarting", Level: LevelEngine,

@@ -294,6 +294,10 @@ var shownByServers = []demonstration{
 			assert.Zero(t, run(t, v1, "0.11.1", time.Minute, remote).sum(found))
 		},
 	},
+	{"hits-uncounted", "a simulated cache has no layers with a state.", nil},
+	{"connector-unregistered", "a simulated server has one connector.", nil},
+	{"refused-after-rendering", "no simulated server refuses requests.", nil},
 	{"negative-token-counts", "it ends the server. The fault `unreachable` looks the same from outside.", nil},
+	{"negative-connector-tokens", "as the one before.", nil},
 	{"negative-accepted-tokens", "as the one before.", nil},
 }

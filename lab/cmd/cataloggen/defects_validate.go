@@ -10,7 +10,7 @@ import (
 
 var (
 	defectID    = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	threadOf    = regexp.MustCompile(`^#[1-9]\d*$`)
+	threadOf    = regexp.MustCompile(`^([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)?#[1-9]\d*$`)
 	fileOf      = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+ (v\d+\.\d+\.\d+|[0-9a-f]{7,40}|main)$`)
 	engineNames = []string{"python", "rust", "v0"}
 )

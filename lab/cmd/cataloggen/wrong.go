@@ -121,15 +121,15 @@ func (one *defect) metricList() string {
 
 // sourceLinks links what the entry was taken from.
 func (one *defect) sourceLinks() string {
-	const repository = "https://github.com/vllm-project/vllm/"
+	const github, vllm = "https://github.com/", "vllm-project/vllm"
 	var links []string
 	for _, source := range one.Sources {
-		if number, is := strings.CutPrefix(source, "#"); is {
-			links = append(links, "["+source+"]("+repository+"issues/"+number+")")
+		if repository, number, is := strings.Cut(source, "#"); is {
+			links = append(links, "["+source+"]("+github+cmp.Or(repository, vllm)+"/issues/"+number+")")
 			continue
 		}
 		path, version, _ := strings.Cut(source, " ")
-		links = append(links, "["+path+"]("+repository+"blob/"+version+"/"+path+")")
+		links = append(links, "["+path+"]("+github+vllm+"/blob/"+version+"/"+path+")")
 	}
 	return strings.Join(links, ", ")
 }

@@ -164,7 +164,7 @@ func (j *judgement) wrong(name, what string) {
 }
 
 // own are the attributes of derived metrics besides those of the engine.
-var own = []string{"quantile", "bound", "reason", "finished_reason", "position", "status_class"}
+var own = []string{"quantile", "bound", "reason", "finished_reason", "position", "source", "status_class"}
 
 // index returns the derived values by key, and the names of those that neither a row nor
 // Others knows.

@@ -46,6 +46,18 @@ var rows = slices.Concat([]Row{
 	},
 	{Metric: "vllm.prompt_tokens_cached_ratio", Truth: cachedRatio, Exact: sameInstants},
 	{
+		// The simulated connector reads from other servers.
+		Metric: "vllm.prompt_tokens_cached_by_source_ratio", Extras: attributes("source", "device", "p2p"), Exact: sameInstants,
+		Truth: func(w *Window, extra map[string]string) Answer {
+			found := cached
+			if extra["source"] == "p2p" {
+				found = foundOut
+			}
+			return ratio(w.sum(engine.EventLookup, found), w.sum(engine.EventLookup, prompt))
+		},
+	},
+	perSecond("vllm.external_prefix_cache.hit_throughput", engine.EventLookup, foundOut),
+	{
 		Metric: "vllm.external_prefix_cache.hit_ratio", Truth: func(w *Window, _ map[string]string) Answer {
 			return ratio(w.sum(engine.EventLookup, foundOut), w.sum(engine.EventLookup, askedOut))
 		}, Exact: sameInstants,

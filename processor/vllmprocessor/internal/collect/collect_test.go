@@ -255,16 +255,19 @@ func TestTheStartOfAPointIsKept(t *testing.T) {
 }
 
 // vLLM counts what it refuses for the whole server, by the limit of the queue that refuses.
-func TestTheReasonsOfRefusalsAreAddedUp(t *testing.T) {
+func TestRefusalsAreOfTheServerByReason(t *testing.T) {
 	for _, name := range []string{"vllm.admission_rejections", "vllm:admission_rejections_total"} {
 		in := newInput()
 		in.counter(name, 3, "model_name", "m", "reason", "max_num_queued_reqs")
 		in.counter(name, 4, "model_name", "m", "reason", "max_num_queued_tokens")
 		batches, report := Read(in.metrics)
 		assert.Equal(t, Report{}, report)
-		if assert.Len(t, batches[0].Groups, 1, name) && assert.Len(t, batches[0].Samples, 1, name) {
+		if assert.Len(t, batches[0].Groups, 1, name) && assert.Len(t, batches[0].Samples, 2, name) {
 			assert.Equal(t, []input.Attribute{{Name: "model_name", Value: "m"}}, batches[0].Groups[0].Attributes, name)
-			assert.InDelta(t, 7, batches[0].Samples[0].Value, 0, name)
+			for i, want := range []string{"max_num_queued_reqs", "max_num_queued_tokens"} {
+				assert.Equal(t, want, batches[0].Samples[i].Label.Value(0), name)
+				assert.InDelta(t, 3+i, batches[0].Samples[i].Value, 0, name)
+			}
 		}
 	}
 }

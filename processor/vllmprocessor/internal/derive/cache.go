@@ -269,3 +269,33 @@ func externalHits(settings *Settings, m *Member) Parts {
 	}
 	return parts
 }
+
+// externalHitRate is absent where hits are missing.
+func externalHitRate(_ *Settings, m *Member) (float64, Reason) {
+	n, status := m.Now.Increase(input.ExternalPrefixCacheHits)
+	reason := Because(status)
+	if m.Now.Affected(catalog.DefectExternalHitsWrong) {
+		reason = defective(reason)
+	}
+	return perSecond(n, m.Now.Elapsed, reason)
+}
+
+// cachedIn are the shares of the looked-up prompt tokens that each tier had. Both are counted in the
+// step that admits a request (vllm/v1/core/sched/scheduler.py), and prompt tokens only at its first
+// token. A tier that has never had a token is left out, except the GPU's own cache.
+func cachedIn(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
+	lookups, status := m.Now.Increase(input.PrefixCacheQueries)
+	_, statusCached := m.Now.Increase(input.PromptTokensCachedBySource)
+	if reason = worst(status, statusCached); reason != OK {
+		return to, noParts, reason
+	}
+	for tier, n := range m.Now.Increases(input.PromptTokensCachedBySource) {
+		if ever, _ := m.Now.GaugeOf(input.PromptTokensCachedBySource, tier); ever == 0 && tier.Value(0) != "device" {
+			continue
+		}
+		parts := Parts{Numerator: n, Denominator: lookups}
+		parts.share()
+		to = append(to, entry{Extra{tier.Value(0)}, parts})
+	}
+	return to, Parts{Denominator: lookups}, OK
+}

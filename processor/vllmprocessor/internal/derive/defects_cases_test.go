@@ -54,6 +54,14 @@ func cacheCases() map[string][]defectCase {
 		}
 	}
 	external := []point{count(input.ExternalPrefixCacheQueries, 60), count(input.ExternalPrefixCacheHits, 15)}
+	const hitRate, tier = "external_prefix_cache.hit_throughput", "prompt_tokens_cached_by_source_ratio "
+	tiers := []point{
+		count(input.PrefixCacheQueries, 1000), count(input.PrefixCacheHits, 400), count(input.PromptTokensCachedBySource, 400, "device"),
+		count(input.PromptTokensCachedBySource, 250, "host"), count(input.PromptTokensCachedBySource, 0, "disk"),
+		count(input.PromptTokensCachedBySource, 50, "external_unspecified"), count(input.Preemptions, 3),
+		count(input.ExternalPrefixCacheQueries, 600), count(input.ExternalPrefixCacheHits, 300),
+	}
+	shares := map[string]float64{tier + "device": 0.4, tier + "host": 0.25, tier + "disk": absent, tier + "external_unspecified": 0.05, hitRate: 1}
 	return map[string][]defectCase{
 		"cache-queries-recounted": {
 			{name: "cached tokens", server: release("0.20.0"), points: cached, want: map[string]float64{hits: 0.4}},
@@ -100,9 +108,44 @@ func cacheCases() map[string][]defectCase {
 			points: []point{count(input.PrefixCacheHits, 0), count(input.PrefixCacheQueries, 100), count(input.PromptTokens, 100), count(input.PromptTokensCached, 0)},
 		}},
 		"external-hits-wrong": {
-			{name: "local hits are among the queries", server: release("0.15.1"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": absent}},
-			{name: "fixed", server: release("0.16.0"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": 0.25}},
+			{name: "local hits are among the queries", server: release("0.15.1"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": absent, hitRate: absent}},
+			{name: "fixed", server: release("0.16.0"), points: external, want: map[string]float64{"external_prefix_cache.hit_ratio": 0.25, hitRate: 15.0 / interval}},
 		},
+		// Of 1000 prompt tokens the GPU had 400, the memory of the host 250 and a store 50.
+		"by-tier": {
+			{name: "the version is known", server: release("0.32.0"), points: tiers, want: shares, uncounted: true},
+			{name: "the counter proves it", server: proves("0.32.0"), points: tiers, want: shares, uncounted: true},
+			{name: "an older server", server: release("0.31.0"), points: tiers[:2], want: map[string]float64{tier + "device": absent}, uncounted: true},
+			{
+				name: "no prefix cache", server: release("0.32.0"), want: map[string]float64{tier + "device": absent, tier + "host": absent, hitRate: 1}, uncounted: true,
+				points: append([]point{count(input.PrefixCacheQueries, 0), count(input.PromptTokensCachedBySource, 0, "device"), count(input.PromptTokensCachedBySource, 300, "host")}, tiers[7:]...),
+			},
+			{
+				name: "more than all prompts", server: release("0.32.0"), want: map[string]float64{tier + "device": absent, tier + "host": 0.25}, uncounted: true,
+				points: append([]point{count(input.PromptTokensCachedBySource, 1001, "device")}, append(slices.Clone(tiers[:2]), tiers[3])...),
+			},
+			{
+				// The other engine has 1000 prompt tokens more, and 500 of these in the host's memory.
+				name: "two engines", server: release("0.32.0"), uncounted: true, want: map[string]float64{
+					"prompt_tokens_cached_by_source_ratio all device": 0.2,
+					"prompt_tokens_cached_by_source_ratio all host":   0.375, "prompt_tokens_cached_by_source_ratio 1 host": 0.5, hitRate: 1, hitRate + " 1": 5.0 / 3,
+				},
+				points: append(slices.Clone(tiers), as("1", count(input.PrefixCacheQueries, 1000), count(input.PromptTokensCachedBySource, 0, "device"),
+					count(input.PromptTokensCachedBySource, 500, "host"), count(input.ExternalPrefixCacheHits, 500))...),
+			},
+		},
+		"hits-uncounted": {{
+			name: "other counters show that prompts were found", server: release("0.32.0"), uncounted: true,
+			want: map[string]float64{hits: 0, tier + "device": 0, "prompt_tokens_cached_ratio": 0.4},
+			points: []point{
+				count(input.PrefixCacheHits, 0), count(input.PrefixCacheQueries, 100), count(input.PromptTokens, 100), count(input.PromptTokensCached, 40),
+				count(input.PromptTokensCachedBySource, 0, "device"),
+			},
+		}},
+		"refused-after-rendering": {{
+			name: "two limits", server: release("0.32.0"), want: map[string]float64{"drop_rate": 9.0 / interval},
+			points: []point{count(input.Dropped, 6, "max_num_queued_reqs"), count(input.Dropped, 3, "max_num_queued_tokens")},
+		}},
 		"mm-cache-under-any-engine": {
 			{
 				name: "two engines", server: release("0.20.0"), want: map[string]float64{

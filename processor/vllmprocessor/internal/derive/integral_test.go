@@ -242,5 +242,5 @@ func points(t *testing.T, metrics pmetric.MetricSlice, at int64) values {
 }
 
 var attributeOrder = []string{
-	"engine", "model_name", "finished_reason", "position", "status_class", "reason", "quantile", "bound",
+	"engine", "model_name", "finished_reason", "position", "source", "status_class", "reason", "quantile", "bound",
 }

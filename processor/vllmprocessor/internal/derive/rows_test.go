@@ -163,6 +163,7 @@ func (s *scope) expect(rollup, alone, misattributed bool) map[string]values {
 	quotient("vllm.memory_bandwidth_utilization", 0, work(input.EstimatedReadBytes, input.EstimatedWriteBytes))
 	s.latencies(quotient, put, rollup || alone || s.perEngine)
 	s.reasons(put)
+	s.shares(put, "vllm.prompt_tokens_cached_by_source_ratio", input.PromptTokensCachedBySource, input.PrefixCacheQueries)
 	if !rollup {
 		s.rates(put)
 	}
@@ -205,6 +206,9 @@ func (s *scope) shares(put func(string, string, float64, bool), name string, in,
 		}
 		below += n
 		for _, each := range s.of(e, in) {
+			if each.label == "host" && s.everOf(each, s.now) == 0 {
+				continue
+			}
 			state := s.state(each, s.now)
 			if state == present {
 				above[each.label] += s.grown(each, s.from, s.now)
@@ -229,7 +233,7 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 	for name, in := range map[string]input.Metric{
 		"vllm.prompt_throughput": input.PromptTokens, "vllm.generation_throughput": input.GenerationTokens,
 		"vllm.request_throughput": input.RequestSuccess, "vllm.preemption_rate": input.Preemptions,
-		"vllm.drop_rate": input.Dropped,
+		"vllm.drop_rate": input.Dropped, "vllm.external_prefix_cache.hit_throughput": input.ExternalPrefixCacheHits,
 	} {
 		n, k := s.increase(e, in, s.from)
 		rate(name, n, k)
@@ -309,17 +313,20 @@ func (s *scope) latencies(quotient func(string, float64, func(string) parts), pu
 // ever is all that a counter was seen to count.
 func (r *reference) everAt(e string, in input.Metric, now int) (n float64) {
 	for _, each := range r.of(e, in) {
-		since := r.seen[each].since[now]
-		if since < 0 {
-			continue
-		}
-		if r.seen[each].exposed[since] {
-			value, _, _ := r.body(each, r.scrapes[since])
-			n += value
-		}
-		n += r.grown(each, since, now)
+		n += r.everOf(each, now)
 	}
 	return n
+}
+
+func (r *reference) everOf(each *stream, now int) (n float64) {
+	since := r.seen[each].since[now]
+	if since < 0 {
+		return 0
+	}
+	if r.seen[each].exposed[since] {
+		n, _, _ = r.body(each, r.scrapes[since])
+	}
+	return n + r.grown(each, since, now)
 }
 
 func (s *scope) ever(e string, in input.Metric) float64 { return s.everAt(e, in, s.now) }

@@ -270,6 +270,8 @@ func labelsOf(in input.Metric) []string {
 		return []string{"stop", "length", "abort"}
 	case input.PromptTokensBySource:
 		return []string{"local_compute", "local_cache_hit", "external_kv_transfer"}
+	case input.PromptTokensCachedBySource:
+		return []string{"device", "host"}
 	case input.AcceptedTokensPerPosition:
 		return []string{"0", "1", "2"}
 	case input.WaitingByReason:
@@ -332,6 +334,8 @@ func (w *world) request(engine string, arrived, end int64) {
 	happen(admitted, input.PrefixCacheHits, "", cached)
 	happen(admitted, input.ExternalPrefixCacheQueries, "", prompt-cached)
 	happen(admitted, input.ExternalPrefixCacheHits, "", external)
+	happen(admitted, input.PromptTokensCachedBySource, "device", cached)
+	happen(admitted, input.PromptTokensCachedBySource, "host", external)
 	if r.IntN(3) == 0 {
 		happen(admitted, input.MMCacheQueries, "", 3)
 		happen(admitted, input.MMCacheHits, "", float64(r.IntN(4)))

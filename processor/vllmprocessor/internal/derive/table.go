@@ -19,7 +19,9 @@ func Detailed(metric string) bool {
 var rows = slices.Concat([]Row{
 	{Metric: "vllm.prefix_cache.hit_ratio", Quotient: prefixHits, share: true},
 	{Metric: "vllm.prompt_tokens_cached_ratio", Quotient: increases(input.PromptTokensCached, input.PromptTokens), share: true},
+	{Metric: "vllm.prompt_tokens_cached_by_source_ratio", Extra: []string{"source"}, Several: cachedIn},
 	{Metric: "vllm.external_prefix_cache.hit_ratio", Quotient: externalHits, share: true},
+	{Metric: "vllm.external_prefix_cache.hit_throughput", Additive: externalHitRate},
 	{Metric: "vllm.mm_cache.hit_ratio", Quotient: increases(input.MMCacheHits, input.MMCacheQueries), share: true, shared: catalog.DefectMmCacheUnderAnyEngine},
 
 	{Metric: "vllm.prompt_throughput", Additive: rate(increase(input.PromptTokens))},

@@ -226,6 +226,15 @@ func nothingFound(t *testing.T) {
 	assert.InDelta(t, 500, got[signal.ComputedTokens], 1e-9)
 }
 
+// Of 500 tokens of a prompt 200 are found, and the hits do not say so.
+func hitsUncounted(t *testing.T) {
+	t.Helper()
+	s := finishes("0")
+	s.counts[input.PrefixCacheHits], s.counts[input.PromptTokensCached] = 0, 3000
+	got := signalsOf(t, "0.32.0", 0, answers(1), s)
+	assert.InDelta(t, 300, got[signal.ComputedTokens], 1e-9)
+}
+
 // A negative number stops the counters and fails requests, which is a stall with requests
 // in the gauges, or a server that does not answer.
 func countersStop(t *testing.T) {

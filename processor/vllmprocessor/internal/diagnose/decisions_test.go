@@ -35,6 +35,7 @@ func TestDecisions(t *testing.T) {
 		"standstill with repeated lookups": standstillWithLookups,
 		"standstill by change":             standstillByChange,
 		"decode-side-finds-nothing":        nothingFound,
+		"hits-uncounted":                   hitsUncounted,
 		"negative-token-counts":            countersStop,
 		"gap-per-output":                   gapPerOutput,
 		"preemptions-counted-late":         preemptionsLate,

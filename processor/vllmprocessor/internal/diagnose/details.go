@@ -110,6 +110,20 @@ func (e *engine) evidentDetail(c Cause) string {
 			return sinceVersion
 		}
 		return shown
+	case RequestsDropped:
+		switch {
+		case r.overTokens > r.overRequests:
+			return "limit_of_tokens"
+		case r.overRequests > 0:
+			return "limit_of_requests"
+		}
+	case AdmissionDeferred:
+		switch {
+		case r.fetching >= r.Signals[signal.Deferred]/2:
+			return "kv_fetches"
+		case r.fetching < r.Signals[signal.Deferred]/2:
+			return "no_kv_fetches"
+		}
 	case DecodeLoad:
 		if signal.OrZero(b.Growth(&r.Window, signal.OutputTokens)) >= signal.OrZero(b.Growth(&r.Window, signal.ArrivalRate)) {
 			return longerAnswers

@@ -64,6 +64,8 @@ func TestDetailsAreTheCatalogues(t *testing.T) {
 					e.last.Signals[signal.OutputTokens] *= growth
 					e.last.Signals[signal.PromptTokens] /= growth
 					e.last.Computed *= prompt
+					e.last.overRequests, e.last.overTokens = waiting, growth
+					e.last.Signals[signal.Deferred], e.last.fetching = 4, waiting
 					if growth > 1 {
 						e.baseline.Earlier = "0.24.0"
 					}

@@ -26,6 +26,11 @@ type fromServer struct {
 	// dropped and arrived are the requests that the server dropped and admitted, for all
 	// its engines together.
 	dropped, arrived float64
+	// overRequests and overTokens are the dropped requests that the limit on requests and the limit on
+	// prompt tokens refused.
+	overRequests, overTokens float64
+	// toSleep is true while the server puts its engines to sleep.
+	toSleep bool
 	// These are known only of a server with one engine: what it has answered, its open files, the
 	// requests that it says it works on, and for how many seconds no canary was answered.
 	front                   front
@@ -47,7 +52,11 @@ func (f *fromServer) observe(v *window.View) {
 	f.files = signal.Or(value(v.Gauge(input.OpenFiles)), f.files)
 	f.load = signal.Or(value(v.Gauge(input.ServerLoad)), f.load)
 	f.unanswered = signal.Or(value(v.Gauge(input.CanaryUnanswered)), f.unanswered)
-	f.dropped = signal.Or(value(v.Increase(input.Dropped)), f.dropped)
+	if dropped := value(v.Increase(input.Dropped)); signal.Known(dropped) {
+		f.dropped = dropped
+		f.overRequests, _ = v.IncreaseOf(input.Dropped, "max_num_queued_reqs")
+		f.overTokens, _ = v.IncreaseOf(input.Dropped, "max_num_queued_tokens")
+	}
 	if share, answered, refused := serverErrors(v); signal.Known(share) {
 		f.errors, f.answered, f.refused = share, answered, refused
 		half := v.Over(recently)
@@ -64,7 +73,7 @@ func (f *fromServer) keep(before *fromServer) {
 		f.errors, f.answered, f.refused = before.errors, before.answered, before.refused
 	}
 	if !signal.Known(f.dropped) {
-		f.dropped, f.arrived = before.dropped, before.arrived
+		f.dropped, f.arrived, f.overRequests, f.overTokens = before.dropped, before.arrived, before.overRequests, before.overTokens
 	}
 	if !signal.Known(f.front.ended) {
 		f.front = before.front
@@ -151,7 +160,7 @@ func (s *State) observeServer(settings *Settings, r *window.Resource) (up float6
 		if v.Group().Engine() != "" {
 			continue
 		}
-		s.server.observe(v)
+		s.server.observe(v, r.Time())
 		now.observe(v)
 		if waiting := value(v.Average(input.GatewayQueue)); signal.Known(waiting) {
 			s.queues = append(s.queues, Queue{v.Group().Attributes, waiting})
@@ -166,6 +175,7 @@ func (s *State) observeServer(settings *Settings, r *window.Resource) (up float6
 		// Requests can be for another engine, perhaps for one that is not shown.
 		now.front, now.files, now.load, now.unanswered = unknownFront, unknown, unknown, unknown
 	}
+	now.toSleep = s.server.toSleep(r.Time())
 	now.merged = engines == 1 && r.Affected(catalog.DefectRayLastEngine)
 	s.reader = reader{settings, now}
 	return up

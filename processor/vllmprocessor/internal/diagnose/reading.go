@@ -22,6 +22,9 @@ type reading struct {
 	elapsed float64
 	// The latest states; NaN where the server does not report them.
 	runningNow, waitingNow, deferredNow, awake float64
+	// fetching are the deferred requests of the window that wait for KV from elsewhere; NaN where that is
+	// not known.
+	fetching float64
 	// gaps is the number of intervals between outputs in the window, finished that of
 	// requests that ended.
 	gaps, finished float64
@@ -100,7 +103,10 @@ func (r *reader) read(v *window.View, at, before int64) reading {
 	out.runningNow = value(v.Gauge(input.Running))
 	out.waitingNow = value(v.Gauge(input.Waiting))
 	out.deferredNow = value(v.GaugeOf(input.WaitingByReason, "deferred"))
-	out.awake = value(v.GaugeOf(input.SleepState, "awake"))
+	if out.awake = value(v.GaugeOf(input.SleepState, "awake")); r.toSleep {
+		out.awake = 0
+	}
+	out.fetching = fetching(v)
 	out.Canaries = v.Canaries()
 	if before > 0 {
 		out.recent.read(v, time.Duration(at-before))
@@ -291,6 +297,21 @@ func deferred(v *window.View) float64 {
 	}
 	return value(v.AverageOf(input.WaitingByReason, "deferred"))
 }
+
+// fetching is the number of deferred requests whose KV comes from elsewhere, or has come and waits for
+// its turn. Those in the stage waiting_to_start wait for capacity. Since 0.32 a server without the number
+// has no connector that could fetch.
+func fetching(v *window.View) float64 {
+	loading, status := v.AverageOf(input.KVFetches, "in_progress")
+	loaded, _ := v.AverageOf(input.KVFetches, "completed_waiting")
+	if status == window.Missing && !v.Before(countsFetches) && !v.Shows("connector") {
+		return 0
+	}
+	return value(loading+loaded, status)
+}
+
+// countsFetches is the first version that counts requests by the stage of their KV fetch.
+var countsFetches = catalog.Release{0, 32}
 
 // reuses is how often an evicted KV block had been used again. vLLM
 // observes both distributions when it evicts a block

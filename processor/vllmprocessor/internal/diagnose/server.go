@@ -34,6 +34,9 @@ type server struct {
 	// is being deleted.
 	ready    bool
 	draining bool
+	// operates is since when an operation of the sleep mode has been in progress, in Unix nanoseconds; 0
+	// where none is.
+	operates int64
 	// restored are the engines that the server had before the collector restarted, until
 	// the server is read again.
 	restored []savedEngine
@@ -47,7 +50,10 @@ var blocking = map[string]Because{
 	"redirect": NoMetrics, "not_prometheus": NoMetrics, "too_large": NoMetrics, "status": NoMetrics,
 }
 
-func (s *server) observe(v *window.View) {
+func (s *server) observe(v *window.View, at int64) {
+	if operations := value(v.Gauge(input.SleepOperations)); signal.Known(operations) {
+		since(&s.operates, operations > 0, at)
+	}
 	if terminating := value(v.Gauge(input.PodTerminating)); signal.Known(terminating) {
 		s.draining = terminating != 0
 	}
@@ -59,6 +65,16 @@ func (s *server) observe(v *window.View) {
 			s.failure = label.Value(0)
 		}
 	}
+}
+
+// sleepOperation is how long an operation of the sleep mode can take: the highest bound of vLLM's
+// histogram of their durations (vllm/entrypoints/serve/dev/sleep/metrics.py).
+const sleepOperation = 10 * time.Minute
+
+// toSleep reports whether the server puts its engines to sleep, or wakes them. What it says of their
+// state changes afterwards.
+func (s *server) toSleep(at int64) bool {
+	return s.operates > 0 && at-s.operates < int64(sleepOperation)
 }
 
 // count counts a scrape, of which up is 1 where it succeeded, else 0. A batch that is sent

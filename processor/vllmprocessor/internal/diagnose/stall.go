@@ -47,7 +47,7 @@ type progress struct {
 	At      int64 `json:",omitzero"`
 	Scrapes int   `json:",omitzero"`
 	// Busy is true while the gauges show requests, and Asked when they did so first after a reading
-	// without: an engine that had nothing to do did not stand still. Scrapes are those since then.
+	// without, or it slept last: an engine that had nothing to do did not stand still. Scrapes are those since then.
 	Busy  bool  `json:",omitzero"`
 	Asked int64 `json:",omitzero"`
 
@@ -85,7 +85,7 @@ func (p *progress) observe(r *reading) {
 		return
 	}
 	p.Scrapes++
-	if busy && !p.Busy {
+	if busy && !p.Busy || r.awake == 0 {
 		p.Asked, p.Scrapes = r.At, 0
 	}
 	p.Busy = busy

@@ -10,6 +10,7 @@ const (
 	PromptTokens Metric = iota
 	PromptTokensCached
 	PromptTokensBySource
+	PromptTokensCachedBySource
 	GenerationTokens
 	RequestSuccess
 	Preemptions
@@ -47,11 +48,14 @@ const (
 	PodReady
 	PodTerminating
 	SleepState
+	// SleepOperations belong to the server.
+	SleepOperations
 	// GatewayQueue belongs to an inference gateway.
 	GatewayQueue
 	Running
 	Waiting
 	WaitingByReason
+	KVFetches
 	KVCacheUtilization
 	KVCacheCapacity
 	KVCacheBlockSize
@@ -136,10 +140,11 @@ var definitions = [NumMetrics]Definition{
 	PromptTokens:               {Name: "vllm.prompt_tokens"},
 	PromptTokensCached:         {Name: "vllm.prompt_tokens_cached"},
 	PromptTokensBySource:       {Name: "vllm.prompt_tokens_by_source", Labels: []string{"source"}},
+	PromptTokensCachedBySource: {Name: "vllm.prompt_tokens_cached_by_source", Labels: []string{"source"}},
 	GenerationTokens:           {Name: "vllm.generation_tokens"},
 	RequestSuccess:             {Name: "vllm.request.success", Labels: []string{"finished_reason"}},
 	Preemptions:                {Name: "vllm.num_preemptions", Level: "vllm.num_preemptions_gauge"},
-	Dropped:                    {Name: "vllm.admission_rejections", Summed: []string{"reason"}, Older: []string{"vllm.num_dropped_counter"}, Level: "vllm.num_dropped"},
+	Dropped:                    {Name: "vllm.admission_rejections", Labels: []string{"reason"}, Older: []string{"vllm.num_dropped_counter"}, Level: "vllm.num_dropped"},
 	PrefixCacheHits:            {Name: "vllm.prefix_cache.hits", Older: []string{"vllm.gpu_prefix_cache.hits"}},
 	PrefixCacheQueries:         {Name: "vllm.prefix_cache.queries", Older: []string{"vllm.gpu_prefix_cache.queries"}},
 	ExternalPrefixCacheHits:    {Name: "vllm.external_prefix_cache.hits"},
@@ -170,10 +175,12 @@ var definitions = [NumMetrics]Definition{
 	CanaryUnanswered: {Name: "vllm.canary.unanswered", Kind: Gauge},
 
 	SleepState:         {Name: "vllm.engine.sleep_state", Kind: Gauge, Labels: []string{"sleep_state"}},
+	SleepOperations:    {Name: "vllm.sleep_mode_operations_in_flight", Kind: Gauge, Summed: []string{"operation"}},
 	GatewayQueue:       {Name: "inference_gateway.epp.flow_control.queue.size", Kind: Gauge, Labels: []string{"priority", "target_model_name"}, Summed: byClient},
 	Running:            {Name: "vllm.num_requests.running", Kind: Gauge},
 	Waiting:            {Name: "vllm.num_requests.waiting", Kind: Gauge},
 	WaitingByReason:    {Name: "vllm.num_requests.waiting_by_reason", Kind: Gauge, Labels: []string{"reason"}},
+	KVFetches:          {Name: "vllm.num_requests.kv_fetch_by_stage", Kind: Gauge, Labels: []string{"stage"}},
 	KVCacheUtilization: {Name: "vllm.kv_cache.utilization", Kind: Gauge},
 	KVCacheCapacity:    {Name: "vllm.kv_cache.capacity", Kind: Gauge},
 	KVCacheBlockSize:   {Name: "vllm.kv_cache.block_size", Kind: Gauge},

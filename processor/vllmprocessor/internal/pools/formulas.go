@@ -175,6 +175,7 @@ var alike = []struct{ server, pool string }{
 	{"vllm.prefix_cache.hit_ratio", "vllm.pool.prefix_cache.hit_ratio"},
 	{"vllm.prompt_tokens_cached_ratio", "vllm.pool.prompt_tokens_cached_ratio"},
 	{"vllm.external_prefix_cache.hit_ratio", "vllm.pool.external_prefix_cache.hit_ratio"},
+	{"vllm.external_prefix_cache.hit_throughput", "vllm.pool.external_prefix_cache.hit_throughput"},
 	{"vllm.prompt_throughput", "vllm.pool.prompt_throughput"},
 	{"vllm.prefill_compute_throughput", "vllm.pool.prefill_compute_throughput"},
 	{"vllm.generation_throughput", "vllm.pool.generation_throughput"},
