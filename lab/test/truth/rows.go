@@ -56,7 +56,15 @@ var rows = slices.Concat([]Row{
 			return ratio(w.sum(engine.EventLookup, found), w.sum(engine.EventLookup, prompt))
 		},
 	},
-	perSecond("vllm.external_prefix_cache.hit_throughput", engine.EventLookup, foundOut),
+	{
+		Metric: "vllm.external_prefix_cache.hit_throughput", Additive: true, Exact: sameInstants,
+		Truth: func(w *Window, _ map[string]string) Answer {
+			if w.sum(engine.EventLookup, askedOut) == 0 {
+				return Answer{}
+			}
+			return exactly(w.sum(engine.EventLookup, foundOut) / w.Elapsed())
+		},
+	},
 	{
 		Metric: "vllm.external_prefix_cache.hit_ratio", Truth: func(w *Window, _ map[string]string) Answer {
 			return ratio(w.sum(engine.EventLookup, foundOut), w.sum(engine.EventLookup, askedOut))

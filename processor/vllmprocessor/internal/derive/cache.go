@@ -270,10 +270,15 @@ func externalHits(settings *Settings, m *Member) Parts {
 	return parts
 }
 
-// externalHitRate is absent where hits are missing.
+// externalHitRate is absent where hits are missing, and without lookups: a server without a connector
+// has the counters, too.
 func externalHitRate(_ *Settings, m *Member) (float64, Reason) {
 	n, status := m.Now.Increase(input.ExternalPrefixCacheHits)
-	reason := Because(status)
+	lookups, statusLookups := m.Now.Increase(input.ExternalPrefixCacheQueries)
+	reason := worst(status, statusLookups)
+	if reason == OK && lookups == 0 {
+		reason = Idle
+	}
 	if m.Now.Affected(catalog.DefectExternalHitsWrong) {
 		reason = defective(reason)
 	}

@@ -233,10 +233,14 @@ func (s *scope) rates(put func(string, string, float64, bool)) {
 	for name, in := range map[string]input.Metric{
 		"vllm.prompt_throughput": input.PromptTokens, "vllm.generation_throughput": input.GenerationTokens,
 		"vllm.request_throughput": input.RequestSuccess, "vllm.preemption_rate": input.Preemptions,
-		"vllm.drop_rate": input.Dropped, "vllm.external_prefix_cache.hit_throughput": input.ExternalPrefixCacheHits,
+		"vllm.drop_rate": input.Dropped,
 	} {
 		n, k := s.increase(e, in, s.from)
 		rate(name, n, k)
+	}
+	found, kf := s.increase(e, input.ExternalPrefixCacheHits, s.from)
+	if lookups, kl := s.increase(e, input.ExternalPrefixCacheQueries, s.from); lookups > 0 {
+		rate("vllm.external_prefix_cache.hit_throughput", found, first(kf, kl))
 	}
 	_, k := s.increase(e, input.PromptTokensBySource, s.from)
 	local := 0.0
