@@ -198,15 +198,40 @@ var attributeValues = map[string][]string{
 	"network.io.direction":     []string{"receive", "transmit"},
 	"phase":                    []string{"completed", "issued"},
 	"request_type":             []string{"chat_completions", "other", "responses"},
-	"signal":                   []string{"acceptance_length", "arrival_rate", "cancelled_ratio", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
+	"signal":                   []string{"acceptance_length", "arrival_rate", "cancelled_ratio", "computed_tokens_per_request", "corrupted_ratio", "deferred", "dropped_ratio", "error_ratio", "first_token_rate", "frontend_overhead_mean", "gateway_delay", "generation_throughput", "inter_token_latency_mean", "kv_block_reuses_per_eviction", "kv_cache_utilization", "kv_per_computed_token", "kv_per_sequence_token", "kv_transfer_failures", "objective_missed_ratio", "output_tokens_per_request", "preemptions_per_first_token", "prefill_time_factor", "prefill_time_mean", "prompt_tokens_per_request", "queue_time_mean", "queue_wait_estimate", "running", "standstill", "step_time_factor", "step_time_mean", "time_to_first_token_mean", "waiting"},
 	"sleep_state":              []string{"awake", "discard_all", "weights_offloaded"},
 	"source":                   []string{"device", "disk", "external_kv_transfer", "external_unspecified", "host", "local_cache_hit", "local_compute", "p2p"},
 	"status_class":             []string{"4xx", "5xx"},
 	"transfer_type":            []string{"CPU_to_GPU", "GPU_to_CPU"},
+	"until":                    []string{"end", "first_token"},
 	"vllm.accelerator.sharing": []string{"exclusive", "none", "partition", "partitioned", "shared"},
 }
 
 var metrics = []Metric{
+	{
+		Name: "dynamo.frontend.request_duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Time of a request at the frontend.",
+		Attributes:  []string{"model"},
+		Sources: []Source{
+			{Family: "dynamo_frontend_request_duration_seconds"},
+		},
+	},
+	{
+		Name: "dynamo.frontend.requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
+		Description: "Requests at the frontend.",
+		Attributes:  []string{"endpoint", "error_type", "model", "request_type", "status"},
+		Sources: []Source{
+			{Family: "dynamo_frontend_requests_total"},
+		},
+	},
+	{
+		Name: "dynamo.frontend.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Time from a request at the frontend to its first token.",
+		Attributes:  []string{"model"},
+		Sources: []Source{
+			{Family: "dynamo_frontend_time_to_first_token_seconds"},
+		},
+	},
 	{
 		Name: "exceptions_total_counter", Unit: "{exception}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Exceptions raised while HTTP requests were handled.",
@@ -215,6 +240,14 @@ var metrics = []Metric{
 			{Family: "exceptions_total_counter", Until: "0.3.3"},
 		},
 		Exception: "The wire name contains \"total\": a counter of aioprometheus does not end in \"_total\".",
+	},
+	{
+		Name: "gen_ai.client.operation.duration", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Time of a request at a client, which may be a gateway.",
+		Attributes:  []string{"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"},
+		Sources: []Source{
+			{Family: "gen_ai_client_operation_duration_seconds"},
+		},
 	},
 	{
 		Name: "gen_ai.server.request.duration", Unit: "s", Kind: KindHistogram, Preset: Full, EmittedBy: "receiver",
@@ -1367,6 +1400,62 @@ var metrics = []Metric{
 			{Family: "llm_d_router_epp_std_dev_running_requests"},
 			{Family: "llm_d_epp_std_dev_running_requests"},
 		},
+	},
+	{
+		Name: "inference_gateway.request.duration_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
+		Description: "Mean time of a request at the gateway.",
+		Attributes:  []string{"model_name"},
+		DerivedFrom: []string{"dynamo.frontend.request_duration", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "vllm_router.request_latency"},
+		BlindSpots:  "Requests that failed are left out where the gateway marks them, which agentgateway does not.",
+	},
+	{
+		Name: "inference_gateway.request.duration_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
+		Description: "Quantile of the time of a request at the gateway.",
+		Attributes:  []string{"model_name", "quantile"},
+		DerivedFrom: []string{"dynamo.frontend.request_duration", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "vllm_router.request_latency"},
+		BlindSpots:  "Requests that failed are left out where the gateway marks them, which agentgateway does not.",
+	},
+	{
+		Name: "inference_gateway.request.duration_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the time of a request at the gateway.",
+		Attributes:  []string{"bound", "model_name", "quantile"},
+		DerivedFrom: []string{"dynamo.frontend.request_duration", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "vllm_router.request_latency"},
+		BlindSpots:  "Requests that failed are left out where the gateway marks them, which agentgateway does not.",
+	},
+	{
+		Name: "inference_gateway.request.error_ratio", Unit: "1", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
+		Description: "Share of the requests that the gateway marks as failed, from 0 to 1.",
+		Attributes:  []string{"model_name"},
+		DerivedFrom: []string{"dynamo.frontend.request_duration", "dynamo.frontend.requests", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "vllm_router.request_latency"},
+		BlindSpots:  "A gateway that marks no request has no value, and one that marks only those that fail has none before the first.",
+	},
+	{
+		Name: "inference_gateway.request.time_to_first_token_mean", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "processor",
+		Description: "Mean time of a request at the gateway until its first token.",
+		Attributes:  []string{"model_name"},
+		DerivedFrom: []string{"dynamo.frontend.time_to_first_token", "gen_ai.server.time_to_first_token"},
+		BlindSpots:  "Most gateways count streamed responses only.",
+	},
+	{
+		Name: "inference_gateway.request.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
+		Description: "Quantile of the time of a request at the gateway until its first token.",
+		Attributes:  []string{"model_name", "quantile"},
+		DerivedFrom: []string{"dynamo.frontend.time_to_first_token", "gen_ai.server.time_to_first_token"},
+		BlindSpots:  "Most gateways count streamed responses only.",
+	},
+	{
+		Name: "inference_gateway.request.time_to_first_token_quantile_bound", Unit: "s", Kind: KindGauge, Preset: Full, EmittedBy: "processor",
+		Description: "Bounds of the bucket that holds the quantile of the time of a request at the gateway until its first token.",
+		Attributes:  []string{"bound", "model_name", "quantile"},
+		DerivedFrom: []string{"dynamo.frontend.time_to_first_token", "gen_ai.server.time_to_first_token"},
+		BlindSpots:  "Most gateways count streamed responses only.",
+	},
+	{
+		Name: "inference_gateway.request_rate", Unit: "{request}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
+		Description: "Requests that ended at the gateway, per second.",
+		Attributes:  []string{"model_name"},
+		DerivedFrom: []string{"dynamo.frontend.request_duration", "dynamo.frontend.requests", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "vllm_router.request_latency"},
+		BlindSpots:  "Requests that the gateway refuses before it measures them.",
 	},
 	{
 		Name: "lmcache.active_memory_objs_count", Unit: "{object}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
@@ -4216,6 +4305,14 @@ var metrics = []Metric{
 		BlindSpots:  "Like `vllm.first_token_rate`.",
 	},
 	{
+		Name: "vllm.pool.gateway_delay", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
+		Description: "Mean time that the gateways before the pool add to a request, until its first token or its end.",
+		Attributes:  []string{"model_name", "until"},
+		DerivedFrom: []string{"dynamo.frontend.request_duration", "dynamo.frontend.time_to_first_token", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "gen_ai.server.time_to_first_token", "inference_gateway.epp.request.duration", "inference_gateway.epp.request.time_to_first_token", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm_router.request_latency"},
+		Needs:       "`pool`, and a gateway with the same models in the same processor",
+		BlindSpots:  "Withheld where the rates of requests at the gateways and at the servers differ by more than a fifth: other providers or clients, responses that are not streamed, prefill and decode on different servers, two gateways of one kind in a row. Withheld where two pools serve the model. Few requests of different lengths make it noisy.",
+	},
+	{
 		Name: "vllm.pool.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
 		Description: "Generated tokens per second of the pool.",
 		Attributes:  []string{"model_name"},
@@ -5165,6 +5262,14 @@ var metrics = []Metric{
 		Description: "Open WebSocket connections.",
 		Sources: []Source{
 			{Family: "vllm:websocket_connections_active", Since: "0.18.0"},
+		},
+	},
+	{
+		Name: "vllm_router.request_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
+		Description: "Time of a request at the router of the production stack.",
+		Attributes:  []string{"model", "server", "status"},
+		Sources: []Source{
+			{Family: "vllm:request_latency_seconds"},
 		},
 	},
 }

@@ -38,6 +38,9 @@ type Reader struct {
 	tooLarge bool
 	points   int
 	evidence seen
+	// kind is what our receiver says that the resource is; ours is true in its scope.
+	kind string
+	ours bool
 	// current is the place in batches of the batch of the last point; -1 without one.
 	current int
 
@@ -105,10 +108,10 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 		return
 	}
 	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, seen{}, -1
-	c.tooLarge = tooLarge(rm.Resource().Attributes())
+	c.tooLarge, c.kind = tooLarge(rm.Resource().Attributes()), kindOf(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {
-		if scopes.At(i).Scope().Name() == receiverScope {
+		if c.ours = scopes.At(i).Scope().Name() == receiverScope; c.ours {
 			c.evidence.Signs |= input.Received
 		}
 		metrics := scopes.At(i).Metrics()
@@ -124,7 +127,7 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 			switch {
 			case m.known && c.tooLarge:
 				c.report[TooLarge] += pointsOf(metric)
-			case c.tooLarge:
+			case c.tooLarge, c.passes(&m):
 			case m.known:
 				c.identify(rm)
 				c.readMetric(metric, m.named)
@@ -177,13 +180,16 @@ func (c *Reader) readMetric(metric pmetric.Metric, n named) {
 	case pmetric.MetricTypeHistogram:
 		histogram := metric.Histogram()
 		points := histogram.DataPoints()
+		factor, known := scale(metric, n.input)
 		switch {
 		case kind != input.Distribution:
 			c.report[TypeConflict] += points.Len()
+		case !known:
+			c.report[UnknownUnit] += points.Len()
 		case histogram.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified:
 			c.report[UnsupportedTemporality] += points.Len()
 		default:
-			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta)
+			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta, factor)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		c.report[TypeConflict] += metric.ExponentialHistogram().DataPoints().Len()
@@ -218,7 +224,8 @@ func (c *Reader) readNumbers(points pmetric.NumberDataPointSlice, n named, fits,
 	}
 }
 
-func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool) {
+// readHistograms reads points whose observations are multiplied by a factor.
+func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool, factor float64) {
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
@@ -228,12 +235,13 @@ func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named,
 		}
 		c.origin = origin{rank: n.rank}
 		if !sample.Gone {
-			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum(), point.HasSum() && finite(point.Sum())
+			sample.Count, sample.Sum, sample.HasSum = float64(point.Count()), point.Sum()*factor, point.HasSum() && finite(point.Sum())
 			if !c.readBuckets(sample, point) {
 				c.report[BadHistogram]++
 				c.addUnread(point.Timestamp(), point.Attributes(), n.input)
 				continue
 			}
+			sample.Bounds = c.scaled(sample.Bounds, factor)
 		}
 		c.add(point.Timestamp(), point.Attributes(), sample)
 	}
@@ -305,6 +313,8 @@ const (
 	// SeveralProcesses means: each API server of a server reports the gauge for itself,
 	// and none of the values is right for the whole.
 	SeveralProcesses
+	// UnknownUnit means: times of a gateway in a unit that is not one of time.
+	UnknownUnit
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -314,7 +324,7 @@ const (
 func (r Reason) String() string {
 	return [NumReasons]string{
 		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name", "too_large",
-		"several_processes",
+		"several_processes", "unknown_unit",
 	}[r]
 }
 

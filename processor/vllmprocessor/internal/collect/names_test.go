@@ -118,7 +118,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 				switch {
 				case in == input.GatewayQueue:
 					of = append(of, "pool") // A gateway has a queue for each pool.
-				case in.OfPicker():
+				case in.ByModel():
 					of = append(of, "target_model_name")
 				}
 				of = append(of, in.Define().Summed...)

@@ -227,6 +227,8 @@ const (
 	Processes
 	// Received means: metrics of our receiver, which logs itself what is known of them.
 	Received
+	// MarksErrors means: a gateway that distinguishes the requests that failed.
+	MarksErrors
 )
 
 // Has reports whether all given signs were seen.
