@@ -13,7 +13,7 @@ var diagnosisSignals = []Signal{
 	{Name: "error_ratio", Unit: "1", Meaning: "Share of the requests that fail in the engine, or of the responses with 5xx; the larger one.", From: []string{"http_requests", "vllm.request.success"}},
 	{Name: "first_token_rate", Unit: "{request}/s", Meaning: "First tokens per second.", From: []string{"vllm.time_to_first_token"}},
 	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time of a request outside of queue and engine.", From: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"}},
-	{Name: "gateway_delay", Unit: "s", Meaning: "Mean time that the gateways add to a request until its first token; only of pools. Usual is the median of half hours of the last day.", From: []string{"vllm.pool.gateway_delay"}},
+	{Name: "gateway_delay", Unit: "s", Meaning: "Mean time that the gateways add to a request until its first token; only of pools. Usual is the median of half hours of the last day.", From: []string{"dynamo.frontend.time_to_first_token", "gen_ai.server.time_to_first_token", "inference_gateway.epp.request.time_to_first_token"}},
 	{Name: "generation_throughput", Unit: "{token}/s", Meaning: "Tokens generated per second.", From: []string{"vllm.generation_tokens"}},
 	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time per token after the first one, also with speculative decoding.", From: []string{"acceptance_length", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.time_to_first_token"}},
 	{Name: "kv_block_reuses_per_eviction", Unit: "1", Meaning: "Mean uses of a KV block before its eviction; only with `--kv-cache-metrics`.", From: []string{"vllm.kv_block.idle_before_evict", "vllm.kv_block.reuse_gap"}},

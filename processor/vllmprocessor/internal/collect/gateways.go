@@ -11,8 +11,10 @@ import (
 
 // kindOf is what our receiver says about a resource that is not a vLLM server.
 func kindOf(resource pcommon.Map) string {
-	kind, _ := resource.Get("vllm.server.kind")
-	return kind.AsString()
+	if kind, has := resource.Get("vllm.server.kind"); has {
+		return kind.AsString()
+	}
+	return ""
 }
 
 // passes reports whether a metric of a gateway is left alone because it is not about a gateway:
