@@ -11,7 +11,11 @@ import (
 
 // timed are n requests that took a mean time each, in two buckets.
 func timed(n, each float64) dist {
-	return dist{bounds: []float64{1}, counts: []float64{0, n}, sum: n * each}
+	counts := []float64{n, 0}
+	if each > 1 {
+		counts = []float64{0, n}
+	}
+	return dist{bounds: []float64{1}, counts: counts, sum: n * each}
 }
 
 // serves is an engine after n requests with a mean time to the first token and to the end.
@@ -53,14 +57,14 @@ func TestTheDelayOfAGatewayNeedsTheSameRequests(t *testing.T) {
 		engine, gateway scraped
 		first, end      float64 // -1: withheld
 	}{
-		"a fifth more":       {serves("m", 80, 0.3, 2), passes("m", 100, 1.3, 3), 1, 1},
-		"more than a fifth":  {serves("m", 79, 0.3, 2), passes("m", 100, 1.3, 3), -1, -1},
-		"a fifth fewer":      {serves("m", 100, 0.3, 2), passes("m", 80, 1.3, 3), 1, 1},
-		"many fewer":         {serves("m", 100, 0.3, 2), passes("m", 79, 1.3, 3), -1, -1},
-		"another model":      {serves("m", 60, 0.3, 2), passes("n", 60, 1.3, 3), -1, -1},
-		"nothing passed":     {serves("m", 60, 0.3, 2), passes("m", 0, 0, 0), -1, -1},
-		"slightly faster":    {serves("m", 60, 0.3, 2), passes("m", 60, 0.295, 1.95), 0, 0},
-		"faster than it can": {serves("m", 60, 0.3, 2), passes("m", 60, 0.28, 1.8), -1, -1},
+		"almost a fifth more":  {serves("m", 81, 0.3, 2), passes("m", 100, 1.3, 3), 1, 1},
+		"more than a fifth":    {serves("m", 79, 0.3, 2), passes("m", 100, 1.3, 3), -1, -1},
+		"almost a fifth fewer": {serves("m", 100, 0.3, 2), passes("m", 81, 1.3, 3), 1, 1},
+		"many fewer":           {serves("m", 100, 0.3, 2), passes("m", 79, 1.3, 3), -1, -1},
+		"another model":        {serves("m", 60, 0.3, 2), passes("n", 60, 1.3, 3), -1, -1},
+		"nothing passed":       {serves("m", 60, 0.3, 2), passes("m", 0, 0, 0), -1, -1},
+		"slightly faster":      {serves("m", 60, 0.3, 2), passes("m", 60, 0.295, 1.95), 0, 0},
+		"faster than it can":   {serves("m", 60, 0.3, 2), passes("m", 60, 0.28, 1.8), -1, -1},
 		"only few are streams": {serves("m", 60, 0.3, 2), scraped{model: "m", distributions: map[input.Metric]dist{
 			input.GatewayTimeToFirstToken: timed(10, 1.3), input.GatewayDuration: timed(60, 3),
 		}}, -1, 1},
