@@ -31,6 +31,7 @@ func showGateway(ctx context.Context, book *story.Book, args []string) (err erro
 	var i installed
 	flags := flag.NewFlagSet("gateway", flag.ExitOnError)
 	i.flags(flags)
+	url := flags.String("url", "", "the `address` of a server that runs already, with the model tiny; empty starts vLLM")
 	length := flags.Duration("for", 100*time.Second, "how `long` clients send requests, each time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -42,12 +43,19 @@ func showGateway(ctx context.Context, book *story.Book, args []string) (err erro
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
+	if *url != "" {
+		return compareGateways(ctx, book, *url, *length)
+	}
 	server := &serve.Server{Folder: i.folder, Version: i.version, Log: filepath.Join(logs, "server.log")}
 	if err := server.Start(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	gateway, err := front.New(server.URL())
+	return compareGateways(ctx, book, server.URL(), *length)
+}
+
+func compareGateways(ctx context.Context, book *story.Book, server string, length time.Duration) error {
+	gateway, err := front.New(server)
 	if err != nil {
 		return err
 	}
@@ -63,7 +71,7 @@ func showGateway(ctx context.Context, book *story.Book, args []string) (err erro
 	fmt.Println("held back  until        said     felt minus servers  servers")
 	for _, held := range []time.Duration{0, 2 * time.Second} {
 		gateway.Hold.Store(int64(held))
-		if err := compareGateway(ctx, server, gateway, listening.URL, &phase, *length, held); err != nil {
+		if err := compareGateway(ctx, server, gateway, listening.URL, &phase, length, held); err != nil {
 			return err
 		}
 	}
@@ -75,7 +83,7 @@ func source(phase *story.Phase) *story.Source {
 }
 
 // compareGateway prints what is said after a time of requests, and what clients felt in its last minute.
-func compareGateway(ctx context.Context, server *serve.Server, gateway *front.Gateway, url string, phase *story.Phase, length, held time.Duration) (err error) {
+func compareGateway(ctx context.Context, server string, gateway *front.Gateway, url string, phase *story.Phase, length, held time.Duration) (err error) {
 	began := time.Now()
 	clients := client.New(url, serve.Model, serve.Adapter, began)
 	during := *phase
@@ -90,7 +98,7 @@ func compareGateway(ctx context.Context, server *serve.Server, gateway *front.Ga
 	if err != nil {
 		return err
 	}
-	receiver, err := replays.Target(server.URL(), nil)
+	receiver, err := replays.Target(server, nil)
 	if err != nil {
 		return err
 	}
@@ -109,7 +117,7 @@ func compareGateway(ctx context.Context, server *serve.Server, gateway *front.Ga
 	said := map[string]float64{}
 	for now := 5 * time.Second; now <= length; now += 5 * time.Second {
 		time.Sleep(time.Until(began.Add(now)))
-		body, err := get(ctx, server.URL()+"/metrics")
+		body, err := get(ctx, server+"/metrics")
 		if err != nil {
 			return err
 		}
@@ -129,7 +137,12 @@ func compareGateway(ctx context.Context, server *serve.Server, gateway *front.Ga
 	}
 	<-ended
 	to := times[len(times)-1]
-	from := times[len(times)-13] // 60 s before.
+	from := times[0] // The newest look that is at least as old as the window.
+	for _, t := range times {
+		if t <= to-60 {
+			from = t
+		}
+	}
 	first, whole := mean{}, mean{}
 	for _, s := range clients.Sent() {
 		if len(s.Tokens) > 0 && s.At+s.Tokens[0] > from && s.At+s.Tokens[0] <= to {

@@ -236,3 +236,54 @@ func delays(metrics pmetric.Metrics) map[string]string {
 	}
 	return all
 }
+
+// For 40 minutes the gateway adds 50 ms. Then it holds requests back for 2.4 s, while the server is as fast
+// as before and has room.
+func TestThePoolSaysThatItsGatewayHoldsRequestsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := new(consumertest.MetricsSink)
+		p := pooled(t, sink, withDiagnosis)
+		require.NoError(t, p.Start(t.Context(), host()))
+		starved := func() (is bool) {
+			for _, sent := range sink.AllMetrics() {
+				for _, rm := range sent.ResourceMetrics().All() {
+					for _, sm := range rm.ScopeMetrics().All() {
+						for _, m := range sm.Metrics().All() {
+							if m.Name() != "vllm.pool.diagnosis.cause" {
+								continue
+							}
+							for _, point := range m.Gauge().DataPoints().All() {
+								cause, _ := point.Attributes().Get("cause")
+								is = cause.AsString() == "upstream_starved" && point.DoubleValue() == 1 || is
+							}
+						}
+					}
+				}
+			}
+			sink.Reset()
+			return is
+		}
+		n, waited := 0, 0.0
+		for minute := range 46 {
+			for range 4 { // Scrapes of a minute, with 30 requests each.
+				n += 30
+				adds := 0.05
+				if minute >= 40 {
+					adds = 2.4
+				}
+				waited += 30 * (0.3 + adds)
+				engine := batchOfTimes("engine", "0", n, 1, map[string]float64{"vllm.time_to_first_token": 0.3, "vllm.e2e_request_latency": 2, "vllm.request.queue_time": 0.001})
+				gauges("engine", map[string]float64{"vllm.num_requests.waiting": 0, "vllm.generation_tokens": float64(100 * n), "vllm.prompt_tokens": float64(100 * n)}).
+					ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().MoveAndAppendTo(engine.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics())
+				require.NoError(t, p.ConsumeMetrics(t.Context(), engine))
+				require.NoError(t, p.ConsumeMetrics(t.Context(), batchOfTimes("gateway", "", n, 1, map[string]float64{"gen_ai.server.time_to_first_token": waited / float64(n)})))
+				time.Sleep(15 * time.Second)
+			}
+			if minute == 39 {
+				assert.False(t, starved(), "as usual")
+			}
+		}
+		assert.True(t, starved())
+		require.NoError(t, p.Shutdown(t.Context()))
+	})
+}
