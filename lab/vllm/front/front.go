@@ -60,33 +60,34 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.Unmarshal(raw, &asked) // The server says what is wrong.
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	time.Sleep(time.Duration(g.Hold.Load()))
-	seen := &watched{ResponseWriter: w}
-	g.proxy.ServeHTTP(seen, r)
 	attributes := []attribute.KeyValue{attribute.String("gen_ai.request.model", asked.Model)}
-	if seen.status < http.StatusBadRequest && !seen.first.IsZero() {
-		g.first.Record(r.Context(), seen.first.Sub(began).Seconds(), metric.WithAttributes(attributes...))
-	} else {
+	seen := &watched{ResponseWriter: w, begins: func() {
+		g.first.Record(r.Context(), time.Since(began).Seconds(), metric.WithAttributes(attributes...))
+	}}
+	g.proxy.ServeHTTP(seen, r)
+	if seen.failed || !seen.begun {
 		attributes = append(attributes, attribute.String("error.type", "_OTHER"))
 	}
 	g.whole.Record(r.Context(), time.Since(began).Seconds(), metric.WithAttributes(attributes...))
 }
 
-// watched notes the status and the first byte of an answer.
+// watched notes whether an answer is an error, and calls begins at the first byte of another one.
 type watched struct {
 	http.ResponseWriter
 
-	status int
-	first  time.Time
+	begins        func()
+	failed, begun bool
 }
 
 func (w *watched) WriteHeader(status int) {
-	w.status = status
+	w.failed = status >= http.StatusBadRequest
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *watched) Write(p []byte) (int, error) {
-	if w.first.IsZero() && len(p) > 0 {
-		w.first = time.Now()
+	if !w.failed && !w.begun && len(p) > 0 {
+		w.begun = true
+		w.begins()
 	}
 	return w.ResponseWriter.Write(p)
 }
