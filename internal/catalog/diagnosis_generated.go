@@ -13,6 +13,7 @@ var diagnosisSignals = []Signal{
 	{Name: "error_ratio", Unit: "1", Meaning: "Share of the requests that fail in the engine, or of the responses with 5xx; the larger one.", From: []string{"http_requests", "vllm.request.success"}},
 	{Name: "first_token_rate", Unit: "{request}/s", Meaning: "First tokens per second.", From: []string{"vllm.time_to_first_token"}},
 	{Name: "frontend_overhead_mean", Unit: "s", Meaning: "Mean time of a request outside of queue and engine.", From: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"}},
+	{Name: "gateway_delay", Unit: "s", Meaning: "Mean time that the gateways add to a request until its first token; only of pools. Usual is the median of half hours of the last day.", From: []string{"dynamo.frontend.time_to_first_token", "gen_ai.server.time_to_first_token", "inference_gateway.epp.request.time_to_first_token"}},
 	{Name: "generation_throughput", Unit: "{token}/s", Meaning: "Tokens generated per second.", From: []string{"vllm.generation_tokens"}},
 	{Name: "inter_token_latency_mean", Unit: "s", Meaning: "Mean time per token after the first one, also with speculative decoding.", From: []string{"acceptance_length", "vllm.generation_tokens", "vllm.inter_token_latency", "vllm.time_to_first_token"}},
 	{Name: "kv_block_reuses_per_eviction", Unit: "1", Meaning: "Mean uses of a KV block before its eviction; only with `--kv-cache-metrics`.", From: []string{"vllm.kv_block.idle_before_evict", "vllm.kv_block.reuse_gap"}},
@@ -406,10 +407,11 @@ var causes = []Cause{
 	},
 	{
 		Name: "upstream_starved", Level: LevelPool,
-		Meaning:  "The servers of the pool have room, while requests wait in the queue of the gateway.",
+		Meaning:  "The servers of the pool have room, while requests wait in the queue of the gateway, or the gateway adds at least half a second and five times the usual until the first token.",
 		Sentence: "The servers have room, but requests do not reach them: look at the gateway in front of them.",
-		Signals:  []string{"waiting", "running", "arrival_rate"},
+		Signals:  []string{"gateway_delay", "waiting", "running", "arrival_rate"},
 		Next: []Step{
+			{Text: "See how much the gateway adds to the time of the servers, and until when: `vllm.pool.gateway_delay`.", Queries: []string{"vllm_pool_gateway_delay_seconds"}, Board: "vllm-pool", Panel: "Gateway delay"},
 			{Text: "Look at `inference_gateway.epp.flow_control.queue.size` and `inference_gateway.epp.flow_control.pool.saturation`.", Queries: []string{"sum by (pool) (inference_gateway_epp_flow_control_queue_size)", "inference_gateway_epp_flow_control_pool_saturation_ratio"}, Board: "vllm-pool", Panel: "Gateway queue length"},
 			{Text: "Look at `inference_gateway.epp.request.errors` and `inference_gateway.epp.scheduler.attempts` by `status`, and at the log of the picker.", Queries: []string{"sum by (error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", "sum by (status) (rate(inference_gateway_epp_scheduler_attempts_total[5m]))"}, Board: "vllm-pool", Panel: "Scheduling attempts"},
 			{Text: "Compare `inference_gateway.epp.requests` with `vllm.pool.arrival_rate`: the difference does not reach the servers.", Queries: []string{"sum(rate(inference_gateway_epp_requests_total[5m])) - sum(vllm_pool_arrival_rate_per_second)"}, Board: "vllm-pool", Panel: "Gateway requests"},

@@ -38,6 +38,7 @@ const usage = `usage:
   vllm judge FILE...                judge runs that were kept, again
   vllm conform                      compare the derived values of a real vLLM with what its clients saw
   vllm check FILE...                compare in runs that were kept what clients saw with what is derived
+  vllm gateway                      compare what a gateway before a real vLLM adds with what its clients felt
   vllm defects                      show on a real vLLM what docs/what-vllm-gets-wrong.md says of it
   vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to lab/cmd/demo, with an incident
   vllm list                         list the stories`
@@ -68,6 +69,8 @@ func work(ctx context.Context) error {
 		return demo(ctx, book, args)
 	case "defects":
 		return showDefects(ctx, args)
+	case "gateway":
+		return showGateway(ctx, book, args)
 	case "conform":
 		return conformance(ctx, book, args)
 	case "list":

@@ -41,6 +41,9 @@ type Reader struct {
 	points   int
 	evidence seen
 	engine   engine
+	// kind is what our receiver says that the resource is; ours is true in its scope.
+	kind string
+	ours bool
 	// current is the place in batches of the batch of the last point; -1 without one.
 	current int
 
@@ -110,10 +113,10 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 	}
 	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, seen{}, -1
 	c.engine = engine{of: rm}
-	c.tooLarge = tooLarge(rm.Resource().Attributes())
+	c.tooLarge, c.kind = tooLarge(rm.Resource().Attributes()), kindOf(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {
-		if scopes.At(i).Scope().Name() == receiverScope {
+		if c.ours = scopes.At(i).Scope().Name() == receiverScope; c.ours {
 			c.evidence.Signs |= input.Received
 		}
 		metrics := scopes.At(i).Metrics()
@@ -129,7 +132,7 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 			switch {
 			case m.known && c.tooLarge:
 				c.report[TooLarge] += pointsOf(metric)
-			case c.tooLarge:
+			case c.tooLarge, c.passes(&m):
 			case m.known:
 				c.identify(rm)
 				c.readMetric(metric, m.named)
@@ -182,13 +185,16 @@ func (c *Reader) readMetric(metric pmetric.Metric, n named) {
 	case pmetric.MetricTypeHistogram:
 		histogram := metric.Histogram()
 		points := histogram.DataPoints()
+		per, known := perSecond(metric.Unit(), n.input)
 		switch {
 		case kind != input.Distribution:
 			c.report[TypeConflict] += points.Len()
+		case !known:
+			c.report[UnknownUnit] += points.Len()
 		case histogram.AggregationTemporality() == pmetric.AggregationTemporalityUnspecified:
 			c.report[UnsupportedTemporality] += points.Len()
 		default:
-			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta, metric.Unit())
+			c.readHistograms(points, n, histogram.AggregationTemporality() == pmetric.AggregationTemporalityDelta, per)
 		}
 	case pmetric.MetricTypeExponentialHistogram:
 		c.report[TypeConflict] += metric.ExponentialHistogram().DataPoints().Len()
@@ -223,12 +229,8 @@ func (c *Reader) readNumbers(points pmetric.NumberDataPointSlice, n named, fits,
 	}
 }
 
-// readHistograms reads the points of a distribution. One in milliseconds becomes one in seconds.
-func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool, unit string) {
-	per := 1.0
-	if unit == "ms" {
-		per = 1000
-	}
+// readHistograms reads the points of a distribution, whose numbers are divided by per.
+func (c *Reader) readHistograms(points pmetric.HistogramDataPointSlice, n named, delta bool, per float64) {
 	for i := range points.Len() {
 		point := points.At(i)
 		sample := &c.sample
@@ -292,6 +294,20 @@ func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint, 
 // A histogram with other bounds is used as it is: who chose them knows what they resolve.
 var sdkBounds = [...]float64{0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000}
 
+// units are those of times, and how many are a second. A metric without a unit, as from the Prometheus
+// receiver, has the unit of its name.
+var units = map[string]float64{"": 1, "s": 1, "seconds": 1, "ms": 1e3, "milliseconds": 1e3, "us": 1e6, "ns": 1e9}
+
+// perSecond returns how many of a unit are one of the input; false where the input is a time and the
+// unit is not one of time.
+func perSecond(unit string, in input.Metric) (per float64, known bool) {
+	if !inSeconds()[in] {
+		return 1, true
+	}
+	per, known = units[unit]
+	return per, known
+}
+
 // inSeconds has the inputs that the catalogue has in seconds.
 var inSeconds = sync.OnceValue(func() (is [input.NumMetrics]bool) {
 	for in := range input.NumMetrics {
@@ -333,6 +349,8 @@ const (
 	// SeveralProcesses means: each API server of a server reports the gauge for itself,
 	// and none of the values is right for the whole.
 	SeveralProcesses
+	// UnknownUnit means: times of a gateway in a unit that is not one of time.
+	UnknownUnit
 
 	// NumReasons is the number of reasons, for arrays over them.
 	NumReasons
@@ -342,7 +360,7 @@ const (
 func (r Reason) String() string {
 	return [NumReasons]string{
 		"type_conflict", "unsupported_temporality", "not_a_number", "bad_histogram", "no_timestamp", "older_name", "too_large",
-		"several_processes",
+		"several_processes", "unknown_unit",
 	}[r]
 }
 

@@ -23,7 +23,7 @@ func (e *seen) resource(attributes pcommon.Map) {
 		e.Version = version.AsString()
 	}
 	// The receiver writes the kind only of what is not a vLLM server.
-	if kind, has := attributes.Get("vllm.server.kind"); has && kind.AsString() != "" {
+	if kindOf(attributes) != "" {
 		e.Signs |= input.Imitator
 	}
 }

@@ -83,8 +83,8 @@ type meaning struct {
 	// known is true for an input.
 	known       bool
 	cacheConfig bool
-	// process is true for the start of the process.
-	process bool
+	// process is true for the start of the process, ofClients for times that applications measure.
+	process, ofClients bool
 }
 
 // meanings has the names that mean something.
@@ -104,6 +104,11 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 		m.cacheConfig = true
 		index[name] = m
 	}
+	eachName(input.ClientDuration, func(name string) {
+		m := index[name]
+		m.ofClients = true
+		index[name] = m
+	})
 	m := index[processStart]
 	m.process = true
 	index[processStart] = m

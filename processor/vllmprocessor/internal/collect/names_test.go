@@ -109,6 +109,9 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 				want = input.Gauge
 			}
 			assert.Equal(t, want, kinds[metric.Kind], name)
+			if in.Summed() {
+				continue // It has the model and whether requests failed, from any of the attributes.
+			}
 			for _, label := range in.Define().Labels {
 				// Servers that count what they drop otherwise give no reason.
 				assert.True(t, in == input.Dropped || slices.Contains(metric.Attributes, label), "%s has no %s", name, label)
@@ -119,7 +122,7 @@ func TestTheInputsAreAsTheCatalogueHasThem(t *testing.T) {
 				switch {
 				case in == input.GatewayQueue:
 					of = append(of, "pool") // A gateway has a queue for each pool.
-				case in.OfPicker():
+				case in.ByModel():
 					of = append(of, "target_model_name")
 				}
 				of = append(of, in.Define().Summed...)

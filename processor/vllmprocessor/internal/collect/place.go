@@ -56,6 +56,9 @@ func (c *Reader) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample
 		c.report[NoTimestamp]++
 		return
 	}
+	if sample.Input.Summed() && isCopy(attributes) {
+		return
+	}
 	if !c.read(attributes, sample) {
 		c.report[TooLarge]++
 		return
@@ -137,6 +140,10 @@ const pidLabel = "pid"
 func (c *Reader) read(attributes pcommon.Map, sample *input.Sample) bool {
 	if identity.Size(attributes) > maxPointBytes {
 		return false
+	}
+	if sample.Input.Summed() {
+		c.readGateway(attributes, sample)
+		return true
 	}
 	definition := sample.Input.Define()
 	c.rest = c.rest[:0]
@@ -313,10 +320,10 @@ func sum(s, other *input.Sample) bool {
 	return true
 }
 
-// compare records the rank of a picker's name. A newer picker writes each family under the
+// compare records the rank of a gateway's name. A newer picker writes each family under the
 // names of two generations, whose labels differ.
 func (p *pending) compare(sample *input.Sample, rank int16) {
-	if !sample.Input.OfPicker() || sample.Gone {
+	if !sample.Input.ByModel() || sample.Gone {
 		return
 	}
 	newest, known := p.newest[sample.Input]
@@ -327,7 +334,7 @@ func (p *pending) compare(sample *input.Sample, rank int16) {
 	p.newest[sample.Input] = max(newest, rank)
 }
 
-// dropOlderGenerations removes the samples of a picker whose input also has a newer name in
+// dropOlderGenerations removes the samples of a gateway whose input also has a newer name in
 // the batch. They count the same requests.
 func (c *Reader) dropOlderGenerations() {
 	for i := range c.pending {
@@ -337,7 +344,7 @@ func (c *Reader) dropOlderGenerations() {
 		}
 		batch := &c.batches[i]
 		batch.Samples = slices.DeleteFunc(batch.Samples, func(s input.Sample) bool {
-			if !s.Input.OfPicker() || s.Gone || p.twins[keyOf(&s)].rank == p.newest[s.Input] {
+			if !s.Input.ByModel() || s.Gone || p.twins[keyOf(&s)].rank == p.newest[s.Input] {
 				return false
 			}
 			c.report[OlderName]++

@@ -131,7 +131,7 @@ func cacheCases() map[string][]defectCase {
 					"prompt_tokens_cached_by_source_ratio all host":   0.375, "prompt_tokens_cached_by_source_ratio 1 host": 0.5, hitRate: 1, hitRate + " 1": 5.0 / 3,
 				},
 				points: append(slices.Clone(tiers), as("1", count(input.PrefixCacheQueries, 1000), count(input.PromptTokensCachedBySource, 0, "device"),
-					count(input.PromptTokensCachedBySource, 500, "host"), count(input.ExternalPrefixCacheHits, 500))...),
+					count(input.PromptTokensCachedBySource, 500, "host"), count(input.ExternalPrefixCacheQueries, 1000), count(input.ExternalPrefixCacheHits, 500))...),
 			},
 		},
 		"hits-uncounted": {{

@@ -137,13 +137,13 @@ func (e *Evaluator) Evaluate(settings *Settings, resource *window.Resource) []Va
 			in.alone, in.misattributed, in.undecided = false, up.misattributed, up.undecided
 		}
 		if whole := group.Whole(); whole != nil {
-			in.picker, in.nameless = true, len(group.Attributes) == len(whole.Attributes)
+			in.gateway, in.nameless = true, len(group.Attributes) == len(whole.Attributes)
 		}
 		e.rows(settings, e.members[i:i+1], in)
 	}
 	for up, status := range resource.Rollups() {
 		if status == window.Present {
-			e.rows(settings, e.of(resource, up), scope{number: up.Number, attributes: up.Attributes, rollup: true, picker: up.Picker})
+			e.rows(settings, e.of(resource, up), scope{number: up.Number, attributes: up.Attributes, rollup: true, gateway: up.Gateway})
 		}
 	}
 	return e.values
@@ -195,22 +195,22 @@ type scope struct {
 	misattributed bool
 	// undecided is true where a part of the batch that may follow decides about misattributed.
 	undecided bool
-	// picker is true for a model of an endpoint picker, and for the whole picker. nameless
+	// gateway is true for a model of an inference gateway, and for the whole gateway. nameless
 	// is true for what it refused before it knew the model.
-	picker, nameless bool
+	gateway, nameless bool
 }
 
 // derives reports whether a row is evaluated in the scope. What has no model is a part of
-// the ratios of the whole picker only. It has no attributes, as the front end of a server
+// the ratios of the whole gateway only. It has no attributes, as the front end of a server
 // that shares the resource.
 func (in *scope) derives(row *Row) bool {
 	switch {
 	case in.rollup && row.Additive != nil:
 		return false
-	case row.picker:
-		return in.picker && (!in.nameless || row.Additive != nil)
+	case row.gateway:
+		return in.gateway && (!in.nameless || row.Additive != nil)
 	}
-	return !in.picker || in.nameless
+	return !in.gateway || in.nameless
 }
 
 func (e *Evaluator) rows(settings *Settings, members []Member, in scope) {

@@ -7,14 +7,17 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/window"
 )
 
-// pickerRows are the derived metrics of an inference gateway's endpoint picker.
-func pickerRows() []Row {
+// gatewayRows are the derived metrics of an inference gateway's endpoint picker, and of other
+// gateways.
+func gatewayRows() []Row {
 	all := []Row{
 		{Metric: "inference_gateway.epp.request_rate", Additive: pickerRate},
 		{Metric: "inference_gateway.epp.request.error_ratio", Quotient: pickerErrors},
 		{Metric: "inference_gateway.epp.request.shed_ratio", Quotient: pickerShed},
 		{Metric: "inference_gateway.epp.request.input_tokens_mean", Quotient: mean(input.PickerInputTokens)},
 		{Metric: "inference_gateway.epp.request.output_tokens_mean", Quotient: mean(input.PickerOutputTokens)},
+		{Metric: "inference_gateway.request_rate", Additive: gatewayRate},
+		{Metric: "inference_gateway.request.error_ratio", Quotient: gatewayErrors},
 	}
 	for _, of := range []struct {
 		in                    input.Metric
@@ -33,6 +36,14 @@ func pickerRows() []Row {
 			input.PickerQueueTime, dispatched, "inference_gateway.epp.flow_control.queue.duration_mean",
 			"inference_gateway.epp.flow_control.queue.duration_quantile", "inference_gateway.epp.flow_control.queue.duration_quantile_bound",
 		},
+		{
+			input.GatewayDuration, succeeded, "inference_gateway.request.duration_mean",
+			"inference_gateway.request.duration_quantile", "inference_gateway.request.duration_quantile_bound",
+		},
+		{
+			input.GatewayTimeToFirstToken, succeeded, "inference_gateway.request.time_to_first_token_mean",
+			"inference_gateway.request.time_to_first_token_quantile", "inference_gateway.request.time_to_first_token_quantile_bound",
+		},
 	} {
 		read := func(m *Member, dst *window.Histogram) Reason {
 			return Because(m.Now.AddToWhere(dst, of.in, of.keep(&m.Now)))
@@ -44,14 +55,14 @@ func pickerRows() []Row {
 		all = append(all, quantileRows(read, of.quantile, of.bound, false)...)
 	}
 	for i := range all {
-		all[i].picker = true
+		all[i].gateway = true
 	}
 	return all
 }
 
-// This is the place of the first own attribute of a picker's inputs: error_code, streaming
-// or outcome.
-const pickerLabel = 0
+// This is the place of the first own attribute of a gateway's inputs: error_code, streaming,
+// outcome or failed.
+const gatewayLabel = 0
 
 func everything(*window.View) func(input.Label) bool { return nil }
 
@@ -59,8 +70,8 @@ func everything(*window.View) func(input.Label) bool { return nil }
 // the first byte is sent together with the last.
 func streams(v *window.View) func(input.Label) bool {
 	for label := range v.Labels(input.PickerTimeToFirstToken) {
-		if label.Value(pickerLabel) != "" {
-			return func(l input.Label) bool { return l.Value(pickerLabel) == "true" }
+		if label.Value(gatewayLabel) != "" {
+			return func(l input.Label) bool { return l.Value(gatewayLabel) == "true" }
 		}
 	}
 	return nil
@@ -69,7 +80,12 @@ func streams(v *window.View) func(input.Label) bool {
 // dispatched are the requests that left the picker's queue for a server. Those that were
 // refused or evicted waited for something else.
 func dispatched(*window.View) func(input.Label) bool {
-	return func(l input.Label) bool { return l.Value(pickerLabel) == "Dispatched" }
+	return func(l input.Label) bool { return l.Value(gatewayLabel) == "Dispatched" }
+}
+
+// succeeded are the requests that the gateway does not mark as failed.
+func succeeded(*window.View) func(input.Label) bool {
+	return func(l input.Label) bool { return l.Value(gatewayLabel) == "" }
 }
 
 // modelServerError is the error_code of requests that were scheduled before they failed.
@@ -105,7 +121,7 @@ func pickerRequests(v *window.View) (handled, Reason) {
 	}
 	for label, n := range v.Increases(input.PickerErrors) {
 		h.errors += n
-		code := label.Value(pickerLabel)
+		code := label.Value(gatewayLabel)
 		if code != modelServerError {
 			h.all += n
 		}

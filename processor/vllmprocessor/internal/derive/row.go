@@ -51,8 +51,8 @@ type Row struct {
 	bounds bool
 	// detailed is true where the setting percentiles::detailed switches the metric on.
 	detailed bool
-	// picker is true for a metric of an inference gateway's endpoint picker.
-	picker bool
+	// gateway is true for a metric of an inference gateway.
+	gateway bool
 }
 
 // Parts are the numerator and the denominator of a quotient.

@@ -236,7 +236,7 @@ func (w *world) history() {
 	// What a server makes when it starts stands there at 0 from then on.
 	for _, e := range w.engines {
 		for in := range input.NumMetrics {
-			if in.Define().Name == "" || in.OfPicker() || in == input.HTTPRequests || in == input.KVCacheCapacity ||
+			if in.Define().Name == "" || in.ByModel() || in == input.HTTPRequests || in == input.KVCacheCapacity ||
 				in == input.KVCacheBlocks || in == input.KVCacheBlockSize || apart(in) {
 				continue
 			}

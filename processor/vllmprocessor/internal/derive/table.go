@@ -56,7 +56,7 @@ var rows = slices.Concat([]Row{
 	{Metric: "vllm.http.error_ratio", Extra: []string{"status_class"}, Several: httpErrors},
 	{Metric: "vllm.wasted_tokens_ratio", Extra: []string{"reason", "bound"}, Several: wasted, speculativeExtra: rejectedDrafts},
 	{Metric: "vllm.inter_token_latency_per_token_mean", Quotient: interTokenPerToken},
-}, latencyRows(), lengthRows(), pickerRows())
+}, latencyRows(), lengthRows(), gatewayRows())
 
 // latencyRows are the mean, the quantiles and their bounds of each histogram of times.
 func latencyRows() []Row {

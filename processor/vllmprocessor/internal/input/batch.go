@@ -73,7 +73,7 @@ func GroupOf(attributes []Attribute) Group { return NewGroup(KeyWithout(attribut
 
 // NewGroup returns a group with a key of AppendKey and its attributes, which are copied.
 func NewGroup(key string, attributes []Attribute) Group {
-	g := Group{Key: key, Attributes: slices.Clone(attributes)}
+	g := Group{Key: key, Attributes: append([]Attribute(nil), attributes...)}
 	at := 0
 	part := func(length int) string {
 		text := g.Key[at : at+length]
@@ -232,6 +232,8 @@ const (
 	DefaultBounds
 	// LateFirstTokens means: times to the first token that are observed when requests end.
 	LateFirstTokens
+	// MarksErrors means: a gateway that distinguishes the requests that failed.
+	MarksErrors
 )
 
 // Has reports whether all given signs were seen.

@@ -81,7 +81,7 @@ const (
 	KVBlockIdle
 	KVBlockReuseGap
 
-	// These belong to the endpoint picker of an inference gateway: see OfPicker.
+	// These belong to the endpoint picker of an inference gateway.
 	PickerRequests
 	PickerErrors
 	PickerDuration
@@ -89,6 +89,11 @@ const (
 	PickerInputTokens
 	PickerOutputTokens
 	PickerQueueTime
+
+	// These belong to the requests of another gateway: see OfGateway.
+	GatewayDuration
+	GatewayTimeToFirstToken
+	GatewayRequests
 
 	// NumInputs is the number of inputs, for arrays over them.
 	NumMetrics
@@ -132,6 +137,10 @@ type Definition struct {
 
 // MaxLabels is the most labels of an input.
 const MaxLabels = 3
+
+// failed is the label of the inputs of a gateway that is not an endpoint picker: "true" for
+// requests that the gateway marks as failed. All its other attributes but the model are summed.
+var failed = []string{"failed"}
 
 // byClient is the attribute whose values the clients of an inference gateway choose.
 var byClient = []string{"fairness_id"}
@@ -213,10 +222,27 @@ var definitions = [NumMetrics]Definition{
 		// A picker has one pool. inference_pool is its label on the wire.
 		Labels: []string{"outcome", "priority"}, Summed: append([]string{"pool", "inference_pool"}, byClient...),
 	},
+
+	GatewayDuration: {
+		Name: "gen_ai.server.request.duration", Kind: Distribution, Labels: failed,
+		Older: []string{"dynamo.frontend.request_duration", "vllm_router.request.latency", ClientDuration},
+	},
+	GatewayTimeToFirstToken: {
+		Name: "gen_ai.server.time_to_first_token", Kind: Distribution, Labels: failed, Older: []string{"dynamo.frontend.time_to_first_token"},
+	},
+	GatewayRequests: {Name: "dynamo.frontend.requests", Labels: failed},
 }
 
-// OfPicker reports whether an input belongs to the requests of an endpoint picker.
-func (in Metric) OfPicker() bool { return in >= PickerRequests && in <= PickerQueueTime }
+// ClientDuration is the catalogue name of what applications measure, too.
+const ClientDuration = "gen_ai.client.operation.duration"
+
+// ByModel reports whether an input belongs to the requests of an inference gateway, which has
+// them by model.
+func (in Metric) ByModel() bool { return in >= PickerRequests && in <= GatewayRequests }
+
+// Summed reports whether an input belongs to a gateway that is no endpoint picker: all
+// attributes but the model are summed.
+func (in Metric) Summed() bool { return in >= GatewayDuration && in <= GatewayRequests }
 
 // OfReceiver reports whether an input has values without an answer of the server.
 func (in Metric) OfReceiver() bool {
@@ -224,7 +250,7 @@ func (in Metric) OfReceiver() bool {
 }
 
 // OfGateway reports whether an input belongs to an inference gateway.
-func (in Metric) OfGateway() bool { return in == GatewayQueue || in.OfPicker() }
+func (in Metric) OfGateway() bool { return in == GatewayQueue || in.ByModel() }
 
 // Define returns the definition of an input.
 func (in Metric) Define() *Definition { return &definitions[in] }

@@ -68,6 +68,20 @@ func (p *Diagnosis) Queue(s Source) {
 	}
 }
 
+// Delay takes what the gateways before the pools add, by the key of a pool. It is called after all engines
+// were added.
+func (p *Diagnosis) Delay(delays map[string]Delay, at int64) {
+	for _, one := range p.all {
+		if one == nil || one.empty() {
+			continue
+		}
+		if d, known := delays[one.key]; known {
+			one.delay = d
+			one.usualDelay.add(at, d.Gateway)
+		}
+	}
+}
+
 // pool returns the pool with some attributes; nil where there is no place for it.
 func (p *Diagnosis) pool(s Source, attributes []input.Attribute) *pool {
 	p.key = keyOf(p.key[:0], attributes)
@@ -78,7 +92,7 @@ func (p *Diagnosis) pool(s Source, attributes []input.Attribute) *pool {
 	if !has {
 		return nil
 	}
-	added := &pool{place: at, report: diagnose.NewReport(at.number, at.attributes)}
+	added := &pool{place: at, report: diagnose.NewReport(at.number, at.attributes), delay: unknownDelay}
 	p.put(added)
 	added.begin(p.keeper)
 	return added

@@ -35,6 +35,8 @@ type poolRig struct {
 	at       int64
 	changes  []diagnose.Transition
 	values   []derive.Value
+	// delay is what the gateway of model m adds; the zero value is not known.
+	delay Delay
 }
 
 func newPoolRig() *poolRig {
@@ -83,6 +85,9 @@ func (r *poolRig) evaluate(models map[string][]one, queues ...diagnose.Queue) {
 		}
 	}
 	r.pools.Queue(&source{queues: queues})
+	if r.delay != (Delay{}) {
+		r.pools.Delay(map[string]Delay{string(keyOf(nil, named("m"))): r.delay}, r.at)
+	}
 	wanted := map[*derive.Row]bool{}
 	for _, row := range diagnose.Rows() {
 		wanted[row] = true

@@ -31,6 +31,7 @@ func (p *pool) signals() signal.Values {
 		}
 	}
 	s[signal.KVUtilization] = kv / measured // NaN without any.
+	s[signal.GatewayDelay] = p.delay.Gateway
 	return s
 }
 
@@ -38,6 +39,7 @@ func (p *pool) signals() signal.Values {
 // it is known for all of them.
 func (p *pool) usual() signal.Values {
 	usual := p.over(func(m *member, s signal.Signal) float64 { return m.Usual(s) })
+	usual[signal.GatewayDelay] = p.usualDelay.usual()
 	for i := range p.members {
 		for _, s := range sums {
 			if m := &p.members[i]; m.Verdict.Condition != diagnose.Unreachable && !signal.Known(m.Usual(s)) {

@@ -212,6 +212,8 @@ type table struct {
 	distributions []*derive.Row
 	// generation is the part that is the generation throughput.
 	generation int
+	// times are the parts that are the times of requests, per second.
+	times [derive.NumUntil]int
 }
 
 func newTable() *table {
@@ -230,6 +232,13 @@ func newTable() *table {
 	for _, names := range alike {
 		t.addAlike(names.pool, of[names.server])
 	}
+	for until, metric := range [...]string{derive.FirstToken: "vllm.time_to_first_token_mean", derive.End: "vllm.e2e_request_latency_mean"} {
+		t.times[until] = len(t.parts)
+		t.parts = append(t.parts, func(settings *derive.Settings, m *derive.Member) derive.Parts {
+			return derive.PerSecond(of[metric].Of(settings, m), m.Now.Elapsed)
+		})
+	}
+	t.add("vllm.pool.gateway_delay", (*Totals).gatewayDelay, "until")
 	t.add("vllm.pool.imbalance.stddev_ratio", compared(deviation), "signal")
 	t.add("vllm.pool.imbalance.max_ratio", compared(func(values []float64, _ float64) float64 { return slices.Max(values) }), "signal")
 	return t

@@ -26,6 +26,9 @@ const (
 	// heldBack is the harmful delay at the gateway, in seconds, while the servers have
 	// room: as much as for the time to the first token.
 	heldBack = 0.1
+	// greatDelay is how many times as long as usual the gateways hold requests back, leastDelay for how
+	// many seconds at least, and fewest how many requests of a window show it.
+	greatDelay, leastDelay, fewest = 5, 0.5, 5
 )
 
 // pool is one pool.
@@ -37,6 +40,11 @@ type pool struct {
 	siblings []*siblings
 	// queued is how many requests wait before the pool's servers.
 	queued float64
+	// delay is what its gateways add, NaN where it is not known; usualDelay is what they have added.
+	delay      Delay
+	usualDelay history
+	// late is true where they hold requests back.
+	late bool
 	// asked is what its engines are asked for, askedBefore the same at the evaluation before.
 	asked, askedBefore diagnose.Load
 	// before is its diagnosis before the collector restarted, until the first evaluation; nil
@@ -50,7 +58,7 @@ func (p *pool) empty() bool { return len(p.members) == 0 }
 
 func (p *pool) clear() { //nolint:unused // of placed, which the linter does not follow
 	clear(p.members)
-	p.members, p.queued = p.members[:0], 0
+	p.members, p.queued, p.delay = p.members[:0], 0, unknownDelay
 	p.asked, p.askedBefore = diagnose.Load{}, p.asked
 }
 
@@ -139,6 +147,7 @@ func (p *pool) judge(settings *diagnose.Settings, at int64) diagnose.Judgement {
 			explained = explained || m.Verdict.Explained
 		}
 	}
+	p.late = p.delayed(settings)
 	starved := p.starved(settings, at)
 	enough := loadHarmed
 	if c := p.report.Reported.Condition; c == diagnose.Degraded || c == diagnose.Critical {
@@ -207,7 +216,7 @@ func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 	r := p.report
 	verdict := &r.Reported
 	reported := r.Starved > 0 && verdict.Condition == diagnose.Degraded && verdict.Explained && verdict.Primary == diagnose.UpstreamStarved
-	switch now := p.queued >= 1 && p.queued >= heldBack*rate && p.roomy(); {
+	switch now := (p.queued >= 1 && p.queued >= heldBack*rate || p.late) && p.roomy(); {
 	case now:
 		r.Fed = 0
 		r.Starved = cmp.Or(r.Starved, at)
@@ -220,6 +229,13 @@ func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 		r.Starved, r.Fed = 0, 0
 	}
 	return r.Starved > 0 && at-r.Starved >= settings.HoldTime()
+}
+
+// delayed reports whether the gateways hold requests back: much longer than they usually do, and longer than
+// the servers then need. A delay that is always there is usual.
+func (p *pool) delayed(settings *diagnose.Settings) bool {
+	usual, d := p.usualDelay.usual(), &p.delay
+	return d.Gateway >= leastDelay && d.Gateway >= greatDelay*usual && d.Gateway >= d.Engines && d.Rate*settings.Window.Seconds() >= fewest
 }
 
 const (

@@ -10,7 +10,8 @@ import (
 // mostNamed bounds the servers that a sentence names: as many as one reads at a glance.
 const mostNamed = 5
 
-// sentence names the servers that do not serve their users well, the worst first; empty where all do.
+// sentence names the servers that do not serve their users well, the worst first, and says where gateways hold
+// requests back; empty where all is well.
 func (p *pool) sentence() string {
 	servers, last := 0, ""
 	harmed := map[diagnose.Condition][]string{}
@@ -42,8 +43,12 @@ func (p *pool) sentence() string {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 {
-		return ""
+	var said []string
+	if len(parts) > 0 {
+		said = append(said, fmt.Sprintf("Of %d servers %s.", servers, strings.Join(parts, "; ")))
 	}
-	return fmt.Sprintf("Of %d servers %s.", servers, strings.Join(parts, "; "))
+	if p.late {
+		said = append(said, fmt.Sprintf("The gateway adds %.2g s until the first token (usual %.2g s); the servers need %.2g s.", p.delay.Gateway, p.usualDelay.usual(), p.delay.Engines))
+	}
+	return strings.Join(said, " ")
 }

@@ -45,6 +45,9 @@ type Totals struct {
 	index   map[string]*replica
 	// found is true for each of GroupBy that any server has.
 	found []bool
+	// serves are the pools by the models that they serve; delays is by key.
+	serves map[string]*group
+	delays map[string]Delay
 
 	out       []derive.Value
 	now, long []window.View
@@ -60,12 +63,14 @@ type replica struct {
 	key     string
 	arrived int64
 	engines []*engine
+	// asked is by model, where the resource is a gateway.
+	asked []*asked
 }
 
 // engine is what one engine and model of a replica adds.
 type engine struct {
 	number     int
-	key        string
+	key, model string
 	attributes []input.Attribute
 	parts      []derive.Parts
 	// distributions are empty where the engine does not report them.
@@ -78,6 +83,11 @@ type engine struct {
 type group struct {
 	place[*replica]
 	servers [][]*engine
+	// asked is what the gateways before it measured. shared is true where another pool serves the same
+	// model. delay is what the gateways add, in seconds; NaN where it is not known.
+	asked  [derive.NumGateways][derive.NumUntil]derive.Parts
+	shared bool
+	delay  [derive.NumUntil]float64
 }
 
 func (g *group) empty() bool { return len(g.servers) == 0 } //nolint:unused // of placed, which the linter does not follow
@@ -91,6 +101,7 @@ func NewTotals(settings Settings) *Totals {
 	return &Totals{
 		places:   newPlaces(settings.MaxPools, func(*group) {}),
 		settings: settings, table: t, index: map[string]*replica{}, found: make([]bool, len(settings.GroupBy)),
+		serves: map[string]*group{}, delays: map[string]Delay{},
 	}
 }
 
@@ -105,22 +116,33 @@ func (p *Totals) Observe(key string, resource *window.Resource, attributesOf Att
 	r.arrived = arrived
 	p.now, p.long = resource.Views(p.now, false), resource.Views(p.long, true)
 	for i := range p.now {
+		if p.now[i].Group().Whole() != nil {
+			r.ask(&p.now[i])
+			continue
+		}
 		p.engine(r, p.now[i].Group().Number).read(p, &derive.Member{Now: p.now[i], Long: p.long[i]}, attributesOf)
 	}
 	for number := range resource.PendingGroups() {
 		for _, e := range r.engines {
 			e.current = e.current || e.number == number
 		}
+		for _, a := range r.asked {
+			a.current = a.current || a.number == number
+		}
 	}
 	r.engines = slices.DeleteFunc(r.engines, func(e *engine) bool { return !e.current })
 	for _, e := range r.engines {
 		e.current = false
 	}
-	switch {
-	case len(r.engines) > 0 && !known:
+	r.asked = slices.DeleteFunc(r.asked, func(a *asked) bool { return !a.current })
+	for _, a := range r.asked {
+		a.current = false
+	}
+	switch some := len(r.engines)+len(r.asked) > 0; {
+	case some && !known:
 		p.index[key] = r
 		p.servers = append(p.servers, r)
-	case len(r.engines) == 0 && known:
+	case !some && known:
 		p.remove(func(other *replica) bool { return other == r })
 	}
 }
@@ -164,6 +186,7 @@ func (e *engine) read(p *Totals, m *derive.Member, attributesOf AttributesOf) {
 			e.distributions[i].Add(&p.merged)
 		}
 	}
+	e.model = m.Now.Group().Value("model_name")
 	e.join(p, m.Now.Group(), attributesOf)
 }
 
@@ -192,7 +215,7 @@ func (p *Totals) remove(leaves func(*replica) bool) {
 // NotFound returns those of GroupBy that no server has ever had, once there are
 // servers.
 func (p *Totals) NotFound() (names []string) {
-	if len(p.servers) == 0 {
+	if !slices.ContainsFunc(p.servers, func(r *replica) bool { return len(r.engines) > 0 }) {
 		return nil
 	}
 	for i, name := range p.settings.GroupBy {
@@ -214,6 +237,7 @@ func (p *Totals) Evaluate(now int64) (values []derive.Value, leftOut int) {
 			leftOut++
 		}
 	}
+	p.compareGateways()
 	p.out = p.out[:0]
 	for _, g := range p.all {
 		if g != nil && len(g.servers) > 0 {

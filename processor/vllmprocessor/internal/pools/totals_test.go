@@ -191,6 +191,7 @@ func TestEveryMetricOfTheCatalogueIsTold(t *testing.T) {
 		for _, key := range []string{"a", "b"} {
 			f.scrape(key, seconds, everything(float64(step+1)))
 		}
+		f.scrape("gateway", seconds, passes("m", float64(6*(step+1)), 2, 2))
 	}
 	values, _ := f.pools.Evaluate(at(60))
 	for _, v := range values {
@@ -210,7 +211,7 @@ func everything(n float64) scraped {
 	e := scraped{engine: "0", model: "m", values: map[input.Metric]float64{}, distributions: map[input.Metric]dist{}}
 	for in := range input.NumMetrics {
 		switch {
-		case in.Define().Name == "", in == input.CanaryDuration: // All requests would be canaries.
+		case in.Define().Name == "", in.OfGateway(), in == input.CanaryDuration: // All requests would be canaries.
 		case in.Define().Kind == input.Distribution:
 			e.distributions[in] = dist{[]float64{1, 2}, []float64{n, n, n}, 3 * n}
 		default:

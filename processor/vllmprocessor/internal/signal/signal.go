@@ -48,6 +48,8 @@ const (
 	GenerationRate
 	Standstill
 	CancelledRatio
+	// GatewayDelay belongs to pools.
+	GatewayDelay
 
 	// Count is the number of signals, for arrays over them.
 	Count
@@ -85,6 +87,7 @@ var names = [Count]string{
 	GenerationRate:    "generation_throughput",
 	Standstill:        "standstill",
 	CancelledRatio:    "cancelled_ratio",
+	GatewayDelay:      "gateway_delay",
 }
 
 // String is the signal's name in the catalogue.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -187,7 +188,7 @@ func (c *PoolsConfig) Check(invalid Invalid) {
 			invalid(key, "%s is there twice; remove one", name)
 		case name == "engine":
 			invalid(key, "a pool adds up the engines of its servers, so it cannot be grouped by engine; remove it")
-		case name == "quantile" || name == "signal":
+		case name == "quantile" || name == "signal" || name == "until":
 			invalid(key, "%s is an attribute that the metrics of pools have already; remove it, or rename yours before this processor", name)
 		case isInputLabel(name):
 			invalid(key, "%s distinguishes values of one server, not servers; remove it", name)
@@ -265,11 +266,11 @@ func (s *Pools) Collect(ctx context.Context, call *emit.Call) pmetric.Metrics {
 	s.mu.Lock()
 	sums, leftOut := s.totals.Evaluate(int64(now.Sub(s.began)))
 	out.Append(&s.series, sums, now.UnixNano())
-	notFound := s.totals.NotFound()
+	notFound, delays := s.totals.NotFound(), maps.Clone(s.totals.Delays())
 	s.mu.Unlock()
 	if s.diagnosis != nil {
 		// Both numbers are about the same servers.
-		leftOut = max(leftOut, s.diagnose(ctx, now, out))
+		leftOut = max(leftOut, s.diagnose(ctx, now, delays, out))
 	}
 	s.warn(ctx, leftOut, notFound)
 
@@ -285,7 +286,7 @@ func (s *Pools) Collect(ctx context.Context, call *emit.Call) pmetric.Metrics {
 // diagnose appends the condition of the pools, and returns how many servers were left out
 // because there are too many pools. A server that does not answer any more counts, other
 // than for the sums, until no batch at all has arrived about it for max_staleness.
-func (s *Pools) diagnose(ctx context.Context, now time.Time, out *emit.Output) (leftOut int) {
+func (s *Pools) diagnose(ctx context.Context, now time.Time, delays map[string]pools.Delay, out *emit.Output) (leftOut int) {
 	d := s.diagnosis
 	d.judging.Lock()
 	defer d.judging.Unlock()
@@ -303,6 +304,7 @@ func (s *Pools) diagnose(ctx context.Context, now time.Time, out *emit.Output) (
 		}
 	})
 	live(func(_ *Server, engines *diagnose.State) { d.pools.Queue(engines) })
+	d.pools.Delay(delays, now.UnixNano())
 	values, changes := d.pools.Evaluate(&d.settings, now.UnixNano(), d.enabled)
 	said := d.log.write(ctx, changes, "", pcommon.NewMap(), now)
 	out.Append(&s.judged, values, now.UnixNano())

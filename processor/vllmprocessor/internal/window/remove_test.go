@@ -245,7 +245,7 @@ func TestModelsOfAPickerThatChurnLeaveTheWhole(t *testing.T) {
 		r.Trim()
 		for up, status := range r.Rollups() {
 			numbers[up.Number] = true
-			assert.True(t, up.Picker)
+			assert.True(t, up.Gateway)
 			assert.Equal(t, []input.Attribute{{Name: "pod", Value: "a"}}, up.Attributes)
 			assert.LessOrEqual(t, len(up.groups), 700)
 			assert.Equal(t, map[bool]Status{true: Present, false: Pending}[minute == 0], status)

@@ -17,15 +17,15 @@ func (r *Resource) enroll(g *Group) {
 
 // rollupKey finds a roll-up by its kind and attributes.
 type rollupKey struct {
-	picker     bool
+	gateway    bool
 	attributes string
 }
 
-func (r *Resource) join(g *Group, attributes []input.Attribute, picker bool) *Rollup {
-	key := rollupKey{picker, input.KeyWithout(attributes, "")}
+func (r *Resource) join(g *Group, attributes []input.Attribute, gateway bool) *Rollup {
+	key := rollupKey{gateway, input.KeyWithout(attributes, "")}
 	up := r.rollupOf[key]
 	if up == nil {
-		up = &Rollup{Number: r.nextRollup, Attributes: attributes, Picker: picker, key: key}
+		up = &Rollup{Number: r.nextRollup, Attributes: attributes, Gateway: gateway, key: key}
 		r.nextRollup++
 		r.rollupOf[key] = up
 		r.rollups = append(r.rollups, up)
@@ -52,14 +52,14 @@ func (g *Group) recordDelta(sample *input.Sample) {
 	}
 }
 
-// Rollups returns the roll-ups over several engines, and the whole endpoint pickers. A
+// Rollups returns the roll-ups over several engines, and the whole gateways. A
 // single engine has no roll-up. A roll-up is Pending where a group of the previous batch is
 // missing in this one: without it a part would be reported as the whole.
 func (r *Resource) Rollups() iter.Seq2[*Rollup, Status] {
 	return func(yield func(*Rollup, Status) bool) {
 		for _, up := range r.rollups {
 			groups, status, least := 0, Present, 2
-			if up.Picker {
+			if up.Gateway {
 				least = 1
 			}
 			for g := range r.Groups(up) {
@@ -123,7 +123,7 @@ func (r *Resource) Groups(u *Rollup) iter.Seq[*Group] {
 	}
 }
 
-// Whole returns the roll-up over the models of an endpoint picker; nil for a group that
+// Whole returns the roll-up over the models of a gateway; nil for a group that
 // belongs to none.
 func (g *Group) Whole() *Rollup { return g.whole }
 

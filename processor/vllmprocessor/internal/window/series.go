@@ -181,7 +181,7 @@ func (u *update) create(sample *input.Sample) *series {
 	}
 	s := &series{label: sample.Label, found: u.seq}
 	g.include(sample.Input, s)
-	if sample.Input.OfPicker() && g.whole == nil && g.rollup == nil {
+	if sample.Input.ByModel() && g.whole == nil && g.rollup == nil {
 		g.whole = u.join(g, g.Common(), true)
 	}
 	u.Resource.series++

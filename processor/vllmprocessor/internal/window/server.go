@@ -31,6 +31,9 @@ func (v *View) Before(release catalog.Release) bool {
 	return v.resource.Version().Least.Compare(release) < 0
 }
 
+// MarksErrors reports whether the resource is a gateway that has distinguished requests that failed.
+func (v *View) MarksErrors() bool { return v.resource.evidence.Signs.Has(input.MarksErrors) }
+
 // Shows reports whether the data show that the server has a setup.
 func (v *View) Shows(setup string) bool { return v.resource.Shows(setup) }
 

@@ -153,7 +153,7 @@ type Group struct {
 	place  int
 	engine *engine
 	rollup *Rollup // nil without an engine
-	whole  *Rollup // of an endpoint picker; nil for other groups
+	whole  *Rollup // of a gateway; nil for other groups
 	seq    int64   // of the newest value
 	ended  bool
 	inputs inputs
@@ -176,14 +176,14 @@ type Group struct {
 }
 
 // Rollup is the engines of one model: the groups whose attributes differ only in the
-// engine. Or it is a whole endpoint picker: those that differ only in model and target.
+// engine. Or it is a whole gateway: those that differ only in model and target.
 type Rollup struct {
 	// Number is unique among the roll-ups of the resource.
 	Number int
 	// Attributes are those that its groups have in common.
 	Attributes []input.Attribute
-	// Picker is true for a whole endpoint picker.
-	Picker bool
+	// Gateway is true for a whole gateway.
+	Gateway bool
 
 	key    rollupKey
 	groups []*Group
