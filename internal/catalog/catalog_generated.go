@@ -6336,6 +6336,7 @@ var metrics = []Metric{
 		Description: "Duration of a request.",
 		Attributes:  []string{"model", "server", "status"},
 		Sources: []Source{
+			{Family: "vllm:request_latency_seconds"},
 			{Family: "vllm_router_request_latency_seconds"},
 		},
 	},

@@ -291,7 +291,7 @@ func externalHitRate(_ *Settings, m *Member) (float64, Reason) {
 func cachedIn(m *Member, to []entry) (all []entry, rest Parts, reason Reason) {
 	lookups, status := m.Now.Increase(input.PrefixCacheQueries)
 	_, statusCached := m.Now.Increase(input.PromptTokensCachedBySource)
-	if reason = worst(status, statusCached); reason != OK {
+	if reason = worst(statusCached, status); reason != OK {
 		return to, noParts, reason
 	}
 	for tier, n := range m.Now.Increases(input.PromptTokensCachedBySource) {
