@@ -93,37 +93,36 @@ func (w *Window) arrived(e *engine.Event) float64 {
 
 func whole(w *Window, e *engine.Event) (float64, bool) { return e.At - w.arrived(e), true }
 
-// queued is the time to the first admission, or to the end without one. The Rust front end
-// takes the latter as 0.
+// withoutTimes reports whether the Rust front end takes all times of a request in the engine as 0: its client left
+// before its first token.
+func withoutTimes(w *Window, e *engine.Event) bool {
+	return w.Case.dialect() == surface.Rust && e.First == 0 && (e.Admitted == 0 || e.End == engine.EndLeft)
+}
+
+// queued is the time to the first admission, or to the end without one.
 func queued(w *Window, e *engine.Event) (float64, bool) {
 	switch {
+	case withoutTimes(w, e):
+		return 0, true
 	case e.Admitted > 0:
 		return e.Admitted - e.Queued, true
-	case w.Case.dialect() == surface.Rust:
-		return 0, true
 	}
 	return e.Last - e.Queued, true
 }
 
 // inference and prefill of a request without a token last until its end.
-func inference(_ *Window, e *engine.Event) (float64, bool) {
-	switch {
-	case e.Admitted == 0:
-		return 0, true
-	case e.First == 0:
-		return e.At - e.Admitted, true
-	}
-	return e.Last - e.Admitted, true
-}
+func inference(w *Window, e *engine.Event) (float64, bool) { return sinceAdmission(w, e, e.Last) }
 
-func prefill(_ *Window, e *engine.Event) (float64, bool) {
+func prefill(w *Window, e *engine.Event) (float64, bool) { return sinceAdmission(w, e, e.First) }
+
+func sinceAdmission(w *Window, e *engine.Event, until float64) (float64, bool) {
 	switch {
-	case e.Admitted == 0:
+	case e.Admitted == 0 || withoutTimes(w, e):
 		return 0, true
 	case e.First == 0:
 		return e.At - e.Admitted, true
 	}
-	return e.First - e.Admitted, true
+	return until - e.Admitted, true
 }
 
 // decode is of requests with more than one token only, as the metric says.
