@@ -1,19 +1,12 @@
 package collect
 
-import (
-	"slices"
+import "github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 
-	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
-)
-
-// ofRequests are attributes with which vLLM's open changes #52249 and #58078 divide the requests of
-// one engine. Their names alone decide: what other metrics have is not known where a request was split.
-var ofRequests = []string{"operation", "priority"}
-
-// isDetail reports whether an attribute divides the requests of one engine. It identifies no engine,
-// also where a deployment adds it to all points.
+// isDetail reports whether an attribute divides the requests of one engine, as vLLM's open changes
+// #52249 and #58078 do. The name alone decides: what other metrics have is not known where a request
+// was split. It identifies no engine, also where a deployment adds it to all points.
 func isDetail(in input.Metric, name string) bool {
-	return slices.Contains(ofRequests, name) && !in.OfGateway()
+	return (name == "operation" || name == "priority") && !in.OfGateway()
 }
 
 // isAdditive reports whether the parts of an input can be summed.
