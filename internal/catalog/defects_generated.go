@@ -80,7 +80,7 @@ var setups = []Setup{
 	{Name: "beam_search", Meaning: "requests with beam search", Visible: ""},
 	{Name: "lora", Meaning: "LoRA adapters", Visible: "vllm:lora_requests_info exists"},
 	{Name: "multi_step", Meaning: "several steps per scheduling (`--num-scheduler-steps`)", Visible: ""},
-	{Name: "late_first_tokens", Meaning: "a build with the change #58078, which is not merged", Visible: "vllm:time_to_first_token_seconds has the label priority, or vllm:scheduler_policy_info exists"},
+	{Name: "late_first_tokens", Meaning: "a build with the change #58078, which is not merged", Visible: "vllm:scheduler_policy_info exists"},
 	{Name: "newer_fastapi", Meaning: "FastAPI 0.137 or newer, which vLLM's own requirements exclude", Visible: ""},
 }
 

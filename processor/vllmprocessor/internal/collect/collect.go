@@ -40,7 +40,6 @@ type Reader struct {
 	tooLarge bool
 	points   int
 	evidence seen
-	engine   engine
 	// kind is what our receiver says that the resource is; ours is true in its scope.
 	kind string
 	ours bool
@@ -112,7 +111,6 @@ func (c *Reader) readResource(index int, rm pmetric.ResourceMetrics) {
 		return
 	}
 	c.source, c.resource, c.points, c.evidence, c.current = index, "", 0, seen{}, -1
-	c.engine = engine{of: rm}
 	c.tooLarge, c.kind = tooLarge(rm.Resource().Attributes()), kindOf(rm.Resource().Attributes())
 	scopes, known := rm.ScopeMetrics(), meanings()
 	for i := range scopes.Len() {

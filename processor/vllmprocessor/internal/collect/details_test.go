@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
 )
 
 const firstTokens = "vllm.time_to_first_token"
 
-// A deployment adds its attributes to all points of an engine. An attribute of requests is not on
-// all that shows the state of the engine.
 func TestAnAttributeOfRequestsDoesNotDivideAnEngine(t *testing.T) {
-	for _, name := range []string{"operation", "priority", "tier"} {
+	for _, name := range []string{"operation", "priority"} {
 		eachOrder(t, func(in *request) {
 			assert.Equal(t, []string{
 				"100 vllm.kv_cache.utilization{engine=0,pod=a} 0.5", "100 vllm.num_requests.running{engine=0,pod=a} 7",
@@ -32,6 +32,33 @@ func TestAnAttributeOfRequestsDoesNotDivideAnEngine(t *testing.T) {
 	}
 }
 
+// A pod may have a label with such a name, and relabelling adds it to all points.
+func TestADeploymentWithTheNameOfAnAttributeOfRequestsHasWholeEngines(t *testing.T) {
+	for _, name := range []string{"operation", "priority"} {
+		in := newInput()
+		in.gauge("vllm:kv_cache_usage_perc", 0.5, "engine", "0", name, "x")
+		in.gauge("vllm:num_requests_running", 3, "engine", "0", name, "x")
+		in.gauge("vllm:engine_sleep_state", 1, "engine", "0", "sleep_state", "awake", name, "x")
+		in.counter("vllm:generation_tokens_total", 5, "engine", "0", name, "x")
+		in.histogram("vllm:time_to_first_token_seconds", []float64{1}, []uint64{2, 0}, "engine", "0", name, "x")
+		batches, report := Read(in.metrics)
+		assert.Zero(t, report)
+		assert.Len(t, batches[0].Samples, 5)
+		assert.Len(t, batches[0].Groups, 1)
+		assert.False(t, batches[0].Evidence.Signs.Has(input.LateFirstTokens), "it is not vLLM's label")
+	}
+}
+
+// A batch processor may split a resource, and relabelling may add an attribute to some metrics only.
+func TestWhatElseIsInARequestDoesNotChangeAnEngine(t *testing.T) {
+	tokens := func(in *request) { in.counter("vllm:generation_tokens_total", 5, "engine", "0", "tier", "a") }
+	part, whole := newInput(), newInput()
+	tokens(part)
+	tokens(whole)
+	whole.gauge("vllm:num_requests_running", 3, "engine", "0")
+	assert.Contains(t, whole.read(t), part.read(t)[0])
+}
+
 func TestAnAttributeOfADeploymentKeepsEnginesApart(t *testing.T) {
 	in := newInput()
 	for _, tenant := range []string{"a", "b"} {
@@ -42,15 +69,6 @@ func TestAnAttributeOfADeploymentKeepsEnginesApart(t *testing.T) {
 		"100 vllm.generation_tokens{engine=0,tenant=a} 5", "100 vllm.generation_tokens{engine=0,tenant=b} 5",
 		"100 vllm.num_requests.running{engine=0,tenant=a} 3", "100 vllm.num_requests.running{engine=0,tenant=b} 3",
 	}, sorted(in.read(t)))
-}
-
-// Without the state of an engine, as in a part of a request, an unknown attribute may be one of a deployment.
-func TestWithoutTheStateOnlyKnownAttributesAreOfRequests(t *testing.T) {
-	in := newInput()
-	in.counter("vllm.generation_tokens", 5, "tier", "a", "operation", "chat")
-	in.counter("vllm.generation_tokens", 6, "tier", "a", "operation", "embeddings")
-	in.counter("vllm.generation_tokens", 7, "tier", "b", "operation", "chat")
-	assert.Equal(t, []string{"100 vllm.generation_tokens{tier=a} 11", "100 vllm.generation_tokens{tier=b} 7"}, sorted(in.read(t)))
 }
 
 // A part that begins later must not look like a restart of the sum.

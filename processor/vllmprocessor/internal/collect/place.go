@@ -175,8 +175,8 @@ func (c *Reader) read(attributes pcommon.Map, sample *input.Sample) bool {
 			labels[i] = text
 			continue
 		}
-		if !imitator && c.isDetail(sample, name) {
-			c.origin.summed = true
+		if isDetail(sample.Input, name) {
+			c.origin.summed = isAdditive(sample.Input)
 			continue
 		}
 		c.rest = append(c.rest, input.Attribute{Name: name, Value: text})

@@ -9,13 +9,6 @@ import (
 )
 
 func TestWhatABodyShowsOfServing(t *testing.T) {
-	const firstTokens = "# TYPE vllm:time_to_first_token_seconds histogram\n" +
-		"vllm:time_to_first_token_seconds_bucket{engine=\"0\",model_name=\"m\",le=\"+Inf\"} 3\n" +
-		"vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"m\"} 3\n" +
-		"vllm:time_to_first_token_seconds_sum{engine=\"0\",model_name=\"m\"} 1\n" +
-		"vllm:time_to_first_token_seconds_bucket{engine=\"1\",model_name=\"m\",le=\"+Inf\"} 4\n" +
-		"vllm:time_to_first_token_seconds_count{engine=\"1\",model_name=\"m\"} 4\n" +
-		"vllm:time_to_first_token_seconds_sum{engine=\"1\",model_name=\"m\"} 1\n"
 	const generated = "# TYPE vllm:generation_tokens_total counter\n" +
 		"vllm:generation_tokens_total{engine=\"0\"} 10\nvllm:generation_tokens_total{engine=\"1\"} 20\n"
 	sleep := func(awake, weights, all string) string {
@@ -28,17 +21,16 @@ func TestWhatABodyShowsOfServing(t *testing.T) {
 		prefix string
 		want   Serving
 	}{
-		"nothing":              {"# TYPE vllm:x gauge\nvllm:x 1\n", "", Serving{FirstTokens: -1}},
-		"all engines":          {firstTokens + generated, "", Serving{FirstTokens: 7}},
-		"tokens instead":       {generated, "", Serving{FirstTokens: 30}},
-		"no number":            {"# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total NaN\n", "", Serving{FirstTokens: -1}},
-		"a prefix":             {"# TYPE corp_generation_tokens_total counter\ncorp_generation_tokens_total 5\n", "corp_", Serving{FirstTokens: 5}},
-		"a name of others":     {"# TYPE corp_generation_tokens_total counter\ncorp_generation_tokens_total 5\n", "", Serving{FirstTokens: -1}},
-		"awake":                {sleep("1", "0", "0"), "", Serving{FirstTokens: -1}},
-		"weights offloaded":    {sleep("0", "1", "0"), "", Serving{FirstTokens: -1, Asleep: true}},
-		"all discarded":        {sleep("1", "0", "1"), "", Serving{FirstTokens: -1, Asleep: true}},
-		"not awake":            {sleep("0", "0", "0"), "", Serving{FirstTokens: -1, Asleep: true}},
-		"one engine is asleep": {sleep("1", "0", "0") + "vllm:engine_sleep_state{engine=\"1\",sleep_state=\"awake\"} 0\n", "", Serving{FirstTokens: -1, Asleep: true}},
+		"nothing":              {"# TYPE vllm:x gauge\nvllm:x 1\n", "", Serving{Tokens: -1}},
+		"all engines":          {generated, "", Serving{Tokens: 30}},
+		"no number":            {"# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total NaN\n", "", Serving{Tokens: -1}},
+		"a prefix":             {"# TYPE corp_generation_tokens_total counter\ncorp_generation_tokens_total 5\n", "corp_", Serving{Tokens: 5}},
+		"a name of others":     {"# TYPE corp_generation_tokens_total counter\ncorp_generation_tokens_total 5\n", "", Serving{Tokens: -1}},
+		"awake":                {sleep("1", "0", "0"), "", Serving{Tokens: -1}},
+		"weights offloaded":    {sleep("0", "1", "0"), "", Serving{Tokens: -1, Asleep: true}},
+		"all discarded":        {sleep("1", "0", "1"), "", Serving{Tokens: -1, Asleep: true}},
+		"not awake":            {sleep("0", "0", "0"), "", Serving{Tokens: -1, Asleep: true}},
+		"one engine is asleep": {sleep("1", "0", "0") + "vllm:engine_sleep_state{engine=\"1\",sleep_state=\"awake\"} 0\n", "", Serving{Tokens: -1, Asleep: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot := exposition.NewReader(exposition.NewMemory(0)).Read([]byte(tc.body), exposition.DialectText)

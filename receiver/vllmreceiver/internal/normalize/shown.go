@@ -134,32 +134,27 @@ func (p *Plan) Shown(options *Options, version string, openMetrics bool) (catalo
 
 // The families that show whether a server serves.
 const (
-	familyFirstToken = "vllm:time_to_first_token_seconds"
-	familyGenerated  = "vllm:generation_tokens_total"
-	familySleep      = "vllm:engine_sleep_state"
-	labelSleep       = "sleep_state"
+	familyGenerated = "vllm:generation_tokens_total"
+	familySleep     = "vllm:engine_sleep_state"
+	labelSleep      = "sleep_state"
 )
 
 // Serving is what a body shows of the requests that a server answers.
 type Serving struct {
-	// FirstTokens is how many requests got a first token, of all engines and models. Without
-	// that it is how many tokens were generated, and -1 without both.
-	FirstTokens float64
+	// Tokens is how many tokens were generated, of all engines and models; -1 where it is not shown.
+	Tokens float64
 	// Asleep is true where an engine sleeps, so that it cannot serve.
 	Asleep bool
 }
 
 // Serving returns what a body shows of the requests that a server answers.
 func (o *Options) Serving(s *exposition.Snapshot) Serving {
-	out := Serving{FirstTokens: -1}
-	generated := -1.0
+	out := Serving{Tokens: -1}
 	for i := range s.Layout.Families {
 		family := &s.Layout.Families[i]
 		switch o.SourceName(family.Name) {
-		case familyFirstToken:
-			out.FirstTokens = total(family, s.Values, func(s *exposition.Series) int { return s.Count })
 		case familyGenerated:
-			generated = total(family, s.Values, func(s *exposition.Series) int { return s.Value })
+			out.Tokens = total(family, s.Values)
 		case familySleep:
 			out.Asleep = slices.ContainsFunc(family.Series, func(series exposition.Series) bool {
 				state := label(series.Labels, labelSleep)
@@ -167,17 +162,14 @@ func (o *Options) Serving(s *exposition.Snapshot) Serving {
 			})
 		}
 	}
-	if out.FirstTokens < 0 {
-		out.FirstTokens = generated
-	}
 	return out
 }
 
-// total adds up one number of each series; -1 where none has it.
-func total(family *exposition.Family, values []float64, slot func(*exposition.Series) int) float64 {
+// total adds up the values of all series; -1 where none has one.
+func total(family *exposition.Family, values []float64) float64 {
 	sum, found := 0.0, false
 	for i := range family.Series {
-		if at := slot(&family.Series[i]); at != exposition.NoSlot {
+		if at := family.Series[i].Value; at != exposition.NoSlot {
 			sum, found = sum+values[at], true
 		}
 	}

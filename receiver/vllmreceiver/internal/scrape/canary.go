@@ -25,7 +25,7 @@ type canary struct {
 	settings *CanaryConfig
 
 	mu sync.Mutex
-	// begun and ended count canaries. The server may have counted the first token of each that was
+	// begun and ended count canaries. The server may have counted the one token of each that was
 	// open at some time since the last scrape. marked is ended when that began, and marking the
 	// same of the present scrape.
 	begun, ended, marked, marking int
@@ -38,10 +38,10 @@ type canary struct {
 // serverRun is what is known since the server process started.
 type serverRun struct {
 	// compared is true once it was scraped, ready if it can serve as far as the last scrape shows,
-	// and busy if that shows first tokens of other requests. served is when that was the last time.
+	// and busy if that shows tokens of other requests. served is when that was the last time.
 	compared, ready, busy bool
 	served                time.Time
-	// tokens is normalize.Serving.FirstTokens of the last scrape.
+	// tokens is normalize.Serving.Tokens of the last scrape.
 	tokens float64
 	// rejected is true once it does not take canaries.
 	rejected bool
@@ -184,8 +184,8 @@ func (c *canary) scraped(scrape emit.Scrape) *emit.Canary {
 		return c.report(scrape.Time)
 	}
 	// The first scrape has nothing to compare with, and counts as traffic.
-	c.busy = !c.compared || serving.FirstTokens < c.tokens || serving.FirstTokens-c.tokens > float64(c.begun-c.marked)
-	c.marked, c.tokens, c.compared = c.marking, serving.FirstTokens, true
+	c.busy = !c.compared || serving.Tokens < c.tokens || serving.Tokens-c.tokens > float64(c.begun-c.marked)
+	c.marked, c.tokens, c.compared = c.marking, serving.Tokens, true
 	c.ready = allowed && !serving.Asleep && !c.scraper.Draining()
 	if c.busy {
 		c.served = scrape.Time

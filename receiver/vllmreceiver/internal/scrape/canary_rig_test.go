@@ -98,11 +98,11 @@ func (r *canaryRig) show(body string) {
 	r.body = body
 }
 
-// scrape scrapes a server that has counted so many first tokens, 15 s after the last scrape. Further
+// scrape scrapes a server that has generated so many tokens, 15 s after the last scrape. Further
 // lines may be added to the body.
-func (r *canaryRig) scrape(firstTokens int, lines ...string) pmetric.Metrics {
+func (r *canaryRig) scrape(tokens int, lines ...string) pmetric.Metrics {
 	r.t.Helper()
-	r.show(idle(firstTokens) + strings.Join(lines, ""))
+	r.show(idle(tokens) + strings.Join(lines, ""))
 	return r.again()
 }
 

@@ -50,7 +50,23 @@ func TestACanaryWaitsForAnIntervalAfterTraffic(t *testing.T) {
 	assert.Equal(t, oneCanary, r.turn())
 }
 
-// The server counts the first token of a canary at some time between its beginning and its end.
+// vLLM's change #58078 counts a first token when its request ends.
+func TestALongRequestIsTraffic(t *testing.T) {
+	const first = "# TYPE vllm:time_to_first_token_seconds histogram\n" +
+		"vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"+Inf\"} 1\n" +
+		"vllm:time_to_first_token_seconds_count{engine=\"0\"} 1\nvllm:time_to_first_token_seconds_sum{engine=\"0\"} 1\n"
+	r := newCanaryRig(t)
+	r.ready()
+	for tokens := range 5 {
+		r.scrape(100*tokens+100, first)
+		r.pass(time.Hour)
+		assert.Empty(t, r.turn())
+	}
+	r.scrape(500, first)
+	assert.Equal(t, oneCanary, r.turn())
+}
+
+// The server counts the token of a canary at some time between its beginning and its end.
 func TestACanaryIsNotTakenForTraffic(t *testing.T) {
 	r := newCanaryRig(t)
 	r.ready()

@@ -75,9 +75,9 @@ func Process(start string) string {
 	return "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds " + start + "\n"
 }
 
-// Idle is the body of a server that has counted so many first tokens.
-func Idle(firstTokens int) string {
-	return Gauge("0") + fmt.Sprintf("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{engine=\"0\"} %d\n", firstTokens)
+// Idle is the body of a server that has generated so many tokens.
+func Idle(tokens int) string {
+	return Gauge("0") + fmt.Sprintf("# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total{engine=\"0\"} %d\n", tokens)
 }
 
 // Answers answers a canary as vLLM does.
