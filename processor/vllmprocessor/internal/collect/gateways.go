@@ -30,6 +30,17 @@ func isCopy(attributes pcommon.Map) bool {
 	return has
 }
 
+// isRepeated reports whether the router of the vLLM production stack repeats what one of its servers
+// says, without the model. It would count twice.
+func isRepeated(in input.Metric, attributes pcommon.Map) bool {
+	if in != input.Running && in != input.Waiting {
+		return false
+	}
+	_, repeats := attributes.Get("server")
+	_, has := attributes.Get("model_name")
+	return repeats && !has
+}
+
 // modelNames are the attributes with the model, the best first. What a server answers with is
 // what vLLM calls the model; a request may have an alias that the gateway resolves.
 var modelNames = [...]string{
