@@ -144,6 +144,15 @@ func TestACopyIsNotAGateway(t *testing.T) {
 	}
 }
 
+// The router of the production stack has another kind.
+func TestARouterFromOurReceiverIsAGateway(t *testing.T) {
+	in := newInput("vllm.server.kind", "router")
+	in.scope.Scope().SetName(receiverScope)
+	in.histogram("vllm_router.request.latency", []float64{1}, []uint64{1, 0}, "model", "m", "server", "http://a:8000", "status", "success")
+	batches, _ := Read(in.metrics)
+	assert.Equal(t, []string{"gen_ai.server.request.duration m  1"}, ofGateway(batches))
+}
+
 // Applications measure what they wait for under the name of the convention, too.
 func TestAnApplicationIsNotAGateway(t *testing.T) {
 	for kind, read := range map[string]bool{"": false, "gateway": true} {
