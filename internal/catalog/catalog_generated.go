@@ -5134,7 +5134,7 @@ var metrics = []Metric{
 		Attributes:  []string{"model_name", "until"},
 		DerivedFrom: []string{"dynamo.frontend.request_duration", "dynamo.frontend.time_to_first_token", "gen_ai.client.operation.duration", "gen_ai.server.request.duration", "gen_ai.server.time_to_first_token", "inference_gateway.epp.request.duration", "inference_gateway.epp.request.time_to_first_token", "vllm.e2e_request_latency", "vllm.time_to_first_token", "vllm_router.request.latency"},
 		Needs:       "`pool`, and a gateway with the same models in the same processor",
-		BlindSpots:  "Withheld where the rates of requests at the gateways and at the servers differ by more than a fifth: other providers or clients, responses that are not streamed, prefill and decode on different servers, two gateways of one kind in a row. Withheld where two pools serve the model. Few requests of different lengths make it noisy.",
+		BlindSpots:  "Withheld where the rates of requests at the gateways and at the servers differ by more than a fifth: other providers or clients, responses that are not streamed, LoRA adapters, prefill and decode on different servers, two gateways of one kind in a row. Withheld where two pools serve the model. Few requests of different lengths make it noisy.",
 	},
 	{
 		Name: "vllm.pool.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",

@@ -407,7 +407,7 @@ var causes = []Cause{
 	},
 	{
 		Name: "upstream_starved", Level: LevelPool,
-		Meaning:  "The servers of the pool have room, while requests wait in the queue of the gateway, or the gateway adds at least half a second and five times the usual until the first token.",
+		Meaning:  "The servers of the pool have room, while requests wait in the queue of the gateway, or the gateway adds at least half a second, five times the usual, and as much as the servers need until the first token.",
 		Sentence: "The servers have room, but requests do not reach them: look at the gateway in front of them.",
 		Signals:  []string{"gateway_delay", "waiting", "running", "arrival_rate"},
 		Next: []Step{

@@ -20,7 +20,7 @@ func kindOf(resource pcommon.Map) string {
 // the copies that our receiver makes of vLLM's own times, and what an application measures, which
 // has the same name as that of a gateway.
 func (c *Reader) passes(m *meaning) bool {
-	return m.input.Summed() && c.kind != "gateway" && (c.ours || m.ofClients)
+	return m.input.Summed() && c.kind != "gateway" && c.kind != "router" && (c.ours || m.ofClients)
 }
 
 // isCopy reports whether a point is a copy that our receiver made and that has lost its scope:
@@ -28,6 +28,17 @@ func (c *Reader) passes(m *meaning) bool {
 func isCopy(attributes pcommon.Map) bool {
 	_, has := attributes.Get("engine")
 	return has
+}
+
+// isRepeated reports whether the router of the vLLM production stack repeats what one of its servers
+// says, without the model. It would count twice.
+func isRepeated(in input.Metric, attributes pcommon.Map) bool {
+	if in != input.Running && in != input.Waiting {
+		return false
+	}
+	_, repeats := attributes.Get("server")
+	_, has := attributes.Get("model_name")
+	return repeats && !has
 }
 
 // modelNames are the attributes with the model, the best first. What a server answers with is

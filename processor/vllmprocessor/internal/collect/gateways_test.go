@@ -144,6 +144,15 @@ func TestACopyIsNotAGateway(t *testing.T) {
 	}
 }
 
+// The router of the production stack has another kind.
+func TestARouterFromOurReceiverIsAGateway(t *testing.T) {
+	in := newInput("vllm.server.kind", "router")
+	in.scope.Scope().SetName(receiverScope)
+	in.histogram("vllm_router.request.latency", []float64{1}, []uint64{1, 0}, "model", "m", "server", "http://a:8000", "status", "success")
+	batches, _ := Read(in.metrics)
+	assert.Equal(t, []string{"gen_ai.server.request.duration m  1"}, ofGateway(batches))
+}
+
 // Applications measure what they wait for under the name of the convention, too.
 func TestAnApplicationIsNotAGateway(t *testing.T) {
 	for kind, read := range map[string]bool{"": false, "gateway": true} {
@@ -160,4 +169,23 @@ func TestAnApplicationIsNotAGateway(t *testing.T) {
 	require.Len(t, batches, 1)
 	assert.Equal(t, []string{"gen_ai.server.request.duration m  1"}, ofGateway(batches))
 	assert.Equal(t, 1, report[OlderName])
+}
+
+// The router of the production stack has gauges of vLLM by server, without the model. A server may have an
+// attribute of that name from its operator.
+func TestWhatARouterRepeatsIsNotAnEngine(t *testing.T) {
+	for name, test := range map[string]struct {
+		attributes []string
+		want       []string
+	}{
+		"repeated": {[]string{"server", "http://a:8000"}, nil},
+		"a server": {[]string{"server", "rack 1", "model_name", "m", "engine", "0"}, []string{"vllm.num_requests.running m  3"}},
+	} {
+		in := newInput()
+		in.gauge("vllm:num_requests_running", 3, test.attributes...)
+		in.histogram("vllm:request_latency_seconds", []float64{1}, []uint64{1, 0}, "model", "m", "server", "http://a:8000", "status", "success")
+		batches, report := Read(in.metrics)
+		assert.Equal(t, append(test.want, "gen_ai.server.request.duration m  1"), ofGateway(batches), name)
+		assert.Equal(t, Report{}, report, name)
+	}
 }

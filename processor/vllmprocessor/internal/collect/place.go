@@ -56,7 +56,7 @@ func (c *Reader) add(timestamp pcommon.Timestamp, attributes pcommon.Map, sample
 		c.report[NoTimestamp]++
 		return
 	}
-	if sample.Input.Summed() && isCopy(attributes) {
+	if sample.Input.Summed() && isCopy(attributes) || isRepeated(sample.Input, attributes) {
 		return
 	}
 	if !c.read(attributes, sample) {

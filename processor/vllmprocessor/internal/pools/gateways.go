@@ -22,7 +22,15 @@ type asked struct {
 	model   string
 	times   [derive.NumGateways][derive.NumUntil]derive.Parts
 	current bool
+	// lasts is the time up to which the times count.
+	lasts int64
 }
+
+// sameTime is for how many windows of a gateway or an engine its newest times count. Something later is
+// compared with what the others do now. Windows are at least as long as the time between two scrapes.
+const sameTime = 1.25
+
+func lasts(arrived int64, window float64) int64 { return arrived + int64(sameTime*window*1e9) }
 
 // Delay is what the gateways before a pool add to the time of a request until its first token.
 type Delay struct {
@@ -39,7 +47,7 @@ func (r *replica) ask(v *window.View) {
 	if a.model = g.Value("target_model_name"); a.model == "" {
 		a.model = g.Value("model_name")
 	}
-	a.current = true
+	a.current, a.lasts = true, lasts(r.arrived, v.Elapsed)
 	for kind := range derive.NumGateways {
 		for until := range derive.NumUntil {
 			if is := kind.Times(v, until); is.Reason != derive.Pending {
@@ -62,7 +70,7 @@ func (r *replica) asks(number int) *asked {
 
 // compareGateways compares the gateways with the engines of each pool. The requests for a model
 // belong to a pool only where no other pool serves it.
-func (p *Totals) compareGateways() {
+func (p *Totals) compareGateways(now int64) {
 	clear(p.delays)
 	clear(p.serves)
 	for _, g := range p.all {
@@ -72,6 +80,11 @@ func (p *Totals) compareGateways() {
 		g.asked, g.shared, g.delay = [derive.NumGateways][derive.NumUntil]derive.Parts{}, false, [derive.NumUntil]float64{math.NaN(), math.NaN()}
 		for _, s := range g.servers {
 			for _, e := range s {
+				if now > e.lasts {
+					for _, part := range p.table.times {
+						e.parts[part].Reason = derive.Missing
+					}
+				}
 				switch other := p.serves[e.model]; {
 				case e.model == "":
 				case other != nil && other != g:
@@ -84,7 +97,7 @@ func (p *Totals) compareGateways() {
 	}
 	for _, r := range p.servers {
 		for _, a := range r.asked {
-			if g := p.serves[a.model]; g != nil {
+			if g := p.serves[a.model]; g != nil && now <= a.lasts {
 				g.ask(a)
 			}
 		}

@@ -181,3 +181,47 @@ func TestAGatewayAloneLacksNothing(t *testing.T) {
 	assert.Empty(t, f.evaluate(1))
 	assert.Empty(t, f.pools.NotFound())
 }
+
+// Up to 400 s the engine needs 5 s and then 0.3 s, once a second; the gateway adds 0.05 s. Their windows are
+// not the same, so that what the engine needed before seems to be the gateway's. It lasts less than two
+// windows, also where the gateway is not read any more: the diagnosis waits for longer than that.
+func TestWhatTheEnginesNeededBeforeIsSoonForgotten(t *testing.T) {
+	const change = 400
+	after := func(at, adds float64) dist {
+		before := min(at, change)
+		return dist{bounds: []float64{1}, counts: []float64{at - before, before}, sum: before*5 + (at-before)*0.3 + at*adds}
+	}
+	for _, gap := range []float64{15, 30, 59.99, 60} {
+		for _, until := range []float64{900, change} {
+			f := newFleet(t)
+			next, wrong := 10.0, 0
+			for now := 0.0; now <= 900; now += 5 {
+				f.scrape("engine", now, scraped{engine: "0", model: "m", distributions: map[input.Metric]dist{input.TimeToFirstToken: after(now, 0)}})
+				for ; next <= now && next < until; next += gap {
+					f.scrape("gateway", now, scraped{model: "m", distributions: map[input.Metric]dist{input.GatewayTimeToFirstToken: after(now, 0.05)}})
+				}
+				if adds, known := f.evaluate(now)[untilFirst]; known && adds > 0.5 {
+					wrong++
+				} else if now > 240 && now < change {
+					assert.InDelta(t, 0.05, adds, 1e-9, "every %g s, at %g s", gap, now)
+				}
+			}
+			assert.Less(t, wrong*5, 120, "every %g s, up to %g s", gap, until)
+		}
+	}
+}
+
+// An engine that is not read any more and a gateway that is are not about the same requests.
+func TestTheDelayEndsWithTheWindowOfASilentEngine(t *testing.T) {
+	f := newFleet(t)
+	f.scrape("engine", 0, serves("m", 0, 0, 0))
+	f.scrape("engine", 60, serves("m", 60, 0.3, 2))
+	for n := range 9 {
+		f.scrape("gateway", 15*float64(n), passes("m", 15*float64(n), 2.7, 5))
+	}
+	assert.Contains(t, f.evaluate(135), untilFirst, "a quarter of the window later")
+	got := f.evaluate(136)
+	assert.NotContains(t, got, untilFirst)
+	assert.NotContains(t, got, untilEnd)
+	assert.Contains(t, got, "time_to_first_token_mean m", "of the pool alone")
+}

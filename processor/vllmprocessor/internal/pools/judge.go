@@ -29,6 +29,9 @@ const (
 	// greatDelay is how many times as long as usual the gateways hold requests back, leastDelay for how
 	// many seconds at least, and fewest how many requests of a window show it.
 	greatDelay, leastDelay, fewest = 5, 0.5, 5
+	// readBefore is for how many windows a delay has to last longer than other harm. A gateway that is read
+	// less often shows for as long what the servers needed before.
+	readBefore = 2
 )
 
 // pool is one pool.
@@ -207,7 +210,7 @@ func most(count *[diagnose.NumConditions]float64, of ...diagnose.Condition) diag
 }
 
 // starved reports whether requests have waited before servers with room for as long as
-// the hold. Once that is reported, it takes as long to end.
+// the hold, and for a delay longer. Once that is reported, it takes as long to end.
 func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 	rate := 0.0
 	for i := range p.members {
@@ -216,7 +219,11 @@ func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 	r := p.report
 	verdict := &r.Reported
 	reported := r.Starved > 0 && verdict.Condition == diagnose.Degraded && verdict.Explained && verdict.Primary == diagnose.UpstreamStarved
-	switch now := (p.queued >= 1 && p.queued >= heldBack*rate || p.late) && p.roomy(); {
+	queue, hold := p.queued >= 1 && p.queued >= heldBack*rate, settings.HoldTime()
+	if !queue && !reported {
+		hold += readBefore * int64(settings.Window)
+	}
+	switch now := (queue || p.late) && p.roomy(); {
 	case now:
 		r.Fed = 0
 		r.Starved = cmp.Or(r.Starved, at)
@@ -228,7 +235,7 @@ func (p *pool) starved(settings *diagnose.Settings, at int64) bool {
 	if r.Fed > 0 && at-r.Fed >= settings.HoldTime() {
 		r.Starved, r.Fed = 0, 0
 	}
-	return r.Starved > 0 && at-r.Starved >= settings.HoldTime()
+	return r.Starved > 0 && at-r.Starved >= hold
 }
 
 // delayed reports whether the gateways hold requests back: much longer than they usually do, and longer than

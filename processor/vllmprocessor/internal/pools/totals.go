@@ -77,6 +77,8 @@ type engine struct {
 	distributions []window.Histogram
 	// current is true for an engine of the batch that is being taken in.
 	current bool
+	// lasts is the time up to which its times are compared with those of gateways.
+	lasts int64
 }
 
 // group is one pool. servers are the engines in it of each of its servers.
@@ -120,7 +122,9 @@ func (p *Totals) Observe(key string, resource *window.Resource, attributesOf Att
 			r.ask(&p.now[i])
 			continue
 		}
-		p.engine(r, p.now[i].Group().Number).read(p, &derive.Member{Now: p.now[i], Long: p.long[i]}, attributesOf)
+		e := p.engine(r, p.now[i].Group().Number)
+		e.read(p, &derive.Member{Now: p.now[i], Long: p.long[i]}, attributesOf)
+		e.lasts = lasts(arrived, p.now[i].Elapsed)
 	}
 	for number := range resource.PendingGroups() {
 		for _, e := range r.engines {
@@ -237,7 +241,7 @@ func (p *Totals) Evaluate(now int64) (values []derive.Value, leftOut int) {
 			leftOut++
 		}
 	}
-	p.compareGateways()
+	p.compareGateways(now)
 	p.out = p.out[:0]
 	for _, g := range p.all {
 		if g != nil && len(g.servers) > 0 {
