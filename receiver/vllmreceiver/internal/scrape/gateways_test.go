@@ -250,3 +250,24 @@ func TestGatewaysHaveMeasuredWhatTheirClientsSaw(t *testing.T) {
 		}
 	}
 }
+
+// Envoy AI Gateway has no metric of its own before the first request.
+func TestAGatewayIsKnownFromItsFirstRequestOn(t *testing.T) {
+	r := newRig(t)
+	const idle = "# TYPE target_info gauge\ntarget_info{service_name=\"x\"} 1\n"
+	kinds := func(metrics pmetric.Metrics) (kinds []string) {
+		for _, rm := range metrics.ResourceMetrics().All() {
+			kinds = append(kinds, textOf(rm.Resource().Attributes(), "vllm.server.kind"))
+		}
+		return kinds
+	}
+	page := string(read(t, filepath.Join(pagesOfGateways, "envoy-ai-gateway.txt")))
+	assert.Equal(t, []string{""}, kinds(r.scrape(idle)))
+	scraped := r.scrape(page)
+	assert.Equal(t, []string{"", "gateway"}, kinds(scraped), "the first has the ends")
+	assert.Contains(t, render(scraped), "vllm.up gauge {state} {} @15 end")
+	assert.Equal(t, []string{"gateway"}, kinds(r.scrape(page)))
+	assert.Equal(t, 2, r.asked["/version"])
+	// Another program at the same address.
+	assert.Equal(t, []string{"gateway", ""}, kinds(r.scrape(gauge("1"))))
+}
