@@ -331,7 +331,7 @@ func TestAServerIsAskedForTextOnly(t *testing.T) {
 // broken is a gateway whose OpenMetrics page lacks its end, or does not come in time.
 type broken struct {
 	Origin
-	slow bool
+	slow      bool
 	deadlines []time.Time
 	// held is how many bodies hold their places.
 	held int

@@ -159,7 +159,7 @@ func hasVLLM(plan *normalize.Plan) bool {
 		return true
 	}
 	return slices.ContainsFunc(plan.Metrics, func(m normalize.Metric) bool {
-		return strings.Contains(m.Name, "vllm") || catalog.IsServers(m.Name)
+		return m.Engine || strings.Contains(m.Name, "vllm") || catalog.IsServers(m.Name)
 	})
 }
 
