@@ -28,7 +28,7 @@ var Groups = []string{"external_prefix_cache_", "simple_kv_offload_", "cpu_prefi
 
 // DisabledPrefixes are the beginnings of families that are off by default even
 // where the catalogue does not know them.
-var DisabledPrefixes = []string{"go_", "process_", "python_", "certwatcher_", "controller_runtime_", "leader_election_", "rest_client_", "workqueue_", "dynamo_component_ckf_", "dynamo_component_router_active_sequence_", "dynamo_component_router_approximate_", "dynamo_component_router_kv_zmq_", "dynamo_frontend_detokenize_", "dynamo_tokio_", "dynamo_transport_", "dynamo_work_handler_"}
+var DisabledPrefixes = []string{"go_", "process_", "python_", "certwatcher_", "controller_runtime_", "leader_election_", "rest_client_", "workqueue_", "dynamo_component_cancellation_", "dynamo_component_ckf_", "dynamo_component_kv_cache_event", "dynamo_component_request_bytes_", "dynamo_component_response_", "dynamo_component_router_active_sequence_", "dynamo_component_router_approximate_", "dynamo_component_router_kv_zmq_", "dynamo_component_uptime_", "dynamo_engine_", "dynamo_frontend_detokenize_", "dynamo_request_plane_", "dynamo_tokio_", "dynamo_transport_", "dynamo_work_handler_"}
 
 // AttributeAliases maps labels that imitators of vLLM use to the attributes
 // that they mean.
@@ -213,7 +213,6 @@ var attributeValues = map[string][]string{
 	"condition":                []string{"asleep", "critical", "degraded", "draining", "failing", "healthy", "idle", "stalled", "starting", "unknown", "unreachable"},
 	"detail":                   []string{"clocks_low", "interconnect", "kv", "kv_fetches", "limit_of_requests", "limit_of_tokens", "longer_outputs", "memory_error", "more_sequences", "no_kv_fetches", "not_throttled", "power_cap", "prompts_grew", "reuse_fell", "seqs", "since_version", "thermal", "tokens", "unknown"},
 	"energy_source":            []string{"counter", "power"},
-	"event_type":               []string{"cleared", "removed", "stored"},
 	"finished_reason":          []string{"abort", "error", "length", "repetition", "stop"},
 	"hw.gpu.task":              []string{"decoder", "encoder", "general"},
 	"hw.sensor_location":       []string{"edge", "gpu", "junction", "memory"},
@@ -258,14 +257,6 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.component.cancellation", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests to a component that were cancelled.",
-		Attributes:  []string{"dynamo_component", "dynamo_endpoint", "dynamo_namespace", "model", "model_name", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_cancellation_total"},
-		},
-	},
-	{
 		Name: "dynamo.component.errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Failed requests to a component. Cancelled requests count, too.",
 		Attributes:  []string{"dynamo_component", "dynamo_endpoint", "dynamo_namespace", "error_type", "model", "model_name", "worker_id"},
@@ -282,37 +273,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.component.kv_cache_event_warnings", Unit: "{event}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "KV cache events that do not fit the router's index.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "warning_kind", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_kv_cache_event_warnings"},
-		},
-		Exception: "It is a counter without _total on the wire, which a translation to Prometheus adds.",
-	},
-	{
-		Name: "dynamo.component.kv_cache_events_applied", Unit: "{event}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "KV cache events that the router's index got.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "event_type", "status", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_kv_cache_events_applied"},
-		},
-		Exception: "It is a counter without _total on the wire, which a translation to Prometheus adds.",
-	},
-	{
 		Name: "dynamo.component.kv_publisher_engines_dropped_events", Unit: "{event}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "KV cache events that the engine lost before they were published.",
 		Attributes:  []string{"dynamo_component", "dynamo_namespace", "worker_id"},
 		Sources: []Source{
 			{Family: "dynamo_component_kv_publisher_engines_dropped_events_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.request", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Bytes of requests.",
-		Attributes:  []string{"dynamo_component", "dynamo_endpoint", "dynamo_namespace", "model", "model_name", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_request_bytes_total"},
 		},
 	},
 	{
@@ -332,38 +297,6 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.component.response", Unit: "By", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Bytes of answers.",
-		Attributes:  []string{"dynamo_component", "dynamo_endpoint", "dynamo_namespace", "model", "model_name", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_response_bytes_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.input_sequence_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Length of the prompt.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "model", "phase", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_input_sequence_tokens"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.inter_token_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Mean time between tokens of a request.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_inter_token_latency_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.kv_best_eligible_cached_prefix_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Prompt tokens that the worker with most of them had cached.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "model", "phase", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_kv_best_eligible_cached_prefix_tokens_total"},
-		},
-	},
-	{
 		Name: "dynamo.component.router.kv_event_source_mismatch_workers", Unit: "{worker}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Workers whose KV events the router does not get.",
 		Attributes:  []string{"dynamo_component", "dynamo_namespace", "model", "target_component", "target_endpoint", "target_namespace", "worker_id", "worker_type"},
@@ -380,83 +313,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.component.router.kv_selected_cached_prefix_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Prompt tokens that the chosen worker had cached, as the router expects.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "model", "phase", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_kv_selected_cached_prefix_tokens_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.kv_transfer_estimated_latency", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Upper bound of the time to transfer KV values to the decode worker.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_kv_transfer_estimated_latency_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.kv_worker_reused_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Prompt tokens that the worker took from its cache, as it reports.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "model", "phase", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_kv_worker_reused_tokens_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.non_max_overlap_selections", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests sent to a worker that had fewer cached tokens than another.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_non_max_overlap_selections_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.output_sequence_tokens", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Length of the output.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_output_sequence_tokens"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.overlap_blocks_lost", Unit: "{block}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Cached blocks that another worker would have had more of.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_overlap_blocks_lost"},
-		},
-	},
-	{
 		Name: "dynamo.component.router.requests", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the router sent to workers.",
 		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
 		Sources: []Source{
 			{Family: "dynamo_component_router_requests_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.requests_started", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests that the router admitted.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_requests_started_total"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.shared_cache_beyond_blocks", Unit: "{block}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Blocks that only the shared KV cache has.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_shared_cache_beyond_blocks"},
-		},
-	},
-	{
-		Name: "dynamo.component.router.shared_cache_hit_rate", Unit: "1", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Share of the blocks of a request that the shared KV cache has, from 0 to 1.",
-		Attributes:  []string{"dynamo_component", "dynamo_namespace", "router_id", "worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_router_shared_cache_hit_rate"},
 		},
 	},
 	{
@@ -476,35 +337,12 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.component.uptime", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time since the runtime started.",
-		Attributes:  []string{"worker_id"},
-		Sources: []Source{
-			{Family: "dynamo_component_uptime_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.engine_request", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests in the engine, as the worker counts.",
-		Sources: []Source{
-			{Family: "dynamo_engine_request"},
-		},
-	},
-	{
 		Name: "dynamo.frontend.active_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests in the frontend, until their answer is complete.",
 		Attributes:  []string{"model"},
 		Sources: []Source{
 			{Family: "dynamo_frontend_inflight_requests"},
 			{Family: "dynamo_frontend_active_requests"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.audio_per_request", Unit: "{item}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Parts of a request that are audio.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_audio_per_request"},
 		},
 	},
 	{
@@ -530,34 +368,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.frontend.event_loop_stall", Unit: "{stall}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Delays of the event loop of more than 5 ms.",
-		Sources: []Source{
-			{Family: "dynamo_frontend_event_loop_stall_total"},
-		},
-	},
-	{
 		Name: "dynamo.frontend.failures", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that failed, including those whose body could not be read.",
 		Attributes:  []string{"class", "reason"},
 		Sources: []Source{
 			{Family: "dynamo_frontend_failures_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.image_tokens_per_request", Unit: "{token}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Image tokens of a request with images.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_image_tokens_per_request"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.images_per_request", Unit: "{item}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Parts of a request that are images.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_images_per_request"},
 		},
 	},
 	{
@@ -585,38 +400,6 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.frontend.model_context_length", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Longest context of the model; 0 if unknown.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_model_context_length"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.model_kv_cache_block_size", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Tokens of a KV block.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_model_kv_cache_block_size"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.model_max_num_batched_tokens", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Most tokens of a step of a worker.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_model_max_num_batched_tokens"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.model_max_num_seqs", Unit: "{sequence}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Most sequences that a worker runs.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_model_max_num_seqs"},
-		},
-	},
-	{
 		Name: "dynamo.frontend.model_migration", Unit: "{migration}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests moved to another worker because theirs was lost.",
 		Attributes:  []string{"migration_type", "model"},
@@ -625,27 +408,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.frontend.model_migration_limit", Unit: "{migration}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "How often a request may move to another worker.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_model_migration_limit"},
-		},
-	},
-	{
 		Name: "dynamo.frontend.model_ready", Unit: "{state}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
 		Description: "1 if the frontend can route a request for the model.",
 		Attributes:  []string{"model"},
 		Sources: []Source{
 			{Family: "dynamo_frontend_model_ready"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.model_total_kv_blocks", Unit: "{block}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "KV blocks of a worker.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_model_total_kv_blocks"},
 		},
 	},
 	{
@@ -689,22 +456,6 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.frontend.requests_started", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests that the frontend accepted.",
-		Attributes:  []string{"endpoint", "model", "request_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_requests_started_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.router_admission_received", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests that arrived at the router's admission, including retries.",
-		Attributes:  []string{"model", "policy_class", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_router_admission_received_total"},
-		},
-	},
-	{
 		Name: "dynamo.frontend.router_admission_rejected", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the router refused because they would be late.",
 		Attributes:  []string{"model", "policy_class", "reason", "worker_type"},
@@ -718,22 +469,6 @@ var metrics = []Metric{
 		Attributes:  []string{"model", "policy_class", "reason", "worker_type"},
 		Sources: []Source{
 			{Family: "dynamo_frontend_router_queue_backpressure_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.router_queue_pending_cached_tokens", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Prompt tokens of queued requests that are probably cached.",
-		Attributes:  []string{"model", "policy_class", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_router_queue_pending_cached_tokens"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.router_queue_pending_isl_tokens", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Prompt tokens of queued requests.",
-		Attributes:  []string{"model", "policy_class", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_router_queue_pending_isl_tokens"},
 		},
 	},
 	{
@@ -753,80 +488,11 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.frontend.stage_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests in a stage of the frontend.",
-		Attributes:  []string{"phase", "stage"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_stage_requests"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.template", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to apply the chat template.",
-		Sources: []Source{
-			{Family: "dynamo_frontend_template_seconds"},
-		},
-	},
-	{
 		Name: "dynamo.frontend.time_to_first_token", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time to first token, also of requests that are not streamed.",
 		Attributes:  []string{"model"},
 		Sources: []Source{
 			{Family: "dynamo_frontend_time_to_first_token_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.tokenize", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to tokenize a prompt.",
-		Sources: []Source{
-			{Family: "dynamo_frontend_tokenize_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.tokenizer_cache_cached_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Tokens that came from the tokenizer's cache.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_tokenizer_cache_cached_tokens_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.tokenizer_cache_hits", Unit: "{hit}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Hits of the tokenizer's cache.",
-		Sources: []Source{
-			{Family: "dynamo_frontend_tokenizer_cache_hits_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.tokenizer_cache_misses", Unit: "{miss}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Misses of the tokenizer's cache.",
-		Sources: []Source{
-			{Family: "dynamo_frontend_tokenizer_cache_misses_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.tokenizer_cache_uncached_tokens", Unit: "{token}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Tokens that the tokenizer's cache did not have.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_tokenizer_cache_uncached_tokens_total"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.tokenizer_latency", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time of the tokenizer for a request: tokenize a prompt, or detokenize a token on average.",
-		Attributes:  []string{"operation"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_tokenizer_latency_ms"},
-		},
-		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
-		Name: "dynamo.frontend.videos_per_request", Unit: "{item}", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Parts of a request that are videos.",
-		Attributes:  []string{"model"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_videos_per_request"},
 		},
 	},
 	{
@@ -846,62 +512,10 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.frontend.worker_last_input_sequence_tokens", Unit: "{token}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Length of the prompt of the last request.",
-		Attributes:  []string{"dp_rank", "worker_id", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_worker_last_input_sequence_tokens"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.worker_last_inter_token_latency", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time between tokens of the last request.",
-		Attributes:  []string{"dp_rank", "worker_id", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_worker_last_inter_token_latency_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.frontend.worker_last_time_to_first_token", Unit: "s", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to first token of the last request.",
-		Attributes:  []string{"dp_rank", "worker_id", "worker_type"},
-		Sources: []Source{
-			{Family: "dynamo_frontend_worker_last_time_to_first_token_seconds"},
-		},
-	},
-	{
 		Name: "dynamo.rejection_request", Unit: "{request}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
 		Description: "Requests that the worker refused because engine and queue were full.",
 		Sources: []Source{
 			{Family: "dynamo_rejection_request_total"},
-		},
-	},
-	{
-		Name: "dynamo.request_plane_inflight_requests", Unit: "{request}", Kind: KindGauge, Preset: Standard, EmittedBy: "receiver",
-		Description: "Requests sent to workers that are not complete.",
-		Sources: []Source{
-			{Family: "dynamo_request_plane_inflight_requests"},
-		},
-	},
-	{
-		Name: "dynamo.request_plane_queue", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to encode a request before it is sent to a worker.",
-		Sources: []Source{
-			{Family: "dynamo_request_plane_queue_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.request_plane_roundtrip_ttft", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time from sending a request until the first item of the answer.",
-		Sources: []Source{
-			{Family: "dynamo_request_plane_roundtrip_ttft_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.request_plane_send", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to send a request, until the worker confirms it.",
-		Sources: []Source{
-			{Family: "dynamo_request_plane_send_seconds"},
 		},
 	},
 	{
@@ -912,51 +526,6 @@ var metrics = []Metric{
 		},
 	},
 	{
-		Name: "dynamo.router.overhead_block_hashing", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to hash the blocks of a prompt.",
-		Attributes:  []string{"router_id"},
-		Sources: []Source{
-			{Family: "dynamo_router_overhead_block_hashing_ms"},
-		},
-		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
-		Name: "dynamo.router.overhead_indexer_find_matches", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to find workers with cached blocks.",
-		Attributes:  []string{"router_id"},
-		Sources: []Source{
-			{Family: "dynamo_router_overhead_indexer_find_matches_ms"},
-		},
-		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
-		Name: "dynamo.router.overhead_scheduling", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to choose a worker.",
-		Attributes:  []string{"router_id"},
-		Sources: []Source{
-			{Family: "dynamo_router_overhead_scheduling_ms"},
-		},
-		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
-		Name: "dynamo.router.overhead_seq_hashing", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to hash the sequence of blocks.",
-		Attributes:  []string{"router_id"},
-		Sources: []Source{
-			{Family: "dynamo_router_overhead_seq_hashing_ms"},
-		},
-		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
-		Name: "dynamo.router.overhead_shared_cache_query", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time to ask the shared KV cache.",
-		Attributes:  []string{"router_id"},
-		Sources: []Source{
-			{Family: "dynamo_router_overhead_shared_cache_query_ms"},
-		},
-		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
 		Name: "dynamo.router.overhead_total", Unit: "ms", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
 		Description: "Time that the router adds to a request.",
 		Attributes:  []string{"router_id"},
@@ -964,28 +533,6 @@ var metrics = []Metric{
 			{Family: "dynamo_router_overhead_total_ms"},
 		},
 		Exception: "The unit at the end of the family is _ms; a translation to Prometheus writes _milliseconds.",
-	},
-	{
-		Name: "dynamo.router.shared_cache_errors", Unit: "{error}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",
-		Description: "Failed requests to the shared KV cache.",
-		Attributes:  []string{"router_id"},
-		Sources: []Source{
-			{Family: "dynamo_router_shared_cache_errors_total"},
-		},
-	},
-	{
-		Name: "dynamo.work_handler_network_transit", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time of a request from the frontend to the worker, by the clocks of both.",
-		Sources: []Source{
-			{Family: "dynamo_work_handler_network_transit_seconds"},
-		},
-	},
-	{
-		Name: "dynamo.work_handler_time_to_first_response", Unit: "s", Kind: KindHistogram, Preset: Standard, EmittedBy: "receiver",
-		Description: "Time from a request's arrival in the worker to its first answer.",
-		Sources: []Source{
-			{Family: "dynamo_work_handler_time_to_first_response_seconds"},
-		},
 	},
 	{
 		Name: "exceptions_total_counter", Unit: "{exception}", Kind: KindSum, Preset: Standard, EmittedBy: "receiver",

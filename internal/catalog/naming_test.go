@@ -180,6 +180,8 @@ func TestOnlyListedMetricsAreOffByDefault(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"go_", "process_", "python_",
 		"certwatcher_", "controller_runtime_", "leader_election_", "rest_client_", "workqueue_",
+		"dynamo_component_cancellation_", "dynamo_component_kv_cache_event", "dynamo_component_request_bytes_", "dynamo_component_response_",
+		"dynamo_component_uptime_", "dynamo_engine_", "dynamo_request_plane_",
 		"dynamo_component_ckf_", "dynamo_component_router_active_sequence_", "dynamo_component_router_approximate_",
 		"dynamo_component_router_kv_zmq_", "dynamo_frontend_detokenize_", "dynamo_tokio_", "dynamo_transport_", "dynamo_work_handler_",
 	}, DisabledPrefixes)

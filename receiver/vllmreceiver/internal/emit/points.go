@@ -308,13 +308,21 @@ func hexOf(id []byte, text string) bool {
 	return err == nil
 }
 
-func exemplarsBySlot(exemplars []exposition.Exemplar) map[int]*exposition.Exemplar {
+// exemplarsBySlot leaves out exemplars without a label, which say nothing, and those from a time that
+// cannot be: a backend that once has one from the future refuses all that follow.
+func exemplarsBySlot(s Scrape) map[int]*exposition.Exemplar {
+	exemplars := s.Snapshot.Exemplars
 	if len(exemplars) == 0 {
 		return nil
 	}
+	latest := pcommon.NewTimestampFromTime(s.Time) + skew
 	bySlot := make(map[int]*exposition.Exemplar, len(exemplars))
 	for i := range exemplars {
-		bySlot[exemplars[i].Slot] = &exemplars[i]
+		e := &exemplars[i]
+		possible := e.Timestamp > 0 && e.Timestamp < math.MaxInt64/int64(1e6) && s.ours(pcommon.Timestamp(e.Timestamp*1e6)) <= latest
+		if len(e.Labels) > 0 && (possible || !e.HasTimestamp) {
+			bySlot[e.Slot] = e
+		}
 	}
 	return bySlot
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -282,15 +283,35 @@ func TestSeriesThatAreAddedUpHaveOneExemplarForEachBucket(t *testing.T) {
 	point.Parts = append(point.Parts, second)
 	plan := planOf(metricOf(catalog.KindHistogram, "h", point))
 	s := scrapeAt(20, plan, 1, 2, 3, 4, 3, 1, 2, 3, 4, 3)
+	known := []exposition.Label{{Name: "trace_id", Value: "a"}}
 	for i, slot := range []int{0, 1, 5, 6} {
 		at := []int64{11, 13, 12, 11}[i]
-		s.Snapshot.Exemplars = append(s.Snapshot.Exemplars, exposition.Exemplar{Slot: slot, Value: float64(slot), Timestamp: at * 1000, HasTimestamp: true})
+		s.Snapshot.Exemplars = append(s.Snapshot.Exemplars, exposition.Exemplar{Slot: slot, Value: float64(slot), Timestamp: at * 1000, HasTimestamp: true, Labels: known})
 	}
 	var kept []float64
 	for _, e := range r.emit(s).At(0).Histogram().DataPoints().At(0).Exemplars().All() {
 		kept = append(kept, e.DoubleValue())
 	}
 	assert.Equal(t, []float64{5, 1}, kept, "the newer of each bucket")
+}
+
+// A time that cannot be, in milliseconds, would pass for one far away or stop those that follow.
+func TestExemplarsThatSayNothingOrAreFromAnImpossibleTimeAreLeftOut(t *testing.T) {
+	soon := midnight.Add(4 * time.Minute).UnixMilli()
+	for at, want := range map[int64]bool{
+		1: true, soon: true, soon + 120_000: false, 0: false, -5000: false, 9e15: false, math.MaxInt64: false, math.MinInt64: false,
+	} {
+		r := newRig(t, Settings{})
+		s := scrapeAt(0, planOf(counter("c", 0)), 1)
+		s.Snapshot.Exemplars = []exposition.Exemplar{{Timestamp: at, HasTimestamp: true, Labels: []exposition.Label{{Name: "user", Value: "u"}}}}
+		found := r.emit(s).At(0).Sum().DataPoints().At(0).Exemplars()
+		require.Equal(t, want, found.Len() == 1, "%d", at)
+		if want {
+			assert.Equal(t, at, found.At(0).Timestamp().AsTime().UnixMilli())
+		}
+		s.Snapshot.Exemplars[0] = exposition.Exemplar{} // also one whose labels are too long
+		assert.Zero(t, r.emit(s).At(0).Sum().DataPoints().At(0).Exemplars().Len())
+	}
 }
 
 // An end names what identifies its series, and all series that a backend makes of it.

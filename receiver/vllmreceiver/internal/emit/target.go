@@ -157,7 +157,7 @@ func (t *Target) Emit(s Scrape, own Own, out pmetric.Metrics) Report {
 		scrape:      &s,
 		resets:      t.detect(s, t.states),
 		adapterSets: currentAdapterSets(s),
-		exemplars:   exemplarsBySlot(s.Snapshot.Exemplars),
+		exemplars:   exemplarsBySlot(s),
 	}
 	b.process = t.resolveProcess(s.process(), b.resets)
 	b.build()

@@ -302,7 +302,8 @@ func (b *builder) addClaimed(c *claim) {
 		b.drop(ReasonDisabled, c.family)
 		return
 	}
-	if c.family.Unit != "" && c.unit == "" {
+	// A gateway is also scraped as text, which has no units.
+	if c.family.Unit != "" && c.unit == "" && b.plan.Server != KindGateway {
 		c.unit = cmp.Or(units[c.family.Unit], "{"+c.family.Unit+"}")
 	}
 	help := c.family.Help

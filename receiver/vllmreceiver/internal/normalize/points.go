@@ -37,6 +37,9 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	m.Points = make([]Point, 0, len(series))
 	_, isGateway := gatewayPrefix(family.Name)
 	isGateway = isGateway && !b.options.Wire
+	// Without the scope of an instrumentation, its series are equal to those of another.
+	ns := namespaceOf(b.options.withoutUserPrefix(family.Name))
+	scoped := ns != nil && ns.Conventions && !b.options.Wire && (m.Kind == catalog.KindSum || m.Kind == catalog.KindHistogram)
 	at := make(map[SeriesKey]int, len(series))
 	seen := map[SeriesKey]bool{}
 	for i := range series {
@@ -56,7 +59,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 			key = pointKey(m.Name, m.Kind, s.labels)
 		}
 		if first, known := at[key]; known {
-			if isGateway {
+			if isGateway || scoped {
 				join(m.Kind, &m.Points[first], s.series)
 			} else {
 				b.plan.Dropped[ReasonDuplicate]++

@@ -328,9 +328,10 @@ func TestAServerIsAskedForTextOnly(t *testing.T) {
 	assert.Equal(t, []string{fetch.Accept, fetch.Accept}, accepts)
 }
 
-// broken is a gateway whose OpenMetrics page lacks its end.
+// broken is a gateway whose OpenMetrics page lacks its end, or does not come in time.
 type broken struct {
 	Origin
+	slow      bool
 	deadlines []time.Time
 	// held is how many bodies hold their places.
 	held int
@@ -341,6 +342,10 @@ func (b *broken) Metrics(ctx context.Context, body *bytes.Buffer, exemplars bool
 	b.deadlines = append(b.deadlines, deadline)
 	if b.held > 0 {
 		return fetch.Answer{}, &fetch.Error{Outcome: fetch.OutcomeOther, Message: "a place is taken"}
+	}
+	if b.slow && exemplars {
+		<-ctx.Done()
+		return fetch.Answer{}, &fetch.Error{Outcome: fetch.OutcomeTimeout}
 	}
 	b.held++
 	body.Reset()
@@ -355,18 +360,24 @@ func (b *broken) Metrics(ctx context.Context, body *bytes.Buffer, exemplars bool
 func (b *broken) Version(context.Context) (string, error) { return "", &fetch.Error{} }
 func (b *broken) Load(context.Context) (float64, error)   { return 0, &fetch.Error{} }
 
-// The repeated request has the deadline of the first, and a large body does not wait for the place of
+// The repeated request has the rest of the timeout, and a large body does not wait for the place of
 // another one of the same target.
 func TestTheRepeatedRequestSharesTimeAndPlace(t *testing.T) {
-	r, origin := newRig(t), &broken{}
-	r.scraper.origin = origin
-	for range 2 {
-		assert.Contains(t, render(r.scrape("")), "vllm.up gauge {state} {} @")
+	for _, slow := range []bool{false, true} {
+		r, origin := newRig(t), &broken{slow: slow}
+		r.scraper.origin = origin
+		if slow {
+			r.scraper.timeout = time.Second
+		}
+		began := time.Now()
+		for i := range 3 {
+			assert.Contains(t, points(r.scrape(""), "vllm.up"), fmt.Sprintf("gauge {state} {} @%d 1", 15*i))
+		}
+		require.Len(t, origin.deadlines, 4, "OpenMetrics is asked for once")
+		assert.WithinDuration(t, began.Add(r.scraper.timeout), origin.deadlines[2], 10*time.Second)
+		assert.Equal(t, r.scraper.timeout/2, origin.deadlines[2].Sub(origin.deadlines[1]).Round(100*time.Millisecond))
+		assert.Zero(t, origin.held)
+		assert.True(t, r.scraper.textOnly)
+		assert.Len(t, r.logged("info"), 1)
 	}
-	require.Len(t, origin.deadlines, 3)
-	assert.Equal(t, origin.deadlines[1], origin.deadlines[2])
-	assert.WithinDuration(t, time.Now().Add(r.scraper.timeout), origin.deadlines[2], 10*time.Second)
-	assert.Positive(t, r.scraper.timeout)
-	assert.Zero(t, origin.held)
-	assert.True(t, r.scraper.textOnly)
 }

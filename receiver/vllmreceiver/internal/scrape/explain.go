@@ -106,7 +106,7 @@ func (s *Target) withoutVLLM(layout *exposition.Layout) (message string, source 
 			"and the body decides; a vLLM server may also run with --disable-log-stats", zap.String("source", string(source))
 	}
 	return "The body has neither vLLM metrics nor those of an inference gateway or of an exporter of GPUs: " +
-		"the server may run with --disable-log-stats, or the endpoint is not a vLLM server", zap.Skip()
+		"a gateway may have had no request yet, the server may run with --disable-log-stats, or the endpoint is not a vLLM server", zap.Skip()
 }
 
 // judgedServer is what the known defects of a target were last looked up for.
@@ -159,7 +159,7 @@ func hasVLLM(plan *normalize.Plan) bool {
 		return true
 	}
 	return slices.ContainsFunc(plan.Metrics, func(m normalize.Metric) bool {
-		return strings.Contains(m.Name, "vllm") || catalog.IsServers(m.Name)
+		return m.Engine || strings.Contains(m.Name, "vllm") || catalog.IsServers(m.Name)
 	})
 }
 

@@ -250,3 +250,51 @@ func TestGatewaysHaveMeasuredWhatTheirClientsSaw(t *testing.T) {
 		}
 	}
 }
+
+// Envoy AI Gateway has no metric of its own before the first request.
+func TestAGatewayIsKnownFromItsFirstRequestOn(t *testing.T) {
+	r := newRig(t)
+	const idle = "# TYPE target_info gauge\ntarget_info{service_name=\"x\"} 1\n"
+	kinds := func(metrics pmetric.Metrics) (kinds []string) {
+		for _, rm := range metrics.ResourceMetrics().All() {
+			kinds = append(kinds, textOf(rm.Resource().Attributes(), "vllm.server.kind"))
+		}
+		return kinds
+	}
+	page := string(read(t, filepath.Join(pagesOfGateways, "envoy-ai-gateway.txt")))
+	assert.Equal(t, []string{""}, kinds(r.scrape(idle)))
+	scraped := r.scrape(page)
+	assert.Equal(t, []string{"", "gateway"}, kinds(scraped), "the first has the ends")
+	assert.Contains(t, render(scraped), "vllm.up gauge {state} {} @15 end")
+	assert.Equal(t, []string{"gateway"}, kinds(r.scrape(page)))
+	assert.Equal(t, 2, r.asked["/version"])
+	// Another program at the same address.
+	assert.Equal(t, []string{"gateway", ""}, kinds(r.scrape(gauge("1"))))
+}
+
+func TestAGatewayKeepsItsNamesOfTheWireWithoutAWarning(t *testing.T) {
+	for _, name := range []string{"envoy-ai-gateway", "agentgateway", "dynamo"} {
+		r := newRig(t, func(c *Config) { c.Naming = NamingWire })
+		scraped := r.scrape(string(read(t, filepath.Join(pagesOfGateways, name+".txt"))))
+		assert.Equal(t, "gateway", textOf(scraped.ResourceMetrics().At(0).Resource().Attributes(), "vllm.server.kind"))
+		for _, shape := range shapes(scraped) {
+			assert.NotContains(t, shape, ".")
+		}
+		assert.Empty(t, append(r.logged("info"), r.logged("warn")...), name)
+	}
+}
+
+// Two instrumentations of one gateway differ only by their scope. Where units stand depends on the format.
+func TestScopesAreAddedUpAndUnitsOfOneFormatAreIgnored(t *testing.T) {
+	const of = `gen_ai_own_calls_total{otel_scope_name=`
+	page := "# TYPE gen_ai_own_calls counter\n" + of + "\"a\"} 1\n" + of + "\"b\"} 2\n" +
+		"# TYPE gen_ai_own_widgets gauge\n# UNIT gen_ai_own_widgets widgets\ngen_ai_own_widgets{otel_scope_name=\"a\"} 4\n# EOF\n"
+	for _, contentType := range []string{"text/plain", "application/openmetrics-text"} {
+		r := newRig(t)
+		r.contentType = contentType
+		scraped := r.scrape(page)
+		_, calls := counted(scraped, "gen_ai.own_calls")
+		assert.InDelta(t, 3, calls, 0)
+		assert.Equal(t, []string{"gen_ai.own_calls Sum", "gen_ai.own_widgets Gauge"}, shapes(scraped))
+	}
+}

@@ -26,29 +26,37 @@ type page struct {
 	cut, open bool
 }
 
-// ask reads the metrics of the target. Where a gateway's answer in OpenMetrics is a failure or
-// has lines that cannot be used, it asks again for text, within the timeout of the scrape.
+// ask reads the metrics of the target. Where a gateway's answer in OpenMetrics takes half of the
+// timeout, is a failure, or has lines that cannot be used, it asks for text in the rest of the timeout.
 func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
 	if !s.exemplars {
 		return s.page(ctx, body, false)
 	}
+	half := ctx
 	if s.timeout > 0 {
-		var cancel context.CancelFunc
+		var cancel, cancelHalf context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
+		half, cancelHalf = context.WithTimeout(ctx, s.timeout/2)
+		defer cancelHalf()
 	}
-	first, err := s.page(ctx, body, true)
+	first, err := s.page(half, body, true)
 	var problem string
 	switch {
 	case err != nil:
 		switch failure := fetch.AsError(err); failure.Outcome {
-		case fetch.OutcomeServerError, fetch.OutcomeStatus, fetch.OutcomeNotPrometheus, fetch.OutcomeEmpty:
+		case fetch.OutcomeServerError, fetch.OutcomeStatus, fetch.OutcomeNotPrometheus, fetch.OutcomeEmpty,
+			fetch.OutcomeReset, fetch.OutcomeTooLarge:
 			problem = failure.Message
+		case fetch.OutcomeTimeout:
+			problem = "there is no answer within half of the timeout"
 		default:
 			return first, err
 		}
-	case first.dialect == exposition.DialectText || first.snapshot.Refused:
+	case first.dialect == exposition.DialectText:
 		return first, nil
+	case first.snapshot.Refused:
+		problem = "its series exceed limits::memory"
 	case len(first.snapshot.Problems) > 0:
 		problem = fmt.Sprintf("line %d has the problem %s", first.snapshot.Problems[0].Line, first.snapshot.Problems[0].Reason)
 	case first.snapshot.Duplicates > 0:
@@ -66,16 +74,14 @@ func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
 		// A large body that waits for its place must not hold another.
 		first.answer.Release()
 	}
+	// Also where the text fails: otherwise each scrape of a slow gateway would lose half of its time.
+	s.exemplars, s.textOnly = false, true
 	text, err := s.page(ctx, body, false)
-	if err != nil {
-		return text, err
-	}
-	s.textOnly = true
-	if text.dialect == exposition.DialectText && s.first("openmetrics") {
+	if err == nil && text.dialect == exposition.DialectText && s.first("openmetrics") {
 		s.logger.Info("The OpenMetrics page of this gateway cannot be used, so the target is scraped in the text format until it restarts. "+
-			"No metric is lost, but exemplars are: the text format has none. Report the problem to the gateway's project", zap.String("problem", problem))
+			"No metric is lost, but exemplars are: the text format has none. If the page is invalid, report it to the gateway's project", zap.String("problem", problem))
 	}
-	return text, nil
+	return text, err
 }
 
 // page asks once.

@@ -53,9 +53,10 @@ type Target struct {
 
 	// version is the answer of GET /version in this run of the server process.
 	version string
-	// resourceFixed is true once the resource of this run is set. It does not change
-	// until the process restarts.
+	// resourceFixed is true once the resource of this run is set, for a server of this kind. It does
+	// not change until the process restarts or becomes another kind.
 	resourceFixed bool
+	kind          normalize.ServerKind
 	// unconfirmed is true while the version is that of before an outage or a restart, and
 	// the server has not confirmed it.
 	unconfirmed bool
@@ -288,9 +289,13 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 		}
 	}
 	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
-	if fixed && s.emitter.Restarted(scrape) {
+	restarted := fixed && s.emitter.Restarted(scrape)
+	if restarted {
 		s.shared.telemetry.ReceiverVllmResets.Add(ctx, 1)
 		s.canary.restarted(scrape.Time)
+	}
+	// Some gateways have no metric before their first request.
+	if restarted || fixed && s.kind != scrape.Plan.Server {
 		version, fixed = s.askVersion(ctx), false
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
@@ -303,7 +308,7 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 	}
 	s.textOnly = s.textOnly && fixed
 	s.exemplars = scrape.Plan.Server == normalize.KindGateway && !s.textOnly
-	s.version, s.resourceFixed = version, true
+	s.version, s.kind, s.resourceFixed = version, scrape.Plan.Server, true
 	return scrape, true
 }
 
