@@ -20,7 +20,7 @@ func kindOf(resource pcommon.Map) string {
 // the copies that our receiver makes of vLLM's own times, and what an application measures, which
 // has the same name as that of a gateway.
 func (c *Reader) passes(m *meaning) bool {
-	return m.input.Summed() && c.kind != "gateway" && (c.ours || m.ofClients)
+	return m.input.Summed() && c.kind != "gateway" && c.kind != "router" && (c.ours || m.ofClients)
 }
 
 // isCopy reports whether a point is a copy that our receiver made and that has lost its scope:
