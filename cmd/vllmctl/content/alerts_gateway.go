@@ -33,7 +33,7 @@ func gatewayGroup(p parameters) Group {
 				},
 				LooksTheSame: "One client with wrong requests looks like a fault of the service.",
 				NotConclude:  "Without the error_code ModelServerError the servers may still fail: behind Envoy, pickers up to 1.5.0 do not see these.",
-				CannotFire:   "The collector does not read the gateway, fewer than 20 requests came in five minutes, or the gateway does not mark errors, as agentgateway.",
+				CannotFire:   "The collector does not read the gateway, fewer than 20 requests came in five minutes, or the gateway does not mark errors (agentgateway).",
 				Monitor: &Monitor{
 					// More than one error beyond 5 % of what arrived: with few requests the share
 					// alone would fire.
