@@ -5983,7 +5983,7 @@ var metrics = []Metric{
 		Description: "Mean time to first token.",
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.time_to_first_token"},
-		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before 0.17 templating, tokenization and the download of media are missing. With vLLM's open change #58078 it is of the requests that ended, so it is later.",
+		BlindSpots:  "Requests cancelled before their first token are missing; those that fail in their prefill are not. Before 0.17 templating, tokenization and the download of media are missing. With vLLM's open change #58078 it counts requests that ended, so it is later.",
 	},
 	{
 		Name: "vllm.time_to_first_token_quantile", Unit: "s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",
