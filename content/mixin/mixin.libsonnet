@@ -331,19 +331,19 @@
         rules: [
           {
             record: 'vllm_gateway:requests:rate2m',
-            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[2m]) or rate( inference_gateway_epp_request_errors_total{error_code!="ModelServerError",%(selector)s}[2m] ) )' % $._config,
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[2m]) or rate( inference_gateway_epp_request_errors_total{error_code!="ModelServerError",%(selector)s}[2m] ) ) or sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( avg_over_time(inference_gateway_request_rate_per_second{%(selector)s}[2m]) )' % $._config,
           },
           {
             record: 'vllm_gateway:error_ratio:rate2m',
-            expr: '( sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_request_errors_total{%(selector)s}[2m]) ) or vllm_gateway:requests:rate2m * 0 ) / (vllm_gateway:requests:rate2m > 0)' % $._config,
+            expr: '( sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_request_errors_total{%(selector)s}[2m]) ) or sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[2m]) ) * 0 or sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( avg_over_time(inference_gateway_request_error_ratio{model_name!="",%(selector)s}[2m]) * avg_over_time(inference_gateway_request_rate_per_second{%(selector)s}[2m]) ) ) / (vllm_gateway:requests:rate2m > 0)' % $._config,
           },
           {
             record: 'vllm_gateway:requests:rate5m',
-            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[5m]) or rate( inference_gateway_epp_request_errors_total{error_code!="ModelServerError",%(selector)s}[5m] ) )' % $._config,
+            expr: 'sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[5m]) or rate( inference_gateway_epp_request_errors_total{error_code!="ModelServerError",%(selector)s}[5m] ) ) or sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( avg_over_time(inference_gateway_request_rate_per_second{%(selector)s}[5m]) )' % $._config,
           },
           {
             record: 'vllm_gateway:error_ratio:rate5m',
-            expr: '( sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_request_errors_total{%(selector)s}[5m]) ) or vllm_gateway:requests:rate5m * 0 ) / (vllm_gateway:requests:rate5m > 0)' % $._config,
+            expr: '( sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_request_errors_total{%(selector)s}[5m]) ) or sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( rate(inference_gateway_epp_requests_total{%(selector)s}[5m]) ) * 0 or sum by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( avg_over_time(inference_gateway_request_error_ratio{model_name!="",%(selector)s}[5m]) * avg_over_time(inference_gateway_request_rate_per_second{%(selector)s}[5m]) ) ) / (vllm_gateway:requests:rate5m > 0)' % $._config,
           },
         ],
       },
@@ -650,7 +650,7 @@
               severity: 'page',
             },
             annotations: {
-              description: '{{ $value | humanizePercentage }} of the requests that reached the gateway\'s endpoint picker failed in the last five minutes.',
+              description: '{{ $value | humanizePercentage }} of the requests that reached the gateway failed in the last five minutes.',
               runbook_url: '%(runbookBase)sVLLMGatewayErrors.md' % $._config,
               summary: '{{ $value | humanizePercentage }} of the requests for {{ with $labels.model_name }}{{ . }}{{else}}an unknown model{{end}} fail at the gateway{{ with $labels.k8s_namespace_name }}, namespace {{ . }}{{end}}{{ with $labels.k8s_cluster_name }}, cluster {{ . }}{{end}}',
             },
@@ -671,7 +671,7 @@
           },
           {
             alert: 'VLLMGatewayLatencyHigh',
-            expr: 'histogram_quantile( 0.99, sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, le) ( rate(inference_gateway_epp_request_duration_seconds_bucket{%(selector)s}[5m]) ) ) > %(gatewayLatencySeconds)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g' % $._config,
+            expr: '( histogram_quantile( 0.99, sum by (k8s_cluster_name, k8s_namespace_name, job, model_name, le) ( rate(inference_gateway_epp_request_duration_seconds_bucket{%(selector)s}[5m]) ) ) or max by (k8s_cluster_name, k8s_namespace_name, job, model_name) ( inference_gateway_request_duration_quantile_seconds{model_name!="",quantile="0.99",%(selector)s} ) ) > %(gatewayLatencySeconds)g and on (k8s_cluster_name, k8s_namespace_name, job, model_name) vllm_gateway:requests:rate5m * 300 >= %(gatewayRequests)g' % $._config,
             'for': '10m',
             labels: {
               namespace: '{{ $labels.k8s_namespace_name }}',

@@ -3571,7 +3571,7 @@ var metrics = []Metric{
 		Attributes:  []string{"engine", "model_name"},
 		DerivedFrom: []string{"vllm.e2e_request_latency", "vllm.request.inference_time", "vllm.request.queue_time"},
 		Needs:       "vLLM 0.6.4",
-		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The time before the server accepted the connection is missing, before 0.17 also templating, tokenization and the download of media: it is a lower bound.",
+		BlindSpots:  "Changes when requests end; requests that the client cancelled are missing. The time before the server accepted the connection is missing, before 0.17 also templating, tokenization and the download of media: it is a lower bound. Behind the Rust front end, all of a request that its client leaves before the first token counts.",
 	},
 	{
 		Name: "vllm.generation_throughput", Unit: "{token}/s", Kind: KindGauge, Preset: Essential, EmittedBy: "processor",

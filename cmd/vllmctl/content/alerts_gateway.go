@@ -16,11 +16,12 @@ func gatewayGroup(p parameters) Group {
 					" and vllm_gateway:requests:rate2m * 120 >= 4 * " + p.number("gatewayRequests") +
 					" and on (" + gatewayLabels + ") " + firing("VLLMGatewayErrors") + ")",
 				Summary:     "{{ $value | humanizePercentage }} of the requests for " + model("an unknown model") + " fail at the gateway",
-				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway's endpoint picker failed in the last five minutes.",
-				Meaning:     "More than 5 % of the requests fail at the endpoint picker. It is resolved when the last two minutes have less than half of that and 80 requests. Refused requests count.",
+				Description: "{{ $value | humanizePercentage }} of the requests that reached the gateway failed in the last five minutes.",
+				Meaning:     "More than 5 % of the requests fail at the gateway. It is resolved when the last two minutes have less than half of that and 80 requests. Refused requests count.",
 				Impact:      "These users get an error.",
 				Diagnosis: []Step{
 					{Text: "See which error it is. The log of the picker has the reasons.", Query: "sum by (model_name, error_code) (rate(inference_gateway_epp_request_errors_total[5m]))", Board: "vllm-pool", Panel: "Gateway errors by code"},
+					{Text: "Without an endpoint picker, see which replica of the gateway it is, and read its log.", Query: "inference_gateway_request_error_ratio", Board: "vllm-pool", Panel: "Error ratio by gateway"},
 					{Text: "ResourceExhausted (no room): see whether the servers are full.", Query: "vllm_pool_request_queue_wait_estimate_seconds", Board: "vllm-pool", Panel: "Estimated queue wait"},
 					{Text: "NotFound or BadRequest: see whether one client or one model name does it; the model name may be empty."},
 					{Text: "ModelServerError, or ServiceUnavailable: see which server is failing, or whether none is ready.", Query: conditionNow, Board: "vllm-overview", Panel: "Condition by engine"},
@@ -32,7 +33,7 @@ func gatewayGroup(p parameters) Group {
 				},
 				LooksTheSame: "One client with wrong requests looks like a fault of the service.",
 				NotConclude:  "Without the error_code ModelServerError the servers may still fail: behind Envoy, pickers up to 1.5.0 do not see these.",
-				CannotFire:   "The collector does not read the endpoint picker, fewer than 20 requests came in five minutes, or the errors are made outside of the picker.",
+				CannotFire:   "The collector does not read the gateway, fewer than 20 requests came in five minutes, or the gateway does not mark errors (agentgateway).",
 				Monitor: &Monitor{
 					// More than one error beyond 5 % of what arrived: with few requests the share
 					// alone would fire.
@@ -40,7 +41,7 @@ func gatewayGroup(p parameters) Group {
 						" - 0.05 * (default_zero(sum:inference_gateway.epp.requests{*} by {model_name}.as_count())" +
 						" + default_zero(sum:inference_gateway.epp.request.errors{!error_code:ModelServerError,!error_code:modelservererror} by {model_name}.as_count())) > 1",
 					Text:    "More than 5 % of the requests for {{model_name.name}} fail at the gateway.",
-					Differs: "It fires on errors beyond 5 % of the requests, without a `for`.",
+					Differs: "It fires on errors of endpoint pickers beyond 5 % of the requests, without a `for`.",
 				},
 				FiresIn: map[string][]string{
 					"gateway refuses requests": nil, "no ready endpoints": nil,
@@ -73,14 +74,16 @@ func gatewayGroup(p parameters) Group {
 			},
 			{
 				Name: "VLLMGatewayLatencyHigh", Severity: Ticket, For: 10 * minute,
-				Expr: "histogram_quantile(0.99, sum by (" + gatewayLabels + ", le) (rate(inference_gateway_epp_request_duration_seconds_bucket[5m]))) > " +
+				Expr: "(histogram_quantile(0.99, sum by (" + gatewayLabels + ", le) (rate(inference_gateway_epp_request_duration_seconds_bucket[5m]))) or " +
+					"max by (" + gatewayLabels + `) (inference_gateway_request_duration_quantile_seconds{quantile="0.99",model_name!=""})) > ` +
 					p.number("gatewayLatencySeconds") + enough,
 				Summary:     "1 % of the requests for " + model("an unknown model") + " take longer than {{ $value | humanizeDuration }} at the gateway",
 				Description: "The p99 of the time from the arrival at the gateway to the end of the response is above the threshold.",
-				Meaning:     "1 % of the requests take longer at the endpoint picker than the threshold, 10 s by default.",
+				Meaning:     "1 % of the requests take longer at the gateway than the threshold, 10 s by default.",
 				Impact:      "The slowest users wait that long for the whole answer. Long answers take long without any fault.",
 				Diagnosis: []Step{
 					{Text: "See whether the first token is late. If it is not, answers are long.", Query: `vllm_pool_time_to_first_token_quantile_seconds{quantile="0.95"}`, Board: "vllm-pool", Panel: "Time to first token, p95"},
+					{Text: "See what the gateway adds to the time of the servers.", Query: "vllm_pool_gateway_delay_seconds", Board: "vllm-pool", Panel: "Gateway delay"},
 					{Text: "See whether requests wait at the gateway.", Query: "inference_gateway_epp_flow_control_queue_size", Board: "vllm-pool", Panel: "Gateway queue length"},
 					{Text: "Read the causes of the pool.", Query: "vllm_pool_diagnosis_cause == 1", Board: "vllm-pool", Panel: "Causes"},
 				},
@@ -95,7 +98,7 @@ func gatewayGroup(p parameters) Group {
 					Parameter: "gatewayLatencySeconds",
 					Query:     "min(last_10m):max:inference_gateway.epp.request.duration_quantile{quantile:0.99} by {model_name} > PARAMETER",
 					Text:      "1 % of the requests for {{model_name.name}} take longer than {{value}} s at the gateway.",
-					Differs:   "It is about the slowest replica of the picker, and has no guard on traffic.",
+					Differs:   "It is about the slowest replica of an endpoint picker, and has no guard on traffic.",
 				},
 				FiresIn: map[string][]string{"slow gateway": nil},
 			},

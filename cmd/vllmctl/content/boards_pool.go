@@ -1,5 +1,10 @@
 package content
 
+import (
+	"fmt"
+	"strings"
+)
+
 // pool answers how the servers of a model do together and what the gateway in front of
 // them does.
 func pool() Board {
@@ -19,7 +24,7 @@ func pool() Board {
 			{Title: "Load", Needs: "pool in the processor vllm", Panels: poolLoadPanels()},
 			{Title: "Balance", Needs: "pool in the processor vllm, two servers", Panels: balancePanels()},
 			{Title: "Gateway", Collapsed: true, Needs: "an inference gateway as a target of the receiver", Panels: gatewayPanels()},
-			{Title: "Endpoint pickers", Collapsed: true, Needs: "the processor vllm behind the receiver that reads the gateway", Panels: pickerPanels()},
+			{Title: "Each gateway", Collapsed: true, Needs: "the processor vllm behind the receiver that reads the gateway", Panels: pickerPanels()},
 			{Title: "Gateway queue", Collapsed: true, Needs: "flow control in the endpoint picker", Panels: flowPanels()},
 			{Title: "Scheduling", Collapsed: true, Needs: "an inference gateway as a target of the receiver", Panels: schedulingPanels()},
 		},
@@ -100,10 +105,11 @@ func balancePanels() []Panel {
 	)
 }
 
-const gatewayNeeds = "No gateway in the chosen namespaces: name the endpoint picker's metrics page under `targets` of the receiver vllm, or discover it. "
+const gatewayNeeds = "No gateway in the chosen namespaces: name its metrics page under `targets` of the receiver vllm, or discover it. "
 
 // gatewayErrors is the share of the requests to the gateway that failed. Refused requests
-// are only among the errors; what a server answered with an error is in both.
+// are only among the errors; what a server answered with an error is in both. Of gateways that
+// are no pickers it is derived: here that of the worst replica.
 func gatewayErrors() string {
 	errors := rate(gatewayOf("inference_gateway_epp_request_errors_total"))
 	refused := rate(gatewayOf("inference_gateway_epp_request_errors_total", `error_code!="ModelServerError"`))
@@ -111,12 +117,16 @@ func gatewayErrors() string {
 	// requests.
 	scheduled := "sum by (model_name) (" + rate(gatewayOf("inference_gateway_epp_requests_total")) + ")"
 	return "(sum by (model_name) (" + errors + ") or 0 * " + scheduled + ") / ((" + scheduled + " + (sum by (model_name) (" + refused + ") or 0 * " + scheduled + ")" +
-		" or sum by (model_name) (" + refused + ")) > 0)"
+		" or sum by (model_name) (" + refused + ")) > 0) or max by (model_name) (" + gatewayOf("inference_gateway_request_error_ratio", `model_name!=""`) + ")"
 }
 
-func gatewayQuantiles(histogram string) []Query {
+func gatewayQuantiles() []Query {
 	of := func(q float64, name string) Query {
-		return Query{Expr: quantile(q, "le, model_name", gatewayOf(histogram+"_bucket")), Legend: name + " {{model_name}}"}
+		derived := gatewayOf("inference_gateway_request_duration_quantile_seconds", `model_name!=""`, fmt.Sprintf("quantile=\"%g\"", q))
+		return Query{
+			Expr:   quantile(q, "le, model_name", gatewayOf("inference_gateway_epp_request_duration_seconds_bucket")) + " or max by (model_name) (" + derived + ")",
+			Legend: name + " {{model_name}}",
+		}
 	}
 	return []Query{of(0.5, "p50"), of(0.95, "p95"), of(0.99, "p99")}
 }
@@ -125,17 +135,17 @@ func gatewayPanels() []Panel {
 	return sized(8, 8,
 		Panel{
 			Title: "Gateway requests", Kind: TimeSeries, Unit: "{request}/s", Min: number(0),
-			About: "Requests that the endpoint picker scheduled: what was really asked for, before any server.",
-			Queries: one("sum by (model_name, target_model_name) ("+rate(gatewayOf("inference_gateway_epp_requests_total"))+")",
-				"{{model_name}} to {{target_model_name}}"),
+			About: "Requests that the endpoint picker scheduled, or that ended at another gateway.",
+			Queries: one("sum by (model_name, target_model_name) ("+rate(gatewayOf("inference_gateway_epp_requests_total"))+
+				") or sum by (model_name) ("+gatewayOf("inference_gateway_request_rate_per_second")+")", "{{model_name}} {{target_model_name}}"),
 			NoValue: gatewayNeeds,
 		},
 		chart("Gateway error ratio", "1", "Share of the requests that the picker refused or that a server answered with an error. Behind Envoy, old pickers do not see the errors of servers: add those of the HTTP layer.",
 			gatewayNeeds, one(gatewayErrors(), "{{model_name}}")),
-		chart("Gateway errors by code", "{error}/s", "Why requests failed.",
+		chart("Gateway errors by code", "{error}/s", "Why requests failed at endpoint pickers.",
 			"The gateway has counted no error since its start, or there is no gateway.", one("sum by (error_code) ("+rate(gatewayOf("inference_gateway_epp_request_errors_total"))+")", "{{error_code}}")),
-		chart("Gateway request latency", "s", "From the request to the end of its answer, of all gateways together.",
-			gatewayNeeds+"Or no request ended in this time.", gatewayQuantiles("inference_gateway_epp_request_duration_seconds")),
+		chart("Gateway request latency", "s", "From the request to the end of its answer: of all endpoint pickers together, or of the slowest replica of other gateways.",
+			gatewayNeeds+"Or no request ended in this time.", gatewayQuantiles()),
 		chart("Gateway delay", "s", "What gateways add to the mean time at the servers. A slow client delays the end, not the first token.",
 			"No gateway with the models of the pool in the same processor, or it had other requests than the servers.",
 			one("max by (model_name, k8s_namespace_name, until) ("+poolOf("vllm_pool_gateway_delay_seconds")+")", "{{until}} {{model_name}} {{k8s_namespace_name}}")),
@@ -146,8 +156,8 @@ func gatewayPanels() []Panel {
 	)
 }
 
-// pickerPanels show what the processor derives for each picker. Shares and percentiles of
-// several pickers cannot be added up, so each is a line.
+// pickerPanels show what the processor derives for each gateway. Shares and percentiles of
+// several replicas cannot be added up, so each is a line.
 func pickerPanels() []Panel {
 	const picker = "instance"
 	worst := func(metric string, more ...string) string { return highest(picker, gatewayOf(metric, more...)) }
@@ -155,15 +165,20 @@ func pickerPanels() []Panel {
 	p95 := func(metric string) []Query {
 		return one(worst(metric, `model_name=""`, `quantile="0.95"`), "{{instance}}")
 	}
+	// ofAll is for what other gateways have, too.
+	ofAll := func(queries []Query) []Query {
+		queries[0].Expr += " or " + strings.ReplaceAll(queries[0].Expr, "inference_gateway_epp_", "inference_gateway_")
+		return queries
+	}
 	return sized(8, 8,
-		chart("Error ratio by picker", "1", "With those that were refused before their model was known.",
-			gatewayNeeds+"Or no request came in this time.", whole("inference_gateway_epp_request_error_ratio")),
+		chart("Error ratio by gateway", "1", "With requests that a picker refused before their model was known. Not all gateways mark errors.",
+			gatewayNeeds+"Or no request came in this time.", ofAll(whole("inference_gateway_epp_request_error_ratio"))),
 		chart("Shed requests by picker", "1", "They are among the failed requests.",
 			gatewayNeeds+"Or no request came in this time.", whole("inference_gateway_epp_request_shed_ratio")),
-		chart("Request latency by picker, p95", "s", "From the request to the end of its answer.",
-			gatewayNeeds+"Or no request ended in this time.", p95("inference_gateway_epp_request_duration_quantile_seconds")),
-		chart("Time to first token by picker, p95", "s", "What clients wait for: the queue of the picker, the network and the server.",
-			gatewayNeeds+"The metric needs llm-d-router 0.9, or the plug-in that predicts latency.", p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds")),
+		chart("Request latency by gateway, p95", "s", "From the request to the end of its answer.",
+			gatewayNeeds+"Or no request ended in this time.", ofAll(p95("inference_gateway_epp_request_duration_quantile_seconds"))),
+		chart("Time to first token by gateway, p95", "s", "What clients wait for: the queue of the gateway, the network and the server.",
+			gatewayNeeds+"Of pickers, it needs llm-d-router 0.9, or the plug-in that predicts latency.", ofAll(p95("inference_gateway_epp_request_time_to_first_token_quantile_seconds"))),
 		chart("Queue time by picker, p95", "s", "Of requests that were then sent to a server.",
 			"No flow control in the endpoint picker, or no request passed it in this time.", p95("inference_gateway_epp_flow_control_queue_duration_quantile_seconds")),
 		Panel{

@@ -49,6 +49,26 @@ func TestTheShareOfErrorsAtTheGatewayHasTheRightDenominator(t *testing.T) {
 	})
 }
 
+// Of a gateway that is no picker the processor has derived the numbers. One replica fails a tenth of its 10 requests
+// per second, the other 30 % of its 30: 10 of 40.
+func TestErrorsAndSlowRequestsOfOtherGatewaysAreReported(t *testing.T) {
+	derived := func(metric, labels string, value float64) series {
+		return constant("inference_gateway_request_"+metric+`{job="g",`+labels+`}`, value)
+	}
+	story := []series{
+		derived("rate_per_second", `instance="x",model_name="m"`, 10), derived("rate_per_second", `instance="y",model_name="m"`, 30),
+		derived("duration_quantile_seconds", `instance="x",model_name="m",quantile="0.99"`, 11), derived("duration_quantile_seconds", `instance="y",model_name="m",quantile="0.99"`, 2),
+	}
+	p := newPlayer(t, "vllm-gateway")
+	assert.Equal(t, []string{"VLLMGatewayLatencyHigh"}, names(p.play(30*minute, 30*time.Second, story...)))
+	assert.Empty(t, p.value("vllm_gateway:error_ratio:rate5m", 20*minute), "it does not mark errors")
+
+	p = newPlayer(t, "vllm-gateway")
+	story = append(story[:2], derived("error_ratio", `instance="x"`, 0.1), derived("error_ratio", `instance="x",model_name="m"`, 0.1), derived("error_ratio", `instance="y",model_name="m"`, 0.3))
+	assert.Equal(t, []string{"VLLMGatewayErrors"}, names(p.play(20*minute, 30*time.Second, story...)))
+	assert.InDeltaSlice(t, []float64{0.25}, p.value("vllm_gateway:error_ratio:rate5m", 20*minute), 1e-9)
+}
+
 func TestTheGatewayIsReportedWithoutEndpoints(t *testing.T) {
 	const ready = `inference_gateway_pool_endpoint_ready{job="g",pool="p",instance=`
 	// Two replicas of the picker watch the same pool; one of them sees an endpoint.

@@ -103,19 +103,22 @@ func ratioRecords(window, good, undecided, valid string) []Record {
 }
 
 // gatewayRecords have the right denominator: the picker counts as requests only what it
-// scheduled, so that what it refused must be added. Replicas of the picker are added up.
+// scheduled, so that what it refused must be added. Replicas are added up. The numbers of other
+// gateways are derived by the processor, over its window; not all of them mark what fails.
 func gatewayRecords() (records []Record) {
 	for _, window := range []string{"2m", "5m"} {
-		requests := "vllm_gateway:requests:rate" + window
+		requests, derived := "vllm_gateway:requests:rate"+window, "avg_over_time(inference_gateway_request_rate_per_second["+window+"])"
 		records = append(records, Record{
 			Name: requests, Unit: "{request}/s",
-			Meaning: "Requests at the gateway's endpoint picker per second, including refused ones.",
+			Meaning: "Requests at the gateway per second, with those that its endpoint picker refused.",
 			Expr: "sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[" + window + "]) or " +
-				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[` + window + "]))",
+				`rate(inference_gateway_epp_request_errors_total{error_code!="ModelServerError"}[` + window + "])) or sum by (" + gatewayLabels + ") (" + derived + ")",
 		}, Record{
 			Name: "vllm_gateway:error_ratio:rate" + window, Unit: "1",
 			Meaning: "The share of these requests that failed.",
-			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[" + window + "])) or " + requests + " * 0) / (" +
+			Expr: "(sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_request_errors_total[" + window + "])) or " +
+				"sum by (" + gatewayLabels + ") (rate(inference_gateway_epp_requests_total[" + window + "])) * 0 or " +
+				"sum by (" + gatewayLabels + `) (avg_over_time(inference_gateway_request_error_ratio{model_name!=""}[` + window + "]) * " + derived + ")) / (" +
 				requests + " > 0)",
 		})
 	}

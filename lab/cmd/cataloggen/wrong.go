@@ -61,7 +61,7 @@ func (l *defectList) table() string {
 	var b strings.Builder
 	b.WriteString("| Since | Fixed in | Defect | Only with | Seen on |\n|---|---|---|---|---|\n")
 	for _, one := range l.sorted() {
-		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", cmp.Or(one.Since, "ever"), cmp.Or(one.Until, "–"),
+		fmt.Fprintf(&b, "| %s | %s | %s %s | %s | %s |\n", cmp.Or(one.Since, "always"), cmp.Or(one.Until, "–"),
 			cell(one.Title), one.link(), one.conditions(), strings.Join(one.Seen, ", "))
 	}
 	return b.String()

@@ -140,7 +140,7 @@ func (t *table) gone(metric *catalog.Metric) (findings []string) {
 		}
 	}
 	if newest != "" && newest != last && !slices.Contains(ended, metric.Name) {
-		findings = append(findings, fmt.Sprintf("%s has no family in %s %s: the newest is from %s", metric.Name, t.program, last, newest))
+		findings = append(findings, fmt.Sprintf("%s has no family in %s %s: the last one was in %s", metric.Name, t.program, last, newest))
 	}
 	return findings
 }

@@ -99,7 +99,7 @@ func TestWhatDiffersFromTheRouterIsFound(t *testing.T) {
 		"llm_d_epp_ready_endpoints is a counter or gauge in the source, and a gauge in the catalogue":                   {"llm_d_epp_ready_endpoints", "counter", nil},
 		"llm_d_epp_ready_endpoints has the label zone in the source, and not in the catalogue":                          {"llm_d_epp_ready_endpoints", "gauge", []string{"name", "zone"}},
 		"llm_d_epp_config_reload_total is in the source: take it out of the families that were not read":                {"llm_d_epp_config_reload_total", "counter", nil},
-		"inference_gateway.pool.endpoint.ready has no family in llm-d-router " + release + ": the newest is from " + head: {"llm_d_epp_info", "gauge", nil},
+		"inference_gateway.pool.endpoint.ready has no family in llm-d-router " + release + ": the last one was in " + head: {"llm_d_epp_info", "gauge", nil},
 	} {
 		read := tableOf(t, routers)
 		read.merge(release, f)

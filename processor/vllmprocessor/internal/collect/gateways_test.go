@@ -132,6 +132,7 @@ func TestACopyIsNotAGateway(t *testing.T) {
 		"of our receiver":                   {nil, []string{"gen_ai.provider.name", "vllm"}, receiverScope, false},
 		"of our receiver, without a scope":  {nil, []string{"gen_ai.provider.name", "vllm", "engine", "0"}, "", false},
 		"of a gateway":                      {[]string{"vllm.server.kind", "gateway"}, nil, receiverScope, true},
+		"of a router":                       {[]string{"vllm.server.kind", "router"}, nil, receiverScope, true},
 		"of a gateway, not our receiver":    {nil, []string{"gen_ai.provider.name", "vllm"}, "", true},
 		"of another kind from our receiver": {[]string{"vllm.server.kind", "simulator"}, nil, receiverScope, false},
 	} {
