@@ -29,7 +29,7 @@ var later = []struct {
 }{
 	{metric: "vllm.prefix_cache.hit_ratio", since: "0.9.2"}, // Earlier, lookups may be blocks.
 	{metric: "vllm.prompt_tokens_cached_ratio", since: "0.16.0"},
-	{metric: "vllm.prompt_tokens_cached_by_source_ratio", since: "0.32.0"},
+	{metric: "vllm.prompt_tokens_cached_by_source_ratio", since: "0.32.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess}},
 	{metric: "vllm.prefill_compute_throughput", since: "0.16.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
 	{metric: "vllm.request.time_per_output_token_mean", since: "0.11.1"},
 	{metric: "vllm.preemption_rate", since: "0.8.0", dialects: []surface.Dialect{surface.V1, surface.V1MultiProcess, surface.Rust}},
