@@ -54,7 +54,8 @@ func judgeMetrics(f *findings, s *Seen, t *Target) {
 }
 
 // judgeOld reports a version that lacks metrics of the diagnosis. The refusals are not among them:
-// no server has a limit of its queue by default, so most lose nothing. Nor is the capacity, which few rules read.
+// no server has a limit of its queue by default, so most lose nothing. Nor is the capacity, which few rules read,
+// nor what exists with a flag only.
 func judgeOld(f *findings, t *Target, version string) {
 	diagnosis, ok := catalog.ByName("vllm.diagnosis.condition")
 	if !ok || t.Kind != "vllm" {
@@ -62,7 +63,12 @@ func judgeOld(f *findings, t *Target, version string) {
 	}
 	var lacks []string
 	for _, m := range t.Missing {
-		if m.Reason == reasonVersion && m.Name != "vllm.admission_rejections" && m.Name != "vllm.kv_cache.capacity" && slices.Contains(diagnosis.DerivedFrom, m.Name) {
+		metric, known := catalog.ByName(m.Name)
+		if !known || m.Reason != reasonVersion || m.Name == "vllm.admission_rejections" || m.Name == "vllm.kv_cache.capacity" {
+			continue
+		}
+		_, needs := catalog.RequirementOf(metric.Sources[len(metric.Sources)-1].Family)
+		if !needs && slices.Contains(diagnosis.DerivedFrom, m.Name) {
 			lacks = append(lacks, m.Name+": "+m.Why)
 		}
 	}
