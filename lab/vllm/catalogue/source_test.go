@@ -95,10 +95,10 @@ const head = "main-20260822-ebab687"
 func TestWhatDiffersFromTheRouterIsFound(t *testing.T) {
 	const release = "main-20990101-abcdef0"
 	for want, f := range map[string]found{
-		"llm_d_epp_new_total is unknown to the catalogue: a counter by kind, from llm-d-router " + release + " on":      {"llm_d_epp_new_total", "counter", []string{"kind"}},
-		"llm_d_epp_ready_endpoints is a counter or gauge in the source, and a gauge in the catalogue":                   {"llm_d_epp_ready_endpoints", "counter", nil},
-		"llm_d_epp_ready_endpoints has the label zone in the source, and not in the catalogue":                          {"llm_d_epp_ready_endpoints", "gauge", []string{"name", "zone"}},
-		"llm_d_epp_config_reload_total is in the source: take it out of the families that were not read":                {"llm_d_epp_config_reload_total", "counter", nil},
+		"llm_d_epp_new_total is unknown to the catalogue: a counter by kind, from llm-d-router " + release + " on":         {"llm_d_epp_new_total", "counter", []string{"kind"}},
+		"llm_d_epp_ready_endpoints is a counter or gauge in the source, and a gauge in the catalogue":                      {"llm_d_epp_ready_endpoints", "counter", nil},
+		"llm_d_epp_ready_endpoints has the label zone in the source, and not in the catalogue":                             {"llm_d_epp_ready_endpoints", "gauge", []string{"name", "zone"}},
+		"llm_d_epp_config_reload_total is in the source: take it out of the families that were not read":                   {"llm_d_epp_config_reload_total", "counter", nil},
 		"inference_gateway.pool.endpoint.ready has no family in llm-d-router " + release + ": the last one was in " + head: {"llm_d_epp_info", "gauge", nil},
 	} {
 		read := tableOf(t, routers)
