@@ -67,6 +67,8 @@ var silentQueries = []string{
 	"inference_gateway_epp_flow_control_endpoint_stale", "vllm_hf3fs_", "vllm_kv_offload_tiering_", "vllm_mooncake_",
 	"vllm_nixl_num_failed_notifications_total", "vllm_nixl_num_kv_expired_reqs_total", "vllm_drop_rate_per_second", "vllm_admission_rejections_total",
 	"vllm_num_requests_kv_fetch_by_stage", "vllm_sleep_mode_operation",
+	// The gateway of the showcase is an endpoint picker.
+	"inference_gateway_request_error_ratio",
 	// The story is shorter than the time that these look back.
 	"vllm_slo:coverage:30d",
 }
