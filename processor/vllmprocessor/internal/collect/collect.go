@@ -288,7 +288,7 @@ func (c *Reader) readBuckets(s *input.Sample, point pmetric.HistogramDataPoint, 
 	return left == 0
 }
 
-// sdkBounds are those of OpenTelemetry's SDKs where nobody sets others. They are made for milliseconds.
+// sdkBounds are the default bounds of OpenTelemetry's SDKs. They are made for milliseconds.
 // A histogram with other bounds is used as it is: who chose them knows what they resolve.
 var sdkBounds = [...]float64{0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000}
 
