@@ -16,6 +16,7 @@ import (
 var shownByRequests = []demonstration{
 	{
 		"first-tokens-at-end", "with `Config.Priority`, which no file has", func(t *testing.T) {
+			t.Helper()
 			p := run(t, v1, "0.27.0", time.Minute, func(c *Config) { c.Priority = true })
 			timed := p.sum("vllm:time_to_first_token_seconds_count")
 			assert.InDelta(t, p.sum("vllm:request_success_total"), timed, 0)

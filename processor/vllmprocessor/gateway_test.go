@@ -153,7 +153,7 @@ func inMilliseconds(metrics pmetric.Metrics) {
 }
 
 // batchOfTimes is the batch of a resource: times by name, of n requests for a model that took a mean time each.
-func batchOfTimes(resource, engine string, n int, models int, means map[string]float64) pmetric.Metrics {
+func batchOfTimes(resource, engine string, n, models int, means map[string]float64) pmetric.Metrics {
 	metrics := pmetric.NewMetrics()
 	rm := metrics.ResourceMetrics().AppendEmpty()
 	rm.Resource().Attributes().PutStr("service.instance.id", resource)

@@ -45,10 +45,15 @@ var (
 	// after 1.2 s, 0.3 s on average. All 7 took 27 s. 600 tokens in (700 with the failed one), 120 out.
 	// qwen: 2 requests, 2 s, 1 s on average; first tokens after 0.2 s, 0.1 s on average. 100 tokens in, 20 out.
 	between = []request{
-		{"llama", 1, .1, 100, 11, false}, {"llama", 2, .2, 100, 21, false}, {"llama", 3, .3, 100, 21, false},
-		{"llama", 6, .6, 100, 21, false}, {"llama", 2, 0, 100, 21, false}, {"llama", 4, 0, 100, 25, false},
+		{"llama", 1, .1, 100, 11, false},
+		{"llama", 2, .2, 100, 21, false},
+		{"llama", 3, .3, 100, 21, false},
+		{"llama", 6, .6, 100, 21, false},
+		{"llama", 2, 0, 100, 21, false},
+		{"llama", 4, 0, 100, 25, false},
 		{"llama", 9, 0, 100, 0, true},
-		{"qwen", .5, .05, 50, 9, false}, {"qwen", 1.5, .15, 50, 11, false},
+		{"qwen", .5, .05, 50, 9, false},
+		{"qwen", 1.5, .15, 50, 11, false},
 	}
 )
 
@@ -191,8 +196,10 @@ func written(t *testing.T, c collector) []byte {
 func envoy(t *testing.T, requests []request) []byte {
 	t.Helper()
 	g := genAI{
-		histogram{bounds: tokenBounds}, histogram{bounds: durationBounds},
-		histogram{bounds: append(slices.Clone(firstTokenBounds), 15, 20, 30, 45, 60)}, histogram{bounds: perTokenBounds},
+		histogram{bounds: tokenBounds},
+		histogram{bounds: durationBounds},
+		histogram{bounds: append(slices.Clone(firstTokenBounds), 15, 20, 30, 45, 60)},
+		histogram{bounds: perTokenBounds},
 	}
 	for _, r := range requests {
 		answered := r.model
@@ -220,7 +227,9 @@ func envoy(t *testing.T, requests []request) []byte {
 func agentgateway(t *testing.T, requests []request) []byte {
 	t.Helper()
 	g := genAI{
-		histogram{bounds: tokenBounds}, histogram{bounds: durationBounds}, histogram{bounds: firstTokenBounds},
+		histogram{bounds: tokenBounds},
+		histogram{bounds: durationBounds},
+		histogram{bounds: firstTokenBounds},
 		histogram{bounds: append([]float64{.001}, perTokenBounds...)},
 	}
 	http, call := histogram{bounds: httpBounds}, histogram{bounds: httpBounds}

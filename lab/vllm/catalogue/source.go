@@ -258,7 +258,8 @@ func (s *source) labels(p place) (labels []string) {
 		return nil
 	}
 	p = s.behind(p)
-	parts, last := []ast.Expr{}, ast.Expr(nil)
+	var parts []ast.Expr
+	var last ast.Expr
 	switch e := p.Expr.(type) {
 	case *ast.CompositeLit:
 		parts = e.Elts

@@ -111,16 +111,16 @@ func (t *table) add(r io.Reader) error {
 }
 
 // merge adds a family of a release.
-func (t *table) merge(release string, new found) {
+func (t *table) merge(release string, one found) {
 	t.releases = union(t.releases, []string{release})
 	slices.SortFunc(t.releases, older)
-	f := t.families[new.name]
+	f := t.families[one.name]
 	if f == nil {
 		f = &family{first: release, last: release}
-		t.families[new.name] = f
+		t.families[one.name] = f
 	}
-	f.types = union(f.types, []string{new.kind})
-	f.labels = union(f.labels, new.labels)
+	f.types = union(f.types, []string{one.kind})
+	f.labels = union(f.labels, one.labels)
 	if older(release, f.first) < 0 {
 		f.first = release
 	}

@@ -89,7 +89,7 @@ func TestTheDelayOfAGatewayNeedsTheSameRequests(t *testing.T) {
 // at the gateway; 20 and 20 with 0.2 s and 0.4 s are 0.3 s at the engines.
 func TestReplicasOfAGatewayAreAddedUp(t *testing.T) {
 	f := newFleet(t)
-	read := func(at float64, of float64) {
+	read := func(at, of float64) {
 		f.scrape("engine 1", at, serves("m", 20*of, 0.2, 1))
 		f.scrape("engine 2", at, serves("m", 20*of, 0.4, 1))
 		f.scrape("gateway 1", at, passes("m", 30*of, 1, 2))

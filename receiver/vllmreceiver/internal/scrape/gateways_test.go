@@ -223,8 +223,8 @@ func TestGatewaysHaveMeasuredWhatTheirClientsSaw(t *testing.T) {
 			t.Run(name+" "+string(source), func(t *testing.T) {
 				r := newRig(t, func(c *Config) { c.Source = source })
 				r.contentType = "text/plain;charset=utf-8"
-				before := r.scrape(string(read(t, filepath.Join(pagesOfGateways, name+".txt"))))
-				after := r.scrape(string(read(t, filepath.Join(pagesOfGateways, name+"-2.txt"))))
+				before := r.scrape(read(t, filepath.Join(pagesOfGateways, name+".txt")))
+				after := r.scrape(read(t, filepath.Join(pagesOfGateways, name+"-2.txt")))
 				assert.Equal(t, want.shapes, shapes(after))
 				for _, m := range want.increases {
 					c0, s0 := counted(before, m.metric, m.attributes...)
@@ -261,7 +261,7 @@ func TestAGatewayIsKnownFromItsFirstRequestOn(t *testing.T) {
 		}
 		return kinds
 	}
-	page := string(read(t, filepath.Join(pagesOfGateways, "envoy-ai-gateway.txt")))
+	page := read(t, filepath.Join(pagesOfGateways, "envoy-ai-gateway.txt"))
 	assert.Equal(t, []string{""}, kinds(r.scrape(idle)))
 	scraped := r.scrape(page)
 	assert.Equal(t, []string{"", "gateway"}, kinds(scraped), "the first has the ends")
@@ -275,7 +275,7 @@ func TestAGatewayIsKnownFromItsFirstRequestOn(t *testing.T) {
 func TestAGatewayKeepsItsNamesOfTheWireWithoutAWarning(t *testing.T) {
 	for _, name := range []string{"envoy-ai-gateway", "agentgateway", "dynamo"} {
 		r := newRig(t, func(c *Config) { c.Naming = NamingWire })
-		scraped := r.scrape(string(read(t, filepath.Join(pagesOfGateways, name+".txt"))))
+		scraped := r.scrape(read(t, filepath.Join(pagesOfGateways, name+".txt")))
 		assert.Equal(t, "gateway", textOf(scraped.ResourceMetrics().At(0).Resource().Attributes(), "vllm.server.kind"))
 		for _, shape := range shapes(scraped) {
 			assert.NotContains(t, shape, ".")
