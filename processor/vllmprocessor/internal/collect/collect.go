@@ -347,7 +347,7 @@ const (
 	// SeveralProcesses means: each API server of a server reports the gauge for itself,
 	// and none of the values is right for the whole.
 	SeveralProcesses
-	// UnknownUnit means: times of a gateway in a unit that is not one of time.
+	// UnknownUnit means: times in a unit that is not one of time.
 	UnknownUnit
 
 	// NumReasons is the number of reasons, for arrays over them.

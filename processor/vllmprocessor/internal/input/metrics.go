@@ -90,7 +90,7 @@ const (
 	PickerOutputTokens
 	PickerQueueTime
 
-	// These belong to the requests of another gateway: see OfGateway.
+	// These belong to the requests of another gateway: see Summed.
 	GatewayDuration
 	GatewayTimeToFirstToken
 	GatewayRequests
