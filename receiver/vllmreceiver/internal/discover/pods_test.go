@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -129,8 +130,10 @@ func TestTheBookOfPodsForgetsDeletedPods(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New(t)
 	r := run(t, 10, shortForm(api, ""))
-	for range 5 {
-		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1"))
+	for i := range 5 {
+		// As in Kubernetes, no two pods have the same UID. The library and the book watch on
+		// their own, so an old deletion in the book would hide a successor with its UID.
+		api.Apply(kubeapi.Pods, vllmPod("a", "10.0.0.1", func(p *kubeapi.Pod) { p.UID = fmt.Sprintf("uid-a%d", i) }))
 		r.waitFor("it is there", addressA)
 		api.Delete(kubeapi.Pods, "inference", "a")
 		r.waitFor("it goes")
