@@ -74,7 +74,7 @@ func startCanaries(t *testing.T, canaries configoptional.Optional[CanaryConfig],
 // last are the newest points about canaries of a target.
 func last(sink *consumertest.MetricsSink, address string) []string {
 	_, path, _ := strings.Cut(strings.TrimPrefix(address, "http://"), "/")
-	for _, batch := range slices.Backward(sink.AllMetrics()) {
+	for _, batch := range slices.Backward(resources(sink)) {
 		if strings.Contains(render(batch), "/"+path+`"`) && points(batch, "vllm.up") != nil {
 			return canaryPoints(batch)
 		}

@@ -28,21 +28,41 @@ func newSink(owed refused.Ends) *sink {
 	return &sink{closed: closed, close: closeSink, ends: refused.NewLedger(owed)}
 }
 
-// send sends points, with the ends that were refused before, and counts them. It does not send
-// an empty batch.
-func (r *vllmReceiver) send(to *sink, at pcommon.Timestamp, out pmetric.Metrics) error {
-	sent := to.ends.Send(at, out)
+// outgoing is points of one target, all of the time at.
+type outgoing struct {
+	to     *sink
+	at     pcommon.Timestamp
+	points pmetric.Metrics
+}
+
+// send sends the points of some targets in one request, with the ends that were refused before, and counts them. It
+// does not send an empty request.
+func (r *vllmReceiver) send(all ...outgoing) error {
+	out, sent := pmetric.NewMetrics(), make([]*refused.Sent, len(all))
+	for i, d := range all {
+		sent[i] = d.to.ends.Send(d.at, d.points)
+		if len(all) == 1 {
+			out = d.points
+		} else {
+			d.points.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
+		}
+	}
 	points := out.DataPointCount()
 	if points == 0 {
 		return nil
 	}
-	ctx := r.observed.StartMetricsOp(to.closed)
+	open, done := whileOneIsOpen(all)
+	defer done()
+	ctx := r.observed.StartMetricsOp(open)
 	err := errNotRunning
-	if to.closed.Err() == nil {
+	if open.Err() == nil {
 		err = r.next.ConsumeMetrics(ctx, out)
 	}
-	if lost := sent.Done(err, refused.Share(int(r.targets.Load()))); lost > 0 {
-		r.lost(lost)
+	share := refused.Share(int(r.targets.Load()))
+	for _, s := range sent {
+		if lost := s.Done(err, share); lost > 0 {
+			r.lost(lost)
+		}
 	}
 	r.observed.EndMetricsOp(ctx, "", points, err)
 	return err
@@ -107,7 +127,7 @@ func (r *vllmReceiver) resend(ctx context.Context, at pcommon.Timestamp) {
 		}
 		to := newSink(owed)
 		release := context.AfterFunc(ctx, to.close)
-		err := r.send(to, at, pmetric.NewMetrics())
+		err := r.send(outgoing{to, at, pmetric.NewMetrics()})
 		release()
 		to.close()
 		if err != nil {

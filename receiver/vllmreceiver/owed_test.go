@@ -105,7 +105,7 @@ func (p *delivery) deliver(body string) {
 	p.mu.Lock()
 	p.body = body
 	p.mu.Unlock()
-	p.receiver.scrape(p.running)
+	p.receiver.scrape(p.running, time.Now())
 	p.now = p.now.Add(15 * time.Second)
 }
 

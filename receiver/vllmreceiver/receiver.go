@@ -36,7 +36,10 @@ type vllmReceiver struct {
 	mu   sync.Mutex
 	host component.Host
 	// began is when it was started.
-	began time.Time
+	began  time.Time
+	rounds rounds
+	// sending waits for requests with the points of several targets.
+	sending sync.WaitGroup
 	// running has the targets by address, including those that are stopping.
 	running map[string]*runningTarget
 	stopped bool
@@ -84,6 +87,7 @@ func newReceiver(cfg *Config, settings receiver.Settings, next consumer.Metrics)
 	}
 	return &vllmReceiver{
 		config: cfg, settings: settings, points: points, scrapes: scrapes, next: next,
+		rounds:  rounds{open: map[time.Time]*round{}},
 		running: map[string]*runningTarget{}, left: map[string]scrape.Left{}, owed: map[string]refused.Ends{},
 		status: newReceiverStatus(), observed: observed, tracer: settings.TracerProvider.Tracer(helperScope),
 	}, nil

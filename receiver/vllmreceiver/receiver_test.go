@@ -45,11 +45,23 @@ func start(t *testing.T, sink *consumertest.MetricsSink, change func(*Config), a
 	return r
 }
 
+// resources are what came, each resource alone: a request has the points of several targets.
+func resources(sink *consumertest.MetricsSink) (all []pmetric.Metrics) {
+	for _, m := range sink.AllMetrics() {
+		for _, rm := range m.ResourceMetrics().All() {
+			one := pmetric.NewMetrics()
+			rm.CopyTo(one.ResourceMetrics().AppendEmpty())
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // batches are those of one target.
 func batches(sink *consumertest.MetricsSink, address string) []pmetric.Metrics {
 	u, _ := url.Parse(address)
 	var out []pmetric.Metrics
-	for _, m := range sink.AllMetrics() {
+	for _, m := range resources(sink) {
 		if strings.Contains(render(m), `service.instance.id="`+u.Host) {
 			out = append(out, m)
 		}

@@ -11,7 +11,7 @@ import (
 // stack that a scrape needs for a moment.
 type repeater struct {
 	interval time.Duration
-	call     func()
+	call     func(due time.Time)
 	stopped  atomic.Bool
 	// turn is held during a call; timer and next, which is when it expires, need it.
 	turn  chan struct{}
@@ -19,10 +19,10 @@ type repeater struct {
 	next  time.Time
 }
 
-// newRepeater calls a function at a time and then once in each interval. Of the calls whose time
+// newRepeater calls a function at a time and then once in each interval, with that time. Of the calls whose time
 // comes while one runs, one is made when that ends and the others are left out, as with a
 // time.Ticker.
-func newRepeater(first time.Time, interval time.Duration, call func()) *repeater {
+func newRepeater(first time.Time, interval time.Duration, call func(due time.Time)) *repeater {
 	r := &repeater{interval: interval, call: call, next: first, turn: make(chan struct{}, 1)}
 	r.turn <- struct{}{}
 	r.timer = time.AfterFunc(time.Until(first), r.expired)
@@ -36,12 +36,13 @@ func (r *repeater) expired() {
 	if r.stopped.Load() {
 		return
 	}
+	due := r.next
 	r.next = r.next.Add(r.interval)
 	if behind := time.Since(r.next); behind > 0 {
 		// The machine has slept.
 		r.next = r.next.Add(behind.Truncate(r.interval) + r.interval)
 	}
-	r.call()
+	r.call(due)
 	if behind := time.Since(r.next); behind > 0 {
 		r.next = r.next.Add(behind.Truncate(r.interval))
 	}

@@ -38,7 +38,7 @@ func TestARepeaterCallsWhenATickerWould(t *testing.T) {
 			})
 			synctest.Test(t, func(*testing.T) {
 				began := time.Now()
-				r := newRepeater(began.Add(delay), interval, func() {
+				r := newRepeater(began.Add(delay), interval, func(time.Time) {
 					got = append(got, time.Since(began))
 					time.Sleep(takes(len(got) - 1))
 				})
@@ -54,7 +54,7 @@ func TestARepeaterCallsWhenATickerWould(t *testing.T) {
 func TestAStoppedRepeaterWaitsForItsCallAndMakesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, ended atomic.Int64
-		r := newRepeater(time.Now().Add(time.Second), time.Second, func() {
+		r := newRepeater(time.Now().Add(time.Second), time.Second, func(time.Time) {
 			calls.Add(1)
 			time.Sleep(90 * time.Second)
 			ended.Add(1)
@@ -71,7 +71,7 @@ func TestAStoppedRepeaterWaitsForItsCallAndMakesNoOther(t *testing.T) {
 
 func TestARepeaterThatIsStoppedBeforeItsDelayCallsNothing(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {
-		r := newRepeater(time.Now().Add(time.Minute), time.Second, func() { panic("called") })
+		r := newRepeater(time.Now().Add(time.Minute), time.Second, func(time.Time) { panic("called") })
 		time.Sleep(59 * time.Second)
 		r.stop()
 		time.Sleep(time.Hour)

@@ -33,6 +33,8 @@ type runningTarget struct {
 	// metrics is the number of metrics of the last successful scrape.
 	metrics int
 	sink    *sink
+	// refused is true where the last request with its points was refused permanently. Its next one is its own.
+	refused bool
 	// stop stops it once; gone is closed when it has stopped.
 	stop sync.Once
 	gone chan struct{}
@@ -128,7 +130,7 @@ func (r *vllmReceiver) start(ctx context.Context, t scrape.Server, offset time.D
 		r.startCanary(running, t.Canary)
 	}
 	first := r.began.Add(r.config.Controller.InitialDelay + offset)
-	running.turns = newRepeater(first, cmp.Or(t.Interval, r.config.Controller.CollectionInterval), func() { r.scrape(running) })
+	running.turns = newRepeater(first, cmp.Or(t.Interval, r.config.Controller.CollectionInterval), func(due time.Time) { r.scrape(running, due) })
 	return running, nil
 }
 
@@ -140,39 +142,7 @@ func (r *vllmReceiver) startCanary(t *runningTarget, settings *CanaryConfig) {
 	}
 	passed := time.Since(r.began)
 	phase := phaseAt(settings.Interval, t.key, int(r.targets.Load())+1, passed)
-	t.canaries = newRepeater(r.began.Add(r.config.Controller.InitialDelay+passed+phase), settings.Interval, turn)
-}
-
-// scrape scrapes a target and sends the points, also those of a scrape that failed.
-func (r *vllmReceiver) scrape(t *runningTarget) {
-	ctx, span := r.tracer.Start(t.scraper.Context(), scrapeSpan)
-	found, failure := t.scraper.Scrape(ctx)
-	t.scraper.Done()
-	out := found.Metrics
-	if found.Body != nil {
-		t.metrics = out.MetricCount()
-	}
-	scraped, errored := 0, 0
-	if failure != nil {
-		errored = max(1, t.metrics)
-		if !t.scraper.Draining() {
-			r.status.failed(t.key, t.scraper.Name(), failure)
-		}
-	} else {
-		scraped = out.MetricCount()
-		// A scrape that was canceled reports nothing.
-		if t.scraper.Context().Err() == nil {
-			r.status.succeeded(t.key)
-		}
-	}
-	r.points.scraped.Add(ctx, int64(scraped), r.points.of)
-	r.points.errored.Add(ctx, int64(errored), r.points.of)
-	endSpan(span, scraped, errored, failure)
-	// A scrape that was canceled has no points, and refused ends wait for the next one.
-	if out.DataPointCount() > 0 {
-		// The pipeline counts the points that the next consumer refuses.
-		_ = r.send(t.sink, pcommon.NewTimestampFromTime(found.At), out)
-	}
+	t.canaries = newRepeater(r.began.Add(r.config.Controller.InitialDelay+passed+phase), settings.Interval, func(time.Time) { turn() })
 }
 
 // scrapeSpan is the name that the collector's scrape helper gives to a scrape.
@@ -210,7 +180,7 @@ func (r *vllmReceiver) end(ctx context.Context, key string, t *runningTarget, re
 		if removed && !stopping {
 			out := pmetric.NewMetrics()
 			now := t.scraper.End(out)
-			t.err = errors.Join(t.err, r.send(t.sink, pcommon.NewTimestampFromTime(now), out))
+			t.err = errors.Join(t.err, r.send(outgoing{t.sink, pcommon.NewTimestampFromTime(now), out}))
 			r.storeOwed(key, t.sink.ends.Close())
 		}
 		t.sink.close()
@@ -247,6 +217,7 @@ func (r *vllmReceiver) stopAll(ctx context.Context) error {
 		wg.Go(func() { errs <- r.end(ctx, key, t, false) })
 	}
 	wg.Wait()
+	r.sending.Wait()
 	// Wait for ends that are being sent again.
 	r.resending.Lock()
 	defer r.resending.Unlock()

@@ -110,7 +110,8 @@ func assemble(blocks []*block, d Dialect) *assembled {
 	for i, b := range blocks {
 		a.order = orders[i]
 		for j := range b.samples {
-			a.add(&b.samples[j], slot)
+			s := b.sample(j)
+			a.add(&s, slot)
 			a.order++
 			slot++
 		}
@@ -318,8 +319,11 @@ func (a *assembler) finish(slots int, d Dialect) {
 	a.result.layout.Slots = slots
 	a.result.layout.Families = make([]Family, len(a.families))
 	for i, g := range a.families {
+		// Layouts stay, so they have no room for more.
+		g.family.Series = slices.Clone(g.family.Series)
 		for j := range g.family.Series {
 			a.result.duplicates += g.family.Series[j].sortBounds()
+			g.family.Series[j].Buckets = slices.Clone(g.family.Series[j].Buckets)
 		}
 		a.result.layout.Families[i] = g.family
 	}

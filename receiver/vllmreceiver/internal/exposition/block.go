@@ -9,23 +9,78 @@ import (
 // block is a run of lines, mostly one family's comments and samples, without its
 // numbers and timestamps. It never changes once it is made and is shared by all
 // readers of one Memory.
+//
+// It has the hashes of its text and not the text itself, which would be half of the memory of a
+// target whose layout no other has. The seed is secret, so two different texts have the same hash only by
+// accident, with a probability of 2^-64.
 type block struct {
 	dialect Dialect
-	// text is everything but the numbers, and cuts are the positions in it from which the
-	// numbers were removed.
-	text []byte
-	cuts []int
+	// constants is everything but the numbers: the texts before, between and after them.
+	constants []constant
+	// size is their length together.
+	size int
 	hash uint64
 
-	metas   []meta
-	samples []sample
+	metas []meta
+	// samples are the lines with numbers. Each is of one of the series, which are in the order of the lines.
+	samples []member
+	series  []identity
 	// lines is the number of lines.
 	lines int
 }
 
+// member is a sample of a block, without what it shares with its neighbours.
+type member struct {
+	le string
+	// series and line are less than maxBlockLines.
+	series, line int16
+}
+
+// identity is what samples that follow each other have in common.
+type identity struct {
+	name, quantile string
+	labels         []Label
+}
+
+// add adds a sample.
+func (b *block) add(s *sample, line int) {
+	last := len(b.series) - 1
+	if last < 0 || b.series[last].name != s.name || b.series[last].quantile != s.quantile || !slices.Equal(b.series[last].labels, s.labels) {
+		b.series = append(b.series, identity{s.name, s.quantile, s.labels})
+		last++
+	}
+	b.samples = append(b.samples, member{s.le, int16(last), int16(line)})
+}
+
+// sample returns the n-th sample.
+func (b *block) sample(n int) sample {
+	of := &b.series[b.samples[n].series]
+	return sample{name: of.name, labels: of.labels, le: b.samples[n].le, quantile: of.quantile}
+}
+
+// constant is a text between two numbers of a block.
+type constant struct {
+	hash uint64
+	size int
+}
+
 func (b *block) equal(o *block) bool {
-	return b == o || b.hash == o.hash && b.dialect == o.dialect &&
-		slices.Equal(b.cuts, o.cuts) && bytes.Equal(b.text, o.text)
+	return b == o || b.hash == o.hash && b.dialect == o.dialect && slices.Equal(b.constants, o.constants)
+}
+
+func constantOf(seed maphash.Seed, text []byte) constant {
+	return constant{maphash.Bytes(seed, text), len(text)}
+}
+
+// sum hashes constants together.
+func sum(seed maphash.Seed, all []constant, d Dialect) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	maphash.WriteComparable(&h, d)
+	for _, c := range all {
+		maphash.WriteComparable(&h, c)
+	}
+	return h.Sum64()
 }
 
 // maxBlockLines bounds a block, so that a body without structure is not one block.
@@ -75,25 +130,14 @@ func replayable(raws []rawLine) bool {
 	return true
 }
 
-// newBlock makes a block of the good lines. If the block is replayable, its text is the
-// body's own from begin to end; else the text is that of the good lines alone, so that the
+// newBlock makes a block of the good lines. If the block is replayable, its constants are those of the
+// body from begin to end; else those of the good lines alone, so that the
 // block, and with it the layout, is the same from scrape to scrape even though it has to be
 // read each time.
 func newBlock(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d Dialect) *block {
 	b := &block{dialect: d, lines: len(raws)}
-	metas, samples := 0, 0
-	for i := range raws {
-		switch raws[i].kind {
-		case lineHelp, lineType, lineUnit:
-			metas++
-		case lineSample:
-			samples++
-		}
-	}
-	b.metas, b.samples = make([]meta, 0, metas), make([]sample, 0, samples)
-	b.text, b.cuts = make([]byte, 0, end-begin), make([]int, 0, samples)
 	plain := !replayable(raws)
-	from := begin
+	var text []byte // since the last number
 	for i := range raws {
 		raw := &raws[i]
 		if raw.reason != ReasonNone {
@@ -103,62 +147,46 @@ func newBlock(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d 
 		case lineHelp, lineType, lineUnit:
 			b.metas = append(b.metas, raw.meta)
 			if plain {
-				b.text = append(append(b.text, body[raw.start:raw.end]...), '\n')
+				text = append(append(text, body[raw.start:raw.end]...), '\n')
 			}
 		case lineSample:
-			raw.sample.line = int32(i)
 			if plain {
-				raw.sample.line = int32(len(b.metas) + len(b.samples))
-				from = raw.start
+				i, begin = len(b.metas)+len(b.samples), raw.start
 			}
-			b.samples = append(b.samples, raw.sample)
-			b.text = append(b.text, body[from:raw.number]...)
+			b.add(&raw.sample, i)
+			text = append(text, body[begin:raw.number]...)
 			if raw.loose {
-				b.text = append(b.text, ' ')
+				text = append(text, ' ')
 			}
-			b.cuts = append(b.cuts, len(b.text))
-			from = raw.hole
+			b.constants = append(b.constants, constantOf(seed, text))
+			text, begin = text[:0], raw.hole
 			if plain {
-				b.text = append(b.text, '\n')
+				text = append(text, '\n')
 			}
 		}
 	}
 	if plain {
 		b.lines = len(b.metas) + len(b.samples)
 	} else {
-		b.text = append(b.text, body[from:end]...)
+		text = append(text, body[begin:end]...)
 	}
-	b.hash = b.sum(seed)
+	b.constants = append(b.constants, constantOf(seed, text))
+	b.metas, b.samples, b.series, b.constants = slices.Clone(b.metas), slices.Clone(b.samples), slices.Clone(b.series), slices.Clone(b.constants)
+	for _, c := range b.constants {
+		b.size += c.size
+	}
+	b.hash = sum(seed, b.constants, d)
 	return b
 }
 
-// sum hashes the text together with its cuts.
-func (b *block) sum(seed maphash.Seed) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_ = h.WriteByte(byte(b.dialect))
-	from := 0
-	for _, to := range b.cuts {
-		_, _ = h.Write(b.text[from:to])
-		_ = h.WriteByte(0)
-		from = to
-	}
-	_, _ = h.Write(b.text[from:])
-	return h.Sum64()
-}
-
-// sumOf returns the hash of a block of these lines, without making it.
+// sumOf returns the hash of a block of these lines, all of which are good, without making it.
 func sumOf(seed maphash.Seed, raws []rawLine, body []byte, begin, end int, d Dialect) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_ = h.WriteByte(byte(d))
+	var all []constant
 	for i := range raws {
 		if raw := &raws[i]; raw.kind == lineSample {
-			_, _ = h.Write(body[begin:raw.number])
-			_ = h.WriteByte(0)
+			all = append(all, constantOf(seed, body[begin:raw.number]))
 			begin = raw.hole
 		}
 	}
-	_, _ = h.Write(body[begin:end])
-	return h.Sum64()
+	return sum(seed, append(all, constantOf(seed, body[begin:end])), d)
 }

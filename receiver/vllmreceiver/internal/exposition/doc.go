@@ -21,7 +21,7 @@
 //	                                     Snapshot = Layout + Values <──yes: the same Layout─┤
 //	                                                                <──no: assemble it──────┘
 //
-// Level one is the block: one family's comments and samples, as the bytes between its numbers.
+// Level one is the block: one family's comments and samples, as the hashes of the bytes between its numbers.
 // Level two is the Layout, which is assembled from a sequence of blocks. Equal sequences have the
 // same Layout by pointer in all readers of a Memory, so what is derived from a Layout can be
 // remembered by its pointer. Blocks with bad lines or exemplars are parsed every time; their good

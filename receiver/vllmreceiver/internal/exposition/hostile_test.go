@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-vllm/otelcol-vllm/internal/test/race"
@@ -119,5 +121,32 @@ func TestTooManyLabelsAreRefused(t *testing.T) {
 		require.Len(t, s.Layout.Families[0].Series[0].Labels, maxLabels)
 		s = NewReader(NewMemory(0)).Read(append(line(maxLabels+1), "# EOF\n"...), d)
 		require.Equal(t, []Problem{{Line: 1, Reason: ReasonBadLabels}}, s.Problems)
+	}
+}
+
+// A large block of the last body is not hashed again at each small block of this one.
+func TestALargeBlockIsNotComparedWithEverySmallOne(t *testing.T) {
+	filler := strings.Repeat("x", 4<<20)
+	many := strings.Repeat("#TYPE a0 gauge\n#TYPE a1 gauge\n", 5000) + "# " + filler + "y\na 1\n"
+	took := func(r *Reader) time.Duration {
+		began := time.Now()
+		r.Read([]byte(many), DialectText)
+		r.Done()
+		return time.Since(began)
+	}
+	fresh := took(NewReader(NewMemory(1000)))
+	r := NewReader(NewMemory(1000))
+	r.Read([]byte("# "+filler+"\na 1\n"), DialectText)
+	r.Done()
+	assert.Less(t, took(r), 20*fresh+time.Second/2, "it takes a hundred times as long otherwise")
+}
+
+// What follows the last bad line that is read is no part of a block that is remembered.
+func TestABodyThatWasDroppedInABlockIsReadAgain(t *testing.T) {
+	for _, last := range []string{"# TYPE z gauge\nz 1\nz x\nz{a=\"b\"} 5\n", "# TYPE z gauge\nz x\nz{a=\"b\"} 5\n"} {
+		r := NewReader(NewMemory(1000))
+		r.Read([]byte(strings.Repeat("a x\n", maxBadLines)+last), DialectText)
+		want := NewReader(NewMemory(0)).Read([]byte("b 1\n"+last), DialectText)
+		assert.Empty(t, difference(r.Read([]byte("b 1\n"+last), DialectText), want))
 	}
 }

@@ -91,7 +91,7 @@ func (l *lineLexer) take(set labels.Labels, s *sample) Reason {
 	if reason == ReasonNone && !model.UTF8Validation.IsValidMetricName(s.name) {
 		reason = ReasonBadName
 	}
-	l.last = s.sortLabels(l.last)
+	l.last = s.shareLabels(l.words, l.last)
 	return reason
 }
 

@@ -107,7 +107,7 @@ func (l *textLexer) collect(family *dto.MetricFamily, raws []rawLine, from, to i
 		for _, label := range metric.GetLabel() {
 			raw.sample.add(l.words, label.GetName(), label.GetValue())
 		}
-		last = raw.sample.sortLabels(last)
+		last = raw.sample.shareLabels(l.words, last)
 		raw.sample.name = name
 	}
 }
@@ -152,7 +152,7 @@ type parsing struct {
 }
 
 var parsingPool = sync.Pool{New: func() any {
-	w := words{}
+	w := newWords()
 	return &parsing{text: &textLexer{parser: expfmt.NewTextParser(model.UTF8Validation), words: w}, lines: lineLexer{words: w}}
 }}
 
@@ -192,7 +192,8 @@ func (p *parsing) release() {
 	}
 	p.raws, p.bad = p.raws[:0], 0
 	p.text.failures = 0
-	clear(p.text.words)
+	p.text.words = p.text.words.emptied()
+	p.lines.words = p.text.words
 	if cap(p.text.buffer) > 4*batchBytes {
 		p.text.buffer = nil
 	}

@@ -162,7 +162,7 @@ func (r *Reader) merge(body []byte, d Dialect) bool {
 			switch {
 			case raw.reason != ReasonNone && len(s.Problems) == maxBadLines:
 				s.Problems = append(s.Problems, Problem{Line: line + j + 1, Reason: ReasonTooManyBadLines})
-				complete, p.to = false, p.from+j
+				complete, p.to, p.end = false, p.from+j, raw.start
 			case raw.reason != ReasonNone:
 				s.Problems = append(s.Problems, Problem{Line: line + j + 1, Reason: raw.reason})
 			case raw.kind == lineSample:

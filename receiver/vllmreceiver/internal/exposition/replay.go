@@ -1,7 +1,7 @@
 package exposition
 
 import (
-	"bytes"
+	"hash/maphash"
 	"slices"
 )
 
@@ -21,15 +21,18 @@ func (r *Reader) walk(body []byte, d Dialect) {
 	if last := r.recent[0]; last != nil && last.dialect == d {
 		expected = last.blocks
 	}
-	next := 0
+	// missed is how much was hashed in vain: without a bound a large block would be hashed again at each
+	// of many small ones. Then blocks are found by their content.
+	next, missed := 0, 0
 	for pos := 0; pos < len(body); {
-		if next < len(expected) {
+		if next < len(expected) && missed <= len(body) {
 			begin := len(r.matched)
 			if end := r.match(expected[next], body, pos); end >= 0 {
 				r.pieces = append(r.pieces, piece{block: expected[next], begin: pos, end: end, from: begin, to: len(r.matched)})
 				next, pos = next+1, end
 				continue
 			}
+			missed += expected[next].size
 		}
 		known, end := r.parse(body, pos, d)
 		pos = end
@@ -75,41 +78,34 @@ func (r *Reader) parse(body []byte, pos int, d Dialect) (*block, int) {
 // match compares the body at pos with a block. Where they agree it adds the
 // numbers to r.matched and returns the block's end in the body, else -1.
 func (r *Reader) match(b *block, body []byte, pos int) int {
-	values, from := r.matched, 0
-	for i, to := range b.cuts {
-		constant := b.text[from:to]
-		at := pos + len(constant)
-		if at > len(body) || !bytes.Equal(body[pos:at], constant) {
+	values, seed := r.matched, r.memory.seed
+	for i, c := range b.constants {
+		at := pos + c.size
+		if at > len(body) || maphash.Bytes(seed, body[pos:at]) != c.hash {
 			if i == 0 {
 				return -1
 			}
-			if at = afterTimestamp(body, pos, constant, b.dialect); at < 0 {
+			if at = afterTimestamp(seed, body, pos, c, b.dialect); at < 0 {
 				return -1
 			}
+		}
+		pos = at
+		if i == len(b.constants)-1 {
+			break
 		}
 		value, n := number(body[at:])
 		if n == 0 {
 			return -1
 		}
 		values = append(values, value)
-		pos, from = at+n, to
-	}
-	rest := b.text[from:]
-	end := pos + len(rest)
-	if end > len(body) || !bytes.Equal(body[pos:end], rest) {
-		if len(b.cuts) == 0 {
-			return -1
-		}
-		if end = afterTimestamp(body, pos, rest, b.dialect); end < 0 {
-			return -1
-		}
+		pos += n
 	}
 	// A block from a body that was cut short ends within a line.
-	if end < len(body) && (end == 0 || body[end-1] != '\n') {
+	if pos < len(body) && (pos == 0 || body[pos-1] != '\n') {
 		return -1
 	}
 	r.matched = values
-	return end
+	return pos
 }
 
 // maxTimestampDigits is how many digits always fit an int64.
@@ -118,7 +114,7 @@ const maxTimestampDigits = 18
 // afterTimestamp skips a timestamp at pos and compares what follows with the
 // constant. It returns the end of the constant in the body, or -1. It knows only
 // the usual form of timestamps; blocks with others go to the parsers.
-func afterTimestamp(body []byte, pos int, constant []byte, d Dialect) int {
+func afterTimestamp(seed maphash.Seed, body []byte, pos int, c constant, d Dialect) int {
 	if pos == len(body) || body[pos] != ' ' {
 		return -1
 	}
@@ -136,8 +132,8 @@ func afterTimestamp(body []byte, pos int, constant []byte, d Dialect) int {
 			pos++
 		}
 	}
-	end := pos + len(constant)
-	if end > len(body) || !bytes.Equal(body[pos:end], constant) {
+	end := pos + c.size
+	if end > len(body) || maphash.Bytes(seed, body[pos:end]) != c.hash {
 		return -1
 	}
 	return end

@@ -137,13 +137,11 @@ func (a *assembler) foldCreated() {
 type sample struct {
 	name string
 	// labels are sorted by name, without empty values, which mean that the label
-	// is absent, and without le and quantile. Neighbours share the slice.
+	// is absent, and without le and quantile. Equal ones of a body share the slice.
 	labels []Label
 	// le and quantile are separate because the family's kind decides whether they are
 	// part of the series. Empty means absent.
 	le, quantile string
-	// line is the sample's line in its block, from 0.
-	line int32
 }
 
 // meta is a HELP, TYPE or UNIT line.
@@ -153,17 +151,32 @@ type meta struct {
 	name, text string
 }
 
-// words returns the same string for equal texts, because a body repeats its labels on every
-// line.
-type words map[string]string
+// words returns the same string for equal texts and the same slice for equal labels, because a body repeats them on
+// every line.
+type words struct {
+	known  map[string]string
+	labels map[labelSet][]Label
+}
+
+func newWords() words { return words{map[string]string{}, map[labelSet][]Label{}} }
+
+// emptied returns an empty one, which may have the memory of this one unless that is large.
+func (w words) emptied() words {
+	if len(w.known)+len(w.labels) > spare {
+		return newWords()
+	}
+	clear(w.known)
+	clear(w.labels)
+	return w
+}
 
 func (w words) intern(word string) string {
-	if known, ok := w[word]; ok {
+	if known, ok := w.known[word]; ok {
 		return known
 	}
 	// A clone, as the word may be a part of something large.
 	word = strings.Clone(word)
-	w[word] = word
+	w.known[word] = word
 	return word
 }
 
@@ -183,16 +196,24 @@ func (s *sample) add(w words, name, value string) {
 	}
 }
 
-// sortLabels sorts the labels. If they equal last, the labels of the line before, both
-// share one slice. It returns the labels for the next line.
-func (s *sample) sortLabels(last []Label) []Label {
+// shareLabels sorts the labels and shares them with equal ones; last are those of the line before. It returns the
+// labels for the next line.
+func (s *sample) shareLabels(w words, last []Label) []Label {
 	if !slices.IsSortedFunc(s.labels, compareLabels) {
 		slices.SortFunc(s.labels, compareLabels)
 	}
 	if slices.Equal(s.labels, last) {
 		s.labels = last
+		return last
 	}
-	return s.labels
+	set := labelSetOf(s.labels)
+	known, ok := w.labels[set]
+	if !ok {
+		known = slices.Clone(s.labels)
+		w.labels[set] = known
+	}
+	s.labels = known
+	return known
 }
 
 func compareLabels(a, b Label) int { return strings.Compare(a.Name, b.Name) }

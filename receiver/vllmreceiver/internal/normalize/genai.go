@@ -52,14 +52,14 @@ func (b *builder) addGenAI(winners map[*catalog.Metric]candidate) {
 		m := metricOf(metric)
 		m.Family = c.family.Name
 		for _, u := range b.unify(c.family) {
-			if structuralFault(catalog.KindHistogram, &u.series) != ReasonNone {
+			if structuralFault(catalog.KindHistogram, &u.series[0]) != ReasonNone {
 				continue
 			}
 			attributes := b.genAIAttributes(u.labels)
 			m.Points = append(m.Points, Point{
 				Key: pointKey(m.Name, m.Kind, attributes), Attributes: attributes,
-				Parts: []exposition.Series{u.series}, Process: u.process,
-				Bounds: foldedBounds(&u.series, mirror.bounds),
+				Parts: u.series, Process: u.process,
+				Bounds: foldedBounds(&u.series[0], mirror.bounds),
 			})
 		}
 		b.emit(m)

@@ -44,7 +44,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 	seen := map[SeriesKey]bool{}
 	for i := range series {
 		s := &series[i]
-		if r := structuralFault(m.Kind, &s.series); r != ReasonNone {
+		if r := structuralFault(m.Kind, &s.series[0]); r != ReasonNone {
 			b.plan.Dropped[r]++
 			continue
 		}
@@ -60,7 +60,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		}
 		if first, known := at[key]; known {
 			if isGateway || scoped {
-				join(m.Kind, &m.Points[first], s.series)
+				join(m.Kind, &m.Points[first], s.series[0])
 			} else {
 				b.plan.Dropped[ReasonDuplicate]++
 			}
@@ -72,7 +72,7 @@ func (b *builder) add(m Metric, family *exposition.Family) {
 		}
 		at[key] = len(m.Points)
 		m.Points = append(m.Points, Point{
-			Key: key, Attributes: s.labels, Parts: []exposition.Series{s.series}, Process: s.process,
+			Key: key, Attributes: s.labels, Parts: s.series, Process: s.process,
 		})
 	}
 	b.emit(m)
@@ -104,7 +104,8 @@ func structuralFault(kind catalog.Kind, s *exposition.Series) Reason {
 
 // unified is a series with the attributes that are emitted.
 type unified struct {
-	series  exposition.Series
+	// series is the one series, in the memory of the layout: points share it.
+	series  []exposition.Series
 	labels  []exposition.Label
 	process string
 }
@@ -120,7 +121,7 @@ func (b *builder) unify(family *exposition.Family) []unified {
 	pids := !b.options.Wire && slices.ContainsFunc(family.Series, func(s exposition.Series) bool { return label(s.Labels, pidLabel) != "" })
 	for i := range family.Series {
 		labels := family.Series[i].Labels
-		u := unified{series: family.Series[i], labels: labels, process: b.ray.process(labels)}
+		u := unified{series: family.Series[i : i+1 : i+1], labels: labels, process: b.ray.process(labels)}
 		if !b.options.Wire {
 			u.labels = b.attributes(family, labels, false)
 		}
@@ -139,12 +140,12 @@ func (b *builder) unify(family *exposition.Family) []unified {
 		// Several processes report the same series. If one of them has no pid, it is the
 		// total; otherwise each process keeps a series of its own.
 		key := pointKey("", 0, u.labels)
-		if label(u.series.Labels, pidLabel) != "" && equals[key] > 1 {
+		if label(u.series[0].Labels, pidLabel) != "" && equals[key] > 1 {
 			if twins[key] {
 				b.plan.Dropped[ReasonAlias]++
 				continue
 			}
-			u.labels = b.attributes(family, u.series.Labels, true)
+			u.labels = b.attributes(family, u.series[0].Labels, true)
 		}
 		kept = append(kept, u)
 	}

@@ -14,19 +14,22 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/receiver/vllmreceiver/internal/remote"
 )
 
-// page is a body that was read.
+// page is an answer with a body.
 type page struct {
-	answer   fetch.Answer
-	arrived  time.Time
-	parsing  time.Duration
-	dialect  exposition.Dialect
+	answer  fetch.Answer
+	arrived time.Time
+	dialect exposition.Dialect
+	// text is the part of the body that can be used.
+	text []byte
+	// snapshot is nil until the text was read, which took the time parsing.
 	snapshot *exposition.Snapshot
+	parsing  time.Duration
 	// cut is true where the last line was dropped because it is not complete, and open where
 	// more lines may be missing.
 	cut, open bool
 }
 
-// ask reads the metrics of the target. Where a gateway's answer in OpenMetrics takes half of the
+// ask fetches the metrics of the target, without reading them. Where a gateway's answer in OpenMetrics takes half of the
 // timeout, is a failure, or has lines that cannot be used, it asks for text in the rest of the timeout.
 func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
 	if !s.exemplars {
@@ -41,6 +44,9 @@ func (s *Target) ask(ctx context.Context, body *bytes.Buffer) (page, error) {
 		defer cancelHalf()
 	}
 	first, err := s.page(half, body, true)
+	if err == nil {
+		s.read(&first)
+	}
 	var problem string
 	switch {
 	case err != nil:
@@ -91,18 +97,23 @@ func (s *Target) page(ctx context.Context, body *bytes.Buffer, exemplars bool) (
 		return page{}, err
 	}
 	p := page{answer: answer, arrived: s.now(), dialect: exposition.DialectOf(answer.ContentType), open: answer.Open}
-	text := body.Bytes()
+	p.text = body.Bytes()
 	if p.open {
-		whole, complete := exposition.WholeLines(text, p.dialect)
-		text, p.open = whole, !complete
+		whole, complete := exposition.WholeLines(p.text, p.dialect)
+		p.text, p.open = whole, !complete
 	}
-	p.cut = len(text) < body.Len()
-	if fetch.IsLarge(len(text)) {
+	p.cut = len(p.text) < body.Len()
+	return p, nil
+}
+
+// read reads the series of a page.
+func (s *Target) read(p *page) {
+	began := s.now()
+	if fetch.IsLarge(len(p.text)) {
 		// Only one large body is parsed at a time.
 		s.shared.reading.Lock()
 		defer s.shared.reading.Unlock()
 	}
-	p.snapshot = s.reader.Read(text, p.dialect)
-	p.parsing = s.now().Sub(p.arrived)
-	return p, nil
+	p.snapshot = s.reader.Read(p.text, p.dialect)
+	p.parsing = s.now().Sub(began)
 }

@@ -158,28 +158,67 @@ func (s *Target) Close() {
 	s.reader.Release()
 }
 
-// Scrape scrapes the target once. A failed scrape also has points, for example vllm.up with the
-// value 0; its error is a *fetch.Error. ctx must end when the target stops. Call Done after it.
+// Asked is what a target has answered to a scrape. Take must follow.
+type Asked struct {
+	at      time.Time
+	page    page
+	healthy *bool
+	body    *bytes.Buffer
+	err     error
+	// took is how long it took to get and to read the answers.
+	took time.Duration
+	// alone is true where Take may ask the server again, takes long, or ends all series.
+	alone bool
+}
+
+// Alone reports whether Take may ask the server again, takes long, or emits the ends of all series, so that no other target
+// should be taken with it.
+func (a *Asked) Alone() bool { return a.alone }
+
+// Bytes is the size of the answer.
+func (a *Asked) Bytes() int { return len(a.page.text) }
+
+// ErrAlone means that the server has restarted: Take was called for several targets, and must ask it for its version.
+var ErrAlone = errors.New("the server must be asked again")
+
+// Scrape scrapes the target once: Ask and Take.
 func (s *Target) Scrape(ctx context.Context) (*Scraped, error) {
-	at := s.now()
-	out := &Scraped{At: at, Metrics: pmetric.NewMetrics()}
-	body := s.shared.buffers.Get().(*bytes.Buffer)
-	defer s.putBuffer(body)
+	return s.Take(ctx, s.Ask(ctx), false)
+}
+
+// Ask asks the server for its metrics and waits for the answer. ctx must end when the target stops.
+func (s *Target) Ask(ctx context.Context) *Asked {
+	a := &Asked{at: s.now(), body: s.shared.buffers.Get().(*bytes.Buffer)}
 	s.canary.scraping()
 	// At the same time as the metrics, so that both share one timeout.
-	healthy, load := s.askHealth(ctx), s.askLoad(ctx, at)
-	page, err := s.ask(ctx, body)
-	health := <-healthy
-	s.load.take(at, <-load)
-	if err != nil {
-		return out, s.fail(fetch.AsError(err), at, health, out.Metrics)
+	healthy, load := s.askHealth(ctx), s.askLoad(ctx, a.at)
+	a.page, a.err = s.ask(ctx, a.body)
+	a.healthy = <-healthy
+	s.load.take(a.at, <-load)
+	a.alone = a.err != nil || !s.resourceFixed || s.unconfirmed || s.failures.failure != nil || fetch.IsLarge(a.body.Len())
+	a.took = s.now().Sub(a.at)
+	return a
+}
+
+// Take reads an answer and emits its points. A failed scrape also has points, for example vllm.up with the
+// value 0; its error is a *fetch.Error. With together, which must be false where the answer is to be taken alone,
+// it returns ErrAlone in place of asking the server: then it must be called again without. Call Done after it.
+func (s *Target) Take(ctx context.Context, a *Asked, together bool) (*Scraped, error) {
+	out := &Scraped{At: a.at, Metrics: pmetric.NewMetrics()}
+	if a.err != nil {
+		s.putBuffer(a.body)
+		return out, s.fail(fetch.AsError(a.err), a.at, a.healthy, out.Metrics)
 	}
-	defer page.answer.Release()
-	err = s.take(ctx, at, health, &page, body, out)
+	err := s.take(ctx, a, together, out)
+	if errors.Is(err, ErrAlone) {
+		return nil, err
+	}
 	if out.Body != nil {
-		s.explain(at, out.Body)
-		s.logDefects(at, out.Body)
+		s.explain(a.at, out.Body)
+		s.logDefects(a.at, out.Body)
 	}
+	a.page.answer.Release()
+	s.putBuffer(a.body)
 	return out, err
 }
 
@@ -232,31 +271,39 @@ func (s *Target) Continue(l Left) {
 // Done frees what the last scrape found in the body.
 func (s *Target) Done() { s.reader.Done() }
 
-// take emits a body that was read. Its error is that of Scrape.
-func (s *Target) take(ctx context.Context, at time.Time, health *bool, page *page, body *bytes.Buffer, out *Scraped) error {
-	began, snapshot, cut := s.now(), page.snapshot, page.cut
+// take reads and emits a body. Its error is that of Take.
+func (s *Target) take(ctx context.Context, a *Asked, together bool, out *Scraped) error {
+	page := &a.page
+	if page.snapshot == nil {
+		s.read(page)
+		a.took += page.parsing
+	}
+	began, at, snapshot, cut := s.now(), a.at, page.snapshot, page.cut
 	if snapshot.Refused {
 		// Free the memory of the target's series as well.
 		defer s.emitter.Forget()
 	}
 	if problem := unreadable(snapshot, cut); problem != nil {
-		return s.fail(problem, at, health, out.Metrics)
+		return s.fail(problem, at, a.healthy, out.Metrics)
 	}
 	s.recovered(at)
-	scrape, ok := s.plan(ctx, emit.Scrape{
+	scrape, err := s.plan(ctx, emit.Scrape{
 		Time: at, Snapshot: snapshot, Open: page.open, ServerTime: page.answer.Time, Answered: page.arrived,
-	}, out.Metrics)
-	if !ok {
+	}, together, out.Metrics)
+	if err != nil {
+		if errors.Is(err, ErrAlone) {
+			return err
+		}
 		return nil
 	}
 	own := emit.Own{
-		Up: true, Samples: snapshot.Samples, Healthy: health, Load: s.load.value(at), Duration: s.now().Sub(at), Pod: s.pod.Load(),
+		Up: true, Samples: snapshot.Samples, Healthy: a.healthy, Load: s.load.value(at), Duration: a.took, Pod: s.pod.Load(),
 		Canary: s.canary.scraped(scrape),
 	}
 	report := s.emitter.Emit(scrape, own, out.Metrics)
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
-	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, body.Len(), page.parsing+s.now().Sub(began))
-	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: page.dialect, Cut: cut, Bytes: body.Len(), Version: s.version}
+	s.shared.telemetry.read(ctx, snapshot, scrape.Plan, &report, a.body.Len(), page.parsing+s.now().Sub(began))
+	out.Body = &Body{Snapshot: snapshot, Plan: scrape.Plan, Report: report, Dialect: page.dialect, Cut: cut, Bytes: a.body.Len(), Version: s.version}
 	return nil
 }
 
@@ -267,15 +314,14 @@ func (s *Target) putBuffer(buffer *bytes.Buffer) {
 	}
 }
 
-// plan returns the scrape with its plan. Before the first point of a run of the server
-// process, it sets the resource. It returns false, and changes nothing, if the target was
-// stopped in that time.
-func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metrics) (emit.Scrape, bool) {
+// plan returns the scrape with its plan. Before the first point of a run of the server process, it sets the resource.
+// It returns an error, and changes nothing, if the target was stopped in that time, or with together if it has to ask.
+func (s *Target) plan(ctx context.Context, scrape emit.Scrape, together bool, out pmetric.Metrics) (emit.Scrape, error) {
 	if s.resourceFixed {
 		// The answer of another process must not change the version of this one.
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, s.version)
 		if s.emitter.Foreign(scrape) {
-			return scrape, ctx.Err() == nil
+			return scrape, ctx.Err()
 		}
 	}
 	version, fixed := s.version, s.resourceFixed
@@ -288,19 +334,25 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 			s.canary.restarted(scrape.Time)
 		}
 	}
-	scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
+	if scrape.Plan == nil || version != s.version {
+		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
+	}
 	restarted := fixed && s.emitter.Restarted(scrape)
+	// Some gateways have no metric before their first request.
+	again := restarted || fixed && s.kind != scrape.Plan.Server
+	if again && together {
+		return scrape, ErrAlone
+	}
 	if restarted {
 		s.shared.telemetry.ReceiverVllmResets.Add(ctx, 1)
 		s.canary.restarted(scrape.Time)
 	}
-	// Some gateways have no metric before their first request.
-	if restarted || fixed && s.kind != scrape.Plan.Server {
+	if again {
 		version, fixed = s.askVersion(ctx), false
 		scrape.Plan = s.shared.plans.get(scrape.Snapshot.Layout, version)
 	}
-	if ctx.Err() != nil {
-		return scrape, false
+	if err := ctx.Err(); err != nil {
+		return scrape, err
 	}
 	if !fixed || scrape.Plan.Server == normalize.KindAccelerator {
 		// The driver of GPUs can become another one while their exporter runs.
@@ -309,7 +361,7 @@ func (s *Target) plan(ctx context.Context, scrape emit.Scrape, out pmetric.Metri
 	s.textOnly = s.textOnly && fixed
 	s.exemplars = scrape.Plan.Server == normalize.KindGateway && !s.textOnly
 	s.version, s.kind, s.resourceFixed = version, scrape.Plan.Server, true
-	return scrape, true
+	return scrape, nil
 }
 
 // askVersion asks the server for its version. It is empty if the server has no such path.

@@ -85,8 +85,8 @@ func TestSelfTelemetryCounts(t *testing.T) {
 func scrapeBody(t *testing.T, s *Target, body string) {
 	t.Helper()
 	snapshot := s.reader.Read([]byte(body), exposition.DialectText)
-	scrape, ok := s.plan(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, pmetric.NewMetrics())
-	require.True(t, ok)
+	scrape, err := s.plan(t.Context(), emit.Scrape{Time: time.Now(), Snapshot: snapshot}, false, pmetric.NewMetrics())
+	require.NoError(t, err)
 	report := s.emitter.Emit(scrape, emit.Own{Up: true}, pmetric.NewMetrics())
 	s.shared.telemetry.scraped(fetch.OutcomeOK)
 	s.shared.telemetry.read(t.Context(), snapshot, scrape.Plan, &report, len(body), time.Millisecond)
