@@ -17,16 +17,17 @@ import (
 )
 
 // fleet is what a batch brings of some busy servers, in place: next makes it the
-// batch 15 s later.
+// next batch, every so often.
 type fleet struct {
 	first, metrics pmetric.Metrics
 	batches        int
+	every          time.Duration
 }
 
 func newFleet(tb testing.TB, servers, engines int) *fleet {
 	tb.Helper()
 	one := scraped(tb, map[int]string{1: "plain", 8: "eight engines"}[engines])[0]
-	f := &fleet{first: one, metrics: pmetric.NewMetrics()}
+	f := &fleet{first: one, metrics: pmetric.NewMetrics(), every: 15 * time.Second}
 	for i := range servers {
 		rm := f.metrics.ResourceMetrics().AppendEmpty()
 		one.ResourceMetrics().At(0).CopyTo(rm)
@@ -35,12 +36,12 @@ func newFleet(tb testing.TB, servers, engines int) *fleet {
 	return f
 }
 
-// next takes out what the processor added and lets the servers work for another
-// 15 s: a 40th of what they had done in the ten minutes before the first batch.
+// next takes out what the processor added and lets the servers work until the next
+// batch: a 40th of what they had done in the ten minutes before the first batch.
 func (f *fleet) next() time.Time {
 	f.batches++
 	takeAdded(f.metrics)
-	at := storyBegin.Add(time.Duration(f.batches) * 15 * time.Second)
+	at := storyBegin.Add(time.Duration(f.batches) * f.every)
 	everyPoint(f.metrics, func(p timed) { p.SetTimestamp(pcommon.NewTimestampFromTime(at)) })
 	template := f.first.ResourceMetrics().At(0).ScopeMetrics()
 	for _, rm := range f.metrics.ResourceMetrics().All() {
@@ -160,34 +161,65 @@ func collectGarbage() {
 	runtime.GC()
 }
 
-// What the processor keeps of a server whose window is filled.
+// What the processor keeps of a server whose windows are filled.
 func BenchmarkState(b *testing.B) {
 	for _, engines := range []int{1, 8} {
-		b.Run(fmt.Sprintf("engines=%d", engines), func(b *testing.B) {
-			const servers = 100
-			p, f := benchProcessor(b), newFleet(b, servers, engines)
-			for b.Loop() {
-				for range 25 {
-					f.pass(b, p)
+		for _, every := range []time.Duration{time.Second, 15 * time.Second} {
+			b.Run(fmt.Sprintf("engines=%d/every=%s", engines, every), func(b *testing.B) {
+				const servers = 20
+				p, f := benchProcessor(b), newFleet(b, servers, engines)
+				f.every = every
+				for b.Loop() {
+					for range 6 * time.Minute / every {
+						f.pass(b, p)
+					}
 				}
-			}
-			reportState(b, p, servers)
-			runtime.KeepAlive(f)
-		})
+				reportState(b, p, servers)
+				runtime.KeepAlive(f)
+			})
+		}
 	}
+}
+
+// What a day costs: the state of a server and the time of a batch after an hour and after a day of scrapes.
+func BenchmarkDay(b *testing.B) {
+	const servers = 8
+	p, f := benchProcessor(b), newFleet(b, servers, 1)
+	hour := func() (took time.Duration) {
+		for range time.Hour / f.every {
+			took += f.pass(b, p)
+		}
+		return took
+	}
+	var first, last time.Duration
+	for b.Loop() {
+		hour()
+		first = hour()
+		for range 21 {
+			hour()
+		}
+		last = hour()
+	}
+	b.ReportMetric(last.Seconds()/first.Seconds(), "x-time-of-the-second-hour")
+	b.ReportMetric(stateOf(p)/servers, "B/server")
+}
+
+// stateOf drops the state of all servers, and returns how many bytes it had.
+func stateOf(p *vllmProcessor) float64 {
+	var filled, dropped runtime.MemStats
+	collectGarbage()
+	runtime.ReadMemStats(&filled)
+	clear(p.resources)
+	collectGarbage()
+	runtime.ReadMemStats(&dropped)
+	return float64(filled.HeapAlloc - dropped.HeapAlloc)
 }
 
 // reportState drops the state of all servers, and reports how large it was.
 func reportState(b *testing.B, p *vllmProcessor, servers float64) {
 	b.Helper()
-	var filled, dropped runtime.MemStats
-	collectGarbage()
-	runtime.ReadMemStats(&filled)
 	series := float64(p.series.Used())
-	clear(p.resources)
-	collectGarbage()
-	runtime.ReadMemStats(&dropped)
-	state := float64(filled.HeapAlloc - dropped.HeapAlloc)
+	state := stateOf(p)
 	b.ReportMetric(state/servers, "B/server")
 	b.ReportMetric(state/series, "B/series")
 	b.ReportMetric(series/servers, "series/server")

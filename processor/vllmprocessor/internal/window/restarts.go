@@ -26,12 +26,12 @@ func (u *update) restarts() {
 		}
 		g.engine.observe(u.seq)
 		if s == nil || sample.Delta || s.delta || s.time >= u.batch.Time || u.stale(s) ||
-			s.epoch != g.engine.epoch || g.engine.restarting == u.seq {
+			s.epoch != g.engine.epoch || g.engine.restarting == u.batch.Time {
 			continue
 		}
 		moved := sample.Start != s.start && sample.Start >= s.time && sample.Start < u.batch.Time
 		if moved || s.fell(u.numbers(sample), sample.Bounds) {
-			g.engine.restarting = u.seq
+			g.engine.restarting = u.batch.Time
 			restarted = append(restarted, g.engine)
 		}
 	}
@@ -193,10 +193,10 @@ func (u *update) allBeganAnew() bool {
 		switch {
 		case e.seen != u.seq:
 		case !e.named():
-			if e.restarting == u.seq {
+			if e.restarting == u.batch.Time {
 				return false
 			}
-		case e.restarting != u.seq && e.counted():
+		case e.restarting != u.batch.Time && e.counted():
 			return false
 		}
 	}

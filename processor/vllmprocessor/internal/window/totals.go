@@ -70,9 +70,12 @@ func (t *totals) stored(place int, into []float64) []float64 {
 			into[i] = float64(count)
 		}
 	} else {
-		above := t.above(place)
-		for i, base := range t.words[:n] {
-			into[i] = float64(base + above[i/2]>>(i%2*16)&math.MaxUint16)
+		bases := t.words[:n]
+		for i, two := range t.above(place) {
+			into[2*i] = float64(bases[2*i] + two&math.MaxUint16)
+			if 2*i+1 < n {
+				into[2*i+1] = float64(bases[2*i+1] + two>>16)
+			}
 		}
 	}
 	into[n] = t.values[place]

@@ -289,7 +289,7 @@ func TestTheLongWindowIsNeverTheShorterOne(t *testing.T) {
 	assert.Equal(t, 600.0, only(t, r).Elapsed)
 }
 
-// At ten batches a second the window begins less than two steps of 0.5 s too early,
+// At ten batches a second the window begins less than two steps of 4 s too early,
 // and nothing of what was counted is lost.
 func TestFrequentBatchesShareTheirPlaces(t *testing.T) {
 	r := fresh()
@@ -300,11 +300,11 @@ func TestFrequentBatchesShareTheirPlaces(t *testing.T) {
 		}
 		view := only(t, r)
 		assert.GreaterOrEqual(t, view.Elapsed, 60.0)
-		assert.LessOrEqual(t, view.Elapsed, 61.0)
+		assert.LessOrEqual(t, view.Elapsed, 68.0)
 		got, _ := view.Increase(input.PromptTokens)
 		assert.InDelta(t, 10*view.Elapsed, got, 1e-6)
 	}
-	assert.LessOrEqual(t, int64(len(r.times)), int64(1024), "five minutes at 0.5 s are 600 places")
+	assert.LessOrEqual(t, int64(len(r.times)), int64(100), "five minutes at 4 s are 75 places")
 }
 
 func TestABatchThatIsOlderThanTheNewestIsRefused(t *testing.T) {

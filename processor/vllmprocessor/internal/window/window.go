@@ -10,6 +10,7 @@ package window
 
 import (
 	"math"
+	"sort"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/processor/vllmprocessor/internal/input"
@@ -18,13 +19,11 @@ import (
 // Long is the window of estimates that need several requests to become stable.
 const Long = 5 * time.Minute
 
-// samplesPerWindow and samplesPerLongWindow bound the memory of a series that is
-// observed very often. Of observations that are closer together only the last is
-// stored. No increase is lost, because totals are stored.
-const (
-	samplesPerWindow     = 120
-	samplesPerLongWindow = 1200
-)
+// samples bounds the memory of a series that is observed very often: of observations that are closer together than this
+// part of the longer window only the last is stored, as long as that is at most a quarter of the window. No increase is
+// lost, because totals are stored. What is not sent any more is noticed as much later. stepped is the same where steps
+// are stored: what a step counts is compared with the observation before it.
+const samples, stepped = 75, 600
 
 // Settings are the same for all resources of a processor.
 type Settings struct {
@@ -35,6 +34,15 @@ type Settings struct {
 	// Steps are the distributions whose increase since the previous batch is
 	// stored as well.
 	Steps [input.NumMetrics]bool
+}
+
+// apart returns how far apart stored observations are at least.
+func (s *Settings) apart() time.Duration {
+	parts := time.Duration(samples)
+	if s.Steps != ([input.NumMetrics]bool{}) {
+		parts = stepped
+	}
+	return min(max(s.Window, Long)/parts, s.Window/4)
 }
 
 // Reason is why a point of a batch was not used.
@@ -138,7 +146,7 @@ type engine struct {
 	// restartedAt is the time of that batch, in Unix nanoseconds.
 	restartedAt int64
 	groups      []*Group
-	// restarting is the number of the batch in which a restart was found.
+	// restarting is the time of the batch in which a restart was found, in Unix nanoseconds.
 	restarting int64
 }
 
@@ -243,7 +251,7 @@ func (r *Resource) advance(t int64) {
 		return
 	case t-r.Time() > int64(r.settings.MaxStaleness):
 		r.base = r.seq + 1
-	case r.seq > r.base && t-*r.times.at(r.seq - 1) < int64(max(r.settings.Window/samplesPerWindow, Long/samplesPerLongWindow)):
+	case r.seq > r.base && t-*r.times.at(r.seq - 1) < int64(r.settings.apart()):
 		*r.times.at(r.seq) = t
 		return
 	}
@@ -258,12 +266,9 @@ func (r *Resource) advance(t int64) {
 // Without such a batch it is the number of the oldest one.
 func (r *Resource) reaching(length time.Duration, t int64) int64 {
 	oldest := max(r.base, r.times.oldest(r.seq))
-	for seq := r.seq; seq > oldest; seq-- {
-		if t-*r.times.at(seq) >= int64(length) {
-			return seq
-		}
-	}
-	return oldest
+	// The times are in order.
+	newer := sort.Search(int(r.seq-oldest), func(i int) bool { return t-*r.times.at(oldest + 1 + int64(i)) < int64(length) })
+	return oldest + int64(newer)
 }
 
 // baseline is the number of the batch at which the current window begins: the newest
