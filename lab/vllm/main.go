@@ -39,6 +39,7 @@ const usage = `usage:
   vllm conform                      compare the derived values of a real vLLM with what its clients saw
   vllm check FILE...                compare in runs that were kept what clients saw with what is derived
   vllm gateway                      compare what a gateway before a real vLLM adds with what its clients felt
+  vllm scraped                      measure what clients of a real vLLM feel of scrapes
   vllm defects                      show on a real vLLM what docs/what-vllm-gets-wrong.md says of it
   vllm demo -listen 127.0.0.1:PORT  serve a real vLLM to lab/cmd/demo, with an incident
   vllm list                         list the stories`
@@ -71,6 +72,8 @@ func work(ctx context.Context) error {
 		return showDefects(ctx, args)
 	case "gateway":
 		return showGateway(ctx, book, args)
+	case "scraped":
+		return scraped(ctx, book, args)
 	case "conform":
 		return conformance(ctx, book, args)
 	case "list":

@@ -43,33 +43,48 @@ const endLimit = 20 * time.Second
 // in a folder. The function that it returns ends it and returns the records, with their times
 // since began.
 func Start(program, url, folder string, began time.Time) (end func() ([]run.Record, error), err error) {
-	records, file := filepath.Join(folder, "records.json"), filepath.Join(folder, "collector.yaml")
+	records := filepath.Join(folder, "records.json")
 	if err := os.Remove(records); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, config, url, run.Every, records), 0o600); err != nil {
+	stop, err := Run(program, fmt.Sprintf(config, url, run.Every, records), filepath.Join(folder, "collector"))
+	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(folder, "collector.log"))
+	return func() ([]run.Record, error) {
+		if err := stop(); err != nil {
+			return nil, err
+		}
+		return read(records, began)
+	}, nil
+}
+
+// Run starts a collector. Its configuration is the file with this name and .yaml, its log that with
+// .log. The function that it returns ends it.
+func Run(program, config, name string) (stop func() error, err error) {
+	if err := os.WriteFile(name+".yaml", []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(name + ".log")
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	c := exec.Command(program, "--config", file) //nolint:gosec // The program that the user named.
+	c := exec.Command(program, "--config", name+".yaml") //nolint:gosec // The program that the user named.
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	return func() ([]run.Record, error) {
+	return func() error {
 		kill := time.AfterFunc(endLimit, func() { _ = c.Process.Kill() })
 		defer kill.Stop()
 		if err := c.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return nil, err
+			return err
 		}
 		if err := c.Wait(); err != nil {
-			return nil, fmt.Errorf("the collector did not end in order: %w; its log is %s", err, log.Name())
+			return fmt.Errorf("the collector did not end in order: %w; its log is %s", err, log.Name())
 		}
-		return read(records, began)
+		return nil
 	}, nil
 }
 

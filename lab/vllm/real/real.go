@@ -44,8 +44,8 @@ const (
 	mostRound = 9
 )
 
-// Play plays a story, and returns what was seen. The server has ended when it returns.
-func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error) {
+// start starts a server, with a new log.
+func start(ctx context.Context, s *story.Server, o *Options) (*serve.Server, error) {
 	if err := os.MkdirAll(o.Logs, 0o755); err != nil {
 		return nil, err
 	}
@@ -53,9 +53,16 @@ func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error
 	if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	server := &serve.Server{Folder: o.Folder, Version: o.Version, Story: p.Server, Log: log}
-	o.say("starting vLLM %s (%s)", o.Version, p.Server.Name)
-	if err := server.Start(ctx); err != nil {
+	server := &serve.Server{Folder: o.Folder, Version: o.Version, Story: *s, Log: log}
+	o.say("starting vLLM %s (%s)", o.Version, s.Name)
+	err := server.Start(ctx)
+	return server, err
+}
+
+// Play plays a story, and returns what was seen. The server has ended when it returns.
+func Play(ctx context.Context, p *story.Play, o *Options) (r *run.Run, err error) {
+	server, err := start(ctx, &p.Server, o)
+	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
