@@ -25,8 +25,8 @@ type result struct {
 	Allocated   float64
 	// Switches is how often a thread went to sleep for each scrape.
 	Switches float64
-	// Peak is the highest resident memory since the start, in bytes.
-	Peak int64
+	// Peak is the highest resident memory since the start, and Anonymous what is not of files at the end, in bytes.
+	Peak, Anonymous int64
 	// FirstAnswer and AllAnswered are from the start of the program to the first answer of
 	// the first and of the last server. Both are about what the program asks for.
 	FirstAnswer, AllAnswered time.Duration
@@ -49,15 +49,15 @@ func (c scenario) fleet(ctx context.Context, text []byte) (*served.Fleet, error)
 		}
 		return ""
 	}
-	return served.NewFleet(ctx, c.Targets, func(i int) *served.Body { return &served.Body{Template: body, Engines: c.Engines, Model: model(i)} }, c.Form, c.Gzip)
+	return served.NewFleet(ctx, c.Targets, func(i int) *served.Body { return &served.Body{Template: body, Engines: c.Engines, Model: model(i)} })
 }
 
 // perStep is the part of the counters at the beginning that a scrape adds. With the 3600 requests of
-// the body of the project's testdata it is about 100 requests.
+// the body that is about 100 requests.
 const perStep = 1.0 / 36
 
-// measure runs one program under one load. With export, it sends its batches to a sink.
-func measure(ctx context.Context, v variant, c scenario, text []byte, dir string, export bool) (out result, err error) {
+// measure runs one program under one load, and measures it after it has run for warm.
+func measure(ctx context.Context, v variant, c scenario, text []byte, dir string, warm time.Duration) (out result, err error) {
 	out = result{Variant: v.Name, Scenario: c.Name}
 	servers, err := c.fleet(ctx, text)
 	if err != nil {
@@ -68,14 +68,17 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 	if err != nil {
 		return out, err
 	}
-	s := setting{interval: c.Interval, own: own, gzip: c.Gzip}
+	s := setting{interval: max(c.Interval, time.Second), own: own}
+	if c.Targets == 0 {
+		s.delay = time.Hour
+	}
 	byAddress := map[string]*served.Server{}
 	for _, server := range servers.Servers {
 		s.addresses = append(s.addresses, server.Address)
 		byAddress[server.Address] = server
 	}
 	var to *sink
-	if export {
+	if c.Export {
 		to, err = newSink(ctx, func(address string) (time.Time, bool) {
 			server, has := byAddress[address]
 			if !has {
@@ -96,14 +99,14 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 	if err != nil {
 		return out, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 4*c.Interval+c.Window+2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*c.Interval+warm+c.Window+2*time.Minute)
 	defer cancel()
 	process, err := fleet.Start(ctx, filepath.Join(dir, "log"), nil, v.program, arguments...)
 	if err != nil {
 		return out, err
 	}
 	defer func() {
-		if _, stopErr := process.Stop(fleet.StopLimit); err == nil && v.config != nil {
+		if _, stopErr := process.Stop(fleet.StopLimit); err == nil {
 			err = stopErr
 		}
 	}()
@@ -111,10 +114,14 @@ func measure(ctx context.Context, v variant, c scenario, text []byte, dir string
 	if err := until(ctx, process, func() bool { return servers.Asked(2) == c.Targets }); err != nil {
 		return out, fmt.Errorf("%d of %d targets were scraped twice: %w", servers.Asked(2), c.Targets, err)
 	}
-	first, last := servers.FirstAnswers()
-	out.FirstAnswer, out.AllAnswered = first.Sub(process.Began), last.Sub(process.Began)
+	if first, last := servers.FirstAnswers(); !first.IsZero() {
+		out.FirstAnswer, out.AllAnswered = first.Sub(process.Began), last.Sub(process.Began)
+	}
 	if to != nil {
 		out.FirstExport = to.begin().Sub(process.Began)
+	}
+	if err := fleet.Sleep(ctx, warm); err != nil {
+		return out, err
 	}
 	if err := window(ctx, process, own, c.Window, servers, &out); err != nil {
 		return out, err
@@ -149,6 +156,10 @@ func window(ctx context.Context, p *fleet.Process, own string, length time.Durat
 	if err != nil {
 		return err
 	}
+	out.Peak, out.Anonymous = after.Peak, after.Anonymous
+	if len(servers.Servers) == 0 {
+		return nil
+	}
 	if out.Scrapes == 0 {
 		return fmt.Errorf("no target was scraped in %s", length)
 	}
@@ -156,7 +167,6 @@ func window(ctx context.Context, p *fleet.Process, own string, length time.Durat
 	out.System = (after.System - before.System) / time.Duration(out.Scrapes)
 	out.Switches = float64(after.Switches-before.Switches) / float64(out.Scrapes)
 	out.Allocated = (allocatedAfter - allocatedBefore) / float64(out.Scrapes)
-	out.Peak = after.Peak
 	return nil
 }
 

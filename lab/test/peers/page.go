@@ -12,27 +12,39 @@ import (
 // The numbers of a run.
 func milliseconds(r *result) float64 { return float64(r.CPU) / 1e6 }
 func megabytes(r *result) float64    { return float64(r.Peak) / 1e6 }
+func anonymous(r *result) float64    { return float64(r.Anonymous) / 1e6 }
 
 // writePage writes the tables to the page.
 func (r results) writePage(file, bin string) error {
+	growth, err := r.growthPicture()
+	if err != nil {
+		return err
+	}
 	return fleet.WritePage(file, map[string]string{
-		"bench-peers: processor": r.processorTable(), "bench-peers: memory": r.memoryTable(),
+		"bench-peers: processor": r.processorTable(), "bench-peers: memory": r.memoryTable(), "bench-peers: sidecar": r.sidecarTable(),
 		"bench-peers: growth": r.growth(), "bench-peers: latency": r.latencyTable(), "bench-peers: size": sizes(bin),
-	}, map[string][]byte{"performance-peers.svg": r.picture()})
+	}, map[string][]byte{"performance-peers.svg": r.picture(), "performance-growth.svg": growth})
 }
+
+// least is the least number of the rounds of a program under a load: what the machine disturbed least. It is 0 without any.
+func (r results) least(load, variant string, number func(*result) float64) float64 {
+	return newSpread(r.of(load, variant).each(number)).least
+}
+
+// compared are the loads that all programs run.
+var compared = []string{often, many, engines8, differ}
 
 // processorTable compares the processor time.
 func (r results) processorTable() string {
 	var b strings.Builder
-	b.WriteString("| Load | Receiver, ms | With processor | Peer | Peer / receiver | Peer / with processor |\n|---|---|---|---|---|---|\n")
-	for _, c := range scenarios() {
-		cost := func(variant string) []float64 { return r.of(c.Name, variant).each(milliseconds) }
-		ours, processor, peer := cost(oursName), cost(oursProcessorName), cost(peerName)
-		if len(peer) == 0 || c.Extra {
+	b.WriteString("| Load | Receiver, ms | With processor | Peer | Peer with processors | Peer / receiver | Peer / with processor |\n|---|---|---|---|---|---|---|\n")
+	for _, load := range compared {
+		of := func(variant string) float64 { return r.least(load, variant, milliseconds) }
+		if of(peerName) == 0 {
 			continue
 		}
-		row(&b, c.Name, median("%.3f", ours), median("%.3f", processor), median("%.3f", peer),
-			ranged(ratios(peer, ours)), ranged(ratios(peer, processor)))
+		row(&b, load, number("%.2f", of(oursName)), number("%.2f", of(oursProcessorName)), number("%.2f", of(peerName)), number("%.2f", of(peerProcessorName)),
+			"**"+number("%.1f", of(peerName)/of(oursName))+"**", "**"+number("%.1f", of(peerName)/of(oursProcessorName))+"**")
 	}
 	return b.String()
 }
@@ -40,46 +52,76 @@ func (r results) processorTable() string {
 // memoryTable compares memory.
 func (r results) memoryTable() string {
 	var b strings.Builder
-	b.WriteString("| Load | Receiver, MB | With processor | Peer |\n|---|---|---|---|\n")
-	for _, c := range scenarios() {
-		of := func(variant string) []float64 { return r.of(c.Name, variant).each(megabytes) }
-		if peer := of(peerName); len(peer) > 0 && c.Name != "profile" {
-			row(&b, c.Name, median("%.0f", of(oursName)), median("%.0f", of(oursProcessorName)), median("%.0f", peer))
+	b.WriteString("| Load | Receiver, MB | With processor | Peer | Peer with processors | Receiver / peer | With processor / peer |\n|---|---|---|---|---|---|---|\n")
+	for _, load := range compared {
+		of := func(variant string) float64 { return r.least(load, variant, megabytes) }
+		if of(peerName) == 0 {
+			continue
 		}
+		row(&b, load, number("%.0f", of(oursName)), number("%.0f", of(oursProcessorName)), number("%.0f", of(peerName)), number("%.0f", of(peerProcessorName)),
+			number("%.2f", of(oursName)/of(peerName)), "**"+number("%.2f", of(oursProcessorName)/of(peerName))+"**")
 	}
 	return b.String()
 }
 
-// growth is how the cost grows with the number of targets and of engines: the exponent of the
-// power that fits the processor time of a second, or of a scrape, best.
+// sidecarTable compares what one server takes.
+func (r results) sidecarTable() string {
+	var b strings.Builder
+	b.WriteString("| | Processor, ms a scrape | Memory, MB | of it anonymous | more than without a target |\n|---|---|---|---|---|\n")
+	for _, v := range []struct{ variant, without string }{{oursName, oursName}, {oursProcessorName, oursName}, {peerName, peerName}} {
+		of := func(what func(*result) float64) float64 { return r.least(sidecar, v.variant, what) }
+		row(&b, v.variant, number("%.2f", of(milliseconds)), number("%.0f", of(megabytes)), number("%.0f", of(anonymous)),
+			number("%.0f", of(megabytes)-r.least(nothing, v.without, megabytes)))
+	}
+	for _, variant := range []string{oursName, peerName} {
+		row(&b, variant+", without a target", "", number("%.0f", r.least(nothing, variant, megabytes)), number("%.0f", r.least(nothing, variant, anonymous)), "")
+	}
+	return b.String()
+}
+
+// growthMeasures are what grows. A total is of all targets, and not for each scrape.
+var growthMeasures = []struct {
+	name   string
+	number func(*result) float64
+	total  bool
+}{{"time", milliseconds, false}, {"memory", megabytes, true}}
+
+// grown returns the sizes of the loads of a growth that were measured, and a number of each.
+func (r results) grown(which int, number func(*result) float64, total bool) (x, y []float64) {
+	g := &growths[which]
+	for i, load := range g.loads {
+		n := r.least(load, oursProcessorName, number)
+		if n == 0 {
+			continue
+		}
+		if !total && !g.perScrape {
+			n *= g.sizes[i]
+		}
+		x, y = append(x, g.sizes[i]), append(y, n)
+	}
+	return x, y
+}
+
+// growth is how time and memory grow with the number of targets and of engines: the exponent of the
+// power that fits best.
 func (r results) growth() string {
 	var b strings.Builder
-	b.WriteString("| | Receiver | With processor | Peer |\n|---|---|---|---|\n")
-	line := func(what string, loads []string, size []float64, perScrape bool) {
-		fmt.Fprintf(&b, "| %s |", what)
-		for _, variant := range []string{oursName, oursProcessorName, peerName} {
-			var x, y []float64
-			for i, load := range loads {
-				runs := r.of(load, variant)
-				if len(runs) == 0 {
-					continue
-				}
-				cost := newSpread(runs.each(milliseconds)).median
-				if !perScrape {
-					cost *= size[i]
-				}
-				x, y = append(x, math.Log(size[i])), append(y, math.Log(cost))
-			}
+	b.WriteString("| With processor | Processor time | Memory |\n|---|---|---|\n")
+	for i := range growths {
+		cells := []string{growths[i].what}
+		for _, measure := range growthMeasures {
+			x, y := r.grown(i, measure.number, measure.total)
 			if len(x) < 2 {
-				b.WriteString(" not measured |")
+				cells = append(cells, "not measured")
 				continue
 			}
-			fmt.Fprintf(&b, " %.2f |", slope(x, y))
+			for k := range x {
+				x[k], y[k] = math.Log(x[k]), math.Log(y[k])
+			}
+			cells = append(cells, fmt.Sprintf("%.2f", slope(x, y)))
 		}
-		b.WriteString("\n")
+		row(&b, cells...)
 	}
-	line("from 100 to 3000 targets x 10 s", []string{"100 targets x 10 s", "1000 targets x 10 s", "3000 targets x 10 s"}, []float64{100, 1000, 3000}, false)
-	line("from 1 to 8 engines", []string{"100 targets x 5 s, 1 engine", "100 targets x 5 s, 8 engines"}, []float64{1, 8}, true)
 	return b.String()
 }
 
@@ -97,7 +139,7 @@ func (r results) latencyTable() string {
 	var b strings.Builder
 	b.WriteString("| | Answer to export, median, ms | 99 % | Start to first export, s |\n|---|---|---|---|\n")
 	for _, variant := range []string{oursName, oursProcessorName, peerName, peerProcessorName} {
-		if runs := r.of(exported.Name, variant); len(runs) > 0 {
+		if runs := r.of(exported, variant); len(runs) > 0 {
 			row(&b, variant, median("%.1f", runs.each(func(x *result) float64 { return float64(x.P50) / 1e6 })),
 				median("%.1f", runs.each(func(x *result) float64 { return float64(x.P99) / 1e6 })),
 				median("%.2f", runs.each(func(x *result) float64 { return x.FirstExport.Seconds() })))
@@ -135,11 +177,10 @@ func median(format string, numbers []float64) string {
 	return fmt.Sprintf(format, newSpread(numbers).median)
 }
 
-// ranged is a median ratio, with its range if there are several.
-func ranged(numbers []float64) string {
-	s, out := newSpread(numbers), "**"+median("%.1f", numbers)+"**"
-	if s.least == s.most {
-		return out
+// number writes a number; 0 and what is not finite were not measured.
+func number(format string, n float64) string {
+	if n == 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+		return "-"
 	}
-	return out + fmt.Sprintf(" (%.1f to %.1f)", s.least, s.most)
+	return fmt.Sprintf(format, n)
 }

@@ -23,41 +23,42 @@ func TestTheExponentOfAPower(t *testing.T) {
 	assert.InDelta(t, 0.8, slope(x, y), 1e-9)
 }
 
-// Ratios are of the same round, and those to nothing are left out.
-func TestRatiosAreOfTheSameRound(t *testing.T) {
+func TestALoadThatIsMeasuredAgainReplacesItsRuns(t *testing.T) {
+	r := results{{Scenario: "a", Variant: oursName, CPU: 2e6}, {Scenario: "a", Variant: peerName, CPU: 8e6}, {Scenario: "b", Variant: oursName, CPU: 1e6}}
+	newer := r.replace(results{{Scenario: "a", Variant: oursName, CPU: 5e6}})
+	assert.Len(t, newer, 2)
+	assert.InDelta(t, 5, newer.least("a", oursName, milliseconds), 1e-9)
+}
+
+// The processor time of a scrape of each of ten times as many targets is half as much: the total is five times as much.
+func TestGrowthIsOfAllTargets(t *testing.T) {
 	r := results{
-		{Scenario: "a", Variant: peerName, Round: 1, CPU: 8e6},
-		{Scenario: "a", Variant: oursName, Round: 1, CPU: 2e6},
-		{Scenario: "a", Variant: peerName, Round: 2, CPU: 6e6},
-		{Scenario: "a", Variant: oursName, Round: 2, CPU: 3e6},
-		{Scenario: "b", Variant: oursName, Round: 1, CPU: 1e6},
+		{Scenario: "100 targets x 10 s", Variant: oursProcessorName, CPU: 2e6, Peak: 50e6},
+		{Scenario: many, Variant: oursProcessorName, CPU: 1e6, Peak: 200e6},
 	}
-	ours, peers := r.of("a", oursName).each(milliseconds), r.of("a", peerName).each(milliseconds)
-	assert.Equal(t, []float64{4, 2}, ratios(peers, ours))
-	assert.Equal(t, []float64{3}, ratios([]float64{3, 5}, []float64{1, 0}))
-	newer := r.replace(results{{Scenario: "a", Variant: oursName, Round: 1, CPU: 5e6}})
-	assert.Len(t, newer, 2, "a load that is measured again replaces all of its runs")
+	x, y := r.grown(0, milliseconds, false)
+	assert.Equal(t, []float64{100, 1000}, x)
+	assert.Equal(t, []float64{200, 1000}, y)
+	_, y = r.grown(0, megabytes, true)
+	assert.Equal(t, []float64{50, 200}, y)
 }
 
 func TestTheBarIsForEachLoadThatBothHaveRun(t *testing.T) {
-	// Of "100 targets x 1 s" the ratios are 4, 2 and 9, of "1 target x 100 ms" it is 8.
-	first, second := "100 targets x 1 s", "1 target x 100 ms"
+	// The least rounds are 1 and 6: six times.
 	r := results{
-		{Scenario: first, Variant: peerName, Round: 1, CPU: 8e6},
-		{Scenario: first, Variant: oursName, Round: 1, CPU: 2e6},
-		{Scenario: first, Variant: peerName, Round: 2, CPU: 6e6},
-		{Scenario: first, Variant: oursName, Round: 2, CPU: 3e6},
-		{Scenario: first, Variant: peerName, Round: 3, CPU: 9e6},
-		{Scenario: first, Variant: oursName, Round: 3, CPU: 1e6},
-		{Scenario: second, Variant: peerName, Round: 1, CPU: 8e6},
-		{Scenario: second, Variant: oursName, Round: 1, CPU: 1e6},
+		{Scenario: often, Variant: peerName, Round: 1, CPU: 8e6},
+		{Scenario: often, Variant: oursProcessorName, Round: 1, CPU: 2e6},
+		{Scenario: often, Variant: peerName, Round: 2, CPU: 6e6},
+		{Scenario: often, Variant: oursProcessorName, Round: 2, CPU: 1e6},
+		{Scenario: many, Variant: peerName, Round: 1, CPU: 9e6},
+		{Scenario: many, Variant: oursProcessorName, Round: 1, CPU: 1e6},
 	}
 	require.NoError(t, r.bar(0))
-	require.NoError(t, r.bar(4))
-	err := r.bar(5)
-	require.ErrorContains(t, err, first+": 4.0 times is below the bar of 5")
-	require.NotContains(t, err.Error(), second)
-	require.ErrorContains(t, r.bar(9), second)
-	require.ErrorContains(t, r.of(first, oursName).bar(1), "nothing to compare")
+	require.NoError(t, r.bar(6))
+	err := r.bar(7)
+	require.ErrorContains(t, err, often+": 6.0 times is below the bar of 7")
+	require.NotContains(t, err.Error(), many)
+	require.ErrorContains(t, r.bar(10), many)
+	require.ErrorContains(t, r.of(often, oursName).bar(1), "nothing to compare")
 	require.NoError(t, results{}.bar(0), "without a bar nothing need be compared")
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"time"
-
-	"github.com/otelcol-vllm/otelcol-vllm/lab/test/peers/served"
 )
 
 // scenario is one kind of load.
@@ -14,35 +12,55 @@ type scenario struct {
 	// Targets, Engines and Interval are the size of the load.
 	Targets, Engines int
 	Interval         time.Duration
-	// Form is how the servers answer; Gzip is true where both ask for gzip.
-	Form served.Form
-	Gzip bool
 	// Differ is true where each server has a model of its own, so that no layout is shared.
 	Differ bool
 	// Window is how long is measured.
 	Window time.Duration
-	// Few is true where the floor and the processors of the peer are left out.
-	Few bool
-	// Extra is true for loads that are run by name only.
-	Extra bool
+	// Rounds is how often each program runs.
+	Rounds int
+	// Without are the programs that do not run.
+	Without []string
+	// Export is true where the programs send to a backend, and the time until the points arrive there is measured.
+	Export bool
 }
 
+// The loads of which the bars are, and the one of the latency.
+const (
+	often, many = "100 targets x 1 s", "1000 targets x 10 s"
+	engines8    = "100 targets x 5 s, 8 engines"
+	differ      = many + ", layouts differ"
+	sidecar     = "1 target x 15 s"
+	nothing     = "no target"
+	exported    = "export"
+)
+
 func scenarios() []scenario {
+	grows := []string{oursName, peerName, peerProcessorName}
 	return []scenario{
-		{Name: "100 targets x 1 s", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Length, Window: 10 * time.Second},
-		{Name: "100 targets x 10 s", Targets: 100, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 20 * time.Second, Few: true},
-		{Name: "1000 targets x 10 s", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 10 * time.Second},
-		{Name: "3000 targets x 10 s", Targets: 3000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 10 * time.Second, Few: true},
-		{Name: "1 target x 100 ms", Targets: 1, Engines: 1, Interval: 100 * time.Millisecond, Form: served.Length, Window: 10 * time.Second},
-		{Name: "100 targets x 5 s, small chunks", Targets: 100, Engines: 1, Interval: 5 * time.Second, Form: served.Small, Window: 10 * time.Second},
-		{Name: "100 targets x 1 s, one chunk", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Chunked, Window: 10 * time.Second},
-		{Name: "100 targets x 5 s, 1 engine", Targets: 100, Engines: 1, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second, Few: true},
-		{Name: "100 targets x 5 s, 8 engines", Targets: 100, Engines: 8, Interval: 5 * time.Second, Form: served.Length, Window: 10 * time.Second, Few: true},
-		{Name: "1000 targets x 10 s, layouts differ", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Differ: true, Window: 10 * time.Second, Few: true},
-		{Name: "100 targets x 1 s, gzip", Targets: 100, Engines: 1, Interval: time.Second, Form: served.Chunked, Gzip: true, Window: 10 * time.Second},
-		{Name: "1000 targets x 10 s, after five minutes", Targets: 1000, Engines: 1, Interval: 10 * time.Second, Form: served.Length, Window: 310 * time.Second, Few: true, Extra: true},
-		{Name: "profile", Targets: 400, Engines: 1, Interval: 500 * time.Millisecond, Form: served.Length, Window: 15 * time.Second, Extra: true},
+		{Name: often, Targets: 100, Engines: 1, Interval: time.Second, Window: 20 * time.Second, Rounds: 2},
+		{Name: many, Targets: 1000, Engines: 1, Interval: 10 * time.Second, Window: 20 * time.Second, Rounds: 2},
+		{Name: exported, Targets: 100, Engines: 1, Interval: time.Second, Window: 20 * time.Second, Rounds: 1, Export: true},
+		{Name: sidecar, Targets: 1, Engines: 1, Interval: 15 * time.Second, Window: time.Minute, Rounds: 1, Without: []string{peerProcessorName}},
+		{Name: nothing, Window: time.Second, Rounds: 1, Without: []string{oursProcessorName, peerProcessorName}},
+		{Name: engines8, Targets: 100, Engines: 8, Interval: 5 * time.Second, Window: 20 * time.Second, Rounds: 1, Without: []string{peerProcessorName}},
+		{Name: differ, Targets: 1000, Engines: 1, Interval: 10 * time.Second, Differ: true, Window: 20 * time.Second, Rounds: 1, Without: []string{peerProcessorName}},
+		{Name: "100 targets x 10 s", Targets: 100, Engines: 1, Interval: 10 * time.Second, Window: 20 * time.Second, Rounds: 1, Without: grows},
+		{Name: "3000 targets x 10 s", Targets: 3000, Engines: 1, Interval: 10 * time.Second, Window: 20 * time.Second, Rounds: 1, Without: grows},
+		{Name: "100 targets x 5 s, 1 engine", Targets: 100, Engines: 1, Interval: 5 * time.Second, Window: 20 * time.Second, Rounds: 1, Without: grows},
+		{Name: "100 targets x 5 s, 16 engines", Targets: 100, Engines: 16, Interval: 5 * time.Second, Window: 20 * time.Second, Rounds: 1, Without: grows},
 	}
+}
+
+// growths are the loads of the picture of growth, with their sizes.
+var growths = []struct {
+	what  string
+	loads []string
+	sizes []float64
+	// perScrape is true where each scrape is larger, and not the number of scrapes.
+	perScrape bool
+}{
+	{"targets", []string{"100 targets x 10 s", many, "3000 targets x 10 s"}, []float64{100, 1000, 3000}, false},
+	{"engines of a server", []string{"100 targets x 5 s, 1 engine", engines8, "100 targets x 5 s, 16 engines"}, []float64{1, 8, 16}, true},
 }
 
 // chosen reports whether a scenario or a program is one of a list of names, separated by

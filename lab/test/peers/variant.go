@@ -11,17 +11,17 @@ import (
 type variant struct {
 	// Name is its name in the tables.
 	Name string
-	// program is what is run; config is nil for the floor, of which group targets are asked
-	// at the same moment.
+	// program is what is run, with this configuration.
 	program string
 	config  func(setting) string
-	group   int
 }
 
 // setting is what a program needs to be started.
 type setting struct {
 	addresses []string
 	interval  time.Duration
+	// delay is how long our receiver waits before its first scrape.
+	delay time.Duration
 	// own is the address of the program's own metrics.
 	own string
 	// sink is where it exports to; empty: nowhere.
@@ -30,8 +30,6 @@ type setting struct {
 }
 
 const (
-	floorName         = "floor"
-	floorGroupsName   = "floor, in groups"
 	oursName          = "ours, receiver"
 	oursProcessorName = "ours with processor"
 	peerName          = "peer, receiver"
@@ -40,8 +38,6 @@ const (
 
 func variants(bin string) []variant {
 	return []variant{
-		{Name: floorName, program: bin + "/bench-floor", group: 1},
-		{Name: floorGroupsName, program: bin + "/bench-floor", group: 16},
 		{Name: oursName, program: bin + "/collector-ours", config: func(s setting) string { return ours(s, "") }},
 		{Name: oursProcessorName, program: bin + "/collector-ours", config: func(s setting) string { return ours(s, "processors:\n  vllm:\n") }},
 		{Name: peerName, program: bin + "/collector-peer", config: func(s setting) string { return peer(s, "", "") }},
@@ -51,22 +47,21 @@ func variants(bin string) []variant {
 
 // arguments writes what the program reads to a folder, and returns its arguments.
 func (v variant) arguments(dir string, s setting) ([]string, error) {
-	if v.config == nil {
-		file := dir + "/targets"
-		return []string{"-targets", file, "-interval", s.interval.String(), "-listen", s.own, fmt.Sprintf("-gzip=%t", s.gzip), fmt.Sprintf("-group=%d", v.group)},
-			os.WriteFile(file, []byte(strings.Join(s.addresses, "\n")+"\n"), 0o600)
-	}
 	file := dir + "/config.yaml"
 	return []string{"--config", file}, os.WriteFile(file, []byte(v.config(s)), 0o600)
 }
 
 func ours(s setting, processors string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "receivers:\n  vllm:\n    collection_interval: %s\n    initial_delay: 0s\n    timeout: %s\n", s.interval, s.interval)
+	fmt.Fprintf(&b, "receivers:\n  vllm:\n    collection_interval: %s\n    initial_delay: %s\n    timeout: %s\n", s.interval, s.delay, s.interval)
 	if s.gzip {
 		b.WriteString("    compression: gzip\n")
 	}
-	b.WriteString("    targets:\n")
+	if len(s.addresses) == 0 {
+		b.WriteString("    endpoint: http://127.0.0.1:1\n")
+	} else {
+		b.WriteString("    targets:\n")
+	}
 	for _, address := range s.addresses {
 		fmt.Fprintf(&b, "      - endpoint: http://%s\n", address)
 	}
@@ -111,10 +106,7 @@ func peer(s setting, processors, order string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "receivers:\n  prometheus:\n    config:\n      scrape_configs:\n        - job_name: vllm\n"+
 		"          scrape_interval: %s\n          scrape_timeout: %s\n          enable_compression: %t\n"+
-		"          static_configs:\n            - targets:\n", s.interval, s.interval, s.gzip)
-	for _, address := range s.addresses {
-		fmt.Fprintf(&b, "                - %s\n", address)
-	}
+		"          static_configs:\n            - targets: [%s]\n", s.interval, s.interval, s.gzip, strings.Join(s.addresses, ", "))
 	if order == "" {
 		order = "[]"
 	}

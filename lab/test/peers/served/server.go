@@ -1,37 +1,17 @@
-// Package served is the side of the servers in the comparison with the peers: bodies that grow as those of a busy vLLM server, in
-// the forms in which uvicorn and proxies send them.
+// Package served is the side of the servers in the comparison with the peers: bodies that grow as those of a busy vLLM server.
 package served
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-vllm/otelcol-vllm/lab/test/fleet"
 )
-
-// Form is how an answer is sent.
-type Form string
-
-// The forms of an answer.
-const (
-	// Length declares the length of the body.
-	Length Form = "length"
-	// Chunked sends the body as one chunk, as uvicorn does for prometheus_client.
-	Chunked Form = "chunked"
-	// Small sends it in chunks of 2 KiB, each written alone, as a proxy may.
-	Small Form = "small"
-)
-
-// smallChunk is the size of a chunk of the form Small, in bytes.
-const smallChunk = 2 << 10
 
 // Body is what a server shows.
 type Body struct {
@@ -49,8 +29,6 @@ func (b *Body) Append(to []byte, steps int) []byte {
 type Server struct {
 	Address string
 	body    *Body
-	form    Form
-	gzip    bool
 
 	// steps counts the bodies, and requests the answers that were written completely.
 	steps, requests atomic.Int64
@@ -64,9 +42,8 @@ type Fleet struct {
 	Servers []*Server
 }
 
-// NewFleet makes so many servers. bodies has the body of
-// each server. A form is how all answer; with gzip, a client that asks for it gets it.
-func NewFleet(ctx context.Context, count int, bodies func(i int) *Body, form Form, compress bool) (*Fleet, error) {
+// NewFleet makes so many servers. bodies has the body of each server.
+func NewFleet(ctx context.Context, count int, bodies func(i int) *Body) (*Fleet, error) {
 	byIP := map[string]http.Handler{}
 	hosts, err := fleet.NewHosts(ctx, func(ip string) http.Handler { return byIP[ip] })
 	if err != nil {
@@ -75,7 +52,7 @@ func NewFleet(ctx context.Context, count int, bodies func(i int) *Body, form For
 	f := &Fleet{Hosts: hosts}
 	for i := range count {
 		ip := fleet.IP(10, i)
-		s := &Server{Address: net.JoinHostPort(ip, strconv.Itoa(hosts.Port)), body: bodies(i), form: form, gzip: compress}
+		s := &Server{Address: net.JoinHostPort(ip, strconv.Itoa(hosts.Port)), body: bodies(i)}
 		byIP[ip] = s
 		f.Servers = append(f.Servers, s)
 	}
@@ -138,38 +115,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body := *buffer
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Set("Server", "uvicorn")
-	if s.gzip && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		body = compressed(body)
-	}
-	size, to := len(body), http.NewResponseController(w)
-	switch s.form {
-	case Length:
-		w.Header().Set("Content-Length", strconv.Itoa(size))
-	case Small:
-		size = smallChunk
-	}
-	for len(body) > 0 {
-		n := min(size, len(body))
-		if _, err := w.Write(body[:n]); err != nil || to.Flush() != nil {
-			return
-		}
-		body = body[n:]
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if _, err := w.Write(body); err != nil || http.NewResponseController(w).Flush() != nil {
+		return
 	}
 	now := time.Now().UnixNano()
 	s.first.CompareAndSwap(0, now)
 	s.last.Store(now)
 	s.requests.Add(1)
-}
-
-var writers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
-
-func compressed(body []byte) []byte {
-	var out bytes.Buffer
-	w := writers.Get().(*gzip.Writer)
-	w.Reset(&out)
-	_, _ = w.Write(body)
-	_ = w.Close()
-	writers.Put(w)
-	return out.Bytes()
 }
