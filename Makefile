@@ -230,6 +230,12 @@ vllm-defects: ## Show on a real vLLM what docs/what-vllm-gets-wrong.md says of i
 	@$(with_vllm) $(build_lab) \
 	exec $(LAB) defects $(in_lab)
 
+# "lab-vllm scraped -phase 300s" measures longer, so that more requests are behind each 99 %.
+.PHONY: scraped
+scraped: bench-programs ## Measure what clients of a real vLLM feel of scrapes, and write it into docs/why/performance.md (20 minutes)
+	@$(with_vllm) $(build_lab) \
+	exec $(LAB) scraped $(in_lab) -page docs/why/performance.md
+
 .PHONY: real-page
 real-page: ## Replay the recordings of real servers, and write what was said of them into docs/why/real-vllm.md and lab/docs/real-vllm.md
 	@$(GO) test -count 1 ./lab/vllm/page -run TestThePageIsWhatIsSaidOfRealServers -update
@@ -284,7 +290,7 @@ bench: ## Run the benchmarks
 # The comparison with the Prometheus receiver. PEERS_FLAGS chooses loads, programs and rounds
 # (go run ./lab/test/peers -help).
 PEERS_FLAGS   ?= -write
-PEERS_TIMEOUT ?= 3h
+PEERS_TIMEOUT ?= 80m
 
 .PHONY: bench-programs
 bench-programs: $(OCB)
@@ -295,7 +301,6 @@ bench-programs: $(OCB)
 			--skip-strict-versioning=false > build/collector-$$which.log 2>&1 || { cat build/collector-$$which.log; exit 1; }; \
 		( cd build/collector-$$which && GOWORK=off $(BUILD) -o $(CURDIR)/$(BIN)/collector-$$which . ) || exit 1; \
 	done
-	@$(BUILD) -o $(BIN)/bench-floor ./lab/test/peers/floor
 	@$(BUILD) -o $(BIN)/bench-peers ./lab/test/peers
 
 .PHONY: bench-peers
@@ -434,12 +439,13 @@ contributing: $(OCB) ## Follow the worked examples of CONTRIBUTING.md in a copy,
 	@$(GO) test ./lab/test/contributing -run Example -contributing.run -v -count 1 -timeout 60m
 
 .PHONY: e2e
+# Four packages at a time, because they wait for most of their time.
 e2e: build build-tiers prometheus haproxy ## Test the built binary end to end
 	@packages=$$(grep -rl --include='*_test.go' '^//go:build e2e' cmd lab receiver processor connector extension | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
 	if [ -z "$$packages" ]; then echo 'no end-to-end tests found' >&2; exit 1; fi; \
 	echo "==> end-to-end tests in" $$packages; \
 	OTELCOL_VLLM_BIN=$(CURDIR)/$(BIN)/$(SMALL) OTELCOL_VLLM_TIERS_BIN=$(CURDIR)/$(BIN)/$(TIERS) OTELCOL_VLLM_REQUIRED=1 \
-		$(GO) test -tags e2e -count 1 -timeout 15m $$packages
+		$(GO) test -tags e2e -count 1 -p 4 -timeout 15m $$packages
 
 .PHONY: test-cluster
 test-cluster: build cluster prometheus ## Run the tests on an empty cluster (Linux; with sudo)

@@ -33,7 +33,7 @@ var nightly = []string{
 	"make faults FAULTS=short",
 	"make soak SOAK_FOR=5m",
 	"make accuracy ACCURACY=tiny",
-	`make bench-peers PEERS_FLAGS='-rounds 1 -least 3 `,
+	`make bench-peers PEERS_FLAGS='-short -least 3'`,
 	"make real-all VLLM_VERSION=newest PART=1/3",
 	"make real-all VLLM_VERSION=newest PART=2/3",
 	"make real-all VLLM_VERSION=newest PART=3/3",

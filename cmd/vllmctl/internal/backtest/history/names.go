@@ -123,7 +123,7 @@ var otherFamilies = sync.OnceValue(func() []string {
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Clip(slices.Compact(out))
 })
 
 // selectorOf returns the selector of all that is read of a target; see OfTarget for the colons.

@@ -209,7 +209,7 @@ func TestManyEnginesScroll(t *testing.T) {
 			x.selects(fmt.Sprintf("s%03d:1", 498-i))
 		}
 	}
-	assert.Less(t, time.Since(began), 10*time.Second)
+	assert.Less(t, time.Since(began), time.Minute, "a picture for each key would take longer")
 }
 
 // Pictures are made at most twice a second, however much arrives.
