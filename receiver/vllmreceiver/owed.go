@@ -41,11 +41,7 @@ func (r *vllmReceiver) send(all ...outgoing) error {
 	out, sent := pmetric.NewMetrics(), make([]*refused.Sent, len(all))
 	for i, d := range all {
 		sent[i] = d.to.ends.Send(d.at, d.points)
-		if len(all) == 1 {
-			out = d.points
-		} else {
-			d.points.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
-		}
+		d.points.ResourceMetrics().MoveAndAppendTo(out.ResourceMetrics())
 	}
 	points := out.DataPointCount()
 	if points == 0 {
