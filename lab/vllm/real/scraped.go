@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/live"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/serve"
 	"github.com/otelcol-vllm/otelcol-vllm/lab/vllm/story"
+	"github.com/otelcol-vllm/otelcol-vllm/lab/vllmsim/realruns"
 )
 
 // Unsettled is how long the beginning of a phase is not counted.
@@ -186,6 +187,5 @@ func summary(seconds []float64) (mean, p99 float64) {
 	for _, s := range seconds {
 		mean += 1000 * s / float64(len(seconds))
 	}
-	sorted := slices.Sorted(slices.Values(seconds))
-	return mean, 1000 * sorted[(99*len(sorted)+99)/100-1]
+	return mean, 1000 * realruns.Quantile(seconds, 0.99)
 }

@@ -268,13 +268,18 @@ func titleOf(process int) string {
 }
 
 func parentOf(process int) int {
-	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
-	// The name of the program stands in brackets, and may have spaces.
-	_, rest, found := strings.Cut(string(raw), ") ")
-	fields := strings.Fields(rest)
-	if !found || len(fields) < 2 {
+	fields, err := statOf(process)
+	if err != nil || len(fields) < 2 {
 		return 0
 	}
 	parent, _ := strconv.Atoi(fields[1])
 	return parent
+}
+
+// statOf returns what Linux knows of a process: the fields from its state on, which is the third of
+// /proc/PID/stat. The second is the name of the program in brackets, and may have spaces.
+func statOf(process int) ([]string, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	return strings.Fields(rest), err
 }

@@ -58,12 +58,11 @@ func running(t *testing.T, script string, processes int) *Server {
 
 // state is the letter of a process's state; empty where there is none.
 func state(process int) string {
-	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
-	_, rest, _ := strings.Cut(string(raw), ") ")
-	if rest == "" {
+	fields, _ := statOf(process)
+	if len(fields) == 0 {
 		return ""
 	}
-	return rest[:1]
+	return fields[0]
 }
 
 func become(t *testing.T, processes []int, is func(state string) bool, what string) {

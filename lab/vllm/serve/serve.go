@@ -161,14 +161,13 @@ func (s *Server) Running() bool {
 // CPU is the processor time of the server's first process so far, also of its threads that have ended.
 // It is the API server, where there is one.
 func (s *Server) CPU() (time.Duration, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
+	fields, err := statOf(s.command.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
-	// The name of the program stands in brackets, and may have spaces. Times are in hundredths of a second.
-	_, rest, _ := strings.Cut(string(raw), ") ")
+	// Times are in hundredths of a second.
 	var user, system int64
-	if _, err := fmt.Sscan(strings.Join(strings.Fields(rest)[11:13], " "), &user, &system); err != nil {
+	if _, err := fmt.Sscan(strings.Join(fields[11:13], " "), &user, &system); err != nil {
 		return 0, err
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond, nil
